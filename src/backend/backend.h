@@ -1,0 +1,214 @@
+/*
+ * backend.h - the one C function table that every backend implements.
+ *
+ * The CPU backend, the CUDA plugin and the GPU service are three implementations
+ * of PgkmBackend; the engine never knows which one it has. Only plain data crosses
+ * this boundary: no exception, no C++ object, no PostgreSQL type and no CUDA type.
+ * What the numbers mean (labels, integer sums, seeding) is fixed, bit for bit, by
+ * src/engine/contract.hpp and by the reference in src/engine/reference.cpp.
+ *
+ * Threads: a context is used by one thread at a time. A backend may start threads
+ * of its own; they never call back into the host, PgkmHost.cancelled excepted.
+ */
+#ifndef PGKM_BACKEND_H
+#define PGKM_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised whenever anything in this file changes its meaning or layout. */
+#define PGKM_BACKEND_ABI 1
+
+/* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
+ * it returns NULL when it cannot serve that version. */
+#define PGKM_BACKEND_ENTRY "pgkm_backend_entry"
+
+typedef enum PgkmStatus {
+    PGKM_OK = 0,
+    PGKM_CANCELLED,     /* PgkmHost.cancelled said so */
+    PGKM_INVALID,       /* an argument is out of its range (22023) */
+    PGKM_OUT_OF_MEMORY, /* an allocation failed (53200) */
+    PGKM_LIMIT,         /* a configured memory limit would be passed (54000) */
+    PGKM_UNAVAILABLE,   /* no usable device, driver or plugin (0A000) */
+    PGKM_UNSUPPORTED,   /* this backend lacks the strategy asked for (0A000) */
+    PGKM_DEVICE_ERROR,  /* the device failed during the job (58000) */
+    PGKM_INTERNAL       /* a bug (XX000) */
+} PgkmStatus;
+
+typedef struct PgkmError {
+    PgkmStatus status;
+    char       text[512];
+} PgkmError;
+
+typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1 } PgkmElement;
+typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
+typedef enum PgkmInit {
+    PGKM_INIT_KMEANS_PLUS_PLUS = 0, /* greedy k-means++ (Arthur, Vassilvitskii 2007; trials as in scikit-learn) */
+    PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
+    PGKM_INIT_RANDOM = 2,           /* k rows without replacement */
+    PGKM_INIT_FIRST = 3,            /* the first k rows */
+    PGKM_INIT_GIVEN = 4             /* centroids given by the caller: the engine's affair, never passed to seed() */
+} PgkmInit;
+
+/* A signed 128-bit integer in two halves: value = hi * 2^64 + lo. */
+typedef struct PgkmInt128 {
+    uint64_t lo;
+    int64_t  hi;
+} PgkmInt128;
+
+/* One device as probe() found it. */
+typedef struct PgkmDevice {
+    int32_t  ordinal;
+    int32_t  usable;              /* 0: reason says why not */
+    int32_t  capability_major;    /* CUDA compute capability; 0 for the CPU */
+    int32_t  capability_minor;
+    int32_t  units;               /* multiprocessors, or logical processors */
+    int32_t  driver_version;      /* CUDA: 13000 for 13.0; 0 for the CPU */
+    uint64_t memory_total;        /* bytes */
+    uint64_t memory_free;         /* bytes */
+    char     name[128];           /* "NVIDIA H200", or the CPU's instruction set */
+    char     reason[256];
+} PgkmDevice;
+
+/* Forced strategies by name; NULL or "auto" lets the backend choose. A name that the
+ * backend does not have makes open() fail with PGKM_UNSUPPORTED. */
+typedef struct PgkmTuning {
+    const char *assignment;
+    const char *execution;
+    const char *feature_sum;
+    const char *mass_sum;
+    const char *instruction_set; /* CPU: "scalar", "sse4", "avx2", "avx512", "neon"; for tests */
+} PgkmTuning;
+
+typedef struct PgkmProgress {
+    const char *phase; /* static string: "loading", "seeding", "iterating", "labelling" */
+    int32_t     problem;
+    int32_t     iteration;
+    double      shift; /* summed squared centroid shift of the last iteration */
+} PgkmProgress;
+
+/* What the host lends to a context. cancelled() is safe to call from any thread, costs
+ * an atomic load, and once non-zero stays so; every call returns PGKM_CANCELLED within
+ * 100 ms of that. progress() may be NULL; it is called from the calling thread alone. */
+typedef struct PgkmHost {
+    int (*cancelled)(void *arg);
+    void (*progress)(void *arg, const PgkmProgress *progress);
+    void *arg;
+} PgkmHost;
+
+typedef struct PgkmOpen {
+    uint32_t   struct_size; /* sizeof(PgkmOpen) */
+    int32_t    device;      /* ordinal; -1: the backend's choice */
+    int32_t    threads;     /* CPU threads; 0: all logical processors */
+    uint64_t   memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
+    uint64_t   device_memory_limit; /* bytes of device memory; 0: no limit */
+    PgkmTuning tuning;
+    PgkmHost   host;
+} PgkmOpen;
+
+/* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The
+ * memory is the caller's and stays valid and unchanged until unload(). */
+typedef struct PgkmPoints {
+    const void   *values;
+    PgkmElement   element;
+    int64_t       n;
+    int32_t       d;
+    const double *weights; /* NULL (every row weighs 1) or n finite values > 0 */
+} PgkmPoints;
+
+/* Statistics of one problem's rows, per feature; exact and order-free (contract.hpp). */
+typedef struct PgkmSummary {
+    double *min;      /* d: smallest value */
+    double *max;      /* d: largest value */
+    double *max_abs;  /* d: largest |weight * value|, the product rounded to float64 */
+    double *mean;     /* d: unweighted mean; only with want_moments, else untouched */
+    double *variance; /* d: unweighted population variance; likewise */
+    double  max_weight; /* 1 without weights */
+} PgkmSummary;
+
+/* One set of rows with its own centroids. A call takes one or many problems over the
+ * same loaded points (groups); problems do not overlap. */
+typedef struct PgkmProblem {
+    int64_t first_row;
+    int64_t n_rows;             /* >= 1 */
+    int32_t k;                  /* clusters; seed() lowers it to the number of distinct rows it could find */
+    void   *centroids;          /* k x d of the points' element type; seed() writes, fit() reads and writes, assign() reads */
+    const int32_t *feature_exponent; /* d: contract.hpp's scale_exponent(max_abs) */
+    int32_t weight_exponent;    /* scale_exponent(max_weight); ignored without weights */
+    int32_t distance_exponent;  /* for `within`: contract.hpp's square_exponent() */
+    double  tol;                /* absolute: fit() stops when the summed squared shift is at most this */
+    /* written by fit() */
+    int32_t n_iter;             /* iterations run */
+    int32_t converged;          /* 1: stopped by tol or by unchanged labels */
+    double  shift;              /* summed squared centroid shift of the last iteration */
+} PgkmProblem;
+
+typedef struct PgkmSeedParams {
+    PgkmInit init;
+    uint64_t seed;
+    uint32_t restart; /* 0 .. n_init - 1 */
+} PgkmSeedParams;
+
+typedef struct PgkmFitParams {
+    PgkmMetric metric; /* PGKM_COSINE: rows have unit length already; new centroids are normalised */
+    int32_t    max_iter;
+} PgkmFitParams;
+
+/* What assign() shall return, for one problem; a NULL pointer is not wanted. */
+typedef struct PgkmAssignment {
+    int32_t    *labels;    /* n_rows */
+    double     *distances; /* n_rows: D(x, its centroid), squared */
+    PgkmInt128 *totals;    /* k x d: integer feature sums */
+    PgkmInt128 *masses;    /* k: integer mass sums (row counts without weights) */
+    PgkmInt128 *within;    /* k: sums of weight * D scaled to 92 bits */
+    int64_t    *sizes;     /* k: row counts */
+} PgkmAssignment;
+
+typedef struct PgkmContext PgkmContext;
+typedef struct PgkmData PgkmData;
+
+/* Every function returns the status it left in *error (PGKM_OK with an empty text when
+ * all is well). None throws, aborts, exits or prints. */
+typedef struct PgkmBackend {
+    uint32_t    abi;         /* PGKM_BACKEND_ABI */
+    uint32_t    struct_size; /* sizeof(PgkmBackend) */
+    const char *name;        /* "cpu", "cuda" */
+
+    /* Lists up to `capacity` devices and sets *count to how many there are. */
+    PgkmStatus (*probe)(PgkmDevice *devices, int32_t capacity, int32_t *count, PgkmError *error);
+
+    /* Names of the strategies of one stage ("assignment", "execution", "feature_sum",
+     * "mass_sum", "instruction_set") that can run on this machine, a NULL-ended list. */
+    const char *const *(*strategies)(const char *stage);
+
+    PgkmStatus (*open)(const PgkmOpen *options, PgkmContext **context, PgkmError *error);
+    void (*close)(PgkmContext *context); /* NULL is allowed; all data must be unloaded before */
+
+    PgkmStatus (*load)(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error);
+    void (*unload)(PgkmData *data); /* NULL is allowed */
+
+    /* summaries[i] receives the statistics of problems[i]; of a problem only first_row and n_rows are read. */
+    PgkmStatus (*summarise)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, int32_t want_moments,
+                            PgkmSummary *summaries, PgkmError *error);
+
+    /* Chooses initial centroids: sets centroids and may lower k. */
+    PgkmStatus (*seed)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmSeedParams *params,
+                       PgkmError *error);
+
+    /* Lloyd's iterations from the given centroids until convergence or max_iter. */
+    PgkmStatus (*fit)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmFitParams *params,
+                      PgkmError *error);
+
+    /* One assignment to fixed centroids with the sums over it. */
+    PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
+                         PgkmAssignment *assignments, PgkmError *error);
+} PgkmBackend;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/*
+ * api.h - the engine as PostgreSQL's side sees it: plain data and C functions.
+ *
+ * src/pg includes this and nothing else of the engine, so that a longjmp of ereport can
+ * never cross a frame that owns a C++ object. No function here throws; each returns a
+ * status and leaves a text in PgkmError.
+ *
+ * Work of any length is a job: it runs in threads of its own that never call the server,
+ * while the caller waits in slices (pgkm_job_wait) and keeps serving its interrupts.
+ */
+#ifndef PGKM_ENGINE_API_H
+#define PGKM_ENGINE_API_H
+
+#include "backend/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum PgkmBackendChoice { PGKM_BACKEND_AUTO = 0, PGKM_BACKEND_CPU = 1, PGKM_BACKEND_CUDA = 2 } PgkmBackendChoice;
+
+/* The settings pg_kmeans.*, read by the caller before any job starts. */
+typedef struct PgkmSettings {
+    PgkmBackendChoice backend;
+    int32_t           device;           /* -1: any */
+    int32_t           cpu_threads;      /* 0: all */
+    uint64_t          memory_limit;     /* bytes; 0: none */
+    uint64_t          gpu_memory_limit; /* bytes; 0: none */
+    PgkmTuning        tuning;           /* strings stay valid until the job is freed */
+    const char       *plugin_directory; /* where pg_kmeans_cuda.so lies */
+} PgkmSettings;
+
+/* kmeans_options(...); validated by pgkm_options_check. */
+typedef struct PgkmOptions {
+    PgkmInit      init;
+    const double *init_centroids; /* k x d, row-major, or NULL */
+    int32_t       init_rows;
+    int32_t       init_columns;
+    int32_t       n_init;
+    int32_t       max_iter;
+    double        tol;
+    uint64_t      seed;
+    PgkmMetric    metric;
+    int32_t       standardize;
+} PgkmOptions;
+
+/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
+void pgkm_options_default(PgkmOptions *options);
+
+typedef struct PgkmFitRequest {
+    PgkmPoints   points; /* the caller's memory, unchanged until the job is freed */
+    int64_t      k;      /* 1 .. 2^31 - 1; more than the distinct rows gives fewer clusters */
+    PgkmOptions  options;
+    PgkmSettings settings;
+    int32_t      want_labels;    /* fill PgkmFitResult.labels */
+    int32_t      want_distances; /* fill PgkmFitResult.distances */
+} PgkmFitRequest;
+
+/* A fitted model. With standardize, centroids are in standardized units (value - center) /
+ * scale; with cosine they have unit length. Arrays belong to the job. */
+typedef struct PgkmFitResult {
+    int32_t        k; /* clusters found; fewer than asked when rows repeat */
+    int32_t        d;
+    int64_t        n;
+    const double  *centroids; /* k x d */
+    const int64_t *sizes;     /* k */
+    const double  *within_ss; /* k: (weighted) sum of squared distances */
+    double         inertia;   /* sum of within_ss */
+    int32_t        n_iter;
+    int32_t        converged;
+    const double  *center;    /* d, or NULL unless standardized */
+    const double  *scale;     /* d, or NULL unless standardized */
+    const int32_t *labels;    /* n, or NULL */
+    const double  *distances; /* n squared distances, or NULL */
+    const char    *backend;   /* "cpu" or "cuda": what computed it */
+    char           notice[512]; /* not empty: a WARNING to pass on (a GPU fault survived) */
+} PgkmFitResult;
+
+typedef struct PgkmJob PgkmJob;
+
+/* Bytes of host memory that a fit of this shape needs beside its points; UINT64_MAX on overflow. */
+uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
+                           int32_t has_weights);
+
+/* Starts a fit; *job is never NULL on PGKM_OK. The request is copied, its arrays are not. */
+PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error);
+/* Waits up to `milliseconds` for the job's end; 1 when it has ended. */
+int pgkm_job_wait(PgkmJob *job, int milliseconds);
+/* A snapshot of how far the job is. */
+void pgkm_job_progress(PgkmJob *job, PgkmProgress *progress);
+/* After the end: the result, or the error that ended it. The result lives until pgkm_job_free. */
+PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
+/* Cancels if still running, joins its threads and frees everything. NULL is allowed. */
+void pgkm_job_free(PgkmJob *job);
+/* The same for every job of the process: for an exit hook. */
+void pgkm_free_all_jobs(void);
+
+/* One row against a model's centroids (k x d float64): the exact distances of the contract.
+ * Writes the lowest index of the nearest to *label and its squared distance to *distance. */
+void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance);
+/* Squared distances to all k centroids. */
+void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances);
+/* Brings a row into the model's space: standardizes (center, scale; NULL: not) and normalises
+ * (cosine), rounding to `element` as fit does. Returns 0 when a zero vector has no direction. */
+int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
+                       PgkmElement element);
+
+/* One line of kmeans_status(). */
+typedef struct PgkmBackendStatus {
+    char       backend[32];
+    int32_t    available;
+    PgkmDevice device;      /* its reason says why a backend is not available */
+} PgkmBackendStatus;
+
+/* Lists up to `capacity` backends and devices; returns how many there are. */
+int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int32_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

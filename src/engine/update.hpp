@@ -1,0 +1,76 @@
+// update.hpp - from integer sums to new centroids: the part of Lloyd's iteration that is
+// the same for every backend that updates on the host.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/contract.hpp"
+
+namespace pgkm {
+
+inline PgkmInt128 split(Int128 value)
+{
+    return {static_cast<std::uint64_t>(value), static_cast<std::int64_t>(value >> 64)};
+}
+
+inline Int128 join(PgkmInt128 value)
+{
+    return static_cast<Int128>(value.hi) * (Int128{1} << 64) + value.lo;
+}
+
+// Integer sums of one problem.
+struct Sums {
+    std::vector<Int128> totals; // k x d
+    std::vector<Int128> masses; // k
+
+    void reset(std::int32_t k, std::int32_t d)
+    {
+        totals.assign(static_cast<std::size_t>(k) * static_cast<std::size_t>(d), 0);
+        masses.assign(static_cast<std::size_t>(k), 0);
+    }
+};
+
+// The integers of one row: what it adds to its cluster.
+inline std::int64_t row_mass(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row)
+{
+    return points.weights == nullptr
+               ? 1
+               : quantise(points.weights[row], power_of_two(problem.weight_exponent));
+}
+
+template <typename T>
+inline std::int64_t row_feature(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row,
+                                std::int32_t feature)
+{
+    const double value = static_cast<double>(static_cast<const T *>(points.values)[row * points.d + feature]);
+    const double product = points.weights == nullptr ? value : points.weights[row] * value;
+    return quantise(product, power_of_two(problem.feature_exponent[feature]));
+}
+
+inline bool has_empty_cluster(const Sums &sums)
+{
+    for (const Int128 mass : sums.masses)
+        if (mass == 0)
+            return true;
+    return false;
+}
+
+// Gives every cluster of mass 0, in ascending order, the row that is farthest from the
+// centroid it was assigned to (squared distance; lowest row on a tie), and takes that row
+// from the sums of its old cluster. A row is eligible when its distance and its mass are
+// not 0 and its old cluster keeps some mass without it. A cluster that finds no row stays
+// empty. labels and distances are those of the assignment that made `sums`, indexed from
+// the problem's first row; labels are not changed.
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
+                             const double *distances, Sums &sums);
+
+// Writes the new centroids (a cluster of mass 0 keeps its old one; cosine: unit length, a
+// zero mean keeps the old one) and returns the summed squared shift: per cluster
+// exact_distance(new, old), added in ascending order of clusters.
+template <typename T>
+double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Sums &sums);
+
+} // namespace pgkm
