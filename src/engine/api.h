@@ -92,8 +92,8 @@ void pgkm_job_progress(PgkmJob *job, PgkmProgress *progress);
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
 /* Cancels if still running, joins its threads and frees everything. NULL is allowed. */
 void pgkm_job_free(PgkmJob *job);
-/* The same for every job of the process: for an exit hook. */
-void pgkm_free_all_jobs(void);
+/* Cancels and joins every job of the process, for an exit hook; their owners may still free them. */
+void pgkm_stop_all_jobs(void);
 
 /* One row against a model's centroids (k x d float64): the exact distances of the contract.
  * Writes the lowest index of the nearest to *label and its squared distance to *distance. */

@@ -1,0 +1,29 @@
+// registry.hpp - which backends may serve a request, in the order to try them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/api.h"
+#include "engine/platform.hpp"
+
+namespace pgkm {
+
+struct BackendChoice {
+    const PgkmBackend *table;
+    std::int32_t       device; // ordinal for open()
+};
+
+// Work of one fit, in distance terms (rows x clusters x features x passes).
+double fit_work(std::int64_t n, std::int32_t d, std::int64_t k, const PgkmOptions &options);
+
+// The backends to try for this much work, best first. With backend = auto the device comes
+// first when it is usable and the work pays for reaching it, and the CPU always stands
+// behind it. Throws Error(PGKM_UNAVAILABLE) with the reason when cuda is forced and missing.
+std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, double work);
+
+// The first usable CUDA device that the settings allow: its ordinal, or -1 with the reason.
+std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::string *why);
+
+} // namespace pgkm

@@ -1,0 +1,35 @@
+// fit.hpp - from a request to a model: preparation, restarts, the choice of the best.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/api.h"
+#include "engine/platform.hpp"
+
+namespace pgkm {
+
+struct Model {
+    std::int32_t              k = 0;
+    std::int32_t              d = 0;
+    std::int64_t              n = 0;
+    std::vector<double>       centroids; // k x d, in the space of the distance
+    std::vector<std::int64_t> sizes;     // k
+    std::vector<double>       within_ss; // k
+    double                    inertia = 0.0;
+    std::int32_t              n_iter = 0;
+    bool                      converged = false;
+    std::vector<double>       center; // d, or empty
+    std::vector<double>       scale;  // d, or empty
+    std::vector<std::int32_t> labels; // n, or empty
+    std::vector<double>       distances; // n, or empty
+    std::string               backend;
+    std::string               notice;
+};
+
+// Runs the whole fit on the first backend that can; with backend = auto a device that fails
+// on the way is followed by the CPU, which gives the same model, and Model.notice says so.
+// Throws Error.
+Model fit_model(const PgkmFitRequest &request, const PgkmHost &host);
+
+} // namespace pgkm

@@ -1,0 +1,195 @@
+// job.cpp - fits as jobs: a thread that the server's thread waits for in slices.
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "backend/registry.hpp"
+#include "engine/api.h"
+#include "engine/contract.hpp"
+#include "engine/error.hpp"
+#include "engine/fit.hpp"
+
+using pgkm::Error;
+using pgkm::Model;
+
+struct PgkmJob {
+    PgkmFitRequest          request;
+    std::thread             thread;
+    std::atomic<int>        cancelled{0};
+    std::mutex              mutex; // guards what follows
+    std::condition_variable ended;
+    bool                    done = false;
+    PgkmProgress            progress = {"starting", 0, 0, 0.0};
+    Model                   model;
+    PgkmError               error = {};
+};
+
+namespace {
+
+// Fits of less work than this (some milliseconds) run in the caller's thread: starting one
+// would cost more, and with many small groups that is most of the time.
+constexpr double inline_work = 2e7;
+
+std::mutex          jobs_mutex;
+std::set<PgkmJob *> jobs; // every job not yet freed
+
+int is_cancelled(void *arg) { return static_cast<PgkmJob *>(arg)->cancelled.load(std::memory_order_relaxed); }
+
+void note_progress(void *arg, const PgkmProgress *progress)
+{
+    auto *job = static_cast<PgkmJob *>(arg);
+    const std::lock_guard<std::mutex> lock(job->mutex);
+    job->progress = *progress;
+}
+
+void run(PgkmJob *job) noexcept
+{
+    PgkmError error = {};
+    Model model;
+    const PgkmHost host = {is_cancelled, note_progress, job};
+    pgkm::guarded(&error, [&] { model = pgkm::fit_model(job->request, host); });
+    const std::lock_guard<std::mutex> lock(job->mutex);
+    job->model = std::move(model);
+    job->error = error;
+    job->done = true;
+    job->ended.notify_all();
+}
+
+// Blocks every signal while it lives, so that a thread started meanwhile inherits the mask:
+// the server's signal handlers must run in the server's own thread.
+class SignalGuard {
+  public:
+    SignalGuard()
+    {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &saved_);
+    }
+    ~SignalGuard() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+    SignalGuard(const SignalGuard &) = delete;
+    SignalGuard &operator=(const SignalGuard &) = delete;
+
+  private:
+    sigset_t saved_;
+};
+
+void stop(PgkmJob *job)
+{
+    job->cancelled.store(1);
+    if (job->thread.joinable())
+        job->thread.join();
+}
+
+template <typename T>
+const T *data_or_null(const std::vector<T> &values)
+{
+    return values.empty() ? nullptr : values.data();
+}
+
+} // namespace
+
+PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error)
+{
+    *job = nullptr;
+    return pgkm::guarded(error, [&] {
+        auto fresh = std::make_unique<PgkmJob>();
+        fresh->request = *request;
+        {
+            const std::lock_guard<std::mutex> lock(jobs_mutex);
+            jobs.insert(fresh.get());
+        }
+        PgkmJob *started = fresh.release();
+        const double work =
+            pgkm::fit_work(request->points.n, request->points.d, request->k, request->options);
+        try {
+            const SignalGuard guard;
+            if (work < inline_work && request->settings.backend != PGKM_BACKEND_CUDA)
+                run(started);
+            else
+                started->thread = std::thread(run, started);
+        } catch (...) {
+            pgkm_job_free(started);
+            throw;
+        }
+        *job = started;
+    });
+}
+
+int pgkm_job_wait(PgkmJob *job, int milliseconds)
+{
+    std::unique_lock<std::mutex> lock(job->mutex);
+    return job->ended.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return job->done; }) ? 1 : 0;
+}
+
+void pgkm_job_progress(PgkmJob *job, PgkmProgress *progress)
+{
+    const std::lock_guard<std::mutex> lock(job->mutex);
+    *progress = job->progress;
+}
+
+PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error)
+{
+    *result = {};
+    const std::lock_guard<std::mutex> lock(job->mutex);
+    if (!job->done)
+        return pgkm::set_error(error, PGKM_INTERNAL, "the job has not ended");
+    if (job->error.status != PGKM_OK)
+        return pgkm::set_error(error, job->error.status, job->error.text);
+    const Model &model = job->model;
+    result->k = model.k;
+    result->d = model.d;
+    result->n = model.n;
+    result->centroids = model.centroids.data();
+    result->sizes = model.sizes.data();
+    result->within_ss = model.within_ss.data();
+    result->inertia = model.inertia;
+    result->n_iter = model.n_iter;
+    result->converged = model.converged ? 1 : 0;
+    result->center = data_or_null(model.center);
+    result->scale = data_or_null(model.scale);
+    result->labels = data_or_null(model.labels);
+    result->distances = data_or_null(model.distances);
+    result->backend = model.backend.c_str();
+    std::snprintf(result->notice, sizeof result->notice, "%s", model.notice.c_str());
+    return pgkm::set_error(error, PGKM_OK, "");
+}
+
+void pgkm_job_free(PgkmJob *job)
+{
+    if (job == nullptr)
+        return;
+    {
+        const std::lock_guard<std::mutex> lock(jobs_mutex);
+        jobs.erase(job);
+    }
+    stop(job);
+    delete job;
+}
+
+void pgkm_stop_all_jobs(void)
+{
+    const std::lock_guard<std::mutex> lock(jobs_mutex);
+    for (PgkmJob *job : jobs)
+        stop(job);
+}
+
+uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
+                           int32_t has_weights)
+{
+    // Per row: label, previous label, nearest distance, two bounds; D^2 masks and weights while
+    // seeding. Per centroid coordinate: the value, its predecessor, integer totals, packed copies.
+    const double clusters = static_cast<double>(std::min(k, n));
+    const double size = element == PGKM_FLOAT32 ? 4.0 : 8.0;
+    const bool copies = options->standardize != 0 || options->metric == PGKM_COSINE;
+    const double per_row = 40.0 + (has_weights != 0 ? 8.0 : 0.0) + (copies ? size * d : 0.0);
+    const double bytes = static_cast<double>(n) * per_row + clusters * d * (64.0 + 2.0 * size) + 1e6;
+    return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
+}

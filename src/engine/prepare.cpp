@@ -1,0 +1,54 @@
+#include "engine/prepare.hpp"
+
+#include <cmath>
+
+#include "engine/contract.hpp"
+#include "engine/error.hpp"
+
+namespace pgkm {
+
+Standardization standardization_of(const std::vector<double> &mean, const std::vector<double> &variance)
+{
+    Standardization result = {mean, {}};
+    for (const double v : variance) {
+        const double deviation = std::sqrt(v);
+        result.scale.push_back(deviation > 0.0 ? deviation : 1.0);
+    }
+    return result;
+}
+
+template <typename T>
+bool transform_row(T *row, std::int32_t d, const double *center, const double *scale, PgkmMetric metric)
+{
+    if (center != nullptr)
+        for (std::int32_t f = 0; f < d; ++f)
+            row[f] = static_cast<T>((static_cast<double>(row[f]) - center[f]) / scale[f]);
+    return metric != PGKM_COSINE || normalise(row, d);
+}
+
+template <typename T>
+std::vector<T> transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
+                              PgkmMetric metric, const PgkmHost &host)
+{
+    constexpr std::int64_t rows_between_polls = 4096;
+    std::vector<T> result(rows, rows + n * d);
+    const bool standardize = !standardization.center.empty();
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i % rows_between_polls == 0 && host.cancelled != nullptr && host.cancelled(host.arg) != 0)
+            throw Error(PGKM_CANCELLED, "cancelled");
+        if (!transform_row(result.data() + i * d, d, standardize ? standardization.center.data() : nullptr,
+                           standardize ? standardization.scale.data() : nullptr, metric))
+            throw Error(PGKM_INVALID, "row " + std::to_string(i + 1) +
+                                          " is a zero vector, which has no direction for metric cosine");
+    }
+    return result;
+}
+
+template bool transform_row<float>(float *, std::int32_t, const double *, const double *, PgkmMetric);
+template bool transform_row<double>(double *, std::int32_t, const double *, const double *, PgkmMetric);
+template std::vector<float> transform_rows<float>(const float *, std::int64_t, std::int32_t, const Standardization &,
+                                                  PgkmMetric, const PgkmHost &);
+template std::vector<double> transform_rows<double>(const double *, std::int64_t, std::int32_t,
+                                                    const Standardization &, PgkmMetric, const PgkmHost &);
+
+} // namespace pgkm
