@@ -1,0 +1,73 @@
+# The extension, built with PGXS on top of the static library that CMake makes.
+#   make && make install          with PG_CONFIG=... for another server than the default
+#   make help                     the other targets
+EXTENSION  = pg_kmeans
+MODULE_big = pg_kmeans
+OBJS       = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp))
+DATA       = $(wildcard sql/pg_kmeans--*.sql)
+
+# The same list as scripts/regress runs: every script in sql/ that is not the extension's.
+REGRESS      = $(sort $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql/*.sql))))
+REGRESS_OPTS = --load-extension=pg_kmeans
+
+BUILD  = build
+WERROR = -Werror
+
+# Server headers count as system headers: their warnings are not ours to fix. What the
+# library exports is told by exports.map and not by visibility attributes, since before
+# version 16 the server's macros do not mark the SQL functions.
+SERVER_INCLUDE = $(shell $(PG_CONFIG) --includedir-server)
+PG_CPPFLAGS = -Isrc -isystem $(SERVER_INCLUDE)
+PG_CXXFLAGS = -std=c++20 -ffp-contract=off -Wall -Wextra $(WERROR) -MMD -MP
+LIBRARY     = $(BUILD)/libpgkm.a
+SHLIB_LINK  = $(LIBRARY) $$(cat $(BUILD)/link.txt) -lstdc++ -lpthread -ldl -Wl,--version-script=exports.map
+EXTRA_CLEAN = $(BUILD) $(OBJS:.o=.d)
+
+# Bitcode would buy nothing for numeric C++ and need a clang.
+override with_llvm = no
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+export PG_CONFIG
+
+ifneq ($(wildcard $(PGXS)),)
+include $(PGXS)
+
+$(shlib): $(LIBRARY) exports.map
+all: cuda-plugin
+install: install-cuda-plugin
+-include $(OBJS:.o=.d)
+else
+all install installcheck clean:
+	@echo "no PostgreSQL server headers ($(PG_CONFIG) --pgxs): run scripts/setup, or set PG_CONFIG" >&2; exit 1
+endif
+
+# CMake knows best what is out of date; the archive's time changes only when it is rewritten.
+$(LIBRARY): FORCE $(BUILD)/CMakeCache.txt
+	+@cmake --build $(BUILD) --target pgkm -- --no-print-directory
+
+$(BUILD)/CMakeCache.txt:
+	@cmake -S . -B $(BUILD)
+
+# A plugin of the GPU, apart from the extension: built where nvcc is, installed where built.
+cuda-plugin: $(LIBRARY)
+	+@cmake --build $(BUILD) --target plugin -- --no-print-directory
+
+install-cuda-plugin: all
+	@if [ -f $(BUILD)/pg_kmeans_cuda.so ]; then \
+	    $(INSTALL_SHLIB) $(BUILD)/pg_kmeans_cuda.so '$(DESTDIR)$(pkglibdir)/pg_kmeans_cuda.so'; fi
+
+test demo bench valgrind sanitize setup:
+	@scripts/$@
+
+help:
+	@echo 'make             the extension, and the CUDA plugin where nvcc is found'
+	@echo 'make install     into the server of PG_CONFIG; DESTDIR is respected'
+	@echo 'make installcheck   regression tests on a running server that has it installed'
+	@echo 'make test        everything on a throw-away server; installs what is missing first'
+	@echo 'make demo        k-means on real data on a throw-away server'
+	@echo 'make sanitize    unit and conformance tests under the address and undefined-behaviour sanitizers'
+	@echo 'make valgrind    the regression tests with the server under valgrind'
+	@echo 'make bench       the benchmarks, CSV under build/bench'
+
+.PHONY: FORCE cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup help

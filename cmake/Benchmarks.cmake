@@ -1,0 +1,20 @@
+# One program per bench/*.cpp; those of the GPU (bench/gpu*) are built by hand.
+if(NOT PGKM_BENCH)
+  return()
+endif()
+find_package(benchmark QUIET)
+
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
+foreach(source ${bench_sources})
+  get_filename_component(name ${source} NAME_WE)
+  if(name MATCHES "^gpu")
+    continue()
+  endif()
+  add_executable(bench_${name} ${source})
+  target_link_libraries(bench_${name} PRIVATE pgkm)
+  if(benchmark_FOUND)
+    target_link_libraries(bench_${name} PRIVATE benchmark::benchmark)
+  endif()
+  set_target_properties(bench_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endforeach()

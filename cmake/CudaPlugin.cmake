@@ -1,0 +1,59 @@
+# pg_kmeans_cuda.so from cuda/, where nvcc is found. The target `plugin` always exists, so
+# that the Makefile can ask for it without knowing whether there is anything to build.
+add_custom_target(plugin)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS cuda/*.cu cuda/*.cpp)
+if(NOT cuda_sources OR PGKM_CUDA STREQUAL "OFF" OR PGKM_SANITIZE)
+  return()
+endif()
+
+find_program(PGKM_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(NOT PGKM_NVCC)
+  if(PGKM_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "PGKM_CUDA is ON, but there is no nvcc")
+  endif()
+  message(STATUS "no nvcc: the CUDA plugin is skipped")
+  return()
+endif()
+
+# Machine code for each generation that this nvcc knows, and PTX of the first and the last
+# for what lies between and ahead. 90a has wgmma and TMA; its PTX would run nowhere else.
+if(PGKM_CUDA_ARCHS)
+  set(CMAKE_CUDA_ARCHITECTURES ${PGKM_CUDA_ARCHS})
+else()
+  execute_process(COMMAND ${PGKM_NVCC} --list-gpu-code OUTPUT_VARIABLE known)
+  set(CMAKE_CUDA_ARCHITECTURES "")
+  foreach(arch 80 90a 100 120)
+    string(REGEX REPLACE "[a-z]$" "" generation ${arch})
+    if(known MATCHES "sm_${generation}[^0-9]")
+      list(APPEND CMAKE_CUDA_ARCHITECTURES ${arch}-real)
+      if(NOT arch MATCHES "a$")
+        set(newest ${arch})
+      endif()
+    endif()
+  endforeach()
+  list(APPEND CMAKE_CUDA_ARCHITECTURES 80-virtual)
+  if(NOT newest STREQUAL "80")
+    list(APPEND CMAKE_CUDA_ARCHITECTURES ${newest}-virtual)
+  endif()
+endif()
+
+set(CMAKE_CUDA_COMPILER ${PGKM_NVCC})
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+add_library(pg_kmeans_cuda MODULE ${cuda_sources})
+set_target_properties(pg_kmeans_cuda PROPERTIES
+  PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+  CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+target_compile_definitions(pg_kmeans_cuda PRIVATE PGKM_CUDA_PLUGIN)
+target_include_directories(pg_kmeans_cuda PRIVATE src cuda)
+# --fmad=false and -ffp-contract=off: the numeric contract, as on the CPU.
+string(REPLACE ";" "," cuda_host_flags "${pgkm_host_flags}")
+target_compile_options(pg_kmeans_cuda PRIVATE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-Xcompiler=${cuda_host_flags}>")
+# The runtime is linked in and hidden: beside the C library the plugin needs nothing, and
+# it exports the one entry point of src/backend/backend.h.
+target_link_options(pg_kmeans_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)
+target_link_libraries(pg_kmeans_cuda PRIVATE pgkm CUDA::cudart_static)
+add_dependencies(plugin pg_kmeans_cuda)

@@ -1,0 +1,36 @@
+# unit_tests (test/unit), conformance_tests (test/backend) and cuda_tests (test/cuda),
+# GoogleTest programs registered with CTest.
+if(PGKM_TESTS STREQUAL "OFF")
+  return()
+elseif(PGKM_TESTS STREQUAL "AUTO")
+  find_package(GTest QUIET)
+else()
+  find_package(GTest REQUIRED)
+endif()
+if(NOT GTest_FOUND)
+  message(STATUS "no GoogleTest: the tests are not built")
+  return()
+endif()
+
+enable_testing()
+set(results ${CMAKE_BINARY_DIR}/test-results)
+
+# One program from all sources of a folder. A main() of its own there wins over
+# GoogleTest's, which is taken from the archive only when it is missing.
+function(pgkm_test_program name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  file(GLOB support CONFIGURE_DEPENDS test/support/*.cpp)
+  add_executable(${name} ${sources} ${support})
+  target_include_directories(${name} PRIVATE test)
+  target_link_libraries(${name} PRIVATE pgkm GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  # The counts that scripts/test sums up come from this report.
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT GTEST_OUTPUT=xml:${results}/${name}.xml)
+endfunction()
+
+pgkm_test_program(unit_tests test/unit)
+pgkm_test_program(conformance_tests test/backend)
+pgkm_test_program(cuda_tests test/cuda)
