@@ -20,7 +20,7 @@ namespace pgkm::cpu {
 
 // Bytes that a context has allocated, against its limit (0: none). Safe from any thread.
 class Budget {
-  public:
+public:
     explicit Budget(std::uint64_t limit) : limit_(limit) {}
 
     void take(std::uint64_t bytes)
@@ -36,16 +36,29 @@ class Budget {
     // Whether `bytes` more would fit now: for parts that can do with less.
     bool allows(std::uint64_t bytes) const { return limit_ == 0 || used_.load() + bytes <= limit_; }
 
-  private:
-    std::uint64_t              limit_;
+private:
+    std::uint64_t limit_;
     std::atomic<std::uint64_t> used_{0};
+};
+
+// A share of the budget for memory that something else allocates.
+class Lease {
+public:
+    Lease(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) { budget.take(bytes); }
+    ~Lease() { budget_.give_back(bytes_); }
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
+
+private:
+    Budget &budget_;
+    std::uint64_t bytes_;
 };
 
 // An accounted array of plain values, uninitialised. It starts on a 128-byte boundary and
 // is padded to one, so that two threads' buffers never share a cache line.
 template <typename T>
 class Buffer {
-  public:
+public:
     static constexpr std::size_t alignment = 128;
 
     Buffer() = default;
@@ -64,10 +77,7 @@ class Buffer {
         }
         budget_ = &budget;
     }
-    Buffer(Budget &budget, std::size_t count, T value) : Buffer(budget, count)
-    {
-        std::fill_n(data_, count, value);
-    }
+    Buffer(Budget &budget, std::size_t count, T value) : Buffer(budget, count) { std::fill_n(data_, count, value); }
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer &operator=(Buffer &&other) noexcept
     {
@@ -82,17 +92,17 @@ class Buffer {
         budget_->give_back(bytes_);
     }
 
-    T          *data() { return data_; }
-    const T    *data() const { return data_; }
+    T *data() { return data_; }
+    const T *data() const { return data_; }
     std::size_t size() const { return count_; }
-    T          &operator[](std::size_t i) { return data_[i]; }
-    const T    &operator[](std::size_t i) const { return data_[i]; }
-    T          *begin() { return data_; }
-    T          *end() { return data_ + count_; }
-    const T    *begin() const { return data_; }
-    const T    *end() const { return data_ + count_; }
+    T &operator[](std::size_t i) { return data_[i]; }
+    const T &operator[](std::size_t i) const { return data_[i]; }
+    T *begin() { return data_; }
+    T *end() { return data_ + count_; }
+    const T *begin() const { return data_; }
+    const T *end() const { return data_ + count_; }
 
-  private:
+private:
     void swap(Buffer &other) noexcept
     {
         std::swap(data_, other.data_);
@@ -101,16 +111,16 @@ class Buffer {
         std::swap(budget_, other.budget_);
     }
 
-    T          *data_ = nullptr;
+    T *data_ = nullptr;
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
-    Budget     *budget_ = nullptr;
+    Budget *budget_ = nullptr;
 };
 
 struct Context {
-    PgkmHost   host;
-    Strategy   strategy; // what is forced, and the instruction set to run
-    Budget     budget;
+    PgkmHost host;
+    Strategy strategy; // what is forced, and the instruction set to run
+    Budget budget;
     ThreadPool pool;
 
     Context(const PgkmHost &lent, const Strategy &chosen, std::uint64_t memory_limit, int threads)
@@ -135,12 +145,18 @@ struct Context {
 };
 
 struct Data {
-    Context   &context;
+    Context &context;
     PgkmPoints points;
 };
 
-inline Context *self(PgkmContext *context) { return reinterpret_cast<Context *>(context); }
-inline Data *self(PgkmData *data) { return reinterpret_cast<Data *>(data); }
+inline Context *self(PgkmContext *context)
+{
+    return reinterpret_cast<Context *>(context);
+}
+inline Data *self(PgkmData *data)
+{
+    return reinterpret_cast<Data *>(data);
+}
 
 // Calls body(T{}) with the points' element type.
 template <typename Body>

@@ -1,4 +1,4 @@
-// cpu_backend.hpp - the vectorised, threaded CPU implementation of the backend table.
+// cpu_backend.hpp - the CPU as a backend: vectorised, threaded, always there.
 #pragma once
 
 #include "backend/backend.h"
@@ -6,7 +6,6 @@
 
 namespace pgkm {
 
-// The table; always there.
 const PgkmBackend *cpu_backend();
 
 } // namespace pgkm

@@ -14,12 +14,12 @@ enum class InstructionSet { scalar, sse4, avx2, avx512, neon };
 inline constexpr int instruction_set_count = 5;
 
 struct Strategy {
-    Assignment     assignment = Assignment::automatic;
+    Assignment assignment = Assignment::automatic;
     InstructionSet instruction_set = InstructionSet::scalar; // never "auto": resolved at open()
 };
 
-const char    *name_of(InstructionSet set);
-bool           is_supported(InstructionSet set); // by this CPU and this build
+const char *name_of(InstructionSet set);
+bool is_supported(InstructionSet set); // by this CPU and this build
 InstructionSet best_instruction_set();
 
 // Resolves the forced names; throws PGKM_UNSUPPORTED and lists what there is.

@@ -26,7 +26,7 @@ void relax()
 
 // Threads inherit the mask of their creator: block everything while they are made.
 class SignalsBlocked {
-  public:
+public:
     SignalsBlocked()
     {
         sigset_t all;
@@ -37,7 +37,7 @@ class SignalsBlocked {
     SignalsBlocked(const SignalsBlocked &) = delete;
     SignalsBlocked &operator=(const SignalsBlocked &) = delete;
 
-  private:
+private:
     sigset_t before_;
 };
 
@@ -56,7 +56,10 @@ ThreadPool::ThreadPool(int threads)
     }
 }
 
-ThreadPool::~ThreadPool() { stop(); }
+ThreadPool::~ThreadPool()
+{
+    stop();
+}
 
 void ThreadPool::stop() noexcept
 {

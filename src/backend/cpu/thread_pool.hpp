@@ -21,7 +21,7 @@
 namespace pgkm::cpu {
 
 class ThreadPool {
-  public:
+public:
     using Body = std::function<void(std::int64_t task, int worker)>;
 
     // threads: workers in all, the calling thread among them; below 1 counts as 1.
@@ -37,21 +37,21 @@ class ThreadPool {
     // rethrown here. Not to be called from inside a body.
     void run(std::int64_t tasks, const Body &body);
 
-  private:
+private:
     void serve(int worker);
     void work(const Body &body, int worker) noexcept;
     void stop() noexcept;
 
     std::vector<std::thread> threads_;
-    std::mutex               mutex_;
-    std::condition_variable  start_; // a round began, or the pool ends
-    std::condition_variable  done_;  // the last helper left the round
+    std::mutex mutex_;
+    std::condition_variable start_; // a round began, or the pool ends
+    std::condition_variable done_;  // the last helper left the round
     std::atomic<std::uint64_t> round_{0};
-    std::atomic<bool>          ending_{false};
-    const Body               *body_ = nullptr; // of the open round; guarded by mutex_
-    int                       inside_ = 0;     // helpers in the open round; guarded by mutex_
-    std::exception_ptr        failure_;        // guarded by mutex_
-    std::int64_t              tasks_ = 0;
+    std::atomic<bool> ending_{false};
+    const Body *body_ = nullptr; // of the open round; guarded by mutex_
+    int inside_ = 0;             // helpers in the open round; guarded by mutex_
+    std::exception_ptr failure_; // guarded by mutex_
+    std::int64_t tasks_ = 0;
     // On a line of its own: every worker writes it.
     alignas(64) std::atomic<std::int64_t> next_{0};
 };
