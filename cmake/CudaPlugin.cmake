@@ -45,15 +45,17 @@ set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
 add_library(pg_kmeans_cuda MODULE ${cuda_sources})
 set_target_properties(pg_kmeans_cuda PROPERTIES
   PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
-  CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+  CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
 target_compile_definitions(pg_kmeans_cuda PRIVATE PGKM_CUDA_PLUGIN)
 target_include_directories(pg_kmeans_cuda PRIVATE src cuda)
+# The standard by hand: CMake 3.25 does not know that nvcc has it.
 # --fmad=false and -ffp-contract=off: the numeric contract, as on the CPU.
 string(REPLACE ";" "," cuda_host_flags "${pgkm_host_flags}")
 target_compile_options(pg_kmeans_cuda PRIVATE
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-Xcompiler=${cuda_host_flags}>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;-Xcompiler=${cuda_host_flags}>")
 # The runtime is linked in and hidden: beside the C library the plugin needs nothing, and
 # it exports the one entry point of src/backend/backend.h.
-target_link_options(pg_kmeans_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)
+target_link_options(pg_kmeans_cuda PRIVATE
+  -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/plugin.map -Wl,--as-needed)
 target_link_libraries(pg_kmeans_cuda PRIVATE pgkm CUDA::cudart_static)
 add_dependencies(plugin pg_kmeans_cuda)

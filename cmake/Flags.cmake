@@ -1,5 +1,6 @@
 # The compiler flags of all our targets, as the interface library pgkm_flags.
 add_library(pgkm_flags INTERFACE)
+target_compile_features(pgkm_flags INTERFACE cxx_std_20)
 
 # No contraction: a fused multiply-add only where the source says so, or results would
 # depend on the compiler and the instruction set (the numeric contract).
