@@ -11,8 +11,8 @@ namespace {
 // Values touched per block and candidate: a block of greedy trials takes about a millisecond,
 // which is how often cancellation is looked at.
 constexpr std::int64_t block_values = 1 << 17;
-// Candidates handed to a kernel at once, in values: they stay in the second-level cache.
-constexpr std::int64_t batch_values = 1 << 14;
+// Candidates that a block meets between two looks at the flag.
+constexpr std::int32_t batch_candidates = 16;
 
 std::int64_t rows_per_block(std::int32_t d)
 {
@@ -109,27 +109,28 @@ void SeedSampler<T>::choose_first()
     choose({pick(draw_bits(streams_.first, 0, 0), [&](std::int64_t row) { return first_mass(row); })});
 }
 
-// Adds rows to the chosen ones, in this order. Candidates go to the kernel in batches.
+// Adds rows to the chosen ones, in this order. A block meets them in batches.
 template <typename T>
 void SeedSampler<T>::choose(const std::vector<std::int64_t> &rows)
 {
+    if (rows.empty())
+        return;
     const Buffer<double> values = gather(rows);
-    const auto count = static_cast<std::int64_t>(rows.size());
-    const std::int64_t batch = std::max<std::int64_t>(1, batch_values / rows_.d);
+    const auto count = static_cast<std::int32_t>(rows.size());
+    const auto first_index = static_cast<std::int32_t>(chosen_.size());
     Buffer<double> largest(runner_.budget(), static_cast<std::size_t>(blocks_));
-    for (std::int64_t first = 0; first < count; first += batch) {
-        const SeedCandidates candidates = {values.data() + first * rows_.d,
-                                           static_cast<std::int32_t>(std::min(batch, count - first)),
-                                           static_cast<std::int32_t>(static_cast<std::int64_t>(chosen_.size()) + first)};
-        runner_.run(blocks_, [&](std::int64_t block) {
-            const std::int64_t row = first_row(block);
+    runner_.run(blocks_, [&](std::int64_t block) {
+        const SeedRows<T> part = block_of(block);
+        std::int32_t *labels = labels_.size() == 0 ? nullptr : labels_.data() + first_row(block);
+        for (std::int32_t first = 0; first < count; first += batch_candidates) {
+            runner_.poll();
+            const SeedCandidates candidates = {values.data() + std::int64_t{first} * rows_.d,
+                                               std::min(batch_candidates, count - first), first_index + first};
             largest[static_cast<std::size_t>(block)] =
-                lower_nearest(block_of(block), candidates, nearest_.data() + row,
-                              labels_.size() == 0 ? nullptr : labels_.data() + row);
-        });
-    }
-    if (count > 0)
-        largest_ = *std::max_element(largest.begin(), largest.end());
+                lower_nearest(part, candidates, nearest_.data() + first_row(block), labels);
+        }
+    });
+    largest_ = *std::max_element(largest.begin(), largest.end());
     chosen_.insert(chosen_.end(), rows.begin(), rows.end());
     runner_.report(chosen_.size());
 }

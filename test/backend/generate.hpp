@@ -1,0 +1,74 @@
+// generate.hpp - rows of numbers for the cases, as float64; the element type comes later.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace conformance {
+
+using Rows = std::vector<double>;
+
+class Generator {
+  public:
+    explicit Generator(std::uint64_t seed) : engine_(seed) {}
+
+    double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+    double normal() { return std::normal_distribution<double>()(engine_); }
+    std::int64_t below(std::int64_t bound)
+    {
+        return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(engine_);
+    }
+
+    // Gaussian blobs around `centers` points of the unit cube; they overlap, as real data do.
+    Rows blobs(std::int64_t n, std::int32_t d, std::int64_t centers, double spread = 0.1)
+    {
+        Rows middle;
+        for (std::int64_t i = 0; i < centers * d; ++i)
+            middle.push_back(uniform(-1.0, 1.0));
+        Rows rows;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t center = below(centers);
+            for (std::int32_t f = 0; f < d; ++f)
+                rows.push_back(middle[static_cast<std::size_t>(center * d + f)] + spread * normal());
+        }
+        return rows;
+    }
+
+    // Points of a coarse integer grid: many duplicates, many exact ties.
+    Rows grid(std::int64_t n, std::int32_t d, std::int64_t side)
+    {
+        Rows rows;
+        for (std::int64_t i = 0; i < n * d; ++i)
+            rows.push_back(static_cast<double>(below(side)));
+        return rows;
+    }
+
+    // 10^low .. 10^high, evenly in the logarithm, both signs.
+    double log_uniform(double low, double high)
+    {
+        const double magnitude = std::pow(10.0, uniform(low, high));
+        return below(2) == 0 ? magnitude : -magnitude;
+    }
+
+    Rows weights(std::int64_t n, double low, double high)
+    {
+        Rows result;
+        for (std::int64_t i = 0; i < n; ++i)
+            result.push_back(std::fabs(log_uniform(low, high)));
+        return result;
+    }
+
+  private:
+    std::mt19937_64 engine_;
+};
+
+inline Rows shifted(Rows rows, double factor, double offset)
+{
+    for (double &value : rows)
+        value = value * factor + offset;
+    return rows;
+}
+
+} // namespace conformance

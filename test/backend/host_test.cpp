@@ -1,0 +1,112 @@
+// What else a backend owes its host: errors with a text, memory within its limit, progress
+// from the calling thread.
+#include <atomic>
+#include <thread>
+
+#include "compare.hpp"
+#include "long_job.hpp"
+#include "parameters.hpp"
+
+namespace conformance {
+namespace {
+
+class Host : public testing::TestWithParam<Subject> {};
+
+struct ProgressLog {
+    std::thread::id  thread;
+    std::atomic<int> calls{0}, elsewhere{0}, unknown_phase{0};
+};
+
+TEST_P(Host, ReportsProgressFromTheCallingThread)
+{
+    ProgressLog log;
+    log.thread = std::this_thread::get_id();
+    const PgkmHost host = {nullptr,
+                           [](void *arg, const PgkmProgress *progress) {
+                               ProgressLog &to = *static_cast<ProgressLog *>(arg);
+                               const std::string phase = progress->phase;
+                               ++to.calls;
+                               to.elsewhere += std::this_thread::get_id() != to.thread;
+                               to.unknown_phase += phase != "loading" && phase != "seeding" &&
+                                                   phase != "iterating" && phase != "labelling";
+                           },
+                           &log};
+    LongJob job; // a small one may be over before there is anything to report
+    job.problem.k = 20;
+    Session session(GetParam(), job.points(), host);
+    ASSERT_EQ(session.fit(&job.problem, 1, {PGKM_L2, 5}), PGKM_OK) << session.error.text;
+    EXPECT_GT(log.calls, 0);
+    EXPECT_EQ(log.elsewhere, 0);
+    EXPECT_EQ(log.unknown_phase, 0);
+}
+
+TEST_P(Host, UnknownStrategyIsUnsupported)
+{
+    for (const char *PgkmTuning::*stage : {&PgkmTuning::assignment, &PgkmTuning::execution, &PgkmTuning::feature_sum,
+                                           &PgkmTuning::mass_sum, &PgkmTuning::instruction_set}) {
+        PgkmOpen options = {};
+        options.struct_size = sizeof options;
+        options.device = GetParam().device;
+        options.threads = 1;
+        options.tuning.*stage = "no such strategy";
+        PgkmContext *context = nullptr;
+        PgkmError error = {};
+        EXPECT_EQ(GetParam().table->open(&options, &context, &error), PGKM_UNSUPPORTED);
+        EXPECT_NE(std::string(error.text).find("no such strategy"), std::string::npos) << error.text;
+        EXPECT_EQ(context, nullptr);
+    }
+}
+
+TEST_P(Host, MemoryLimitHolds)
+{
+    LongJob job;
+    for (int stage = 0; stage < 3; ++stage) {
+        try {
+            Session session(GetParam(), job.points(), {}, 2, 4096);
+            std::vector<double> distances(static_cast<std::size_t>(job.n));
+            PgkmAssignment wanted = {};
+            wanted.distances = distances.data();
+            const PgkmStatus status =
+                stage == 0   ? session.seed(&job.problem, 1, seed_params(PGKM_INIT_KMEANS_PLUS_PLUS, 0))
+                : stage == 1 ? session.fit(&job.problem, 1, {PGKM_L2, 2})
+                             : session.assign(&job.problem, 1, &wanted);
+            EXPECT_EQ(status, PGKM_LIMIT) << "stage " << stage;
+            EXPECT_STRNE(session.error.text, "");
+        } catch (const std::runtime_error &refused) {
+            EXPECT_STRNE(refused.what(), ""); // open() or load() may refuse as well
+        }
+    }
+}
+
+TEST_P(Host, ProbeCountsWithoutRoom)
+{
+    std::int32_t count = -1;
+    PgkmError error = {};
+    EXPECT_EQ(GetParam().table->probe(nullptr, 0, &count, &error), PGKM_OK) << error.text;
+    EXPECT_GE(count, 1);
+}
+
+TEST_P(Host, EveryListedStrategyOpens)
+{
+    for (const Subject &subject : all_subjects()) {
+        const Case &data = case_named("one_row_float32");
+        EXPECT_NO_THROW(Session(subject, data.points())) << subject.name;
+    }
+}
+
+TEST_P(Host, CloseAndUnloadAcceptNull)
+{
+    GetParam().table->unload(nullptr);
+    GetParam().table->close(nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Host, testing::ValuesIn(plain_subjects()), subject_name);
+
+TEST(Plugin, IsPresent)
+{
+    if (!plugin_absence().empty())
+        GTEST_SKIP() << "no plugin under test: " << plugin_absence();
+}
+
+} // namespace
+} // namespace conformance

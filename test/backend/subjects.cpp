@@ -1,0 +1,141 @@
+#include "subjects.hpp"
+
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <dlfcn.h>
+
+#include "backend/cpu/cpu_backend.hpp"
+
+namespace conformance {
+namespace {
+
+// Device memory that no case's points fit into with room to spare: the plugin must stream.
+// PGKM_DEVICE_MEMORY_LIMIT overrides it.
+constexpr std::uint64_t default_streaming_limit = 2 << 20;
+
+std::string identifier(std::string text)
+{
+    for (char &c : text)
+        if (!std::isalnum(static_cast<unsigned char>(c)))
+            c = '_';
+    return text;
+}
+
+std::vector<const char *> strategies(const PgkmBackend &table, const char *stage)
+{
+    std::vector<const char *> names;
+    for (const char *const *name = table.strategies(stage); *name != nullptr; ++name)
+        names.push_back(*name);
+    return names;
+}
+
+void add_cpu(std::vector<Subject> &subjects)
+{
+    const PgkmBackend *table = pgkm::cpu_backend();
+    subjects.push_back({"cpu_auto", table, -1, {}, 0, true});
+    for (const char *set : strategies(*table, "instruction_set")) {
+        if (std::string(set) == "auto")
+            continue; // that is what the others choose from
+        for (const char *assignment : strategies(*table, "assignment")) {
+            PgkmTuning tuning = {};
+            tuning.assignment = assignment;
+            tuning.instruction_set = set;
+            const bool first = assignment == strategies(*table, "assignment").front();
+            subjects.push_back({identifier(std::string("cpu_") + set + "_" + assignment), table, -1, tuning, 0, first});
+        }
+    }
+}
+
+struct Plugin {
+    const PgkmBackend *table = nullptr;
+    std::int32_t       device = -1;
+    std::string        absence;
+};
+
+Plugin load_plugin()
+{
+    const char *path = std::getenv("PGKM_PLUGIN");
+    if (path == nullptr)
+        return {nullptr, -1, "PGKM_PLUGIN is not set"};
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+        return {nullptr, -1, dlerror()};
+    using Entry = const PgkmBackend *(*)(std::uint32_t);
+    const auto entry = reinterpret_cast<Entry>(dlsym(library, PGKM_BACKEND_ENTRY));
+    const PgkmBackend *table = entry == nullptr ? nullptr : entry(PGKM_BACKEND_ABI);
+    if (table == nullptr)
+        return {nullptr, -1, std::string(path) + " does not serve this version of the table"};
+    std::array<PgkmDevice, 16> devices = {};
+    std::int32_t count = 0;
+    PgkmError error = {};
+    if (table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error) != PGKM_OK)
+        return {nullptr, -1, error.text};
+    std::string reason = "no device";
+    for (std::size_t i = 0; i < devices.size() && static_cast<std::int32_t>(i) < count; ++i) {
+        if (devices[i].usable != 0)
+            return {table, devices[i].ordinal, ""};
+        reason = devices[i].reason;
+    }
+    return {nullptr, -1, reason};
+}
+
+const Plugin &plugin()
+{
+    static const Plugin loaded = load_plugin();
+    return loaded;
+}
+
+void add_plugin(std::vector<Subject> &subjects)
+{
+    const PgkmBackend *table = plugin().table;
+    if (table == nullptr)
+        return;
+    const std::string name = identifier(table->name);
+    const auto add = [&](const std::string &what, const PgkmTuning &tuning, std::uint64_t limit, bool seeds) {
+        subjects.push_back({identifier(name + "_" + what), table, plugin().device, tuning, limit, seeds});
+    };
+    const char *limit_text = std::getenv("PGKM_DEVICE_MEMORY_LIMIT");
+    const std::uint64_t limit =
+        limit_text == nullptr ? default_streaming_limit : std::strtoull(limit_text, nullptr, 10);
+    add("auto", {}, 0, true);
+    add("auto_streamed", {}, limit, true);
+    struct Stage {
+        const char              *name;
+        const char *PgkmTuning::*member;
+    };
+    for (const Stage stage : {Stage{"assignment", &PgkmTuning::assignment}, {"execution", &PgkmTuning::execution},
+                              {"feature_sum", &PgkmTuning::feature_sum}, {"mass_sum", &PgkmTuning::mass_sum}})
+        for (const char *strategy : strategies(*table, stage.name)) {
+            PgkmTuning tuning = {};
+            tuning.*stage.member = strategy;
+            const std::string what = std::string(stage.name) + "_" + strategy;
+            add(what, tuning, 0, false);
+            add(what + "_streamed", tuning, limit, false);
+        }
+}
+
+} // namespace
+
+const std::vector<Subject> &all_subjects()
+{
+    static const std::vector<Subject> subjects = [] {
+        std::vector<Subject> made;
+        add_cpu(made);
+        add_plugin(made);
+        return made;
+    }();
+    return subjects;
+}
+
+std::vector<Subject> plain_subjects()
+{
+    std::vector<Subject> plain = {{"cpu", pgkm::cpu_backend(), -1, {}, 0, true}};
+    if (plugin().table != nullptr)
+        plain.push_back({identifier(plugin().table->name), plugin().table, plugin().device, {}, 0, true});
+    return plain;
+}
+
+const std::string &plugin_absence() { return plugin().absence; }
+
+} // namespace conformance
