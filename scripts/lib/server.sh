@@ -81,7 +81,7 @@ exec_as_server() {
 start_server() {
     local under=() patience=60 i
     if [ -n "${WITH_POSTGRES_VALGRIND:-}" ]; then
-        under=(valgrind --quiet --trace-children=yes --leak-check=no --num-callers=30 --error-limit=no
+        under=(valgrind --quiet --trace-children=yes --leak-check=no --num-callers=30 --error-limit=no --fullpath-after=
             "--suppressions=$here/scripts/lib/valgrind.supp"
             "--log-file=$WITH_POSTGRES_VALGRIND/%p.log")
         patience=300
