@@ -1,0 +1,72 @@
+/*
+ * sums.h - kmeans_sums, the state and the result of the aggregate kmeans_step.
+ *
+ * One flat varlena: no pointer, no type id, nothing of this server, so that it can be
+ * stored, dumped, sent to another machine and merged there. Its size depends on k and d
+ * alone, so a transition function can update it in place.
+ *
+ * Every sum is kept as an unevaluated pair high + low (Dekker 1971): high is the sum
+ * rounded to float64, low what the rounding lost. A plain float64 sum drifts by 1e-10
+ * over some 10^7 equal values; with the pair, the rows may come in any order and in any
+ * number of parts and the results still agree to a rounding.
+ */
+#ifndef PGKM_PG_SUMS_H
+#define PGKM_PG_SUMS_H
+
+extern "C" {
+#include "postgres.h"
+#include "fmgr.h"
+}
+
+#define KMEANS_SUMS_VERSION 1
+
+struct KmeansSums {
+    int32  vl_len_; /* varlena header, never touched directly */
+    uint16 version;
+    uint16 reserved;    /* 0 */
+    int32  k;
+    int32  d;
+    uint64 fingerprint; /* of the centroids: sums of different centroids must not be merged */
+    double values[FLEXIBLE_ARRAY_MEMBER]; /* sums_count() highs, then as many lows */
+};
+
+/* Number of sums: the inertia, k masses, k x d feature sums; in this order. */
+static inline int64 sums_count(int32 k, int32 d)
+{
+    return 1 + (int64) k * (1 + (int64) d);
+}
+
+static inline Size sums_size(int32 k, int32 d)
+{
+    return offsetof(KmeansSums, values) + 2 * sizeof(double) * (Size) sums_count(k, d);
+}
+
+#define SUMS_INERTIA_INDEX 0
+#define SUMS_MASS_INDEX(j) (1 + (int64) (j))
+#define SUMS_FEATURE_INDEX(k, d, j) (1 + (int64) (k) + (int64) (j) * (d))
+
+/* Adds x to the pair high + low; exact but for the last rounding of low. */
+static inline void sums_add(double *high, double *low, double x)
+{
+    const double sum = *high + x;
+    const double part = sum - *high;
+    const double lost = (*high - (sum - part)) + (x - part) + *low;
+
+    *high = sum + lost;
+    *low = lost - (*high - sum);
+}
+
+/* Allocates an empty state in the current memory context; 54000 when it would pass 1 GB. */
+KmeansSums *sums_create(int32 k, int32 d, uint64 fingerprint);
+
+/* Argument `number` as a checked state, aligned and with a four-byte header; with `copy`
+ * one that may be changed. */
+KmeansSums *sums_argument(FunctionCallInfo fcinfo, int number, bool copy);
+
+/* NULL, or what is wrong with the numbers of a state that came from outside. */
+const char *sums_complaint(const KmeansSums *sums);
+
+/* Raises 22003 unless the pair's sum is finite. */
+void sums_check_range(double high);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * table_call.h - what kmeans_fit, kmeans_labels and kmeans_cluster have in common: their
+ * arguments, and the way from there to a result.
+ */
+#ifndef PGKM_PG_TABLE_CALL_H
+#define PGKM_PG_TABLE_CALL_H
+
+#include "pg/compat.h"
+
+#include "pg/boundary.h"
+#include "pg/table_reader.h"
+
+/* Arguments by position, the same in all three functions. */
+enum TableArgument {
+    TABLE_RELATION,
+    TABLE_FEATURES,
+    TABLE_K,
+    TABLE_OPTIONS, /* eight of them, in the order of kmeans_options */
+    TABLE_WEIGHT = TABLE_OPTIONS + 8,
+    TABLE_LABEL /* kmeans_cluster */
+};
+
+struct TableCall {
+    MemoryContext  context; /* holds everything of this call */
+    TableRelation  relation;
+    TableColumn   *features;
+    int            n_features;
+    TableColumn   *weight; /* NULL: unweighted */
+    int64          k;
+    PgkmOptions    options;
+    PgkmJobHolder *job;
+};
+
+/* The relation's name as given; 22004 when it is NULL. */
+const char *table_call_relation_name(FunctionCallInfo fcinfo);
+
+/* Makes a context below the current one and reads k and the options into it. */
+TableCall *table_call_create(FunctionCallInfo fcinfo);
+
+/* Looks up the feature and weight columns of call->relation. */
+void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo);
+
+/* Clusters the rows; NULL when there are none. The result lives as long as the call. A
+ * WARNING when there are fewer clusters than k. */
+const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels);
+
+/* Frees everything. After an ERROR the contexts above see to that. */
+void table_call_destroy(TableCall *call);
+
+#endif

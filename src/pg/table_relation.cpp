@@ -1,0 +1,153 @@
+/*
+ * table_relation.cpp - name lookup for the table functions.
+ */
+#include "pg/table_relation.h"
+
+#include "pg/datum.h"
+
+extern "C" {
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/varlena.h"
+}
+
+static bool kind_serves(char relkind, TableUse use)
+{
+    switch (relkind) {
+    case RELKIND_RELATION:
+    case RELKIND_PARTITIONED_TABLE:
+        return true;
+    case RELKIND_MATVIEW:
+        return use != TABLE_UPDATE;
+    case RELKIND_VIEW:
+    case RELKIND_FOREIGN_TABLE:
+        return use == TABLE_READ;
+    default:
+        return false;
+    }
+}
+
+/* A partition of a partitioned table may live elsewhere, where a ctid means nothing here. */
+static bool has_foreign_part(Oid relation_id)
+{
+    List     *parts = find_all_inheritors(relation_id, NoLock, NULL);
+    ListCell *cell;
+    bool      found = false;
+
+    foreach (cell, parts)
+        found = found || get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE;
+    list_free(parts);
+    return found;
+}
+
+static void pg_attribute_noreturn() raise_wrong_kind(const char *name, char relkind, TableUse use)
+{
+    const bool  readable = kind_serves(relkind, TABLE_READ);
+    const char *message = !readable              ? "relation \"%s\" is not a table or view"
+                          : use == TABLE_UPDATE ? "\"%s\" is not a table whose rows can be updated in place"
+                                                 : "\"%s\" is not a table: its rows have no ctid";
+
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg(message, name),
+                    readable ? errhint("Use kmeans_fit with kmeans_predict, or kmeans_label.") : 0));
+    pg_unreachable();
+}
+
+void table_relation_find(TableRelation *relation, const char *name, TableUse use, bool lock)
+{
+    RangeVar  *range = makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(name)));
+    const Oid  id = RangeVarGetRelid(range, lock ? AccessShareLock : NoLock, true);
+    const char relkind = OidIsValid(id) ? get_rel_relkind(id) : '\0';
+
+    /* '\0': dropped between the two lookups. */
+    if (relkind == '\0')
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation \"%s\" does not exist", name)));
+    if (!kind_serves(relkind, use))
+        raise_wrong_kind(get_rel_name(id), relkind, use);
+
+    relation->id = id;
+    relation->name = get_rel_name(id);
+    relation->sql_name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(id)), relation->name);
+    relation->has_rows_of_others = has_subclass(id);
+    relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) &&
+                         !(relation->has_rows_of_others && has_foreign_part(id));
+    if (use != TABLE_READ && !relation->has_ctid)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid",
+                               relation->name),
+                        errhint("Use kmeans_fit with kmeans_predict, or kmeans_label.")));
+}
+
+/* Only a cast by a function counts: any text can be cast to real[] through its input function. */
+static bool has_cast_to_real_array(Oid type)
+{
+    Oid function;
+
+    return find_coercion_pathway(FLOAT4ARRAYOID, type, COERCION_EXPLICIT, &function) == COERCION_PATH_FUNC;
+}
+
+Oid table_column_type(const TableRelation *relation, const char *name)
+{
+    const AttrNumber number = get_attnum(relation->id, name);
+
+    return number == InvalidAttrNumber ? InvalidOid : getBaseType(get_atttype(relation->id, number));
+}
+
+void table_column_find(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = table_column_type(relation, name);
+    Oid       element;
+
+    if (!OidIsValid(type))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of relation \"%s\" does not exist", name, relation->name)));
+    column->name = name;
+    if (pgkm_is_feature_type(type)) {
+        column->kind = COLUMN_NUMBER;
+        column->type = type;
+    } else if (OidIsValid(element = get_element_type(type)) && pgkm_is_feature_type(element)) {
+        column->kind = COLUMN_ARRAY;
+        column->type = element;
+    } else if (has_cast_to_real_array(type)) {
+        column->kind = COLUMN_VECTOR;
+        column->type = FLOAT4OID;
+    } else {
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, an array of numbers or a "
+                               "vector",
+                               name, relation->name, format_type_be(type))));
+    }
+}
+
+TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
+{
+    Datum *values;
+    bool  *nulls;
+
+    if (ARR_NDIM(names) != 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features must be a list of one or more column names")));
+    deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
+
+    TableColumn *columns = (TableColumn *) palloc(*count * sizeof(TableColumn));
+    for (int i = 0; i < *count; ++i) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("features must not contain a NULL column name")));
+        table_column_find(&columns[i], relation, TextDatumGetCString(values[i]));
+        if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",
+                                   columns[i].name)));
+    }
+    return columns;
+}

@@ -1,0 +1,55 @@
+/*
+ * table_relation.h - the relation and the columns that a table function was given by name.
+ *
+ * Names are looked up, never pasted: what goes into a query is the catalog's own spelling,
+ * quoted. Nothing here checks privileges; the query that reads the rows runs as the caller.
+ */
+#ifndef PGKM_PG_TABLE_RELATION_H
+#define PGKM_PG_TABLE_RELATION_H
+
+extern "C" {
+#include "postgres.h"
+#include "utils/array.h"
+}
+
+/* What a function needs of its relation. */
+enum TableUse {
+    TABLE_READ,   /* rows: tables, partitioned and foreign tables, views, materialized views */
+    TABLE_LOCATE, /* rows that have a ctid: tables, partitioned tables, materialized views */
+    TABLE_UPDATE  /* rows that can be updated by ctid: tables and partitioned tables */
+};
+
+struct TableRelation {
+    Oid         id;
+    const char *name;     /* as it is in the catalog, for messages */
+    const char *sql_name; /* schema-qualified and quoted, for queries */
+    bool        has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
+    bool        has_ctid;           /* every row has one */
+};
+
+enum TableColumnKind {
+    COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric */
+    COLUMN_ARRAY,  /* an array of one of those */
+    COLUMN_VECTOR  /* another type with a cast to real[] (pgvector's vector and halfvec) */
+};
+
+struct TableColumn {
+    const char     *name;
+    TableColumnKind kind;
+    Oid             type;   /* domains resolved; of an array its element's, of a vector float4 */
+};
+
+/* Looks the name up and locks the relation against change as a SELECT does, or, with
+ * lock = false, not at all; 42P01, 42809 and 42602 (no valid name). */
+void table_relation_find(TableRelation *relation, const char *name, TableUse use, bool lock);
+
+/* Looks a column up: 42703; 42804 when its type is none of the kinds. */
+void table_column_find(TableColumn *column, const TableRelation *relation, const char *name);
+
+/* The column's type with domains resolved, or InvalidOid where there is no such column. */
+Oid table_column_type(const TableRelation *relation, const char *name);
+
+/* The feature columns: numbers, or one array or vector. Their count goes to *count. */
+TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * table_rows.cpp - growing arrays of where rows came from.
+ */
+#include "pg/table_rows.h"
+
+#include "pg/boundary.h"
+
+extern "C" {
+#include "utils/memutils.h"
+}
+
+#define FIRST_CAPACITY 1024
+
+static void release_account(void *argument)
+{
+    TableRows *const rows = (TableRows *) argument;
+
+    pgkm_memory_release(rows->reserved);
+    rows->reserved = 0;
+}
+
+TableRows *table_rows_create(MemoryContext context, TableWants wants)
+{
+    TableRows *const rows = (TableRows *) MemoryContextAllocZero(context, sizeof(TableRows));
+
+    rows->context = context;
+    rows->wants = wants;
+    rows->on_reset.func = release_account;
+    rows->on_reset.arg = rows;
+    MemoryContextRegisterResetCallback(context, &rows->on_reset);
+    return rows;
+}
+
+/* Twice the last capacity, or what the limit leaves, but at least one more. */
+static int64 next_capacity(int64 capacity, Size bytes_per_row)
+{
+    const uint64 affordable = pgkm_memory_available() / bytes_per_row;
+    const int64  growth = Max(capacity, FIRST_CAPACITY);
+
+    return capacity + Max((int64) Min(affordable, (uint64) growth), (int64) 1);
+}
+
+static void *resize(MemoryContext context, void *memory, int64 count, Size size)
+{
+    if ((uint64) count > MaxAllocHugeSize / size)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
+    return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
+}
+
+static void grow_origins(TableRows *rows)
+{
+    const Size  bytes_per_row = (rows->wants.ctid ? sizeof(ItemPointerData) : 0) +
+                               (rows->wants.table ? sizeof(Oid) : 0) + (rows->wants.label ? sizeof(int32) : 0);
+    const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
+    const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
+
+    pgkm_memory_reserve(growth);
+    rows->reserved += growth;
+    if (rows->wants.ctid)
+        rows->ctids = (ItemPointerData *) resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
+    if (rows->wants.table)
+        rows->tables = (Oid *) resize(rows->context, rows->tables, capacity, sizeof(Oid));
+    if (rows->wants.label)
+        rows->labels = (int32 *) resize(rows->context, rows->labels, capacity, sizeof(int32));
+    rows->capacity = capacity;
+}
+
+static void add_skipped(TableRows *rows)
+{
+    if (rows->n_skipped == rows->skipped_capacity) {
+        const int64  capacity = next_capacity(rows->skipped_capacity, sizeof(int64));
+        const uint64 growth = (uint64) (capacity - rows->skipped_capacity) * sizeof(int64);
+
+        pgkm_memory_reserve(growth);
+        rows->reserved += growth;
+        rows->skipped = (int64 *) resize(rows->context, rows->skipped, capacity, sizeof(int64));
+        rows->skipped_capacity = capacity;
+    }
+    rows->skipped[rows->n_skipped++] = rows->n;
+}
+
+void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used)
+{
+    if (unlikely(rows->n == rows->capacity))
+        grow_origins(rows);
+    if (!used)
+        add_skipped(rows);
+    if (rows->wants.ctid)
+        rows->ctids[rows->n] = origin->ctid;
+    if (rows->wants.table)
+        rows->tables[rows->n] = origin->table;
+    if (rows->wants.label)
+        rows->labels[rows->n] = origin->label;
+    ++rows->n;
+}
+
+TableOrigin table_rows_origin(const TableRows *rows, int64 position)
+{
+    TableOrigin origin;
+
+    memset(&origin, 0, sizeof origin);
+    if (rows->wants.ctid)
+        origin.ctid = rows->ctids[position];
+    if (rows->wants.table)
+        origin.table = rows->tables[position];
+    if (rows->wants.label)
+        origin.label = rows->labels[position];
+    return origin;
+}
+
+void table_rows_clear(TableRows *rows)
+{
+    void *const arrays[] = {rows->ctids, rows->tables, rows->labels, rows->skipped};
+
+    for (void *array : arrays)
+        if (array != NULL)
+            pfree(array);
+    rows->ctids = NULL;
+    rows->tables = NULL;
+    rows->labels = NULL;
+    rows->skipped = NULL;
+    rows->n = rows->n_skipped = rows->capacity = rows->skipped_capacity = 0;
+    release_account(rows);
+    if (rows->used != NULL)
+        pgkm_rows_clear(rows->used);
+}

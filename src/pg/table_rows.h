@@ -1,0 +1,96 @@
+/*
+ * table_rows.h - the rows of a table as a table function reads them: those that take part
+ * in the fit as a row-major buffer, and for every row, those that are skipped too, where it
+ * came from.
+ */
+#ifndef PGKM_PG_TABLE_ROWS_H
+#define PGKM_PG_TABLE_ROWS_H
+
+extern "C" {
+#include "postgres.h"
+#include "storage/itemptr.h"
+}
+
+#include "pg/rows.h"
+
+/* Old labels that are no cluster id. */
+#define TABLE_LABEL_NULL (-1)
+#define TABLE_LABEL_OTHER (-2) /* an integer that no cluster has */
+
+/* What is known of one row beside its features. */
+struct TableOrigin {
+    ItemPointerData ctid;
+    Oid             table; /* of the partition or child that holds it */
+    int32           label; /* its old label, or one of TABLE_LABEL_* */
+};
+
+/* Which parts of TableOrigin are kept. */
+struct TableWants {
+    bool ctid;
+    bool table;
+    bool label;
+};
+
+struct TableRows {
+    MemoryContextCallback on_reset;
+    MemoryContext         context;
+    TableWants            wants;
+    PgkmRows             *used;    /* the rows that are clustered; NULL when there are none */
+    int64                 n;       /* all rows */
+    int64                 capacity;
+    ItemPointerData      *ctids;   /* n; NULL unless wanted; likewise below */
+    Oid                  *tables;
+    int32                *labels;
+    int64                *skipped; /* positions, ascending, of rows that are not in `used` */
+    int64                 n_skipped;
+    int64                 skipped_capacity;
+    uint64                reserved; /* bytes of the arrays above, counted against the limit */
+};
+
+TableRows *table_rows_create(MemoryContext context, TableWants wants);
+
+/* Appends where a row came from. Call it with used = true after adding the row to `used`. */
+void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used);
+
+/* The origin of row `position`; parts that are not kept are zero. */
+TableOrigin table_rows_origin(const TableRows *rows, int64 position);
+
+/* Number of rows that are clustered. */
+static inline int64 table_rows_used(const TableRows *rows)
+{
+    return rows->n - rows->n_skipped;
+}
+
+/* Frees the memory at once. */
+void table_rows_clear(TableRows *rows);
+
+/* Walks over all rows and tells which one of `used` each is. */
+struct TableCursor {
+    int64 position; /* row among all; -1 before the first */
+    int64 used;     /* its place in `used`, or -1 */
+    int64 n_used;   /* used rows so far */
+    int64 n_skipped;
+};
+
+static inline void table_cursor_start(TableCursor *cursor)
+{
+    cursor->position = -1;
+    cursor->used = -1;
+    cursor->n_used = 0;
+    cursor->n_skipped = 0;
+}
+
+static inline bool table_cursor_next(TableCursor *cursor, const TableRows *rows)
+{
+    if (++cursor->position >= rows->n)
+        return false;
+    if (cursor->n_skipped < rows->n_skipped && rows->skipped[cursor->n_skipped] == cursor->position) {
+        ++cursor->n_skipped;
+        cursor->used = -1;
+    } else {
+        cursor->used = cursor->n_used++;
+    }
+    return true;
+}
+
+#endif

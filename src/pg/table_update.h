@@ -1,0 +1,21 @@
+/*
+ * table_update.h - the label column of kmeans_cluster.
+ */
+#ifndef PGKM_PG_TABLE_UPDATE_H
+#define PGKM_PG_TABLE_UPDATE_H
+
+#include "pg/table_call.h"
+
+/* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
+ * under it: from then on nobody else changes its rows. */
+void table_lock_for_update(TableRelation *relation, const char *name);
+
+/* Adds the integer column as the caller where it is missing; 42804 when a column of that
+ * name is no integer. */
+void table_ensure_label(const TableRelation *relation, const char *label);
+
+/* Writes the label of every row whose label differs from its old one. `labels` are those of
+ * rows->used; the other rows get NULL. */
+void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label);
+
+#endif
