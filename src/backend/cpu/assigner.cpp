@@ -2,6 +2,7 @@
 
 #include "backend/cpu/choose.hpp"
 #include "backend/cpu/direct.hpp"
+#include "backend/cpu/tiled.hpp"
 
 namespace pgkm::cpu {
 
@@ -9,6 +10,8 @@ template <typename T>
 std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose)
 {
     switch (choose_assignment(rows.context.strategy.assignment, {rows.n, rows.d, rows.k})) {
+    case Assignment::tiled:
+        return std::make_unique<Tiled<T>>(rows);
     default:
         return std::make_unique<Direct<T>>(rows);
     }

@@ -37,22 +37,29 @@ HWY_INLINE void nearest_tile(const double *points, int width, int d, const doubl
 {
     const Tag tag;
     Vector sum[panel_width][tile_vectors];
+    HWY_UNROLL(4)
     for (int j = 0; j < panel_width; ++j)
-        for (int v = 0; v < tile_vectors; ++v)
-            sum[j][v] = hn::Zero(tag);
+        HWY_UNROLL(4)
+    for (int v = 0; v < tile_vectors; ++v)
+        sum[j][v] = hn::Zero(tag);
     const int features = D_ == 0 ? d : D_;
     for (int f = 0; f < features; ++f) {
         Vector x[tile_vectors];
+        HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v)
             x[v] =
                 hn::Load(tag, points + static_cast<std::ptrdiff_t>(f) * width + v * static_cast<int>(hn::Lanes(tag)));
+        HWY_UNROLL(4)
         for (int j = 0; j < panel_width; ++j) {
             const Vector c = hn::Set(tag, panel[f * panel_width + j]);
+            HWY_UNROLL(4)
             for (int v = 0; v < tile_vectors; ++v)
                 sum[j][v] = add_square(hn::Sub(x[v], c), sum[j][v]);
         }
     }
+    HWY_UNROLL(4)
     for (int j = 0; j < panel_width; ++j) {
+        HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v) {
             const auto nearer = hn::Lt(sum[j][v], best[v]); // strictly: the lowest index stays on a tie
             best[v] = hn::Min(sum[j][v], best[v]);
@@ -76,6 +83,7 @@ void nearest_for(const double *block, int width, int d, const double *panels, st
         const std::int64_t end = std::min(count, p + range);
         for (int i = 0; i < width; i += tile_vectors * lanes) {
             Vector b[tile_vectors], l[tile_vectors];
+            HWY_UNROLL(4)
             for (int v = 0; v < tile_vectors; ++v) {
                 b[v] = hn::Load(tag, best + i + v * lanes);
                 l[v] = hn::Load(tag, label + i + v * lanes);
@@ -83,6 +91,7 @@ void nearest_for(const double *block, int width, int d, const double *panels, st
             for (std::int64_t q = p; q < end; ++q)
                 nearest_tile<D_>(block + i, width, d, panels + q * panel_size,
                                  hn::Set(tag, first + static_cast<double>(q * panel_width)), b, l);
+            HWY_UNROLL(4)
             for (int v = 0; v < tile_vectors; ++v) {
                 hn::Store(b[v], tag, best + i + v * lanes);
                 hn::Store(l[v], tag, label + i + v * lanes);
@@ -102,12 +111,12 @@ void nearest(const double *block, int width, int d, const double *panels, std::i
 
 void pack_float(const float *const *rows, int count, int d, int width, double *block)
 {
-    pack_rows(rows, count, d, width, block);
+    pack_rows<float>(rows, count, d, nullptr, width, block);
 }
 
 void pack_double(const double *const *rows, int count, int d, int width, double *block)
 {
-    pack_rows(rows, count, d, width, block);
+    pack_rows<double>(rows, count, d, nullptr, width, block);
 }
 
 const DirectKernels *direct_table()

@@ -1,8 +1,8 @@
 // pack-inl.hpp - transposes a block of rows to feature-major order, converting on the way.
 //
-// block[f * width + i] = row i's feature f. Lanes over points need it; done once per block,
-// in L1, with 4 x 4 transposes in registers (two shuffles per 4 elements instead of one
-// strided scalar load per element). Included once per target, as Highway's own -inl files.
+// block[f * width + i] = row i's feature f (less a shift, if there is one). Lanes over points need it; done once per
+// block, in L1, with 4 x 4 transposes in registers (two shuffles per 4 elements instead of one strided scalar load per
+// element). Included once per target, as Highway's own -inl files.
 #include <algorithm>
 #include <cstddef>
 
@@ -52,11 +52,18 @@ HWY_INLINE void store4(hn::Vec<hn::FixedTag<float, 4>> v, double *to)
 
 // Rows i .. i+3, features f .. f+3.
 template <typename Out>
-HWY_INLINE void pack4x4(const float *const *rows, int f, int width, Out *to)
+HWY_INLINE void pack4x4(const float *const *rows, int f, const float *shift, int width, Out *to)
 {
     const hn::FixedTag<float, 4> tag;
     auto a = hn::LoadU(tag, rows[0] + f), b = hn::LoadU(tag, rows[1] + f);
     auto c = hn::LoadU(tag, rows[2] + f), d = hn::LoadU(tag, rows[3] + f);
+    if (shift != nullptr) {
+        const auto s = hn::LoadU(tag, shift + f);
+        a = hn::Sub(a, s);
+        b = hn::Sub(b, s);
+        c = hn::Sub(c, s);
+        d = hn::Sub(d, s);
+    }
     transpose4(a, b, c, d);
     store4(a, to);
     store4(b, to + width);
@@ -66,17 +73,18 @@ HWY_INLINE void pack4x4(const float *const *rows, int f, int width, Out *to)
 #endif
 
 template <typename T, typename Out>
-HWY_INLINE void pack_scalar(const T *const *rows, int count, int first, int last, int width, Out *block)
+HWY_INLINE void pack_scalar(const T *const *rows, int count, int first, int last, const T *shift, int width, Out *block)
 {
     for (int i = 0; i < count; ++i)
         for (int f = first; f < last; ++f)
             block[static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + static_cast<std::size_t>(i)] =
-                static_cast<Out>(rows[i][f]);
+                static_cast<Out>(shift == nullptr ? rows[i][f] : rows[i][f] - shift[f]);
 }
 
-// count rows; the rest of the width repeats the last one, so that every lane holds a point.
+// count rows, less the shift (in T, then rounded to Out) unless it is NULL; the rest of the
+// width repeats the last row, so that every lane holds a point.
 template <typename T, typename Out>
-HWY_INLINE void pack_rows(const T *const *rows, int count, int d, int width, Out *block)
+HWY_INLINE void pack_rows(const T *const *rows, int count, int d, const T *shift, int width, Out *block)
 {
     int packed_rows = 0, packed_features = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -85,15 +93,16 @@ HWY_INLINE void pack_rows(const T *const *rows, int count, int d, int width, Out
         packed_features = d / 4 * 4;
         for (int i = 0; i < packed_rows; i += 4)
             for (int f = 0; f < packed_features; f += 4)
-                pack4x4(rows + i, f, width, block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
+                pack4x4(rows + i, f, shift, width,
+                        block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
     }
 #endif
-    pack_scalar(rows, packed_rows, packed_features, d, width, block);
-    pack_scalar(rows + packed_rows, count - packed_rows, 0, d, width, block + packed_rows);
-    for (int f = 0; count < width && f < d; ++f)
-        std::fill(block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + count,
-                  block + static_cast<std::size_t>(f + 1) * static_cast<std::size_t>(width),
-                  static_cast<Out>(rows[count - 1][f]));
+    pack_scalar(rows, packed_rows, packed_features, d, shift, width, block);
+    pack_scalar(rows + packed_rows, count - packed_rows, 0, d, shift, width, block + packed_rows);
+    for (int f = 0; count < width && f < d; ++f) {
+        Out *line = block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width);
+        std::fill(line + count, line + width, line[count - 1]);
+    }
 }
 
 } // namespace pgkm::cpu::HWY_NAMESPACE

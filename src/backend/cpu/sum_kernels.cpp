@@ -8,7 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-#include "engine/contract.hpp"
+#include "backend/cpu/wide-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
@@ -27,15 +27,6 @@ HWY_INLINE std::int64_t quantise_by_bits(double value, double scale)
     std::memcpy(&bits, &sum, sizeof bits);
     std::memcpy(&base, &rounder, sizeof base);
     return bits - base;
-}
-
-HWY_INLINE hn::Vec<hn::ScalableTag<double>> load_wide(hn::ScalableTag<double> tag, const double *from)
-{
-    return hn::LoadU(tag, from);
-}
-HWY_INLINE hn::Vec<hn::ScalableTag<double>> load_wide(hn::ScalableTag<double> tag, const float *from)
-{
-    return hn::PromoteTo(tag, hn::LoadU(hn::Rebind<float, hn::ScalableTag<double>>(), from));
 }
 
 // to[f] += quantise(weight * x[f]); from[f] -= the same, unless from is NULL.
