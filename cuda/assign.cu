@@ -1,0 +1,72 @@
+// assign.cu - one assignment to fixed centroids with everything that is asked over it.
+#include <vector>
+
+#include "engine/update.hpp"
+#include "job.hpp"
+#include "measure.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+void store(PgkmInt128 *out, const std::vector<std::int64_t> &limbs)
+{
+    for (std::size_t i = 0; i < limbs.size() / 2; ++i)
+        out[i] = split(join_limb_sums(limbs[2 * i], limbs[2 * i + 1]));
+}
+
+} // namespace
+
+template <typename T>
+void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
+{
+    Context &context = data.context;
+    Job<T> job(data, problem);
+    job.upload_centroids(problem.centroids, nullptr);
+    const auto k = static_cast<std::size_t>(problem.k);
+    const bool want_cells = out.within != nullptr || out.sizes != nullptr;
+    DeviceArray<std::int64_t> cells(context.budget, k * measure_cells);
+    cells.fill_zero(job.stream());
+    DeviceArray<double> distances;
+    if (out.distances != nullptr)
+        distances = DeviceArray<double>(context.budget, job.labels.count());
+    job.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        context.poll();
+        const auto count = static_cast<std::size_t>(rows.n);
+        job.assign_rows(rows, nullptr, job.labels.get());
+        if (out.totals != nullptr)
+            job.sum_features(rows, nullptr, job.labels.get());
+        if (out.masses != nullptr)
+            job.sum_masses(rows, nullptr, job.labels.get());
+        if (want_cells || out.distances != nullptr)
+            measure<T>({rows, job.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
+                        problem.distance_exponent, nullptr},
+                       context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, job.stream());
+        context.wait(job.stream());
+        if (out.labels != nullptr)
+            job.labels.download(out.labels + first, count, job.stream());
+        if (out.distances != nullptr)
+            distances.download(out.distances + first, count, job.stream());
+        context.wait(job.stream());
+    });
+    std::vector<std::int64_t> totals(job.totals.count()), masses(2 * k), measured(k * measure_cells);
+    job.totals.download(totals.data(), out.totals == nullptr ? 0 : totals.size(), job.stream());
+    job.masses.download(masses.data(), masses.size(), job.stream());
+    cells.download(measured.data(), measured.size(), job.stream());
+    context.wait(job.stream());
+    if (out.totals != nullptr)
+        store(out.totals, totals);
+    if (out.masses != nullptr)
+        store(out.masses, masses);
+    for (std::size_t j = 0; j < k; ++j) {
+        const std::int64_t *cell = measured.data() + j * measure_cells;
+        if (out.within != nullptr)
+            out.within[j] = split(join_limbs(join_limb_sums(cell[0], cell[1]), join_limb_sums(cell[2], cell[3])));
+        if (out.sizes != nullptr)
+            out.sizes[j] = cell[4];
+    }
+}
+
+template void assign_problem<float>(Data &, const PgkmProblem &, PgkmAssignment &);
+template void assign_problem<double>(Data &, const PgkmProblem &, PgkmAssignment &);
+
+} // namespace pgkm::cuda

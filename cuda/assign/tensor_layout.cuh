@@ -1,0 +1,146 @@
+// tensor_layout.cuh - the scratch memory of assign_tensor and the helpers all its kernels share.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "tiled_settle.cuh"
+
+namespace pgkm::cuda::tensor {
+
+inline constexpr int max_groups = 16;    // pivots; a multiple of 8 and at most 16
+inline constexpr int column_tile = 128;  // centroids per step of the filter
+inline constexpr int feature_chunk = 32; // features per step of the filter
+inline constexpr int buckets = 256;      // classes of |c'|, four to an octave
+inline constexpr int candidates = 16;    // per row, in the second pass
+
+// What kernels tell each other; zeroed before every slice.
+struct Head {
+    std::int32_t       count[max_groups];
+    std::int32_t       cursor[max_groups];
+    std::int32_t       ambiguous[max_groups];
+    std::int32_t       members[max_groups]; // centroids nearest to the seed of each group
+    std::int32_t       settle;              // rows left to the exact kernel
+    std::int32_t       usable;              // 0: values too large for the element type's differences
+    unsigned long long box;                 // bits of the largest |x_i - c0_i|, as double
+    unsigned long long reach;               // bits of the largest |c_i - c0_i|
+    // Written before they are read; not zeroed.
+    double       scale;
+    std::int32_t offset[max_groups + 1];
+    std::int32_t seed[max_groups];
+    float        half_norm[max_groups];            // of the pivots, for grouping
+    float        nearest[max_groups];              // at least min_j |c'_j|
+    std::int32_t bucket_end[max_groups][buckets];  // columns whose |c'| lies in bucket <= b
+    float        residual[max_groups][buckets];    // at least the largest |c' - c~| among them
+    float        radius[max_groups][buckets];      // at least the largest |c'| among them
+};
+
+// What the filter needs of a centroid in its column.
+struct Column {
+    float norm;     // |c~|^2, to the nearest
+    float residual; // at least |c' - c~|
+};
+
+template <typename T>
+struct Layout {
+    Head          *head;
+    float         *pairs;      // sample x sample: distances between sampled centroids
+    T             *sums;       // max_groups x d: of c - c0 over each group's centroids; zeroed
+    T             *pivots;     // max_groups x d
+    __nv_bfloat16 *pivot_tile; // d16 / 16 x 16 x 16: pivots - c0, chunk by chunk
+    __half        *table;      // groups x columns x d32: c~ in the order of |c'|
+    float         *norm;       // groups x columns
+    Column        *column;     // groups x columns, by position
+    Column        *facts;      // groups x columns, by centroid
+    std::int32_t  *centroid;   // groups x columns: which centroid a position holds
+    std::uint8_t  *group;      // rows
+    std::int32_t  *order;      // rows, sorted by group
+    std::int32_t  *ambiguous;  // rows, each group's from its offset on
+    float         *threshold;  // of the ambiguous rows
+    std::int32_t  *settle;     // rows
+    std::int32_t   groups;
+    std::int32_t   sample;
+    std::int32_t   columns; // k padded to column_tile
+    std::int32_t   d32;     // d padded to 32
+};
+
+// Hands out aligned pieces of one allocation; with a null base it only measures.
+class Carver {
+  public:
+    explicit Carver(char *base) : base_(base) {}
+    template <typename U>
+    U *take(std::size_t count)
+    {
+        U *piece = reinterpret_cast<U *>(base_ + used_);
+        used_ += (count * sizeof(U) + 255) / 256 * 256;
+        return piece;
+    }
+    std::size_t used() const { return used_; }
+
+  private:
+    char       *base_;
+    std::size_t used_ = 0;
+};
+
+inline int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+
+// head and sums come first: one memset clears both.
+template <typename T>
+Layout<T> carve(Carver &carver, std::int64_t rows, int d, int k, int groups)
+{
+    Layout<T> l;
+    l.groups = groups;
+    l.sample = std::min(k, 256);
+    l.columns = round_up(k, column_tile);
+    l.d32 = round_up(d, feature_chunk);
+    const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(d);
+    const std::size_t cells = static_cast<std::size_t>(groups) * static_cast<std::size_t>(l.columns);
+    l.head = carver.take<Head>(1);
+    l.sums = carver.take<T>(max_groups * width);
+    l.pairs = carver.take<float>(static_cast<std::size_t>(l.sample) * static_cast<std::size_t>(l.sample));
+    l.pivots = carver.take<T>(max_groups * width);
+    l.pivot_tile = carver.take<__nv_bfloat16>(max_groups * static_cast<std::size_t>(l.d32));
+    l.table = carver.take<__half>(cells * static_cast<std::size_t>(l.d32));
+    l.norm = carver.take<float>(cells);
+    l.column = carver.take<Column>(cells);
+    l.facts = carver.take<Column>(cells);
+    l.centroid = carver.take<std::int32_t>(cells);
+    l.group = carver.take<std::uint8_t>(n);
+    l.order = carver.take<std::int32_t>(n);
+    l.ambiguous = carver.take<std::int32_t>(n);
+    l.threshold = carver.take<float>(n);
+    l.settle = carver.take<std::int32_t>(n);
+    return l;
+}
+
+__device__ inline float infinity() { return __int_as_float(0x7f800000); }
+
+// Class of a length >= 0: monotone, four classes to an octave from 2^-40 to 2^24.
+__device__ inline int bucket_of(float length)
+{
+    const int bucket = static_cast<int>(__float_as_uint(length) >> 21) - ((127 - 40) << 2);
+    return min(max(bucket, 0), buckets - 1);
+}
+
+// A centred and scaled value; within 2^-23 of itself (and 2^-149) of the exact one.
+template <typename T>
+__device__ inline float centred(T value, T pivot, T scale)
+{
+    return static_cast<float>((value - pivot) * scale);
+}
+
+template <typename V>
+__device__ inline V sum_over_warp(V value)
+{
+    for (int offset = 16; offset > 0; offset >>= 1)
+        value += __shfl_xor_sync(~0u, value, offset);
+    return value;
+}
+
+__device__ inline void raise(unsigned long long *target, double value)
+{
+    // A NaN's bits lie above infinity's: it makes the box unusable, as it should.
+    atomicMax(target, static_cast<unsigned long long>(__double_as_longlong(value)));
+}
+
+} // namespace pgkm::cuda::tensor

@@ -1,0 +1,39 @@
+// check.hpp - every CUDA call goes through here: a failure becomes the engine's Error.
+//
+// Test hook: with PGKM_CUDA_FAULT=n in the environment when a context is opened, the nth
+// checked call after that fails without being made (n:oom: as if memory had run out).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "engine/error.hpp"
+
+namespace pgkm::cuda {
+
+// Which status a CUDA error means to the caller.
+PgkmStatus status_of(cudaError_t code) noexcept;
+
+// Throws unless code is cudaSuccess; `call` names what was tried.
+void check(cudaError_t code, const char *call);
+
+// Reads PGKM_CUDA_FAULT and starts counting anew.
+void arm_fault_injection() noexcept;
+
+// cudaSuccess, or the error to pretend for this call.
+cudaError_t injected_fault() noexcept;
+
+// Makes one CUDA call, or pretends that it failed.
+template <typename Call>
+void checked(const char *name, Call &&call)
+{
+    const cudaError_t fault = injected_fault();
+    check(fault == cudaSuccess ? call() : fault, name);
+}
+
+// After a kernel launch: configuration errors show here, faults at the next wait.
+inline void launched(const char *kernel)
+{
+    checked(kernel, [] { return cudaGetLastError(); });
+}
+
+} // namespace pgkm::cuda

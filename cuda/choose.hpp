@@ -1,0 +1,88 @@
+// choose.hpp - which strategies run when nothing is forced: a pure function of the shape of
+// the problem and the facts of the device, so that it can be tested without a GPU.
+#pragma once
+
+#include "tuning.hpp"
+
+namespace pgkm::cuda {
+
+// Largest d with a point held in registers, and the bytes of one group of eight centroids there.
+inline constexpr int register_d = 16;
+
+// d padded to a size that the register kernels are built for; 0: none.
+constexpr int register_size(int d)
+{
+    for (const int size : {1, 2, 3, 4, 6, 8, 12, 16})
+        if (d <= size)
+            return size;
+    return 0;
+}
+
+// Bytes of shared memory that the fused register kernel needs with `replicas` copies of the sums.
+constexpr long long fused_register_bytes(const Shape &shape, int replicas)
+{
+    const long long d = register_size(shape.d), k = shape.k;
+    const long long panel = (k + 7) / 8 * ((d + 1) * 8 + 4) * 4;
+    const long long components = 2 * shape.d + (shape.weighted ? 2 : 1);
+    return panel + k * components * (4LL * replicas + 8) + 4096 + 64;
+}
+
+constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
+{
+    return !shape.float64 && shape.d <= register_d &&
+           fused_register_bytes(shape, 8) <= device.shared_bytes_per_block - 1024;
+}
+
+constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
+{
+    const long long d = register_size(shape.d);
+    return shape.d <= register_d && (shape.k + 7LL) / 8 * ((d + 1) * 8 + 4) * 4 <= device.shared_bytes_per_block - 8192;
+}
+
+constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
+{
+    if (!shape.float64 && fits_register(shape, device))
+        return Assignment::register_;
+    return Assignment::generic;
+}
+
+// One read of the rows is best wherever a fused kernel holds its sums on the chip.
+constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
+{
+    return fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
+}
+
+constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)
+{
+    const long long cells = 8LL * shape.k * shape.d;
+    if (cells <= 2LL * device.shared_bytes_per_block)
+        return FeatureSum::cluster_merge;
+    return FeatureSum::atomic;
+}
+
+constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
+{
+    if (8LL * shape.k <= device.shared_bytes_per_block / 2)
+        return MassSum::partitioned_local;
+    return MassSum::global_atomic;
+}
+
+// What is forced stays; a forced sum or assignment alone means that stages run apart.
+constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Forced &forced)
+{
+    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum};
+    if (plan.execution == Execution::automatic)
+        plan.execution = forced.assignment != Assignment::automatic || forced.feature_sum != FeatureSum::automatic ||
+                                 forced.mass_sum != MassSum::automatic
+                             ? Execution::multi_pass
+                             : choose_execution(shape, device);
+    if (plan.assignment == Assignment::automatic)
+        plan.assignment = choose_assignment(shape, device);
+    if (plan.feature_sum == FeatureSum::automatic)
+        plan.feature_sum = choose_feature_sum(shape, device);
+    if (plan.mass_sum == MassSum::automatic)
+        plan.mass_sum = choose_mass_sum(shape, device);
+    return plan;
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,109 @@
+#include "context.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace pgkm::cuda {
+namespace {
+
+// "auto" or NULL means the first name; an unknown one is PGKM_UNSUPPORTED.
+template <typename Enum>
+Enum parse(const char *stage, const char *name, const char *const *names)
+{
+    if (name == nullptr || std::strcmp(name, "auto") == 0)
+        return Enum{0};
+    for (int i = 0; names[i] != nullptr; ++i)
+        if (std::strcmp(name, names[i]) == 0)
+            return static_cast<Enum>(i + 1);
+    throw Error(PGKM_UNSUPPORTED, std::string("backend cuda has no ") + stage + " strategy \"" + name + "\"");
+}
+
+} // namespace
+
+// Defined in plugin.cu: the list that strategies() shows.
+const char *const *strategy_names(const char *stage) noexcept;
+
+Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : options.device), host(options.host)
+{
+    forced.assignment = parse<Assignment>("assignment", options.tuning.assignment, strategy_names("assignment"));
+    forced.execution = parse<Execution>("execution", options.tuning.execution, strategy_names("execution"));
+    forced.feature_sum = parse<FeatureSum>("feature_sum", options.tuning.feature_sum, strategy_names("feature_sum"));
+    forced.mass_sum = parse<MassSum>("mass_sum", options.tuning.mass_sum, strategy_names("mass_sum"));
+    arm_fault_injection();
+    int count = 0;
+    checked("cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&count); });
+    if (device >= count)
+        throw Error(PGKM_UNAVAILABLE, "device " + std::to_string(device) + " does not exist: there are " +
+                                          std::to_string(count));
+    make_current();
+    cudaDeviceProp properties;
+    checked("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, device); });
+    facts = {properties.multiProcessorCount, properties.major * 10 + properties.minor,
+             static_cast<std::int32_t>(properties.sharedMemPerBlockOptin)};
+    budget.limit = options.device_memory_limit;
+    compute = make_stream();
+    copy = make_stream();
+}
+
+void Context::make_current() const
+{
+    checked("cudaSetDevice", [&] { return cudaSetDevice(device); });
+}
+
+bool Context::is_cancelled() const { return host.cancelled != nullptr && host.cancelled(host.arg) != 0; }
+
+void Context::poll() const
+{
+    if (is_cancelled())
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<void()> &tick)
+{
+    static const std::int32_t flag = 4; // StopReason::cancelled
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    bool told = false;
+    for (;;) {
+        const cudaError_t fault = injected_fault();
+        const cudaError_t state = fault != cudaSuccess ? fault : cudaStreamQuery(stream);
+        if (state == cudaSuccess)
+            break;
+        if (state != cudaErrorNotReady)
+            check(state, "cudaStreamQuery");
+        if (!told && stop != nullptr && is_cancelled()) {
+            told = true;
+            checked("cudaMemcpyAsync",
+                    [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, copy.get()); });
+        }
+        if (tick)
+            tick();
+        // Short jobs are waited for hot; after that the processor is left to others.
+        if (Clock::now() - start > std::chrono::milliseconds(1))
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    poll();
+}
+
+std::int64_t *Context::scratch(std::size_t bytes)
+{
+    if (workspace.bytes() < bytes) {
+        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+        workspace = DeviceArray<char>(); // first give back, so that the budget holds one
+        workspace = DeviceArray<char>(budget, bytes);
+    }
+    return reinterpret_cast<std::int64_t *>(workspace.get());
+}
+
+void Context::report(const char *phase, int problem, int iteration, double shift) const
+{
+    if (host.progress == nullptr)
+        return;
+    const PgkmProgress progress = {phase, problem, iteration, shift};
+    host.progress(host.arg, &progress);
+}
+
+} // namespace pgkm::cuda

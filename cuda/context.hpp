@@ -1,0 +1,104 @@
+// context.hpp - what hides behind PgkmContext and PgkmData in the plugin.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "memory.hpp"
+#include "tuning.hpp"
+
+namespace pgkm::cuda {
+
+// One device, the streams on it, and what the caller asked for.
+struct Context {
+    int         device = 0;
+    DeviceFacts facts{};
+    Forced      forced;
+    PgkmHost    host{};
+    Budget      budget;
+    CudaStream  compute;
+    DeviceArray<char> workspace; // of scratch()
+    CudaStream  copy; // chunks of streamed data, and the cancel flag while kernels run
+
+    explicit Context(const PgkmOpen &options);
+
+    // Every entry point: CUDA's current device belongs to the calling thread.
+    void make_current() const;
+    bool is_cancelled() const;
+    void poll() const; // throws PGKM_CANCELLED
+    // Waits for all work in `stream`, polling for cancel; on cancel it writes `stop` (a device
+    // address, or nullptr) so that enqueued kernels return at once, waits, and throws.
+    // `tick` is called now and then, for progress.
+    void wait(cudaStream_t stream, std::int32_t *stop = nullptr, const std::function<void()> &tick = {});
+    // Device memory for a stage, valid until the next call; work enqueued before in the compute
+    // stream may still use it, so it only ever grows between waits.
+    std::int64_t *scratch(std::size_t bytes);
+    void report(const char *phase, int problem, int iteration, double shift) const;
+};
+
+// Per feature range of one problem's rows: what summarise() saw last.
+struct Box {
+    std::vector<double> min;
+    std::vector<double> max;
+};
+
+// Loaded rows: all on the device, or in the caller's memory and streamed through it.
+struct Data {
+    Context            &context;
+    PgkmPoints          host;
+    bool                resident = false;
+    DeviceArray<char>   values;
+    DeviceArray<double> weights;
+    std::map<std::pair<std::int64_t, std::int64_t>, Box> boxes; // by (first_row, n_rows)
+
+    Data(Context &owner, const PgkmPoints &points);
+    ~Data();
+
+    std::size_t element_bytes() const { return host.element == PGKM_FLOAT32 ? 4 : 8; }
+    std::size_t row_bytes() const { return element_bytes() * static_cast<std::size_t>(host.d); }
+
+    // Two chunk buffers, made when the data is streamed.
+    struct Chunks {
+        std::int64_t        rows = 0; // per chunk
+        DeviceArray<char>   values[2];
+        DeviceArray<double> weights[2];
+        Event               filled[2];
+        Event               used[2];
+        bool                registered = false; // the caller's memory is page-locked
+        PinnedArray<char>   staging[2];         // where it could not be
+        Event               staged[2];
+    } chunks;
+
+    // Calls body(values, weights, first, rows) for every stretch of [first_row, first_row + n_rows)
+    // that lies on the device; `first` counts from first_row. What the body enqueues in the
+    // compute stream may use the addresses until it is done.
+    template <typename T, typename Body>
+    void each_chunk(std::int64_t first_row, std::int64_t n_rows, Body &&body)
+    {
+        if (resident) {
+            body(reinterpret_cast<const T *>(values.get()) + first_row * host.d,
+                 host.weights == nullptr ? nullptr : weights.get() + first_row, std::int64_t{0}, n_rows);
+            return;
+        }
+        std::int64_t done = 0;
+        for (int slot = 0; done < n_rows; slot ^= 1) {
+            const std::int64_t rows = n_rows - done < chunks.rows ? n_rows - done : chunks.rows;
+            fill_chunk(slot, first_row + done, rows);
+            body(reinterpret_cast<const T *>(chunks.values[slot].get()),
+                 host.weights == nullptr ? nullptr : chunks.weights[slot].get(), done, rows);
+            release_chunk(slot);
+            done += rows;
+        }
+    }
+
+  private:
+    void make_chunks();
+    void fill_chunk(int slot, std::int64_t row, std::int64_t rows);
+    void release_chunk(int slot);
+};
+
+} // namespace pgkm::cuda

@@ -1,0 +1,80 @@
+// sorted.cu - row numbers are radix-sorted by label (CUB), then runs of equal labels are
+// summed and leave one addition each.
+//
+// To use: large k x d, where sums on the fly would be one global atomic per value: a run
+// costs one. Each warp takes a stretch of the sorted rows; lanes share out the features.
+#include <cub/device/device_radix_sort.cuh>
+
+#include "../stages.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int stretch = 64; // sorted rows per warp
+
+__global__ void number_kernel(std::int32_t *rows, std::int32_t n)
+{
+    const std::int32_t i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n)
+        rows[i] = i;
+}
+
+template <typename T>
+__global__ void runs_kernel(View<T> view, const Control *control, const std::int32_t *labels, const std::int32_t *rows,
+                            std::int64_t *totals)
+{
+    if (stopped(control))
+        return;
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+    const std::int64_t first = warp * stretch, last = min(first + stretch, view.n);
+    for (int f = lane; f < view.d; f += 32) {
+        const double scale = power_of_two(view.feature_exponent[f]);
+        std::int64_t sum = 0;
+        for (std::int64_t i = first; i < last; ++i) {
+            const std::int64_t row = rows[i];
+            const double value = static_cast<double>(view.values[row * view.d + f]);
+            sum += quantise(view.weights == nullptr ? value : view.weights[row] * value, scale);
+            if (i + 1 < last && labels[i + 1] == labels[i])
+                continue;
+            const std::int64_t hi = sum >> limb_bits;
+            std::int64_t *cell = totals + (std::int64_t{labels[i]} * view.d + f) * 2;
+            add64(cell, hi);
+            add64(cell + 1, sum - hi * (std::int64_t{1} << limb_bits));
+            sum = 0;
+        }
+    }
+}
+
+} // namespace
+
+template <typename T>
+void sum_features_sorted(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
+{
+    constexpr std::int64_t most = std::int64_t{1} << 27; // rows per sort: 32-bit row numbers
+    for (std::int64_t skip = 0; skip < view.n; skip += most) {
+        const View<T> part = slice(view, skip, std::min(most, view.n - skip));
+        const auto n = static_cast<std::int32_t>(part.n);
+        std::size_t temporary = 0;
+        const auto sort = [&](void *storage, std::int32_t *array) {
+            return cub::DeviceRadixSort::SortPairs(storage, temporary, labels + skip, array, array + n, array + 2 * n, n, 0,
+                                                   32, stage.stream);
+        };
+        check(sort(nullptr, nullptr), "cub::DeviceRadixSort");
+        const std::size_t arrays = (static_cast<std::size_t>(n) * 3 * 4 + 255) / 256 * 256;
+        auto *array = reinterpret_cast<std::int32_t *>(stage.context.scratch(arrays + temporary));
+        number_kernel<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stage.stream>>>(array + n, n);
+        launched("number_kernel");
+        checked("cub::DeviceRadixSort", [&] { return sort(reinterpret_cast<char *>(array) + arrays, array); });
+        const std::int64_t warps = (part.n + stretch - 1) / stretch;
+        runs_kernel<<<static_cast<unsigned>((warps + 7) / 8), 256, 0, stage.stream>>>(part, stage.control, array,
+                                                                                     array + 2 * n, totals);
+        launched("runs_kernel");
+    }
+}
+
+template void sum_features_sorted<float>(const Stage<float> &, const View<float> &, const std::int32_t *, std::int64_t *);
+template void sum_features_sorted<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
+                                          std::int64_t *);
+
+} // namespace pgkm::cuda

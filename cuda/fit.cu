@@ -1,0 +1,300 @@
+// fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with a conditional
+// node) until it has converged or meets what only the host decides: a cluster without rows.
+#include <algorithm>
+#include <vector>
+
+#include "engine/update.hpp"
+#include "job.hpp"
+#include "measure.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int unrolled = 4; // iterations per turn of the graph's loop
+
+template <typename T>
+class Fit {
+  public:
+    Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
+        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(1), state_(1)
+    {
+    }
+
+    void run();
+
+  private:
+    void enqueue_iteration(const UpdateArguments<T> &arguments);
+    void build_graph();
+    void iterate_on_device();
+    void start_control();
+    void fetch_control();
+    void take_centroids();
+    std::vector<std::int32_t> labels_of(int set, std::vector<double> *distances);
+    void relocate();
+    void iterate_on_host();
+    void sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums);
+    void finish_host_iteration(const std::vector<std::int32_t> &labels, const std::vector<double> &distances, Sums &sums,
+                               bool unchanged);
+    void tick();
+
+    Context &context() { return job_.context; }
+    cudaStream_t stream() { return job_.stream(); }
+
+    Job<T>                job_;
+    PgkmProblem          &problem_;
+    std::int32_t          index_;
+    const PgkmFitParams  &params_;
+    PinnedArray<Progress> progress_;
+    PinnedArray<Control>  state_; // the device's control, as last fetched
+    Graph                 graph_;
+    GraphExec             exec_;
+    std::int32_t          reported_ = -1;
+};
+
+template <typename T>
+void Fit<T>::enqueue_iteration(const UpdateArguments<T> &arguments)
+{
+    const Control *control = job_.control.get();
+    job_.data.template each_chunk<T>(problem_.first_row, problem_.n_rows,
+                                     [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+                                         job_.pass(job_.view(values, weights, rows), control);
+                                     });
+    update(arguments, stream());
+}
+
+// while (running) { four iterations }; kernels after the decision to stop return at once.
+template <typename T>
+void Fit<T>::build_graph()
+{
+    checked("cudaGraphCreate", [&] { return cudaGraphCreate(graph_.out(), 0); });
+    UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_.get());
+    arguments.has_handle = true;
+    checked("cudaGraphConditionalHandleCreate", [&] {
+        return cudaGraphConditionalHandleCreate(&arguments.handle, graph_.get(), 1, cudaGraphCondAssignDefault);
+    });
+    cudaGraphNodeParams node = {};
+    node.type = cudaGraphNodeTypeConditional;
+    node.conditional.handle = arguments.handle;
+    node.conditional.type = cudaGraphCondTypeWhile;
+    node.conditional.size = 1;
+    cudaGraphNode_t added;
+    checked("cudaGraphAddNode",
+            [&] { return cudaGraphAddNode(&added, graph_.get(), nullptr, nullptr, 0, &node); });
+    cudaGraph_t body = node.conditional.phGraph_out[0];
+    checked("cudaStreamBeginCaptureToGraph", [&] {
+        return cudaStreamBeginCaptureToGraph(stream(), body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal);
+    });
+    try {
+        for (int i = 0; i < unrolled; ++i)
+            enqueue_iteration(arguments);
+    } catch (...) {
+        cudaGraph_t abandoned;
+        cudaStreamEndCapture(stream(), &abandoned);
+        throw;
+    }
+    checked("cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream(), &body); });
+    checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(exec_.out(), graph_.get(), 0); });
+}
+
+template <typename T>
+void Fit<T>::start_control()
+{
+    Control &control = state_[0];
+    control = {};
+    control.stop = running;
+    control.n_iter = problem_.n_iter;
+    control.max_iter = params_.max_iter;
+    control.tol = problem_.tol;
+    control.shift = problem_.shift;
+    job_.control.upload(&control, 1, stream());
+}
+
+template <typename T>
+void Fit<T>::fetch_control()
+{
+    job_.control.download(state_.get(), 1, stream());
+    context().wait(stream(), &job_.control.get()->stop, [&] { tick(); });
+    problem_.n_iter = state_[0].n_iter;
+    problem_.converged = state_[0].converged;
+    problem_.shift = state_[0].shift;
+}
+
+template <typename T>
+void Fit<T>::tick()
+{
+    const std::int32_t iteration = progress_[0].iteration;
+    if (iteration == reported_)
+        return;
+    reported_ = iteration;
+    context().report("iterating", index_, iteration, progress_[0].shift);
+}
+
+// Iterations until control says why they stopped. The first one runs outside the graph: it
+// brings the workspace to its final size, which a capture could not.
+template <typename T>
+void Fit<T>::iterate_on_device()
+{
+    start_control();
+    const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_.get());
+    const bool use_graph = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
+    do {
+        if (use_graph && exec_.get() != nullptr) {
+            checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_.get(), stream()); });
+        } else {
+            enqueue_iteration(arguments);
+            if (use_graph) {
+                build_graph();
+                checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_.get(), stream()); });
+            }
+        }
+        fetch_control();
+    } while (state_[0].stop == running);
+}
+
+template <typename T>
+void Fit<T>::take_centroids()
+{
+    job_.centroids.download(static_cast<T *>(problem_.centroids),
+                            static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d), stream());
+    context().wait(stream());
+}
+
+// Labels of all rows for one of the centroid sets, and the distances to them, on the host.
+template <typename T>
+std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distances)
+{
+    const auto n = static_cast<std::size_t>(problem_.n_rows);
+    std::vector<std::int32_t> labels(n);
+    DeviceArray<double> measured;
+    if (distances != nullptr) {
+        distances->resize(n);
+        measured = DeviceArray<double>(context().budget, job_.labels.count());
+    }
+    job_.each_slice(set, [&](const View<T> &rows, std::int64_t first) {
+        // The operands belong to the current centroids: other sets are assigned without a filter.
+        if (set == 0)
+            job_.assign_rows(rows, nullptr, job_.labels.get());
+        else
+            assign_generic(job_.stage(nullptr), rows, job_.labels.get());
+        job_.labels.download(labels.data() + first, static_cast<std::size_t>(rows.n), stream());
+        if (distances != nullptr) {
+            measure<T>({rows, job_.labels.get(), measured.get(), nullptr, 0, nullptr}, context().facts.multiprocessors, 0,
+                       stream());
+            measured.download(distances->data() + first, static_cast<std::size_t>(rows.n), stream());
+        }
+        context().wait(stream());
+    });
+    return labels;
+}
+
+// The rest of an iteration that the host finishes: empty clusters, new centroids, decision.
+template <typename T>
+void Fit<T>::finish_host_iteration(const std::vector<std::int32_t> &labels, const std::vector<double> &distances,
+                                   Sums &sums, bool unchanged)
+{
+    if (has_empty_cluster(sums))
+        relocate_empty_clusters<T>(job_.data.host, problem_, labels.data(), distances.data(), sums);
+    problem_.shift = update_centroids<T>(problem_, job_.d, params_.metric, sums);
+    ++problem_.n_iter;
+    problem_.converged = unchanged || problem_.shift <= problem_.tol;
+    context().report("iterating", index_, problem_.n_iter, problem_.shift);
+}
+
+// The device met an empty cluster and has changed nothing: sums are those of the current
+// centroids, set 1 holds those of the iteration before.
+template <typename T>
+void Fit<T>::relocate()
+{
+    take_centroids();
+    std::vector<std::int64_t> totals(job_.totals.count()), masses(job_.masses.count());
+    job_.totals.download(totals.data(), totals.size(), stream());
+    job_.masses.download(masses.data(), masses.size(), stream());
+    context().wait(stream());
+    Sums sums;
+    sums.reset(job_.k, job_.d);
+    for (std::size_t i = 0; i < sums.totals.size(); ++i)
+        sums.totals[i] = join_limb_sums(totals[2 * i], totals[2 * i + 1]);
+    for (std::size_t i = 0; i < sums.masses.size(); ++i)
+        sums.masses[i] = join_limb_sums(masses[2 * i], masses[2 * i + 1]);
+    std::vector<double> distances;
+    const std::vector<std::int32_t> labels = labels_of(0, &distances);
+    const bool unchanged = problem_.n_iter > 0 && labels == labels_of(1, nullptr);
+    finish_host_iteration(labels, distances, sums, unchanged);
+    // History moves on: set 1 becomes what set 0 was.
+    const std::size_t cells = static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d);
+    for (int set = 2; set >= 1; --set)
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(job_.centroids.get() + static_cast<std::size_t>(set) * cells,
+                                   job_.centroids.get() + static_cast<std::size_t>(set - 1) * cells, cells * sizeof(T),
+                                   cudaMemcpyDeviceToDevice, stream());
+        });
+    job_.upload_centroids(problem_.centroids, &params_);
+}
+
+template <typename T>
+void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
+{
+    const PgkmPoints &points = job_.data.host;
+    sums.reset(job_.k, job_.d);
+    for (std::int64_t i = 0; i < problem_.n_rows; ++i) {
+        if (i % 65536 == 0)
+            context().poll();
+        const std::int64_t row = problem_.first_row + i;
+        const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
+        sums.masses[label] += row_mass(points, problem_, row);
+        Int128 *totals = sums.totals.data() + label * static_cast<std::size_t>(job_.d);
+        for (std::int32_t f = 0; f < job_.d; ++f)
+            totals[f] += row_feature<T>(points, problem_, row, f);
+    }
+}
+
+// Cross-processing (Lutz et al. 2018): labels on the GPU, sums and update on the CPU.
+template <typename T>
+void Fit<T>::iterate_on_host()
+{
+    std::vector<std::int32_t> previous;
+    std::vector<double> distances;
+    Sums sums;
+    while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
+        std::vector<std::int32_t> labels = labels_of(0, &distances);
+        sum_on_host(labels, sums);
+        finish_host_iteration(labels, distances, sums, labels == previous);
+        previous.swap(labels);
+        job_.upload_centroids(problem_.centroids, &params_);
+    }
+}
+
+template <typename T>
+void Fit<T>::run()
+{
+    problem_.n_iter = 0;
+    problem_.converged = 0;
+    problem_.shift = 0.0;
+    progress_[0].iteration = 0;
+    progress_[0].shift = 0.0;
+    start_control();
+    job_.upload_centroids(problem_.centroids, &params_);
+    if (job_.plan.execution == Execution::cross_processing)
+        return iterate_on_host();
+    while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
+        iterate_on_device();
+        if (state_[0].stop == empty_cluster)
+            relocate();
+        else if (state_[0].stop == compare_labels)
+            problem_.converged = problem_.n_iter > 1 && labels_of(1, nullptr) == labels_of(2, nullptr);
+    }
+    take_centroids();
+}
+
+} // namespace
+
+template <typename T>
+void fit_problem(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
+{
+    Fit<T>(data, problem, index, params).run();
+}
+
+template void fit_problem<float>(Data &, PgkmProblem &, std::int32_t, const PgkmFitParams &);
+template void fit_problem<double>(Data &, PgkmProblem &, std::int32_t, const PgkmFitParams &);
+
+} // namespace pgkm::cuda

@@ -1,0 +1,181 @@
+#include "job.hpp"
+
+#include <cmath>
+
+namespace pgkm::cuda {
+namespace {
+
+// Rows whose labels are held at a time, so that labels never need much memory.
+std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
+{
+    const std::int64_t most = data.resident ? std::int64_t{1} << 25 : data.chunks.rows;
+    std::int64_t rows = std::min(problem.n_rows, most);
+    const Budget &budget = data.context.budget;
+    if (budget.limit != 0)
+        rows = std::clamp<std::int64_t>(static_cast<std::int64_t>((budget.limit - std::min(budget.limit, budget.used)) / 16), 1024, rows);
+    return std::max<std::int64_t>(rows, 1);
+}
+
+} // namespace
+
+template <typename T>
+Job<T>::Job(Data &owner, const PgkmProblem &given)
+    : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k)
+{
+    if (k < 1 || problem.n_rows < 1 || problem.first_row < 0 || problem.first_row + problem.n_rows > data.host.n)
+        throw Error(PGKM_INVALID, "a problem needs k >= 1 and rows within the points");
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    plan = choose(shape, context.facts, context.forced);
+    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    Budget &budget = context.budget;
+    centroids = DeviceArray<T>(budget, 3 * cells);
+    fresh = DeviceArray<T>(budget, cells);
+    shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
+    totals = DeviceArray<std::int64_t>(budget, 2 * cells);
+    masses = DeviceArray<std::int64_t>(budget, 2 * static_cast<std::size_t>(k));
+    exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
+    control = DeviceArray<Control>(budget, 1);
+    if (problem.feature_exponent != nullptr)
+        exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
+    else
+        exponents.fill_zero(stream());
+    make_filter();
+    labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
+}
+
+// The filters' shift is the middle of each feature's range, and the box bounds |x'|: with c the
+// half-width of a feature, |x - s| <= c plus one rounding of s and one of x - s.
+template <typename T>
+void Job<T>::make_filter()
+{
+    const bool wanted = plan.assignment == Assignment::register_ || plan.execution == Execution::single_pass;
+    const int panel_d = register_size(d);
+    if (!wanted || panel_d == 0 || sizeof(T) == 8)
+        return;
+    const Box box = feature_box(data, problem);
+    std::vector<T> middle(static_cast<std::size_t>(d));
+    double square = 0.0;
+    for (std::size_t f = 0; f < middle.size(); ++f) {
+        middle[f] = static_cast<T>(box.min[f] + (box.max[f] - box.min[f]) / 2);
+        const double reach = std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
+        square += reach * reach;
+    }
+    FilterHead bounds = {0.0f, static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20))};
+    shift = DeviceArray<T>(context.budget, middle.size());
+    shift.upload(middle.data(), middle.size(), stream());
+    head = DeviceArray<FilterHead>(context.budget, 1);
+    head.upload(&bounds, 1, stream());
+    operands.shift = shift.get();
+    operands.head = head.get();
+    operands.panel_d = panel_d;
+    const std::size_t groups = static_cast<std::size_t>(operands.panel_groups(k));
+    panel = DeviceArray<float>(context.budget, groups * static_cast<std::size_t>(operands.panel_stride()));
+    operands.panel = panel.get();
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream()); }); // the sources are locals
+}
+
+template <typename T>
+UpdateArguments<T> Job<T>::update_arguments(const PgkmFitParams *params, Progress *progress) const
+{
+    UpdateArguments<T> a{};
+    a.control = control.get();
+    a.progress = progress;
+    a.sums = {totals.get(), masses.get()};
+    a.centroids = centroids.get();
+    a.fresh = fresh.get();
+    a.shifts = shifts.get();
+    a.feature_exponent = exponents.get();
+    a.weight_exponent = problem.weight_exponent;
+    a.k = k;
+    a.d = d;
+    a.cosine = params != nullptr && params->metric == PGKM_COSINE;
+    a.operands = operands;
+    return a;
+}
+
+template <typename T>
+void Job<T>::upload_centroids(const void *values, const PgkmFitParams *params)
+{
+    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    centroids.upload(static_cast<const T *>(values), cells, stream());
+    totals.fill_zero(stream());
+    masses.fill_zero(stream());
+    prepare_operands(params);
+}
+
+template <typename T>
+View<T> Job<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
+{
+    return {values, weights, rows, d, k, centroids.get() + std::int64_t{set} * k * d, exponents.get(),
+            problem.weight_exponent};
+}
+
+template <typename T>
+void Job<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out)
+{
+    const Shape shape = {rows.n, d, k, sizeof(T) == 8, false};
+    switch (plan.assignment) {
+    case Assignment::register_:
+        if (fits_register(shape, context.facts) && operands.panel != nullptr)
+            return assign_register(stage(watched), rows, out);
+        break;
+    case Assignment::tiled:
+        return assign_tiled(stage(watched), rows, out);
+    default:
+        break;
+    }
+    assign_generic(stage(watched), rows, out);
+}
+
+template <typename T>
+void Job<T>::sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of)
+{
+    SumFunction<T> function = sum_features_atomic<T>;
+    switch (plan.feature_sum) {
+    case FeatureSum::cluster_merge: function = sum_features_cluster_merge<T>; break;
+    case FeatureSum::partitioned_features: function = sum_features_partitioned<T>; break;
+    case FeatureSum::ballot: function = sum_features_ballot<T>; break;
+    case FeatureSum::divide_and_conquer: function = sum_features_divide_and_conquer<T>; break;
+    case FeatureSum::sorted: function = sum_features_sorted<T>; break;
+    default: break;
+    }
+    function(stage(watched), rows, of, totals.get());
+}
+
+template <typename T>
+void Job<T>::sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of)
+{
+    SumFunction<T> function = sum_masses_global_atomic<T>;
+    switch (plan.mass_sum) {
+    case MassSum::partitioned_global: function = sum_masses_partitioned_global<T>; break;
+    case MassSum::partitioned_local: function = sum_masses_partitioned_local<T>; break;
+    case MassSum::partitioned_private: function = sum_masses_partitioned_private<T>; break;
+    default: break;
+    }
+    function(stage(watched), rows, of, masses.get());
+}
+
+template <typename T>
+void Job<T>::pass(const View<T> &rows, const Control *watched)
+{
+    if (plan.execution == Execution::single_pass) {
+        if constexpr (sizeof(T) == 4) {
+            const Shape shape = {rows.n, d, k, false, rows.weights != nullptr};
+            if (fits_fused_register(shape, context.facts))
+                return fused_register(stage(watched), rows, {totals.get(), masses.get()});
+        }
+        return fused_generic(stage(watched), rows, {totals.get(), masses.get()});
+    }
+    const auto most = static_cast<std::int64_t>(labels.count());
+    for (std::int64_t done = 0; done < rows.n; done += most) {
+        const View<T> part = slice(rows, done, std::min(most, rows.n - done));
+        assign_rows(part, watched, labels.get());
+        sum_features(part, watched, labels.get());
+        sum_masses(part, watched, labels.get());
+    }
+}
+
+template struct Job<float>;
+template struct Job<double>;
+
+} // namespace pgkm::cuda

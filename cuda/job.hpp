@@ -1,0 +1,72 @@
+// job.hpp - the device memory of one problem while it is fitted or assigned, and its stages.
+#pragma once
+
+#include <vector>
+
+#include "choose.hpp"
+#include "operations.hpp"
+#include "context.hpp"
+#include "stages.hpp"
+#include "update.cuh"
+
+namespace pgkm::cuda {
+
+template <typename T>
+struct Job {
+    Data             &data;
+    Context          &context;
+    const PgkmProblem problem; // as it was given
+    Plan              plan;
+    std::int32_t      d, k;
+
+    DeviceArray<T>            centroids; // three sets
+    DeviceArray<T>            fresh;
+    DeviceArray<T>            shift;
+    DeviceArray<double>       shifts;
+    DeviceArray<std::int64_t> totals;
+    DeviceArray<std::int64_t> masses;
+    DeviceArray<std::int32_t> exponents;
+    DeviceArray<Control>      control;
+    DeviceArray<FilterHead>   head;
+    DeviceArray<float>        panel;
+    DeviceArray<std::int32_t> labels; // of one slice of rows
+    Operands<T>               operands;
+
+    Job(Data &owner, const PgkmProblem &given);
+
+    cudaStream_t stream() const { return context.compute.get(); }
+    Stage<T> stage(const Control *watched) { return {context, stream(), watched, operands}; }
+    UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
+
+    // Centroids from the caller's memory, history and sums cleared, operands prepared.
+    void upload_centroids(const void *values, const PgkmFitParams *params);
+    void prepare_operands(const PgkmFitParams *params) { prepare(update_arguments(params, nullptr), stream()); }
+
+    // The view of rows that lie on the device, compared with centroid set `set`.
+    View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
+
+    // Labels of a view by the planned assignment.
+    void assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out);
+    void sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of);
+    void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
+    // One pass over rows on the device: labels (not kept) and sums.
+    void pass(const View<T> &rows, const Control *watched);
+
+    // Slices of rows whose labels fit the labels array: body(view, first).
+    template <typename Body>
+    void each_slice(int set, Body &&body)
+    {
+        data.template each_chunk<T>(problem.first_row, problem.n_rows,
+                                    [&](const T *values, const double *weights, std::int64_t first, std::int64_t rows) {
+                                        const View<T> all = view(values, weights, rows, set);
+                                        const auto most = static_cast<std::int64_t>(labels.count());
+                                        for (std::int64_t done = 0; done < rows; done += most)
+                                            body(slice(all, done, std::min(most, rows - done)), first + done);
+                                    });
+    }
+
+  private:
+    void make_filter();
+};
+
+} // namespace pgkm::cuda

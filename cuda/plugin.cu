@@ -1,0 +1,187 @@
+// plugin.cu - the plugin's function table and its one exported symbol.
+//
+// The first thing a call does is to make the context's device current: CUDA's current device
+// belongs to the thread, and the host may call from any.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "operations.hpp"
+
+namespace pgkm::cuda {
+
+const char *const *strategy_names(const char *stage) noexcept
+{
+    static const char *const assignment[] = {"register", "generic", nullptr};
+    static const char *const execution[] = {"cross_processing", "multi_pass", "single_pass", nullptr};
+    static const char *const feature_sum[] = {"cluster_merge", "partitioned_features", "ballot",
+                                              "divide_and_conquer", "atomic", "sorted", nullptr};
+    static const char *const mass_sum[] = {"global_atomic", "partitioned_global", "partitioned_local",
+                                           "partitioned_private", nullptr};
+    static const char *const none[] = {nullptr};
+    if (stage == nullptr)
+        return none;
+    if (std::strcmp(stage, "assignment") == 0)
+        return assignment;
+    if (std::strcmp(stage, "execution") == 0)
+        return execution;
+    if (std::strcmp(stage, "feature_sum") == 0)
+        return feature_sum;
+    if (std::strcmp(stage, "mass_sum") == 0)
+        return mass_sum;
+    return none;
+}
+
+namespace {
+
+Context *self(PgkmContext *context) { return reinterpret_cast<Context *>(context); }
+Data *self(PgkmData *data) { return reinterpret_cast<Data *>(data); }
+
+void describe(int ordinal, int driver, PgkmDevice &out)
+{
+    out = {};
+    out.ordinal = ordinal;
+    out.driver_version = driver;
+    cudaDeviceProp properties;
+    const cudaError_t known = cudaGetDeviceProperties(&properties, ordinal);
+    if (known != cudaSuccess) {
+        cudaGetLastError();
+        std::snprintf(out.reason, sizeof out.reason, "%s", cudaGetErrorString(known));
+        return;
+    }
+    std::snprintf(out.name, sizeof out.name, "%.127s", properties.name);
+    out.capability_major = properties.major;
+    out.capability_minor = properties.minor;
+    out.units = properties.multiProcessorCount;
+    out.memory_total = properties.totalGlobalMem;
+    if (properties.major < 8) {
+        std::snprintf(out.reason, sizeof out.reason, "compute capability %d.%d is below 8.0", properties.major,
+                      properties.minor);
+        return;
+    }
+    // cudaMemGetInfo creates the context: only a device that can be used has one.
+    std::size_t free_bytes = 0, total = 0;
+    cudaError_t state = cudaSetDevice(ordinal);
+    if (state == cudaSuccess)
+        state = cudaMemGetInfo(&free_bytes, &total);
+    if (state != cudaSuccess) {
+        cudaGetLastError();
+        std::snprintf(out.reason, sizeof out.reason, "%s", cudaGetErrorString(state));
+        return;
+    }
+    out.memory_free = free_bytes;
+    out.usable = 1;
+}
+
+PgkmStatus cuda_probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count, PgkmError *error)
+{
+    return guarded(error, [&] {
+        *count = 0;
+        int found = 0, driver = 0;
+        check(cudaGetDeviceCount(&found), "cudaGetDeviceCount");
+        check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+        *count = found;
+        for (int i = 0; i < std::min(found, static_cast<int>(capacity)); ++i)
+            describe(i, driver, devices[i]);
+    });
+}
+
+PgkmStatus cuda_open(const PgkmOpen *options, PgkmContext **context, PgkmError *error)
+{
+    return guarded(error, [&] {
+        if (options->struct_size != sizeof(PgkmOpen))
+            throw Error(PGKM_INVALID, "PgkmOpen of another size");
+        *context = reinterpret_cast<PgkmContext *>(new Context(*options));
+    });
+}
+
+void cuda_close(PgkmContext *context)
+{
+    if (context == nullptr)
+        return;
+    cudaSetDevice(self(context)->device);
+    delete self(context);
+}
+
+PgkmStatus cuda_load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
+{
+    return guarded(error, [&] {
+        self(context)->make_current();
+        *data = reinterpret_cast<PgkmData *>(new Data(*self(context), *points));
+    });
+}
+
+void cuda_unload(PgkmData *data)
+{
+    if (data == nullptr)
+        return;
+    cudaSetDevice(self(data)->context.device);
+    delete self(data);
+}
+
+PgkmStatus cuda_summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                          std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
+{
+    return guarded(error, [&] {
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            summarise_problems<decltype(element)>(*self(data), problems, n_problems, want_moments != 0, summaries);
+        });
+    });
+}
+
+PgkmStatus cuda_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
+                     PgkmError *error)
+{
+    return guarded(error, [&] {
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            for (std::int64_t p = 0; p < n_problems; ++p) {
+                self(data)->context.poll();
+                self(data)->context.report("seeding", static_cast<int>(p), 0, 0.0);
+                seed_problem<decltype(element)>(*self(data), problems[p], *params);
+            }
+        });
+    });
+}
+
+PgkmStatus cuda_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
+                    PgkmError *error)
+{
+    return guarded(error, [&] {
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            for (std::int64_t p = 0; p < n_problems; ++p) {
+                self(data)->context.poll();
+                fit_problem<decltype(element)>(*self(data), problems[p], static_cast<std::int32_t>(p), *params);
+            }
+        });
+    });
+}
+
+PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                       PgkmAssignment *assignments, PgkmError *error)
+{
+    return guarded(error, [&] {
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            for (std::int64_t p = 0; p < n_problems; ++p) {
+                self(data)->context.poll();
+                self(data)->context.report("labelling", static_cast<int>(p), 0, 0.0);
+                assign_problem<decltype(element)>(*self(data), problems[p], assignments[p]);
+            }
+        });
+    });
+}
+
+} // namespace
+} // namespace pgkm::cuda
+
+extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
+{
+    using namespace pgkm::cuda;
+    static const PgkmBackend table = {
+        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",     cuda_probe,     strategy_names, cuda_open, cuda_close,
+        cuda_load,        cuda_unload,         cuda_summarise, cuda_seed, cuda_fit,       cuda_assign};
+    return abi == PGKM_BACKEND_ABI ? &table : nullptr;
+}

@@ -1,0 +1,331 @@
+// kernels.cu (seed) - the steps of greedy k-means++ and k-means|| on the device.
+//
+// One step of k-means++ is five launches without the host: weigh (masses of tiles), pick (all
+// trials), gather, potentials (all trials in one pass over the rows), choose, and the update
+// of the distances to the nearest. O'Leary 2021 (seeding entirely on the GPU); exact here
+// because masses are integers.
+#include "kernels.hpp"
+
+#include "../stages.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+struct Found {
+    std::int64_t index;
+    UInt128      left; // what is left of the target at that index
+};
+
+__device__ UInt128 shuffle_up(UInt128 value, int by)
+{
+    const auto low = __shfl_up_sync(~0u, static_cast<unsigned long long>(value), by);
+    const auto high = __shfl_up_sync(~0u, static_cast<unsigned long long>(value >> 64), by);
+    return (UInt128{high} << 64) | low;
+}
+
+__device__ UInt128 shuffle(UInt128 value, int lane)
+{
+    const auto low = __shfl_sync(~0u, static_cast<unsigned long long>(value), lane);
+    const auto high = __shfl_sync(~0u, static_cast<unsigned long long>(value >> 64), lane);
+    return (UInt128{high} << 64) | low;
+}
+
+// First index of value(0), value(1), ... whose running sum passes target; one warp.
+template <typename Value>
+__device__ Found find_in_warp(std::int64_t count, UInt128 target, Value &&value)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    for (std::int64_t base = 0; base < count; base += 32) {
+        const UInt128 own = base + lane < count ? UInt128{value(base + lane)} : UInt128{0};
+        UInt128 running = own;
+        for (int offset = 1; offset < 32; offset <<= 1) {
+            const UInt128 lower = shuffle_up(running, offset);
+            if (lane >= offset)
+                running += lower;
+        }
+        const unsigned passed = __ballot_sync(~0u, running > target);
+        if (passed != 0) {
+            const int winner = __ffs(static_cast<int>(passed)) - 1;
+            return {base + winner, target - shuffle(running - own, winner)};
+        }
+        target -= shuffle(running, 31);
+    }
+    return {count - 1, 0}; // not reached: target is below the total
+}
+
+__device__ unsigned long long sum_in_block(unsigned long long mine)
+{
+    __shared__ unsigned long long parts[threads / 32];
+    for (int offset = 16; offset > 0; offset >>= 1)
+        mine += __shfl_xor_sync(~0u, mine, offset);
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0)
+        parts[threadIdx.x / 32] = mine;
+    __syncthreads();
+    unsigned long long sum = 0;
+    for (const unsigned long long part : parts)
+        sum += part;
+    return sum;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) weigh_kernel(SeedRows<T> rows, SeedState *state, bool first,
+                                                        unsigned long long *tiles)
+{
+    if (!first && (state->done != 0 || state->largest == 0))
+        return;
+    const double scale = first ? 0.0 : seed_scale(state);
+    const std::int64_t start = std::int64_t{blockIdx.x} * seed_tile;
+    unsigned long long mine = 0; // 46-bit masses: a tile's sum fits 64 bits
+    for (std::int64_t i = start + threadIdx.x; i < min(start + seed_tile, rows.n); i += threads)
+        mine += seed_mass(rows, i, first, scale);
+    mine = sum_in_block(mine);
+    if (threadIdx.x == 0)
+        tiles[blockIdx.x] = mine;
+}
+
+// One block; warp t makes draw t.
+template <typename T>
+__global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, bool first,
+                                                    int trials, const unsigned long long *tiles, std::int64_t n_tiles)
+{
+    __shared__ UInt128 sums[1024];
+    __shared__ UInt128 total;
+    if (!first && (state->done != 0 || state->largest == 0)) {
+        if (threadIdx.x == 0)
+            state->done = 1;
+        return;
+    }
+    const std::int64_t share = (n_tiles + 1023) / 1024;
+    UInt128 mine = 0;
+    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_tiles); ++t)
+        mine += tiles[t];
+    sums[threadIdx.x] = mine;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        UInt128 sum = 0;
+        for (int i = 0; i < 1024; ++i)
+            sum += sums[i];
+        total = sum;
+    }
+    __syncthreads();
+    const int trial = static_cast<int>(threadIdx.x / 32);
+    if (trial >= trials)
+        return;
+    const std::uint64_t index = first ? 0 : static_cast<std::uint64_t>(state->count) * 64 + static_cast<std::uint64_t>(trial);
+    const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
+    const double scale = first ? 0.0 : seed_scale(state);
+    const Found part = find_in_warp(1024, scale_draw(bits, total), [&](std::int64_t i) { return sums[i]; });
+    const std::int64_t tile0 = part.index * share;
+    const Found tile = find_in_warp(min(share, n_tiles - tile0), part.left, [&](std::int64_t i) { return tiles[tile0 + i]; });
+    const std::int64_t row0 = (tile0 + tile.index) * seed_tile;
+    const Found row = find_in_warp(min(std::int64_t{seed_tile}, rows.n - row0), tile.left,
+                                   [&](std::int64_t i) { return seed_mass(rows, row0 + i, first, scale); });
+    if ((threadIdx.x & 31) == 0) {
+        state->picks[trial] = row0 + row.index;
+        state->potential[trial][0] = 0;
+        state->potential[trial][1] = 0;
+    }
+}
+
+template <typename T>
+__global__ void gather_kernel(const T *values, int d, const SeedState *state, T *candidates)
+{
+    if (state->done != 0)
+        return;
+    for (int f = threadIdx.x; f < d; f += blockDim.x)
+        candidates[std::int64_t{blockIdx.x} * d + f] = values[state->picks[blockIdx.x] * d + f];
+}
+
+// Exact distances of one row to up to eight candidates, the row read once.
+template <typename T>
+__device__ void distances_to(const T *row, const T *candidates, int count, int d, double *out)
+{
+    for (int c = 0; c < 8; ++c)
+        out[c] = 0.0;
+    for (int f = 0; f < d; ++f) {
+        const double value = static_cast<double>(row[f]);
+#pragma unroll
+        for (int c = 0; c < 8; ++c)
+            if (c < count) {
+                const double difference = value - static_cast<double>(candidates[std::int64_t{c} * d + f]);
+                out[c] = ::fma(difference, difference, out[c]);
+            }
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) potential_kernel(SeedRows<T> rows, SeedState *state, const T *candidates,
+                                                            int first_trial, int trials)
+{
+    if (state->done != 0)
+        return;
+    const double scale = seed_scale(state);
+    const std::int64_t share = (rows.n + gridDim.x - 1) / gridDim.x; // below 2^18: 64 bits hold its sum
+    const std::int64_t start = blockIdx.x * share;
+    unsigned long long mine[8] = {};
+    for (std::int64_t i = start + threadIdx.x; i < min(start + share, rows.n); i += threads) {
+        double distance[8];
+        distances_to(rows.values + i * rows.d, candidates, trials, rows.d, distance);
+        const double nearest = rows.nearest[i], weight = rows.weights == nullptr ? 1.0 : rows.weights[i];
+#pragma unroll
+        for (int c = 0; c < 8; ++c) {
+            const double least = fmin(nearest, distance[c]);
+            mine[c] += static_cast<unsigned long long>(
+                quantise_mass(rows.weights == nullptr ? least : weight * least, scale));
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < 8; ++c) {
+        const unsigned long long sum = sum_in_block(mine[c]);
+        if (threadIdx.x == 0 && c < trials) {
+            atomicAdd(&state->potential[first_trial + c][0], sum & 0xffffffffULL);
+            atomicAdd(&state->potential[first_trial + c][1], sum >> 32);
+        }
+    }
+}
+
+__global__ void choose_kernel(SeedState *state, int trials, std::int64_t *chosen)
+{
+    if (state->done != 0)
+        return;
+    int best = 0;
+    UInt128 least = 0;
+    for (int t = 0; t < trials; ++t) {
+        const UInt128 potential = (UInt128{state->potential[t][1]} << 32) + state->potential[t][0];
+        if (t == 0 || potential < least) {
+            least = potential;
+            best = t;
+        }
+    }
+    state->best = best;
+    chosen[state->count] = state->picks[best];
+    state->count += 1;
+    state->largest = 0; // found anew by nearest_kernel
+}
+
+// m_i = min(m_i, D to the candidates): the chosen trial's, or `count` of them (k-means||).
+template <typename T>
+__global__ void __launch_bounds__(threads) nearest_kernel(SeedRows<T> rows, SeedState *state, const T *candidates,
+                                                          int count, bool chosen_trial, bool fresh)
+{
+    if (state->done != 0)
+        return;
+    const T *from = chosen_trial ? candidates + std::int64_t{state->best} * rows.d : candidates;
+    double largest = 0.0;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows.n; i += stride) {
+        double least = fresh ? INFINITY : rows.nearest[i];
+        for (int c = 0; c < count; c += 8) {
+            double distance[8];
+            const int some = min(8, count - c);
+            distances_to(rows.values + i * rows.d, from + std::int64_t{c} * rows.d, some, rows.d, distance);
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+                if (j < some)
+                    least = fmin(least, distance[j]);
+        }
+        rows.nearest[i] = least;
+        largest = fmax(largest, seed_value(rows, i));
+    }
+    for (int offset = 16; offset > 0; offset >>= 1)
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    if ((threadIdx.x & 31) == 0 && largest > 0.0)
+        atomicMax(&state->largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+}
+
+// One round of k-means||; the rows it takes come in no order.
+template <typename T>
+__global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, std::uint32_t round, std::int32_t k,
+                                  const unsigned long long *tiles, std::int64_t n_tiles, std::int64_t *taken,
+                                  std::int32_t capacity)
+{
+    __shared__ UInt128 total;
+    if (state->largest == 0)
+        return;
+    if (threadIdx.x == 0) {
+        UInt128 sum = 0;
+        for (std::int64_t t = 0; t < n_tiles; ++t)
+            sum += tiles[t];
+        total = sum;
+    }
+    __syncthreads();
+    const double scale = seed_scale(state);
+    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows.n; i += stride) {
+        const std::uint64_t bits =
+            draw(key.seed, key.restart, Stream::oversample, round, static_cast<std::uint64_t>(i)) >> 16;
+        const UInt128 share = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) * seed_mass(rows, i, false, scale);
+        if (((bits * total) >> 48) < share) {
+            const int slot = atomicAdd(&state->sampled, 1);
+            if (slot < capacity)
+                taken[slot] = i;
+        }
+    }
+}
+
+} // namespace
+
+template <typename T>
+void SeedKernels<T>::weigh_and_pick(const SeedRows<T> &rows, bool first, int trials) const
+{
+    const std::int64_t n_tiles = (rows.n + seed_tile - 1) / seed_tile;
+    weigh_kernel<<<static_cast<unsigned>(n_tiles), threads, 0, stream>>>(rows, state, first, tiles);
+    launched("weigh_kernel");
+    pick_kernel<<<1, 1024, 0, stream>>>(rows, state, key, first, trials, tiles, n_tiles);
+    launched("pick_kernel");
+}
+
+template <typename T>
+void SeedKernels<T>::gather(const SeedRows<T> &rows, int trials, T *candidates) const
+{
+    gather_kernel<<<static_cast<unsigned>(trials), 128, 0, stream>>>(rows.values, rows.d, state, candidates);
+    launched("gather_kernel");
+}
+
+template <typename T>
+void SeedKernels<T>::potentials(const SeedRows<T> &rows, const T *candidates, int trials) const
+{
+    const std::int64_t least = (rows.n >> 17) + 1;
+    const int blocks = static_cast<int>(std::max<std::int64_t>(least, blocks_for(rows.n, threads, multiprocessors * 8)));
+    for (int first = 0; first < trials; first += 8) {
+        potential_kernel<<<blocks, threads, 0, stream>>>(rows, state, candidates + std::int64_t{first} * rows.d, first,
+                                                         std::min(8, trials - first));
+        launched("potential_kernel");
+    }
+}
+
+template <typename T>
+void SeedKernels<T>::choose(int trials, std::int64_t *chosen) const
+{
+    choose_kernel<<<1, 1, 0, stream>>>(state, trials, chosen);
+    launched("choose_kernel");
+}
+
+template <typename T>
+void SeedKernels<T>::update_nearest(const SeedRows<T> &rows, const T *candidates, int count, bool chosen_trial,
+                                    bool fresh) const
+{
+    const int blocks = blocks_for(rows.n, threads, multiprocessors * 8);
+    nearest_kernel<<<blocks, threads, 0, stream>>>(rows, state, candidates, count, chosen_trial, fresh);
+    launched("nearest_kernel");
+}
+
+template <typename T>
+void SeedKernels<T>::oversample(const SeedRows<T> &rows, std::uint32_t round, std::int32_t k, std::int64_t *taken,
+                                std::int32_t capacity) const
+{
+    const std::int64_t n_tiles = (rows.n + seed_tile - 1) / seed_tile;
+    weigh_kernel<<<static_cast<unsigned>(n_tiles), threads, 0, stream>>>(rows, state, false, tiles);
+    launched("weigh_kernel");
+    const int blocks = blocks_for(rows.n, threads, multiprocessors * 4);
+    oversample_kernel<<<blocks, threads, 0, stream>>>(rows, state, key, round, k, tiles, n_tiles, taken, capacity);
+    launched("oversample_kernel");
+}
+
+template struct SeedKernels<float>;
+template struct SeedKernels<double>;
+
+} // namespace pgkm::cuda

@@ -1,0 +1,29 @@
+// kernels.hpp (seed) - the steps of a seeding, each only enqueued.
+#pragma once
+
+#include "sampler.cuh"
+
+namespace pgkm::cuda {
+
+template <typename T>
+struct SeedKernels {
+    SeedState          *state;
+    unsigned long long *tiles; // one per seed_tile rows
+    SeedKey             key;
+    int                 multiprocessors;
+    cudaStream_t        stream;
+
+    // Draws `trials` rows (the first draw: by weight) into state->picks; sets state->done when
+    // no row lies apart.
+    void weigh_and_pick(const SeedRows<T> &rows, bool first, int trials) const;
+    // candidates[t] = the row picked by trial t.
+    void gather(const SeedRows<T> &rows, int trials, T *candidates) const;
+    void potentials(const SeedRows<T> &rows, const T *candidates, int trials) const;
+    // The trial that leaves the least potential joins the chosen ones.
+    void choose(int trials, std::int64_t *chosen) const;
+    void update_nearest(const SeedRows<T> &rows, const T *candidates, int count, bool chosen_trial, bool fresh) const;
+    void oversample(const SeedRows<T> &rows, std::uint32_t round, std::int32_t k, std::int64_t *taken,
+                    std::int32_t capacity) const;
+};
+
+} // namespace pgkm::cuda

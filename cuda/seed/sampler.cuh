@@ -1,0 +1,70 @@
+// sampler.cuh - D^2 sampling on the device: the state of a seeding and the rows it is over.
+#pragma once
+
+#include <cstdint>
+
+#include "../exact.cuh"
+#include "../memory.hpp"
+#include "engine/philox.hpp"
+
+namespace pgkm::cuda {
+
+inline constexpr int seed_tile = 2048; // rows whose integer masses are summed together
+inline constexpr int most_trials = 24; // greedy_trials(2^31) is 23
+
+// What the kernels of a seeding hand to each other; no step goes through the host.
+struct SeedState {
+    unsigned long long largest; // bits of the largest v_i = w_i * m_i
+    std::int32_t       done;    // every v_i is 0
+    std::int32_t       count;   // chosen so far
+    std::int32_t       best;    // trial that was chosen
+    std::int32_t       sampled; // rows that one round of k-means|| took
+    std::int64_t       picks[most_trials];
+    unsigned long long potential[most_trials][2]; // low and high 32 bits of block sums, apart
+};
+
+// Rows to choose from: those of a problem, or candidates with weights of their own.
+template <typename T>
+struct SeedRows {
+    const T            *values;  // n x d
+    const double       *weights; // or nullptr
+    const std::int64_t *masses;  // integers for the first draw, or nullptr: from the weights, or 1
+    std::int64_t        n;
+    std::int32_t        d;
+    std::int32_t        weight_exponent;
+    double             *nearest; // n: m_i
+};
+
+template <typename T>
+__device__ inline double seed_value(const SeedRows<T> &rows, std::int64_t i)
+{
+    return rows.weights == nullptr ? rows.nearest[i] : rows.weights[i] * rows.nearest[i];
+}
+
+__device__ inline double seed_scale(const SeedState *state)
+{
+    return power_of_two(square_exponent(__longlong_as_double(static_cast<long long>(state->largest))));
+}
+
+// The integer mass of a row: for the first draw by weight, later by D^2.
+template <typename T>
+__device__ inline unsigned long long seed_mass(const SeedRows<T> &rows, std::int64_t i, bool first, double scale)
+{
+    if (!first)
+        return static_cast<unsigned long long>(quantise_mass(seed_value(rows, i), scale));
+    if (rows.masses != nullptr)
+        return static_cast<unsigned long long>(rows.masses[i]);
+    return rows.weights == nullptr
+               ? 1ULL
+               : static_cast<unsigned long long>(quantise(rows.weights[i], power_of_two(rows.weight_exponent)));
+}
+
+// How draws of one seeding are keyed.
+struct SeedKey {
+    std::uint64_t seed;
+    std::uint32_t restart;
+    Stream        first;
+    Stream        trial;
+};
+
+} // namespace pgkm::cuda

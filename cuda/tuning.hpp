@@ -1,0 +1,53 @@
+// tuning.hpp - names of the strategies and the plan made of them: plain data, no CUDA.
+#pragma once
+
+#include <cstdint>
+
+namespace pgkm::cuda {
+
+enum class Assignment : std::int8_t { automatic, register_, generic, tiled, tensor_core };
+enum class Execution : std::int8_t { automatic, cross_processing, multi_pass, single_pass };
+enum class FeatureSum : std::int8_t {
+    automatic,
+    cluster_merge,
+    partitioned_features,
+    ballot,
+    divide_and_conquer,
+    atomic,
+    sorted
+};
+enum class MassSum : std::int8_t { automatic, global_atomic, partitioned_global, partitioned_local, partitioned_private };
+
+// What the caller forces; automatic where it leaves the choice to choose().
+struct Forced {
+    Assignment assignment = Assignment::automatic;
+    Execution  execution = Execution::automatic;
+    FeatureSum feature_sum = FeatureSum::automatic;
+    MassSum    mass_sum = MassSum::automatic;
+};
+
+// What choose() decides: nothing is automatic any more.
+struct Plan {
+    Assignment assignment;
+    Execution  execution;
+    FeatureSum feature_sum;
+    MassSum    mass_sum;
+};
+
+// The shape of one problem.
+struct Shape {
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t k;
+    bool         float64;
+    bool         weighted;
+};
+
+// The facts of a device that decide anything.
+struct DeviceFacts {
+    std::int32_t multiprocessors;
+    std::int32_t capability; // 90 for 9.0
+    std::int32_t shared_bytes_per_block; // with opt-in
+};
+
+} // namespace pgkm::cuda

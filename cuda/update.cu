@@ -1,0 +1,218 @@
+// update.cu - from integer sums to new centroids, as update_centroids() of the engine does,
+// and the decision whether the fit goes on.
+//
+// One warp per cluster. Divisions are independent and shared out to the lanes; the two sums
+// whose order counts (norm, shift) run as one chain over values that the lanes exchange. The
+// block that arrives last adds the clusters' shifts in order and decides.
+//
+// Labels are not compared: equal labels in two iterations without empty clusters mean equal
+// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
+// The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
+#include "update.cuh"
+
+#include "check.hpp"
+#include "exact.cuh"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int update_warps = 4;
+
+// Any cluster without mass? Every thread of the block gets the answer.
+__device__ bool block_finds_empty(const std::int64_t *masses, int k)
+{
+    bool empty = false;
+    for (int j = threadIdx.x; j < k; j += blockDim.x)
+        empty |= masses[2 * j] == 0 && masses[2 * j + 1] == 0;
+    return __syncthreads_or(empty) != 0;
+}
+
+// The new centroid of cluster j in fresh; false when it keeps the old one (cosine, zero mean).
+template <typename T>
+__device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const Int128 mass = join_limb_sums(a.sums.masses[2 * j], a.sums.masses[2 * j + 1]);
+    double square = 0.0;
+    for (int first = 0; first < a.d; first += 32) {
+        const int f = first + lane;
+        T value = 0;
+        if (f < a.d) {
+            std::int64_t *cell = a.sums.totals + (std::int64_t{j} * a.d + f) * 2;
+            value = static_cast<T>(
+                mean_of(join_limb_sums(cell[0], cell[1]), mass, a.feature_exponent[f], a.weight_exponent));
+            cell[0] = 0;
+            cell[1] = 0;
+            fresh[f] = value;
+        }
+        if (a.cosine)
+            square = chain_squares(static_cast<double>(value), min(32, a.d - first), square);
+    }
+    if (!a.cosine)
+        return true;
+    if (square == 0.0)
+        return false;
+    const double norm = ::sqrt(square);
+    for (int f = lane; f < a.d; f += 32)
+        fresh[f] = static_cast<T>(static_cast<double>(fresh[f]) / norm);
+    return true;
+}
+
+// Moves cluster j on: shift, history, operands.
+template <typename T>
+__device__ void replace_centroid(const UpdateArguments<T> &a, int j)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const std::int64_t base = std::int64_t{j} * a.d, set = std::int64_t{a.k} * a.d;
+    T *fresh = a.fresh + base;
+    const bool moved = make_centroid(a, j, fresh);
+    double shift = 0.0;
+    for (int first = 0; first < a.d; first += 32) {
+        const int f = first + lane;
+        double difference = 0.0;
+        if (f < a.d) {
+            T *current = a.centroids + base + f;
+            const T old = *current;
+            const T next = moved ? fresh[f] : old;
+            current[2 * set] = current[set];
+            current[set] = old;
+            *current = next;
+            difference = static_cast<double>(next) - static_cast<double>(old);
+        }
+        if (moved)
+            shift = chain_squares(difference, min(32, a.d - first), shift);
+    }
+    if (lane == 0)
+        a.shifts[j] = shift;
+}
+
+template <typename T>
+__device__ void prepare_operands(const UpdateArguments<T> &a, int j)
+{
+    if (a.operands.panel == nullptr)
+        return;
+    __syncwarp();
+    const float radius = prepare_centroid(a.operands, j, a.k, a.centroids + std::int64_t{j} * a.d, a.d);
+    if ((threadIdx.x & 31) == 0)
+        atomicMax(&a.control->radius_bits, __float_as_uint(radius));
+}
+
+// The last block to arrive closes the iteration.
+template <typename T>
+__device__ void close_iteration(const UpdateArguments<T> &a)
+{
+    __shared__ double part[update_warps * 32];
+    double shift = 0.0;
+    for (int first = 0; first < a.k; first += blockDim.x) {
+        const int j = first + static_cast<int>(threadIdx.x);
+        part[threadIdx.x] = j < a.k ? __ldcg(a.shifts + j) : 0.0;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (int i = 0; i < min(static_cast<int>(blockDim.x), a.k - first); ++i)
+                shift += part[i];
+        __syncthreads();
+    }
+    for (int j = threadIdx.x; j < 2 * a.k; j += blockDim.x)
+        a.sums.masses[j] = 0;
+    if (threadIdx.x != 0)
+        return;
+    Control *control = a.control;
+    control->shift = shift;
+    control->n_iter += 1;
+    control->arrived = 0;
+    if (a.operands.head != nullptr) {
+        a.operands.head->radius = __uint_as_float(atomicExch(&control->radius_bits, 0u));
+    }
+    if (shift <= control->tol) {
+        control->converged = 1;
+        atomicCAS(&control->stop, running, finished);
+    } else if (shift == 0.0) {
+        atomicCAS(&control->stop, running, compare_labels);
+    } else if (control->n_iter >= control->max_iter) {
+        atomicCAS(&control->stop, running, finished);
+    }
+    if (a.has_handle && control->stop != running)
+        cudaGraphSetConditional(a.handle, 0);
+    if (a.progress != nullptr) {
+        a.progress->shift = shift;
+        a.progress->iteration = control->n_iter;
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArguments<T> a)
+{
+    __shared__ bool last;
+    __shared__ bool halted; // one answer for the block: the flag may change while its threads read it
+    if (threadIdx.x == 0)
+        halted = stopped(a.control);
+    __syncthreads();
+    if (!halted && block_finds_empty(a.sums.masses, a.k)) {
+        if (threadIdx.x == 0)
+            atomicCAS(&a.control->stop, running, empty_cluster);
+        halted = true;
+    }
+    __syncthreads();
+    if (!halted) {
+        const int padded = (a.k + panel_group - 1) / panel_group * panel_group;
+        for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < padded; j += gridDim.x * update_warps) {
+            if (j < a.k)
+                replace_centroid(a, j);
+            prepare_operands(a, j);
+        }
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0)
+            last = atomicAdd(&a.control->arrived, 1u) == gridDim.x - 1;
+        __syncthreads();
+        if (last)
+            close_iteration(a);
+    }
+    if (a.has_handle && blockIdx.x == 0 && threadIdx.x == 0 && halted)
+        cudaGraphSetConditional(a.handle, 0);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(update_warps * 32) prepare_kernel(UpdateArguments<T> a)
+{
+    const int padded = (a.k + panel_group - 1) / panel_group * panel_group;
+    for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < padded; j += gridDim.x * update_warps)
+        prepare_operands(a, j);
+}
+
+template <typename T>
+__global__ void finish_prepare_kernel(UpdateArguments<T> a)
+{
+    if (a.operands.head != nullptr)
+        a.operands.head->radius = __uint_as_float(a.control->radius_bits);
+    a.control->radius_bits = 0;
+}
+
+} // namespace
+
+template <typename T>
+void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
+{
+    const int padded = (arguments.k + panel_group - 1) / panel_group * panel_group;
+    const int blocks = std::min((padded + update_warps - 1) / update_warps, 1024);
+    update_kernel<<<blocks, update_warps * 32, 0, stream>>>(arguments);
+    launched("update_kernel");
+}
+
+template <typename T>
+void prepare(const UpdateArguments<T> &arguments, cudaStream_t stream)
+{
+    const int padded = (arguments.k + panel_group - 1) / panel_group * panel_group;
+    const int blocks = std::min((padded + update_warps - 1) / update_warps, 1024);
+    prepare_kernel<<<blocks, update_warps * 32, 0, stream>>>(arguments);
+    launched("prepare_kernel");
+    finish_prepare_kernel<<<1, 1, 0, stream>>>(arguments);
+    launched("finish_prepare_kernel");
+}
+
+template void update<float>(const UpdateArguments<float> &, cudaStream_t);
+template void update<double>(const UpdateArguments<double> &, cudaStream_t);
+template void prepare<float>(const UpdateArguments<float> &, cudaStream_t);
+template void prepare<double>(const UpdateArguments<double> &, cudaStream_t);
+
+} // namespace pgkm::cuda

@@ -1,0 +1,102 @@
+// view.cuh - what every kernel is given: rows of one problem and where their sums go.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/contract.hpp"
+
+namespace pgkm::cuda {
+
+// A run of rows of one problem on the device, with the centroids they are compared with.
+template <typename T>
+struct View {
+    const T            *values;  // n x d, row-major
+    const double       *weights; // n, or nullptr
+    std::int64_t        n;
+    std::int32_t        d;
+    std::int32_t        k;
+    const T            *centroids;        // k x d
+    const std::int32_t *feature_exponent; // d
+    std::int32_t        weight_exponent;
+};
+
+// Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer: with |hi|, |lo|
+// of a row at most 2^23 neither can overflow before 2^40 rows, so that no 128-bit atomic
+// is needed anywhere. [.][0] is hi, [.][1] is lo.
+struct Accumulators {
+    std::int64_t *totals; // k x d x 2
+    std::int64_t *masses; // k x 2
+};
+
+inline constexpr int limb_bits = 23;
+
+struct Split {
+    std::int32_t hi;
+    std::int32_t lo;
+};
+
+// The limbs of a scaled value of at most 2^45: |hi| <= 2^22, lo in [-2^22, 2^22), so that
+// 511 of either fit a 32-bit partial sum.
+__host__ __device__ inline Split split_limbs(std::int64_t value)
+{
+    const std::int64_t hi = (value + (std::int64_t{1} << (limb_bits - 1))) >> limb_bits;
+    return {static_cast<std::int32_t>(hi), static_cast<std::int32_t>(value - hi * (std::int64_t{1} << limb_bits))};
+}
+
+inline constexpr int limb_additions = 511;
+
+__host__ __device__ inline Int128 join_limb_sums(std::int64_t hi, std::int64_t lo)
+{
+    return static_cast<Int128>(hi) * (Int128{1} << limb_bits) + lo;
+}
+
+__device__ inline void add64(std::int64_t *target, std::int64_t value)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(target), static_cast<unsigned long long>(value));
+}
+
+// What row `row` adds to feature `f` of its cluster, and to its mass.
+template <typename T>
+__device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f)
+{
+    const double value = static_cast<double>(view.values[row * view.d + f]);
+    const double product = view.weights == nullptr ? value : view.weights[row] * value;
+    return split_limbs(quantise(product, power_of_two(view.feature_exponent[f])));
+}
+
+template <typename T>
+__device__ inline Split mass_limbs(const View<T> &view, std::int64_t row)
+{
+    if (view.weights == nullptr)
+        return {0, 1};
+    return split_limbs(quantise(view.weights[row], power_of_two(view.weight_exponent)));
+}
+
+// Why a fit on the device stopped, or that it goes on.
+enum StopReason : std::int32_t {
+    running = 0,
+    finished = 1,       // converged or max_iter reached
+    empty_cluster = 2,  // nothing was updated: the host relocates and goes on
+    compare_labels = 3, // updated; a shift of 0 above tol: only the labels can tell
+    cancelled = 4,
+};
+
+// The state of a fit on the device. Kernels return at once unless stop == running, so that
+// work may be enqueued ahead of the decision that ends it.
+struct Control {
+    std::int32_t  stop;
+    std::int32_t  n_iter;
+    std::int32_t  max_iter;
+    std::int32_t  converged;
+    double        tol;
+    double        shift;
+    std::uint32_t arrived;       // blocks of the update kernel that are done
+    std::uint32_t radius_bits;   // largest |c'| of the centroids being prepared, as float bits
+};
+
+__device__ inline bool stopped(const Control *control)
+{
+    return control != nullptr && *const_cast<const volatile std::int32_t *>(&control->stop) != running;
+}
+
+} // namespace pgkm::cuda
