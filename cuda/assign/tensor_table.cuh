@@ -1,0 +1,139 @@
+// tensor_table.cuh - for each pivot, the centroids as fp16 columns in the order of |c'|.
+//
+// A row at distance rho from its pivot has its nearest centroid within 2 rho + min_j |c'_j| of
+// the pivot (triangle inequality), so that the filter stops after a prefix of the columns. A
+// counting sort by quarter octave is order enough.
+#pragma once
+
+#include "tensor_layout.cuh"
+
+namespace pgkm::cuda::tensor {
+namespace {
+
+// |c'| from what is known of c~: bounds that hold in spite of the float32 roundings.
+__device__ inline float shortest(const Column &c)
+{
+    return fmaxf((sqrtf(c.norm) * (1.0f - 0x1p-20f) - c.residual) * (1.0f - 0x1p-20f), 0.0f);
+}
+__device__ inline float longest(const Column &c)
+{
+    return (sqrtf(c.norm) * (1.0f + 0x1p-20f) + c.residual) * (1.0f + 0x1p-20f);
+}
+
+// One warp per centroid and pivot: norm and residual of the column to be.
+template <typename T>
+__global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
+{
+    if (stopped(control))
+        return;
+    const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), g = static_cast<int>(blockIdx.y);
+    if (j >= view.k)
+        return;
+    const T scale = static_cast<T>(l.head->scale);
+    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
+    double norm = 0.0;
+    float lost = 0.0f;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < view.d; f += 32) {
+        const float value = centred(mine[f], pivot[f], scale);
+        const float rounded = __half2float(__float2half_rn(value));
+        norm = ::fma(static_cast<double>(rounded), static_cast<double>(rounded), norm);
+        lost = fmaf(value - rounded, value - rounded, lost);
+    }
+    norm = sum_over_warp(norm);
+    lost = sum_over_warp(lost);
+    const float length = static_cast<float>(sqrt(norm));
+    // Besides what fp16 loses: the 2^-23 that centred() may be off.
+    const float residual = (sqrtf(lost) * (1.0f + 0x1p-10f) + (length + sqrtf(lost)) * 0x1p-22f);
+    if ((threadIdx.x & 31) == 0)
+        l.facts[std::int64_t{g} * l.columns + j] = {static_cast<float>(norm), residual};
+}
+
+// Inclusive prefix over the buckets in shared memory; the whole block takes part.
+template <typename V, typename Join>
+__device__ inline void prefix(V (&values)[buckets], Join &&join)
+{
+    __syncthreads();
+    for (int offset = 1; offset < buckets; offset <<= 1) {
+        const int b = static_cast<int>(threadIdx.x);
+        V mine = V(0);
+        if (b < buckets && b >= offset)
+            mine = values[b - offset];
+        __syncthreads();
+        if (b < buckets && b >= offset)
+            values[b] = join(values[b], mine);
+        __syncthreads();
+    }
+}
+
+// Block g of 1024: positions of the columns, and the bounds for every prefix of buckets.
+template <typename T>
+__global__ void __launch_bounds__(1024) order_kernel(const Control *control, Layout<T> l, int k)
+{
+    __shared__ std::int32_t end[buckets];
+    __shared__ std::int32_t next[buckets];
+    __shared__ float residual[buckets];
+    __shared__ float radius[buckets];
+    __shared__ int nearest;
+    if (stopped(control))
+        return;
+    const int g = static_cast<int>(blockIdx.x), i = static_cast<int>(threadIdx.x);
+    const Column *facts = l.facts + std::int64_t{g} * l.columns;
+    if (i < buckets) {
+        end[i] = 0;
+        residual[i] = radius[i] = 0.0f;
+    }
+    if (i == 0)
+        nearest = __float_as_int(infinity());
+    __syncthreads();
+    for (int j = i; j < k; j += 1024) {
+        const Column c = facts[j];
+        const int b = bucket_of(shortest(c));
+        atomicAdd(&end[b], 1);
+        // Lengths are non-negative, so that their bits compare as integers.
+        atomicMax(reinterpret_cast<int *>(&residual[b]), __float_as_int(c.residual));
+        atomicMax(reinterpret_cast<int *>(&radius[b]), __float_as_int(longest(c)));
+        atomicMin(&nearest, __float_as_int(longest(c)));
+    }
+    prefix(end, [](int a, int b) { return a + b; });
+    prefix(residual, [](float a, float b) { return fmaxf(a, b); });
+    prefix(radius, [](float a, float b) { return fmaxf(a, b); });
+    if (i < buckets) {
+        next[i] = i == 0 ? 0 : end[i - 1];
+        l.head->bucket_end[g][i] = end[i];
+        l.head->residual[g][i] = residual[i];
+        l.head->radius[g][i] = radius[i];
+    }
+    if (i == 0)
+        l.head->nearest[g] = __int_as_float(nearest);
+    __syncthreads();
+    for (int j = i; j < l.columns; j += 1024) {
+        const int position = j < k ? atomicAdd(&next[bucket_of(shortest(facts[j]))], 1) : j;
+        l.centroid[std::int64_t{g} * l.columns + position] = j;
+    }
+}
+
+// One warp per column: its fp16 values; columns beyond k are unreachable.
+template <typename T>
+__global__ void fill_kernel(View<T> view, const Control *control, Layout<T> l)
+{
+    if (stopped(control))
+        return;
+    const int position = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), g = static_cast<int>(blockIdx.y);
+    if (position >= l.columns)
+        return;
+    const std::int64_t cell = std::int64_t{g} * l.columns + position;
+    const int j = l.centroid[cell];
+    const T scale = static_cast<T>(l.head->scale);
+    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
+    __half *column = l.table + cell * l.d32;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < l.d32; f += 32)
+        column[f] = __float2half_rn(j < view.k && f < view.d ? centred(mine[f], pivot[f], scale) : 0.0f);
+    if ((threadIdx.x & 31) == 0) {
+        const Column facts = j < view.k ? l.facts[std::int64_t{g} * l.columns + j] : Column{infinity(), 0.0f};
+        l.column[cell] = facts;
+        l.norm[cell] = facts.norm;
+    }
+}
+
+} // namespace
+} // namespace pgkm::cuda::tensor

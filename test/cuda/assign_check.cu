@@ -1,0 +1,210 @@
+// assign_check.cu - the tiled and tensor-core assignments against the generic one, label for
+// label, and their times. Needs a GPU.
+//   assign_check check         every case; exit status 1 if a label differs
+//   assign_check time [rows]   milliseconds over the shapes of the design, by CUDA events
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "assign/tensor_layout.cuh"
+#include "assign_data.cuh"
+
+namespace pgkm::cuda {
+// The plugin's list of names; nothing is forced here.
+const char *const *strategy_names(const char *) noexcept
+{
+    static const char *const none[] = {nullptr};
+    return none;
+}
+} // namespace pgkm::cuda
+
+namespace {
+
+using namespace pgkm::cuda;
+using namespace assign_check;
+
+template <typename T>
+struct Case {
+    Context                  &context;
+    DeviceArray<T>            values, centroids;
+    DeviceArray<std::int32_t> expected, labels;
+    View<T>                   view{};
+
+    Case(Context &owner, Kind kind, std::int64_t n, int d, int k)
+        : context(owner), values(owner.budget, static_cast<std::size_t>(n * d)),
+          centroids(owner.budget, static_cast<std::size_t>(k) * static_cast<std::size_t>(d)),
+          expected(owner.budget, static_cast<std::size_t>(n)), labels(owner.budget, static_cast<std::size_t>(n))
+    {
+        make_rows<<<2048, 256, 0, stream()>>>(values.get(), n, d, kind);
+        draw_centroids<<<256, 128, 0, stream()>>>(values.get(), n, d, k, centroids.get());
+        launched("make_rows");
+        view = {values.get(), nullptr, n, d, k, centroids.get(), nullptr, 0};
+        context.wait(stream());
+    }
+    cudaStream_t stream() const { return context.compute.get(); }
+    Stage<T> stage() const { return {context, stream(), nullptr, {}}; }
+
+    using Function = void (*)(const Stage<T> &, const View<T> &, std::int32_t *);
+
+    // Rows of the first `rows` whose label is not the generic kernel's.
+    unsigned long long differences(Function function, std::int64_t rows)
+    {
+        const View<T> part = slice(view, 0, rows);
+        DeviceArray<unsigned long long> count(context.budget, 1);
+        count.fill_zero(stream());
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(labels.get(), 0xff, labels.bytes(), stream()); });
+        function(stage(), part, labels.get());
+        assign_generic(stage(), part, expected.get());
+        count_differences<<<512, 256, 0, stream()>>>(labels.get(), expected.get(), rows, count.get());
+        unsigned long long result = 0;
+        count.download(&result, 1, stream());
+        context.wait(stream());
+        return result;
+    }
+
+    void lloyd_step()
+    {
+        const std::size_t cells = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(view.d);
+        DeviceArray<float> sums(context.budget, cells), counts(context.budget, static_cast<std::size_t>(view.k));
+        sums.fill_zero(stream());
+        counts.fill_zero(stream());
+        assign_tensor(stage(), view, labels.get());
+        add_rows<<<4096, 256, 0, stream()>>>(values.get(), labels.get(), view.n, view.d, sums.get(), counts.get());
+        take_means<<<512, 256, 0, stream()>>>(sums.get(), counts.get(), view.d, view.k, centroids.get());
+        context.wait(stream());
+    }
+
+    // Median milliseconds.
+    float time(Function function, int repeats)
+    {
+        std::vector<float> times;
+        cudaEvent_t begin, end;
+        cudaEventCreate(&begin);
+        cudaEventCreate(&end);
+        for (int i = 0; i <= repeats; ++i) {
+            cudaEventRecord(begin, stream());
+            function(stage(), view, labels.get());
+            cudaEventRecord(end, stream());
+            context.wait(stream());
+            float elapsed = 0;
+            cudaEventElapsedTime(&elapsed, begin, end);
+            if (i > 0)
+                times.push_back(elapsed);
+        }
+        cudaEventDestroy(begin);
+        cudaEventDestroy(end);
+        std::sort(times.begin(), times.end());
+        return times[times.size() / 2];
+    }
+
+    // What the last slice of assign_tensor left to its second pass and to the exact kernel.
+    void print_leftovers() const
+    {
+        static tensor::Head head;
+        cudaMemcpy(&head, context.workspace.get(), sizeof head, cudaMemcpyDeviceToHost);
+        long long rows = 0, ambiguous = 0, reachable = 0;
+        for (int g = 0; g < tensor::max_groups; ++g) {
+            rows += head.count[g];
+            ambiguous += head.ambiguous[g];
+            reachable += static_cast<long long>(head.count[g]) * head.bucket_end[g][tensor::buckets - 1];
+        }
+        std::printf("  ambiguous %.3f%%, settled %d of %lld", 100.0 * static_cast<double>(ambiguous) / static_cast<double>(rows),
+                    head.settle, rows);
+    }
+};
+
+int failures = 0;
+
+template <typename T>
+void check_case(Context &context, const char *name, Kind kind, std::int64_t n, int d, int k)
+{
+    Case<T> c(context, kind, n, d, k);
+    // The plain Lloyd step sums in float32, which huge and tiny values do not fit.
+    const int steps = kind == Kind::huge || kind == Kind::tiny ? 1 : 2;
+    for (int step = 0; step < steps; ++step) {
+        const unsigned long long tiled = c.differences(assign_tiled<T>, n), tensor = c.differences(assign_tensor<T>, n);
+        failures += tiled != 0 || tensor != 0;
+        if (tiled != 0 || tensor != 0 || step == 0) {
+            std::printf("%-8s %-7s n=%-7lld d=%-5d k=%-5d step %d: tiled %llu, tensor %llu wrong", name,
+                        sizeof(T) == 4 ? "float32" : "float64", static_cast<long long>(n), d, k, step, tiled, tensor);
+            if (k > 1)
+                c.print_leftovers();
+            std::printf("\n");
+        }
+        if (step + 1 < steps)
+            c.lloyd_step();
+    }
+}
+
+void check_all(Context &context)
+{
+    const struct {
+        const char *name;
+        Kind        kind;
+    } kinds[] = {{"blobs", Kind::blobs}, {"uniform", Kind::uniform}, {"grid", Kind::grid}, {"offset", Kind::offset},
+                 {"mixed", Kind::mixed}, {"huge", Kind::huge},       {"tiny", Kind::tiny}, {"far", Kind::far}};
+    const int shapes[][3] = {{1, 1, 1},       {33, 1, 5},       {5000, 1, 257},   {20011, 2, 400},  {70001, 3, 64},
+                             {30000, 41, 64}, {30000, 54, 64},  {4099, 63, 129},  {20000, 64, 1000}, {9000, 100, 4096},
+                             {50021, 128, 1024}, {5000, 130, 77}, {3001, 768, 1024}, {2000, 800, 300}, {1500, 1536, 513},
+                             {700, 2500, 65}, {300, 4000, 33}};
+    for (const auto &[name, kind] : kinds)
+        for (const auto &[n, d, k] : shapes) {
+            check_case<float>(context, name, kind, n, d, k);
+            check_case<double>(context, name, kind, n, d, k);
+        }
+    std::printf("%s: %d cases differ\n", failures == 0 ? "ok" : "FAILED", failures);
+}
+
+void time_all(Context &context, int only)
+{
+    const struct {
+        std::int64_t n;
+        int          d, k, steps;
+    } shapes[] = {{1000000, 128, 1024, 6}, {10000000, 128, 4096, 3}, {1000000, 768, 1024, 6},
+                  {4500000, 41, 64, 6},    {580000, 54, 64, 6},      {8388608, 64, 64, 4}, {1000000, 128, 1024, 6}};
+    int index = 0;
+    for (const auto &[n, d, k, steps] : shapes) {
+        if (only >= 0 && index++ != only)
+            continue;
+        // The last entry repeats the first on data without clusters.
+        const Kind kind = &n == &shapes[6].n ? Kind::uniform : Kind::blobs;
+        Case<float> c(context, kind, n, d, k);
+        const std::int64_t checked_rows = std::min<std::int64_t>(n, 30000000000LL / (std::int64_t{d} * k));
+        for (int step = 0; step <= steps; ++step) {
+            if (step == 0 || step == 1 || step == steps) {
+                const float tensor = c.time(assign_tensor<float>, only >= 0 ? 1 : 10);
+                std::printf("%s %lld x %d, k = %d, step %d: tensor %.3f ms", kind == Kind::blobs ? "blobs" : "uniform",
+                            static_cast<long long>(n), d, k, step, static_cast<double>(tensor));
+                c.print_leftovers();
+                if (step == 0 && only < 0)
+                    std::printf("  tiled %.3f ms", static_cast<double>(c.time(assign_tiled<float>, 2)));
+                std::printf("  wrong: %llu of %lld\n", c.differences(assign_tensor<float>, checked_rows),
+                            static_cast<long long>(checked_rows));
+                std::fflush(stdout);
+            }
+            if (step < steps)
+                c.lloyd_step();
+        }
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    try {
+        PgkmOpen options = {};
+        options.struct_size = sizeof options;
+        options.device = -1;
+        Context context(options);
+        if (argc > 1 && std::strcmp(argv[1], "time") == 0)
+            time_all(context, argc > 2 ? std::atoi(argv[2]) : -1);
+        else
+            check_all(context);
+    } catch (const std::exception &error) {
+        std::printf("%s\n", error.what());
+        return 2;
+    }
+    return failures == 0 ? 0 : 1;
+}
