@@ -121,6 +121,8 @@ void Job<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32
         break;
     case Assignment::tiled:
         return assign_tiled(stage(watched), rows, out);
+    case Assignment::tensor_core:
+        return assign_tensor(stage(watched), rows, out);
     default:
         break;
     }
