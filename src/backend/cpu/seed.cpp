@@ -75,7 +75,7 @@ RowList choose_among(const BlockRunner &runner, const SeedRows<T> &rows, const F
     }
     const SeedRows<T> candidates = {values.data(), weights.data(), static_cast<std::int64_t>(chosen.size()), rows.d};
     SeedSampler<T> among(runner, candidates, {masses.data(), 1.0}, params,
-                         {Stream::candidate_first, Stream::candidate_trial}, false);
+                         {Stream::candidate_first, Stream::candidate_trial});
     among.choose_first();
     among.extend(k);
     RowList result;
@@ -91,7 +91,7 @@ RowList sampled_rows(const BlockRunner &runner, const SeedRows<T> &rows, const P
     const bool parallel = params.init == PGKM_INIT_KMEANS_PARALLEL;
     const FirstMasses masses = {nullptr,
                                 rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
-    SeedSampler<T> sampler(runner, rows, masses, params, {Stream::first_centroid, Stream::trial}, parallel);
+    SeedSampler<T> sampler(runner, rows, masses, params, {Stream::first_centroid, Stream::trial});
     sampler.choose_first();
     if (parallel) {
         for (std::uint32_t round = 0; round < oversampling_rounds; ++round)

@@ -1,60 +1,269 @@
 #include "backend/cpu/seed_kernels.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
-#include "engine/contract.hpp"
+#include "backend/cpu/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/seed_kernels.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
-namespace pgkm::cpu {
+#include "backend/cpu/fused-inl.hpp"
+#include "backend/cpu/pack-inl.hpp"
 
+HWY_BEFORE_NAMESPACE();
+namespace pgkm::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<double>;
+using Vector = hn::Vec<Tag>;
+
+// Rows per tile, and features of them that are transposed at once: 16 kB, half of L1.
+inline constexpr int tile_rows = 64;
+inline constexpr int tile_features = 32;
+// Row vectors that share one broadcast of a candidate's feature.
+#if HWY_TARGET == HWY_SCALAR
+inline constexpr int tile_vectors = 1;
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+inline constexpr int tile_vectors = 2;
+#else
+inline constexpr int tile_vectors = 4;
+#endif
+
+// Rows of a block that a candidate may win, with what is needed of them side by side.
+// Lanes behind `count` have weight 0, so that they add nothing anywhere.
 template <typename T>
-double lower_nearest(const SeedRows<T> &block, const SeedCandidates &candidates, double *nearest,
-                     std::int32_t *labels)
+struct Tile {
+    int                         count = 0;
+    std::int64_t                index[tile_rows]; // within the block
+    const T                    *rows[tile_rows];
+    HWY_ALIGN_MAX double        nearest[tile_rows];
+    HWY_ALIGN_MAX double        weights[tile_rows];
+    HWY_ALIGN_MAX double        points[tile_features * tile_rows]; // feature-major
+    HWY_ALIGN_MAX double        distances[max_seed_candidates * tile_rows];
+};
+
+// Adds `features` terms to the distances between all rows of the tile and N candidates.
+template <int N>
+HWY_INLINE void add_features(const double *points, int features, const double *candidates, std::int64_t stride,
+                             double *distances)
 {
-    double largest = 0.0;
-    for (std::int64_t i = 0; i < block.n; ++i) {
-        for (std::int32_t c = 0; c < candidates.count; ++c) {
-            const double distance =
-                exact_distance(block.row(i), candidates.values + std::int64_t{c} * block.d, block.d);
-            if (distance < nearest[i]) {
-                nearest[i] = distance;
-                if (labels != nullptr)
-                    labels[i] = candidates.first_index + c;
+    const Tag tag;
+    const int lanes = static_cast<int>(hn::Lanes(tag));
+    for (int i = 0; i < tile_rows; i += tile_vectors * lanes) {
+        Vector sum[N][tile_vectors];
+        for (int j = 0; j < N; ++j)
+            for (int v = 0; v < tile_vectors; ++v)
+                sum[j][v] = hn::Load(tag, distances + j * tile_rows + i + v * lanes);
+        for (int f = 0; f < features; ++f) {
+            Vector x[tile_vectors];
+            for (int v = 0; v < tile_vectors; ++v)
+                x[v] = hn::Load(tag, points + f * tile_rows + i + v * lanes);
+            for (int j = 0; j < N; ++j) {
+                const Vector c = hn::Set(tag, candidates[j * stride + f]);
+                for (int v = 0; v < tile_vectors; ++v)
+                    sum[j][v] = add_square(hn::Sub(x[v], c), sum[j][v]);
             }
         }
-        largest = std::max(largest, block.weight(i) * nearest[i]);
+        for (int j = 0; j < N; ++j)
+            for (int v = 0; v < tile_vectors; ++v)
+                hn::Store(sum[j][v], tag, distances + j * tile_rows + i + v * lanes);
     }
-    return largest;
 }
 
 template <typename T>
-std::uint64_t sum_masses(const SeedRows<T> &block, const double *nearest, double scale)
+void find_distances(Tile<T> &tile, std::int32_t d, const SeedCandidates &candidates)
 {
-    std::uint64_t sum = 0;
-    for (std::int64_t i = 0; i < block.n; ++i)
-        sum += static_cast<std::uint64_t>(quantise_mass(block.weight(i) * nearest[i], scale));
-    return sum;
+    static constexpr decltype(&add_features<1>) by_count[] = {nullptr, add_features<1>, add_features<2>,
+                                                              add_features<3>, add_features<4>};
+    std::fill_n(tile.distances, candidates.count * tile_rows, 0.0);
+    for (std::int32_t f = 0; f < d; f += tile_features) {
+        const int features = std::min(tile_features, d - f);
+        const T *rows[tile_rows];
+        for (int i = 0; i < tile.count; ++i)
+            rows[i] = tile.rows[i] + f;
+        pack_rows<T>(rows, tile.count, features, nullptr, tile_rows, tile.points);
+        for (std::int32_t c = 0; c < candidates.count; c += 4)
+            by_count[std::min(4, candidates.count - c)](tile.points, features,
+                                                        candidates.values + std::int64_t{c} * d + f, d,
+                                                        tile.distances + c * tile_rows);
+    }
 }
 
-template <typename T>
-void sum_trials(const SeedRows<T> &block, const SeedCandidates &candidates, const double *nearest, double scale,
-                std::uint64_t *sums)
+// Collects the rows that are not safe from the candidates and hands them over tile by tile.
+template <typename T, typename Process>
+HWY_INLINE void for_tiles(const SeedBlock<T> &block, Tile<T> &tile, Process &&process)
 {
-    std::fill(sums, sums + candidates.count, 0);
-    for (std::int64_t i = 0; i < block.n; ++i)
-        for (std::int32_t c = 0; c < candidates.count; ++c) {
-            const double distance = std::min(
-                nearest[i], exact_distance(block.row(i), candidates.values + std::int64_t{c} * block.d, block.d));
-            sums[c] += static_cast<std::uint64_t>(quantise_mass(block.weight(i) * distance, scale));
+    for (std::int64_t i = 0; i < block.n;) {
+        tile.count = 0;
+        if (block.safe == nullptr) {
+            for (; tile.count < tile_rows && i < block.n; ++i)
+                tile.index[tile.count++] = i;
+        } else {
+            // Without a branch: which rows are safe is as good as random.
+            for (; tile.count < tile_rows && i < block.n; ++i) {
+                tile.index[tile.count] = i;
+                tile.count += block.nearest[i] > block.safe[block.labels[i]];
+            }
         }
+        for (int r = 0; r < tile.count; ++r) {
+            tile.rows[r] = block.values + tile.index[r] * block.d;
+            tile.nearest[r] = block.nearest[tile.index[r]];
+            tile.weights[r] = block.weights == nullptr ? 1.0 : block.weights[tile.index[r]];
+        }
+        std::fill(tile.nearest + tile.count, tile.nearest + tile_rows, 0.0);
+        std::fill(tile.weights + tile.count, tile.weights + tile_rows, 0.0);
+        if (tile.count > 0)
+            process();
+    }
 }
 
-template double lower_nearest<float>(const SeedRows<float> &, const SeedCandidates &, double *, std::int32_t *);
-template double lower_nearest<double>(const SeedRows<double> &, const SeedCandidates &, double *, std::int32_t *);
-template std::uint64_t sum_masses<float>(const SeedRows<float> &, const double *, double);
-template std::uint64_t sum_masses<double>(const SeedRows<double> &, const double *, double);
-template void sum_trials<float>(const SeedRows<float> &, const SeedCandidates &, const double *, double,
-                                std::uint64_t *);
-template void sum_trials<double>(const SeedRows<double> &, const SeedCandidates &, const double *, double,
-                                 std::uint64_t *);
+// A non-negative integer below 2^52 that stands in a float64 is in the low bits of the sum
+// with 2^52; the bits of 2^52 itself are taken off once, by whoever adds many of them.
+inline constexpr double integer_bias = 0x1p52;
+
+HWY_INLINE std::uint64_t without_bias(std::uint64_t sum, std::int64_t count)
+{
+    std::uint64_t bits;
+    std::memcpy(&bits, &integer_bias, sizeof bits);
+    return sum - bits * static_cast<std::uint64_t>(count);
+}
+
+// quantise_mass(weight * distance, scale), biased.
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<Tag>> biased_mass(Vector weight, Vector distance, Vector scale)
+{
+    const Tag tag;
+    const Vector whole = hn::Floor(hn::Mul(hn::Mul(weight, distance), scale));
+    return hn::BitCast(hn::RebindToUnsigned<Tag>(), hn::Add(whole, hn::Set(tag, integer_bias)));
+}
+
+// Sum over the tile of the masses at min(nearest, distance); distances may be NULL.
+template <typename T>
+HWY_INLINE std::uint64_t tile_mass(const Tile<T> &tile, const double *distances, double scale)
+{
+    const Tag tag;
+    const hn::RebindToUnsigned<Tag> integers;
+    auto sum = hn::Zero(integers);
+    for (int i = 0; i < tile_rows; i += static_cast<int>(hn::Lanes(tag))) {
+        Vector distance = hn::Load(tag, tile.nearest + i);
+        if (distances != nullptr)
+            distance = hn::Min(distance, hn::Load(tag, distances + i));
+        sum = hn::Add(sum, biased_mass(hn::Load(tag, tile.weights + i), distance, hn::Set(tag, scale)));
+    }
+    return without_bias(hn::GetLane(hn::SumOfLanes(integers, sum)), tile_rows);
+}
+
+template <typename T>
+void try_each(const SeedBlock<T> &block, const SeedCandidates &candidates, double scale, std::uint64_t now,
+              std::uint64_t *sums)
+{
+    Tile<T> tile;
+    std::fill_n(sums, candidates.count, now);
+    for_tiles(block, tile, [&] {
+        find_distances(tile, block.d, candidates);
+        const std::uint64_t before = tile_mass(tile, nullptr, scale);
+        for (std::int32_t c = 0; c < candidates.count; ++c)
+            sums[c] -= before - tile_mass(tile, tile.distances + c * tile_rows, scale);
+    });
+}
+
+template <typename T>
+std::uint64_t sum_block(const SeedBlock<T> &block, double scale)
+{
+    const Tag tag;
+    const hn::RebindToUnsigned<Tag> integers;
+    const int lanes = static_cast<int>(hn::Lanes(tag));
+    auto sum = hn::Zero(integers);
+    std::int64_t i = 0;
+    for (; i + lanes <= block.n; i += lanes) {
+        const Vector weight = block.weights == nullptr ? hn::Set(tag, 1.0) : hn::LoadU(tag, block.weights + i);
+        sum = hn::Add(sum, biased_mass(weight, hn::LoadU(tag, block.nearest + i), hn::Set(tag, scale)));
+    }
+    std::uint64_t total = without_bias(hn::GetLane(hn::SumOfLanes(integers, sum)), i);
+    for (; i < block.n; ++i) {
+        const double weight = block.weights == nullptr ? 1.0 : block.weights[i];
+        total += static_cast<std::uint64_t>(weight * block.nearest[i] * scale);
+    }
+    return total;
+}
+
+template <typename T>
+double largest_mass(const SeedBlock<T> &block)
+{
+    const Tag tag;
+    const int lanes = static_cast<int>(hn::Lanes(tag));
+    Vector largest = hn::Zero(tag);
+    std::int64_t i = 0;
+    for (; i + lanes <= block.n; i += lanes) {
+        const Vector nearest = hn::LoadU(tag, block.nearest + i);
+        largest = hn::Max(largest, block.weights == nullptr
+                                       ? nearest
+                                       : hn::Mul(hn::LoadU(tag, block.weights + i), nearest));
+    }
+    double result = hn::GetLane(hn::MaxOfLanes(tag, largest));
+    for (; i < block.n; ++i)
+        result = std::max(result, (block.weights == nullptr ? 1.0 : block.weights[i]) * block.nearest[i]);
+    return result;
+}
+
+template <typename T>
+double lower(const SeedBlock<T> &block, const SeedCandidates &candidates)
+{
+    const Tag tag;
+    const int lanes = static_cast<int>(hn::Lanes(tag));
+    Tile<T> tile;
+    HWY_ALIGN_MAX double winners[tile_rows]; // a candidate's place, or -1
+    for_tiles(block, tile, [&] {
+        find_distances(tile, block.d, candidates);
+        for (int i = 0; i < tile_rows; i += lanes) {
+            Vector nearest = hn::Load(tag, tile.nearest + i);
+            Vector winner = hn::Set(tag, -1.0);
+            for (std::int32_t c = 0; c < candidates.count; ++c) {
+                const Vector distance = hn::Load(tag, tile.distances + c * tile_rows + i);
+                winner = hn::IfThenElse(hn::Lt(distance, nearest), hn::Set(tag, static_cast<double>(c)), winner);
+                nearest = hn::Min(distance, nearest);
+            }
+            hn::Store(nearest, tag, tile.nearest + i);
+            hn::Store(winner, tag, winners + i);
+        }
+        for (int r = 0; r < tile.count; ++r) {
+            block.nearest[tile.index[r]] = tile.nearest[r];
+            if (block.labels != nullptr && winners[r] >= 0.0)
+                block.labels[tile.index[r]] = candidates.first_index + static_cast<std::int32_t>(winners[r]);
+        }
+    });
+    return largest_mass(block);
+}
+
+template <typename T>
+inline constexpr SeedKernels<T> seed_functions = {lower<T>, sum_block<T>, try_each<T>};
+
+const SeedKernels<float> *seed_table_float() { return &seed_functions<float>; }
+const SeedKernels<double> *seed_table_double() { return &seed_functions<double>; }
+
+} // namespace pgkm::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/dispatch.hpp"
+
+namespace pgkm::cpu {
+HWY_EXPORT(seed_table_float);
+HWY_EXPORT(seed_table_double);
+
+template <>
+const SeedKernels<float> &seed_kernels<float>(InstructionSet set)
+{
+    return *PGKM_DISPATCH(seed_table_float, set);
+}
+
+template <>
+const SeedKernels<double> &seed_kernels<double>(InstructionSet set)
+{
+    return *PGKM_DISPATCH(seed_table_double, set);
+}
 
 } // namespace pgkm::cpu
+#endif

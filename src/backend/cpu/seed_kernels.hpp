@@ -6,46 +6,46 @@
 
 #include <cstdint>
 
+#include "backend/cpu/strategy.hpp"
 #include "engine/platform.hpp"
 
 namespace pgkm::cpu {
 
-// Rows of one problem or of one block of it.
+// A block of rows with what the sampler knows of each.
 template <typename T>
-struct SeedRows {
+struct SeedBlock {
     const T      *values;  // n x d
     const double *weights; // n, or NULL: every row weighs 1
     std::int64_t  n;
     std::int32_t  d;
-
-    const T *row(std::int64_t i) const { return values + i * d; }
-    double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
-    SeedRows slice(std::int64_t first, std::int64_t count) const
-    {
-        return {row(first), weights == nullptr ? nullptr : weights + first, count, d};
-    }
+    double       *nearest; // n: squared distance to the nearest chosen row
+    std::int32_t *labels;  // n: which of the chosen rows that is; or NULL: nobody asks
+    // Per chosen row: no candidate can win a row that is no farther from it than this. NULL:
+    // nothing is known.
+    const double *safe;
 };
 
-// Candidate centroids in float64, count x d.
+// Candidate rows in float64, count x d.
 struct SeedCandidates {
     const double *values;
-    std::int32_t  count;
+    std::int32_t  count;       // at most max_seed_candidates
     std::int32_t  first_index; // label of the first of them
 };
+inline constexpr std::int32_t max_seed_candidates = 32;
 
-// Lowers nearest[i] to the distance of the nearest candidate; labels (may be NULL) follow,
-// the earlier candidate keeping a tie. Returns the largest weight * nearest of the block.
 template <typename T>
-double lower_nearest(const SeedRows<T> &block, const SeedCandidates &candidates, double *nearest,
-                     std::int32_t *labels);
+struct SeedKernels {
+    // Lowers `nearest` to the distance of the nearest candidate, labels following (the earlier
+    // candidate keeps a tie). Returns the largest weight * nearest of the block.
+    double (*lower)(const SeedBlock<T> &block, const SeedCandidates &candidates);
+    // Sum of the sampling integers of the block, floor(weight * nearest * scale).
+    std::uint64_t (*sum)(const SeedBlock<T> &block, double scale);
+    // The same sum for each candidate as if it were chosen; `now` is sum()'s result.
+    void (*try_each)(const SeedBlock<T> &block, const SeedCandidates &candidates, double scale, std::uint64_t now,
+                     std::uint64_t *sums);
+};
 
-// Sum of the sampling integers of the block: floor(weight * nearest * scale).
 template <typename T>
-std::uint64_t sum_masses(const SeedRows<T> &block, const double *nearest, double scale);
-
-// The same sum for each candidate, as if it were chosen. All in one pass over the rows.
-template <typename T>
-void sum_trials(const SeedRows<T> &block, const SeedCandidates &candidates, const double *nearest, double scale,
-                std::uint64_t *sums);
+const SeedKernels<T> &seed_kernels(InstructionSet set);
 
 } // namespace pgkm::cpu

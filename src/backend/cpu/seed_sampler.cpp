@@ -8,36 +8,31 @@
 namespace pgkm::cpu {
 namespace {
 
-// Values touched per block and candidate: a block of greedy trials takes about a millisecond,
-// which is how often cancellation is looked at.
-constexpr std::int64_t block_values = 1 << 17;
-// Candidates that a block meets between two looks at the flag.
+// Candidates of k-means|| that the rows meet at once. Few, because each batch also makes rows
+// safe from the next.
 constexpr std::int32_t batch_candidates = 16;
-
-std::int64_t rows_per_block(std::int32_t d)
-{
-    // 2^14 rows at most: that many 46-bit integers fit a 64-bit sum.
-    return std::clamp<std::int64_t>(block_values / d, 64, 1 << 14);
-}
 
 } // namespace
 
 template <typename T>
 SeedSampler<T>::SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &masses,
-                            const PgkmSeedParams &params, SeedStreams streams, bool keep_labels)
-    : runner_(runner), rows_(rows), masses_(masses), params_(params), streams_(streams),
-      block_rows_(rows_per_block(rows.d)), blocks_((rows.n + block_rows_ - 1) / block_rows_),
+                            const PgkmSeedParams &params, SeedStreams streams)
+    : runner_(runner), kernels_(seed_kernels<T>(runner.instruction_set())), rows_(rows), masses_(masses),
+      params_(params), streams_(streams), block_rows_(seed_block_rows(rows.d)),
+      blocks_((rows.n + block_rows_ - 1) / block_rows_),
       nearest_(runner.budget(), static_cast<std::size_t>(rows.n)),
-      labels_(runner.budget(), keep_labels ? static_cast<std::size_t>(rows.n) : 0),
-      block_sums_(runner.budget(), static_cast<std::size_t>(blocks_))
+      labels_(runner.budget(), static_cast<std::size_t>(rows.n)),
+      block_sums_(runner.budget(), static_cast<std::size_t>(blocks_)),
+      block_largest_(runner.budget(), static_cast<std::size_t>(blocks_)), safety_(runner, rows.n, rows.d)
 {
 }
 
 template <typename T>
-SeedRows<T> SeedSampler<T>::block_of(std::int64_t block) const
+SeedBlock<T> SeedSampler<T>::block_of(std::int64_t block, const double *safe)
 {
     const std::int64_t first = first_row(block);
-    return rows_.slice(first, std::min(block_rows_, rows_.n - first));
+    return {rows_.row(first), rows_.weights == nullptr ? nullptr : rows_.weights + first,
+            std::min(block_rows_, rows_.n - first), rows_.d, nearest_.data() + first, labels_.data() + first, safe};
 }
 
 template <typename T>
@@ -55,13 +50,9 @@ std::int64_t SeedSampler<T>::first_mass(std::int64_t row) const
 }
 
 template <typename T>
-Buffer<double> SeedSampler<T>::gather(const std::vector<std::int64_t> &rows) const
+std::int64_t SeedSampler<T>::mass(std::int64_t row) const
 {
-    Buffer<double> values(runner_.budget(), rows.size() * static_cast<std::size_t>(rows_.d));
-    double *out = values.data();
-    for (const std::int64_t row : rows)
-        out = std::copy(rows_.row(row), rows_.row(row) + rows_.d, out);
-    return values;
+    return quantise_mass(rows_.weight(row) * nearest_[static_cast<std::size_t>(row)], scale_);
 }
 
 template <typename T>
@@ -74,8 +65,18 @@ UInt128 SeedSampler<T>::total() const
 }
 
 template <typename T>
-template <typename Mass>
-std::int64_t SeedSampler<T>::pick(std::uint64_t bits, Mass &&mass) const
+Buffer<double> SeedSampler<T>::gather(const std::int64_t *rows, std::size_t count) const
+{
+    Buffer<double> values(runner_.budget(), count * static_cast<std::size_t>(rows_.d));
+    double *out = values.data();
+    for (std::size_t i = 0; i < count; ++i)
+        out = std::copy(rows_.row(rows[i]), rows_.row(rows[i]) + rows_.d, out);
+    return values;
+}
+
+template <typename T>
+template <typename Term>
+std::int64_t SeedSampler<T>::pick(std::uint64_t bits, Term &&term) const
 {
     const UInt128 target = scale_draw(bits, total());
     UInt128 running = 0;
@@ -86,7 +87,7 @@ std::int64_t SeedSampler<T>::pick(std::uint64_t bits, Mass &&mass) const
             continue;
         }
         for (std::int64_t row = first_row(block);; ++row) {
-            running += static_cast<std::uint64_t>(mass(row));
+            running += static_cast<std::uint64_t>(term(row));
             if (running > target)
                 return row;
         }
@@ -100,8 +101,9 @@ void SeedSampler<T>::choose_first()
     runner_.run(blocks_, [&](std::int64_t block) {
         const std::int64_t first = first_row(block);
         const std::int64_t end = std::min(first + block_rows_, rows_.n);
-        std::uint64_t sum = 0;
         std::fill(nearest_.data() + first, nearest_.data() + end, std::numeric_limits<double>::infinity());
+        std::fill(labels_.data() + first, labels_.data() + end, 0);
+        std::uint64_t sum = 0;
         for (std::int64_t row = first; row < end; ++row)
             sum += static_cast<std::uint64_t>(first_mass(row));
         block_sums_[static_cast<std::size_t>(block)] = sum;
@@ -109,29 +111,30 @@ void SeedSampler<T>::choose_first()
     choose({pick(draw_bits(streams_.first, 0, 0), [&](std::int64_t row) { return first_mass(row); })});
 }
 
-// Adds rows to the chosen ones, in this order. A block meets them in batches.
+// Adds rows to the chosen ones, in this order.
 template <typename T>
 void SeedSampler<T>::choose(const std::vector<std::int64_t> &rows)
 {
-    if (rows.empty())
-        return;
-    const Buffer<double> values = gather(rows);
-    const auto count = static_cast<std::int32_t>(rows.size());
-    const auto first_index = static_cast<std::int32_t>(chosen_.size());
-    Buffer<double> largest(runner_.budget(), static_cast<std::size_t>(blocks_));
+    scale_ = 0.0;
+    const auto count = static_cast<std::int64_t>(rows.size());
+    for (std::int64_t first = 0; first < count; first += batch_candidates)
+        choose_batch(rows.data() + first,
+                     static_cast<std::int32_t>(std::min<std::int64_t>(batch_candidates, count - first)));
+}
+
+template <typename T>
+void SeedSampler<T>::choose_batch(const std::int64_t *rows, std::int32_t count)
+{
+    const Buffer<double> values = gather(rows, static_cast<std::size_t>(count));
+    const SeedCandidates candidates = {values.data(), count, static_cast<std::int32_t>(chosen_.size())};
+    const double *safe = safety_.find(candidates);
     runner_.run(blocks_, [&](std::int64_t block) {
-        const SeedRows<T> part = block_of(block);
-        std::int32_t *labels = labels_.size() == 0 ? nullptr : labels_.data() + first_row(block);
-        for (std::int32_t first = 0; first < count; first += batch_candidates) {
-            runner_.poll();
-            const SeedCandidates candidates = {values.data() + std::int64_t{first} * rows_.d,
-                                               std::min(batch_candidates, count - first), first_index + first};
-            largest[static_cast<std::size_t>(block)] =
-                lower_nearest(part, candidates, nearest_.data() + first_row(block), labels);
-        }
+        block_largest_[static_cast<std::size_t>(block)] = kernels_.lower(block_of(block, safe), candidates);
     });
-    largest_ = *std::max_element(largest.begin(), largest.end());
-    chosen_.insert(chosen_.end(), rows.begin(), rows.end());
+    for (std::int32_t i = 0; i < count; ++i) {
+        chosen_.push_back(rows[i]);
+        safety_.add(rows_.row(rows[i]));
+    }
     runner_.report(chosen_.size());
 }
 
@@ -139,46 +142,52 @@ void SeedSampler<T>::choose(const std::vector<std::int64_t> &rows)
 template <typename T>
 bool SeedSampler<T>::weigh()
 {
-    if (largest_ == 0.0)
+    const double largest = *std::max_element(block_largest_.begin(), block_largest_.end());
+    if (largest == 0.0)
         return false;
-    scale_ = power_of_two(square_exponent(largest_));
+    const double scale = power_of_two(square_exponent(largest));
+    if (scale == scale_)
+        return true; // the sums are those that the last trial left
+    scale_ = scale;
     runner_.run(blocks_, [&](std::int64_t block) {
-        block_sums_[static_cast<std::size_t>(block)] =
-            sum_masses(block_of(block), nearest_.data() + first_row(block), scale_);
+        block_sums_[static_cast<std::size_t>(block)] = kernels_.sum(block_of(block, nullptr), scale_);
     });
     return true;
 }
 
-// Index of the trial that leaves the smallest potential, the first on a tie.
+// Chooses the trial that leaves the smallest potential, the first on a tie.
 template <typename T>
-std::size_t SeedSampler<T>::best_trial(const std::vector<std::int64_t> &trials)
+void SeedSampler<T>::choose_trial(const std::vector<std::int64_t> &trials)
 {
     const std::size_t count = trials.size();
-    const Buffer<double> values = gather(trials);
+    const Buffer<double> values = gather(trials.data(), count);
     const SeedCandidates candidates = {values.data(), static_cast<std::int32_t>(count), 0};
+    const double *safe = safety_.find(candidates);
     Buffer<std::uint64_t> sums(runner_.budget(), static_cast<std::size_t>(blocks_) * count);
     runner_.run(blocks_, [&](std::int64_t block) {
-        sum_trials(block_of(block), candidates, nearest_.data() + first_row(block), scale_,
-                   sums.data() + static_cast<std::size_t>(block) * count);
+        const auto at = static_cast<std::size_t>(block);
+        kernels_.try_each(block_of(block, safe), candidates, scale_, block_sums_[at], sums.data() + at * count);
     });
     std::vector<UInt128> potentials(count, 0);
     for (std::size_t i = 0; i < sums.size(); ++i)
         potentials[i % count] += sums[i];
-    return static_cast<std::size_t>(std::min_element(potentials.begin(), potentials.end()) - potentials.begin());
+    const auto best =
+        static_cast<std::size_t>(std::min_element(potentials.begin(), potentials.end()) - potentials.begin());
+    for (std::size_t block = 0; block < block_sums_.size(); ++block)
+        block_sums_[block] = sums[block * count + best];
+    choose_batch(&trials[best], 1);
 }
 
 template <typename T>
 void SeedSampler<T>::extend(std::int32_t k)
 {
-    const auto mass = [&](std::int64_t row) {
-        return quantise_mass(rows_.weight(row) * nearest_[static_cast<std::size_t>(row)], scale_);
-    };
     std::vector<std::int64_t> trials(static_cast<std::size_t>(greedy_trials(k)));
     while (static_cast<std::int32_t>(chosen_.size()) < k && weigh()) {
         const std::uint64_t step = chosen_.size();
         for (std::size_t trial = 0; trial < trials.size(); ++trial)
-            trials[trial] = pick(draw_bits(streams_.trial, 0, step * 64 + trial), mass);
-        choose({trials[best_trial(trials)]});
+            trials[trial] = pick(draw_bits(streams_.trial, 0, step * 64 + trial),
+                                 [&](std::int64_t row) { return mass(row); });
+        choose_trial(trials);
     }
 }
 
@@ -193,11 +202,9 @@ bool SeedSampler<T>::oversample(std::uint32_t round, std::int32_t k)
     runner_.run(blocks_, [&](std::int64_t block) {
         const std::int64_t end = std::min(first_row(block) + block_rows_, rows_.n);
         for (std::int64_t row = first_row(block); row < end; ++row) {
-            const std::int64_t mass =
-                quantise_mass(rows_.weight(row) * nearest_[static_cast<std::size_t>(row)], scale_);
             const std::uint64_t bits =
                 draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(row)) >> 16; // 48 bits
-            if (((bits * all) >> 48) < factor * static_cast<std::uint64_t>(mass))
+            if (((bits * all) >> 48) < factor * static_cast<std::uint64_t>(mass(row)))
                 sampled[static_cast<std::size_t>(block)].push_back(row);
         }
     });

@@ -1,67 +1,19 @@
 // seed_sampler.hpp - D^2 sampling over the rows of one problem, block by block.
 //
-// Per row it keeps one float64 (the squared distance to the nearest chosen row), per block
-// one 64-bit sum of sampling integers. A draw walks the block sums first and then the rows
-// of a single block, so that no prefix sum over the rows is ever stored.
+// Per row it keeps the squared distance to the nearest chosen row and which that is, per
+// block one 64-bit sum of sampling integers. A draw walks the block sums first and then the
+// rows of a single block, so that no prefix sum over the rows is ever stored.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "backend/cpu/context.hpp"
 #include "backend/cpu/seed_kernels.hpp"
+#include "backend/cpu/seed_runner.hpp"
+#include "backend/cpu/seed_safety.hpp"
 #include "engine/philox.hpp"
 
 namespace pgkm::cpu {
-
-// Runs independent blocks: on the context's threads, or, when whole problems are already
-// spread over them, one after another on the thread at hand.
-class BlockRunner {
-  public:
-    BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
-
-    Budget &budget() const { return context_.budget; }
-    void    poll() const { context_.poll(); }
-    // `chosen` rows of a problem that has the threads to itself; others stay silent.
-    void report(std::size_t chosen) const
-    {
-        if (threaded_)
-            context_.report("seeding", 0, static_cast<std::int32_t>(chosen), 0.0);
-    }
-
-    template <typename Body> // body(block)
-    void run(std::int64_t blocks, Body &&body) const
-    {
-        if (threaded_ && blocks > 1) {
-            context_.pool.run(blocks, [&](std::int64_t block, int) {
-                context_.poll();
-                body(block);
-            });
-            return;
-        }
-        for (std::int64_t block = 0; block < blocks; ++block) {
-            context_.poll();
-            body(block);
-        }
-    }
-
-  private:
-    Context &context_;
-    bool     threaded_;
-};
-
-// Accounts memory that standard containers take.
-class Reservation {
-  public:
-    Reservation(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) { budget.take(bytes); }
-    ~Reservation() { budget_.give_back(bytes_); }
-    Reservation(const Reservation &) = delete;
-    Reservation &operator=(const Reservation &) = delete;
-
-  private:
-    Budget       &budget_;
-    std::uint64_t bytes_;
-};
 
 // The random numbers of a sampler: rows and k-means|| candidates must not share them.
 struct SeedStreams {
@@ -79,7 +31,7 @@ template <typename T>
 class SeedSampler {
   public:
     SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &masses,
-                const PgkmSeedParams &params, SeedStreams streams, bool keep_labels);
+                const PgkmSeedParams &params, SeedStreams streams);
 
     // Draws the first row by mass and chooses it.
     void choose_first();
@@ -91,37 +43,41 @@ class SeedSampler {
     bool oversample(std::uint32_t round, std::int32_t k);
 
     const std::vector<std::int64_t> &chosen() const { return chosen_; }
-    // Per row the index into chosen() of the nearest; empty unless kept.
+    // Per row the index into chosen() of the nearest.
     const Buffer<std::int32_t> &labels() const { return labels_; }
 
   private:
-    std::int64_t first_row(std::int64_t block) const { return block * block_rows_; }
-    SeedRows<T>  block_of(std::int64_t block) const;
+    std::int64_t  first_row(std::int64_t block) const { return block * block_rows_; }
+    SeedBlock<T>  block_of(std::int64_t block, const double *safe);
     std::uint64_t draw_bits(Stream stream, std::uint32_t round, std::uint64_t index) const;
+    std::int64_t  first_mass(std::int64_t row) const;
+    std::int64_t  mass(std::int64_t row) const; // the sampling integer
+    UInt128       total() const;                // of block_sums_
 
-    void choose(const std::vector<std::int64_t> &rows);
-    UInt128 total() const;
-    bool weigh();
-    std::int64_t first_mass(std::int64_t row) const;
-    Buffer<double> gather(const std::vector<std::int64_t> &rows) const;
-    std::size_t best_trial(const std::vector<std::int64_t> &trials);
-    // The first row whose running sum passes the draw; mass(row) are the terms of block_sums_.
-    template <typename Mass>
-    std::int64_t pick(std::uint64_t bits, Mass &&mass) const;
+    void           choose(const std::vector<std::int64_t> &rows);
+    void           choose_batch(const std::int64_t *rows, std::int32_t count);
+    bool           weigh();
+    Buffer<double> gather(const std::int64_t *rows, std::size_t count) const;
+    void           choose_trial(const std::vector<std::int64_t> &trials);
+    // The first row whose running sum passes the draw; term(row) are what block_sums_ sums.
+    template <typename Term>
+    std::int64_t pick(std::uint64_t bits, Term &&term) const;
 
     const BlockRunner         &runner_;
+    const SeedKernels<T>      &kernels_;
     SeedRows<T>                rows_;
     FirstMasses                masses_;
     PgkmSeedParams             params_;
     SeedStreams                streams_;
     std::int64_t               block_rows_;
     std::int64_t               blocks_;
-    Buffer<double>             nearest_; // squared distance to the nearest chosen row
+    Buffer<double>             nearest_;
     Buffer<std::int32_t>       labels_;
     Buffer<std::uint64_t>      block_sums_; // of the sampling integers
+    Buffer<double>             block_largest_;
     std::vector<std::int64_t>  chosen_;
-    double                     largest_ = 0.0; // largest weight * nearest
-    double                     scale_ = 1.0;
+    SeedSafety<T>              safety_;
+    double                     scale_ = 0.0; // of the sampling integers; 0: block_sums_ is stale
 };
 
 } // namespace pgkm::cpu
