@@ -23,8 +23,8 @@ constexpr long long fused_register_bytes(const Shape &shape, int replicas)
 {
     const long long d = register_size(shape.d), k = shape.k;
     const long long panel = (k + 7) / 8 * ((d + 1) * 8 + 4) * 4;
-    const long long components = 2 * shape.d + (shape.weighted ? 2 : 1);
-    return panel + k * components * (4LL * replicas + 8) + 4096 + 64;
+    const long long components = 2 * d + (shape.weighted ? 2 : 1);
+    return panel + k * components * (4LL * replicas + 8) + 4096 + 64; // and the queue
 }
 
 constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
@@ -41,7 +41,7 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
-    if (!shape.float64 && fits_register(shape, device))
+    if (shape.float64 ? shape.d <= register_d : fits_register(shape, device))
         return Assignment::register_;
     return Assignment::generic;
 }

@@ -116,7 +116,7 @@ void Job<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32
     const Shape shape = {rows.n, d, k, sizeof(T) == 8, false};
     switch (plan.assignment) {
     case Assignment::register_:
-        if (fits_register(shape, context.facts) && operands.panel != nullptr)
+        if (sizeof(T) == 8 || (fits_register(shape, context.facts) && operands.panel != nullptr))
             return assign_register(stage(watched), rows, out);
         break;
     case Assignment::tiled:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "check.hpp"
 #include "context.hpp"
@@ -15,6 +16,18 @@
 
 namespace pgkm::cuda {
 
+// Resident rows in a form that an assignment made once, for the iterations to come. Its owner
+// drops it when the rows change; refused: there was no memory for it.
+struct PreparedRows {
+    struct Part {
+        const void        *values;
+        std::int64_t       n;
+        DeviceArray<char>  memory;
+    };
+    std::vector<Part> parts;
+    bool              refused = false;
+};
+
 // What a stage may use beside its rows.
 template <typename T>
 struct Stage {
@@ -22,6 +35,7 @@ struct Stage {
     cudaStream_t      stream;
     const Control    *control;
     const Operands<T> operands; // centroids prepared for the filters
+    PreparedRows     *prepared = nullptr; // given when the same rows will come again
 };
 
 // ---- assignment: labels[i] of every row of the view ----
@@ -29,6 +43,10 @@ template <typename T>
 void assign_generic(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
 template <typename T>
 void assign_register(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+template <>
+void assign_register<float>(const Stage<float> &stage, const View<float> &view, std::int32_t *labels);
+template <>
+void assign_register<double>(const Stage<double> &stage, const View<double> &view, std::int32_t *labels);
 template <typename T>
 void assign_tiled(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
 template <typename T>

@@ -8,26 +8,30 @@
 // centroids that the group's rows can reach are multiplied (tensor_table.cuh).
 //
 // The bound. Scale by a power of two, subtract the pivot: x', c'. fp16 gives x~ = x' - a and
-// c~ = c' - b. |a|, |b| are computed per row and per centroid, rounded up. Let j be a nearest
-// centroid by the contract and m the one with the least computed score; u = x~ - c~.
-//   D = |u + a - b|^2, so with s = |u|^2
-//   s_j - s_m = (D_j - D_m) - 2 (u_j - u_m).a + 2 u_j.b_j - 2 u_m.b_m - |a - b_j|^2 + |a - b_m|^2.
-// D_j <= D_m (1 + 2^-40); u_j - u_m = c~_m - c~_j; with r = |a| + max |b|, |a - b| <= r and
-// |u_j| <= |u_m| + 2 r (triangle inequality). With C >= |c~_j|, |c~_m|:
-//   s_j - s_m <= 4 min(C, |u_m| + r) |a| + 4 (|u_m| + r) max|b| + r^2 + 2^-40 D_m.
-// D_j <= D_p for the centroid p nearest to the pivot, so |c'_j| <= 2 |x'| + |c'_p|: C and
-// max|b| need only hold over such centroids and m.
-// Scores S = |c~|^2 - 2 acc are s less |x~|^2, with errors: products of fp16 are exact in
+// c~ = c' - b; |a|, |b| are computed per row and centroid, rounded up. Let j be a nearest
+// centroid by the contract, m any other, u = x~ - c~, s = |u|^2. As D = |u + a - b|^2,
+//   s_j - s_m = (D_j - D_m) + 2 (c~_j - c~_m).a + 2 u_j.b_j - 2 u_m.b_m + |a - b_m|^2 - |a - b_j|^2
+//   <= 2^-40 D_m + 2 |a||c~_j| + 2 (|u_j| + |a|)|b_j| + 2 |a||c~_m| + (2 |u_m| + 2 |a| + |b_m|)|b_m|.
+// With p the centroid nearest to the pivot, D_j <= D_p gives sqrt(D_j) <= V = |x'| + |c'_p|:
+// |c'_j| <= |x'| + V, the reach; |u_j| <= V + |a| + R with R >= |b_j| within the reach.
+// Scores S = |c~|^2 - 2 acc are s less |x~|^2 with errors: products of fp16 are exact in
 // float32. Per 16 features the tensor core aligns and truncates at most 16 products and 4
 // partial sums and rounds 4 times, each time by less than 2^-23 of the largest term, which
 // |x~||c~| bounds (Cauchy-Schwarz holds for every partial sum): 24 x 2^-23; we allow 32, that
-// is 2^-22 per feature. |c~|^2, the last fma and sums of thresholds: 2^-22 (C^2 + 2 |x~| C).
-//   e = 2 d 2^-22 |x~| C + 2^-22 (C^2 + 2 |x~| C),  T = S_m + (s_j - s_m) + 2 e.
-// j's score is at most T: a row whose second least score lies above T has the label m, the
-// others are measured exactly over all centroids with a score up to T. T's own roundings are
-// covered by a factor 1 + 2^-10, underflow by adding 2^-60 (the scaled box is 2^14, and in
-// float64 the scale is at most 2^400). Where a bound is not finite, the row is measured
-// against every centroid.
+// is 2^-22 per feature. |c~|^2 and three roundings of a score: 2^-22 (|c~|^2 + 2 |x~||c~|).
+//   e = 2 d 2^-22 |x~||c~| + 2^-22 (|c~|^2 + 2 |x~||c~|).
+// All that depends on j is at most w L_j with the column's weight L_j = |c~_j| + 4096 |b_j| and
+//   w = max(2 |a| + 2 d 2^-22 |x~| + 2^-22 (C + 2 |x~|), (2 V + 4 |a| + 2 R) / 4096),
+// C >= |c~_j| within the reach. So S_j - w L_j <= T = S_m + (terms of m) + e_m for every m, and
+// for any larger w: a tile uses its rows' largest. m is the column with the least S - w L. A
+// row where the second least lies above T has the label m, the others are measured exactly
+// over all centroids with S - w L <= T. T's own roundings are covered by a factor 1 + 2^-10,
+// underflow by adding 2^-60 (the scaled box is 2^14, and in float64 the scale is at most
+// 2^400). Where a bound is not finite, the row is measured against every centroid.
+//
+// Given a place to keep them (Stage::prepared), grouped rows in fp16 are made once and serve
+// all iterations: half the bytes to read, and no grouping. The pivots then stay behind the
+// moving centroids, which only makes bounds wider.
 #include "tensor_group.cuh"
 #include "tensor_passes.cuh"
 #include "tensor_pivots.cuh"
@@ -41,11 +45,11 @@ using namespace tensor;
 int tile_rows(int d, bool collects, int shared_bytes)
 {
     const auto room = static_cast<std::size_t>(shared_bytes);
-    if (Block<float, 4>::bytes(d, collects) <= room)
+    if (Block<4>::bytes(d, collects) <= room)
         return 128;
-    if (Block<float, 2>::bytes(d, collects) <= room)
+    if (Block<2>::bytes(d, collects) <= room)
         return 64;
-    return Block<float, 1>::bytes(d, collects) <= room ? 32 : 0;
+    return Block<1>::bytes(d, collects) <= room ? 32 : 0;
 }
 
 // As many pivots as the rows repay, within 128 MB of fp16 columns.
@@ -72,7 +76,7 @@ int resident_blocks(const Context &context, Kernel kernel, std::size_t bytes)
 template <int WarpRows, typename T>
 void find(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    const std::size_t bytes = Block<T, WarpRows>::bytes(view.d, false);
+    const std::size_t bytes = Block<WarpRows>::bytes(view.d, false);
     const int blocks = resident_blocks(stage.context, find_kernel<T, WarpRows>, bytes);
     find_kernel<T, WarpRows><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
     launched("find_kernel");
@@ -81,46 +85,91 @@ void find(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::i
 template <int WarpRows, typename T>
 void collect(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    const std::size_t bytes = Block<T, WarpRows>::bytes(view.d, true);
+    const std::size_t bytes = Block<WarpRows>::bytes(view.d, true);
     const int blocks = resident_blocks(stage.context, collect_kernel<T, WarpRows>, bytes);
     collect_kernel<T, WarpRows><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
     launched("collect_kernel");
 }
 
-// Pivots, groups of rows, and the columns of every group.
+// Pivots and groups of rows, and the rows' fp16 form where it is kept.
 template <typename T>
-void prepare_slice(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+void group_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const cudaStream_t stream = stage.stream;
     const Control *control = stage.control;
-    const auto cleared = static_cast<std::size_t>(reinterpret_cast<char *>(l.pairs) - reinterpret_cast<char *>(l.head));
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.head, 0, cleared, stream); });
-    const unsigned warps = static_cast<unsigned>((view.k + 7) / 8);
+    const auto cleared = static_cast<std::size_t>(reinterpret_cast<char *>(l.pivots) - reinterpret_cast<char *>(l.groups_at));
+    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.groups_at, 0, cleared, stream); });
     pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
     seed_kernel<<<1, 256, 0, stream>>>(control, l, view.k);
-    join_kernel<<<warps, 256, 0, stream>>>(view, control, l);
+    join_kernel<<<static_cast<unsigned>((view.k + 7) / 8), 256, 0, stream>>>(view, control, l);
     pivot_kernel<<<max_groups, 256, 0, stream>>>(view, control, l);
     const int blocks = blocks_for(view.n, 128, stage.context.facts.multiprocessors * 8);
     group_kernel<<<blocks, group_threads, 0, stream>>>(view, control, l);
     scale_kernel<<<1, 1, 0, stream>>>(control, l);
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
+    if (l.halves != nullptr)
+        halves_kernel<<<static_cast<unsigned>((n + 7) / 8), 256, 0, stream>>>(view, control, l);
+    launched("grouping of rows");
+}
+
+// The centroids as columns of every group.
+template <typename T>
+void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+{
+    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.head, 0, offsetof(Head, nearest), stage.stream); });
     const unsigned groups = static_cast<unsigned>(l.groups), columns = static_cast<unsigned>(l.columns / 8);
-    facts_kernel<<<dim3(warps, groups), 256, 0, stream>>>(view, control, l);
-    order_kernel<<<groups, 1024, 0, stream>>>(control, l, view.k);
-    fill_kernel<<<dim3(columns, groups), 256, 0, stream>>>(view, control, l);
-    launched("tensor preparation");
+    facts_kernel<<<dim3(static_cast<unsigned>((view.k + 7) / 8), groups), 256, 0, stage.stream>>>(view, stage.control, l);
+    order_kernel<<<groups, 1024, 0, stage.stream>>>(stage.control, l, view.k);
+    fill_kernel<<<dim3(columns, groups), 256, 0, stage.stream>>>(view, stage.control, l);
+    launched("columns of the groups");
+}
+
+// Memory for the lasting part of the layout: kept in stage.prepared, or nullptr where it shall
+// be scratch. Sets `fresh` when nothing is in it yet.
+template <typename T>
+char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, bool &fresh)
+{
+    fresh = true;
+    PreparedRows *prepared = stage.prepared;
+    if (prepared == nullptr || prepared->refused)
+        return nullptr;
+    for (const PreparedRows::Part &part : prepared->parts)
+        if (part.values == view.values && part.n == view.n && part.memory.bytes() == bytes) {
+            fresh = false;
+            return part.memory.get();
+        }
+    std::size_t free_bytes = 0, total_bytes = 0;
+    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+    // Sums, labels and other jobs need memory too: half of what is left is theirs.
+    const Budget &budget = stage.context.budget;
+    if (bytes > free_bytes / 2 || (budget.limit != 0 && budget.used + 2 * bytes > budget.limit)) {
+        prepared->refused = true;
+        return nullptr;
+    }
+    prepared->parts.push_back({view.values, view.n, DeviceArray<char>(stage.context.budget, bytes)});
+    return prepared->parts.back().memory.get();
 }
 
 template <typename T>
 void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const int groups = group_count(view.n, view.d, view.k);
-    Carver measure(nullptr);
-    carve<T>(measure, view.n, view.d, view.k, groups);
-    Carver carver(reinterpret_cast<char *>(stage.context.scratch(measure.used())));
-    const Layout<T> l = carve<T>(carver, view.n, view.d, view.k, groups);
-    prepare_slice(stage, view, l);
+    bool fresh = true;
+    Carver lasting(nullptr), passing(nullptr);
+    carve<T>(lasting, passing, view.n, view.d, view.k, groups, true);
+    char *kept = lasting_memory(stage, view, lasting.used(), fresh);
+    const bool prepared = kept != nullptr;
+    Carver none(nullptr);
+    Carver unprepared(nullptr);
+    carve<T>(none, unprepared, view.n, view.d, view.k, groups, false);
+    const std::size_t apart = prepared ? 0 : none.used();
+    char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing.used()));
+    Carver first(prepared ? kept : scratch), second(scratch + apart);
+    const Layout<T> l = carve<T>(first, second, view.n, view.d, view.k, groups, prepared);
+    if (fresh)
+        group_rows(stage, view, l);
+    columns_of_groups(stage, view, l);
     const int shared_bytes = stage.context.facts.shared_bytes_per_block;
     switch (tile_rows(view.d, false, shared_bytes)) {
     case 128: find<4>(stage, view, l, labels); break;
@@ -142,9 +191,10 @@ void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *lab
 {
     if (view.k == 1 || tile_rows(view.d, true, stage.context.facts.shared_bytes_per_block) == 0)
         return assign_tiled(stage, view, labels);
-    // A slice takes at most about 30 ms, and its lists about 140 MB.
+    // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
-    const std::int64_t most = std::clamp<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096, std::int64_t{1} << 23);
+    const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
+    const std::int64_t most = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
     const std::int64_t slices = (view.n + most - 1) / most, rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)
         assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(group_threads) group_kernel(View<T> view, cons
     const bool aligned = view.d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(view.values) & 15) == 0;
     float half_norm[4];
     for (int i = 0; i < 4; ++i)
-        half_norm[i] = l.head->half_norm[(i / 2) * 8 + 2 * t + i % 2];
+        half_norm[i] = l.groups_at->half_norm[(i / 2) * 8 + 2 * t + i % 2];
     const uint2 *pivots = reinterpret_cast<const uint2 *>(l.pivot_tile);
     T most = 0;
     const std::int64_t tiles = (view.n + 15) / 16, stride = std::int64_t{gridDim.x} * (group_threads / 32);
@@ -110,10 +110,10 @@ __global__ void __launch_bounds__(group_threads) group_kernel(View<T> view, cons
     for (int offset = 16; offset > 0; offset >>= 1)
         most = max(most, __shfl_xor_sync(~0u, most, offset));
     if (lane == 0)
-        raise(&l.head->box, static_cast<double>(most));
+        raise(&l.groups_at->box, static_cast<double>(most));
     __syncthreads();
     if (threadIdx.x < max_groups && histogram[threadIdx.x] != 0)
-        atomicAdd(&l.head->count[threadIdx.x], histogram[threadIdx.x]);
+        atomicAdd(&l.groups_at->count[threadIdx.x], histogram[threadIdx.x]);
 }
 
 // One thread: where each group starts, and the power of two that brings all centred values
@@ -123,20 +123,20 @@ __global__ void scale_kernel(const Control *control, Layout<T> l)
 {
     if (stopped(control))
         return;
-    Head *head = l.head;
+    Groups *groups = l.groups_at;
     std::int32_t sum = 0;
     for (int g = 0; g < max_groups; ++g) {
-        head->offset[g] = sum;
-        sum += head->count[g];
+        groups->offset[g] = sum;
+        sum += groups->count[g];
     }
-    head->offset[max_groups] = sum;
+    groups->offset[max_groups] = sum;
     // |x - p| <= |x - c0| + |p - c0|, and a pivot is a mean of centroids.
-    const double box = (__longlong_as_double(static_cast<long long>(head->box)) +
-                        2 * __longlong_as_double(static_cast<long long>(head->reach))) *
+    const double box = (__longlong_as_double(static_cast<long long>(groups->box)) +
+                        2 * __longlong_as_double(static_cast<long long>(groups->reach))) *
                        1.001;
-    head->usable = box < (sizeof(T) == 4 ? 0x1p126 : 0x1p600);
-    const int exponent = head->usable ? 14 - upper_exponent(box) : 0;
-    head->scale = power_of_two(sizeof(T) == 4 ? min(max(exponent, -120), 120) : min(max(exponent, -900), 400));
+    groups->usable = box < (sizeof(T) == 4 ? 0x1p126 : 0x1p600);
+    const int exponent = groups->usable ? 14 - upper_exponent(box) : 0;
+    groups->scale = power_of_two(sizeof(T) == 4 ? min(max(exponent, -120), 120) : min(max(exponent, -900), 400));
 }
 
 // Writes row numbers group by group; the order inside a group does not matter.
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(1024) scatter_kernel(const Control *control, L
     __syncthreads();
     if (threadIdx.x < max_groups) {
         const int mine = histogram[threadIdx.x];
-        base[threadIdx.x] = l.head->offset[threadIdx.x] + (mine == 0 ? 0 : atomicAdd(&l.head->cursor[threadIdx.x], mine));
+        base[threadIdx.x] = l.groups_at->offset[threadIdx.x] + (mine == 0 ? 0 : atomicAdd(&l.groups_at->cursor[threadIdx.x], mine));
     }
     __syncthreads();
     for (int i = 0; i < each; ++i)

@@ -14,54 +14,67 @@ inline constexpr int feature_chunk = 32; // features per step of the filter
 inline constexpr int buckets = 256;      // classes of |c'|, four to an octave
 inline constexpr int candidates = 16;    // per row, in the second pass
 
-// What kernels tell each other; zeroed before every slice.
-struct Head {
+// Facts of the grouping, valid as long as the rows are. The first part starts as zero.
+struct Groups {
     std::int32_t       count[max_groups];
     std::int32_t       cursor[max_groups];
-    std::int32_t       ambiguous[max_groups];
     std::int32_t       members[max_groups]; // centroids nearest to the seed of each group
-    std::int32_t       settle;              // rows left to the exact kernel
-    std::int32_t       usable;              // 0: values too large for the element type's differences
     unsigned long long box;                 // bits of the largest |x_i - c0_i|, as double
     unsigned long long reach;               // bits of the largest |c_i - c0_i|
     // Written before they are read; not zeroed.
     double       scale;
+    std::int32_t usable; // 0: values too large for the element type's differences
     std::int32_t offset[max_groups + 1];
     std::int32_t seed[max_groups];
-    float        half_norm[max_groups];            // of the pivots, for grouping
-    float        nearest[max_groups];              // at least min_j |c'_j|
-    std::int32_t bucket_end[max_groups][buckets];  // columns whose |c'| lies in bucket <= b
-    float        residual[max_groups][buckets];    // at least the largest |c' - c~| among them
-    float        radius[max_groups][buckets];      // at least the largest |c'| among them
+    float        half_norm[max_groups]; // of the pivots, for grouping
 };
 
-// What the filter needs of a centroid in its column.
-struct Column {
-    float norm;     // |c~|^2, to the nearest
-    float residual; // at least |c' - c~|
+// Facts of one assignment. The first part starts as zero.
+struct Head {
+    std::int32_t ambiguous[max_groups];
+    std::int32_t settle;   // rows left to the exact kernel
+    std::int32_t overflow; // a centroid is outside of what the scale was made for
+    // Written before they are read; not zeroed.
+    float        nearest[max_groups];             // at least min_j |c'_j|
+    std::int32_t bucket_end[max_groups][buckets]; // columns whose |c'| lies in bucket <= b
+    float        residual[max_groups][buckets];   // at least the largest |b_j| among them
+    float        radius[max_groups][buckets];     // at least the largest |c'_j| among them
 };
+
+// What a column brings to the filter: |c~|^2 to the nearest, and a weight of at least
+// |c~| + residual_weight |b| that widens its scores.
+struct Column {
+    float norm;
+    float weight;
+};
+inline constexpr float residual_weight = 4096.0f;
 
 template <typename T>
 struct Layout {
+    Groups        *groups_at;
     Head          *head;
     float         *pairs;      // sample x sample: distances between sampled centroids
     T             *sums;       // max_groups x d: of c - c0 over each group's centroids; zeroed
     T             *pivots;     // max_groups x d
-    __nv_bfloat16 *pivot_tile; // d16 / 16 x 16 x 16: pivots - c0, chunk by chunk
+    __nv_bfloat16 *pivot_tile; // d32 / 16 x 16 x 16: pivots - c0, chunk by chunk
     __half        *table;      // groups x columns x d32: c~ in the order of |c'|
-    float         *norm;       // groups x columns
     Column        *column;     // groups x columns, by position
-    Column        *facts;      // groups x columns, by centroid
+    float2        *facts;      // groups x columns, by centroid: |c~|^2, at least |b|
+    float         *residual;   // groups x columns, by position: at least |b|
     std::int32_t  *centroid;   // groups x columns: which centroid a position holds
     std::uint8_t  *group;      // rows
     std::int32_t  *order;      // rows, sorted by group
-    std::int32_t  *ambiguous;  // rows, each group's from its offset on
+    std::int32_t  *ambiguous;  // places in `order`, each group's from its offset on
     float         *threshold;  // of the ambiguous rows
     std::int32_t  *settle;     // rows
+    // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
+    __half        *halves;     // rows x d8
+    float2        *measures;   // rows: sums of squares of x~ and of a
     std::int32_t   groups;
     std::int32_t   sample;
     std::int32_t   columns; // k padded to column_tile
     std::int32_t   d32;     // d padded to 32
+    std::int32_t   d8;      // d padded to 8
 };
 
 // Hands out aligned pieces of one allocation; with a null base it only measures.
@@ -84,32 +97,37 @@ class Carver {
 
 inline int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
-// head and sums come first: one memset clears both.
+// What outlives a call when rows are prepared comes from `lasting`, the rest from `passing`.
+// groups_at and sums are neighbours: one memset clears both.
 template <typename T>
-Layout<T> carve(Carver &carver, std::int64_t rows, int d, int k, int groups)
+Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool prepared)
 {
     Layout<T> l;
     l.groups = groups;
     l.sample = std::min(k, 256);
     l.columns = round_up(k, column_tile);
     l.d32 = round_up(d, feature_chunk);
+    l.d8 = round_up(d, 8);
     const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(d);
     const std::size_t cells = static_cast<std::size_t>(groups) * static_cast<std::size_t>(l.columns);
-    l.head = carver.take<Head>(1);
-    l.sums = carver.take<T>(max_groups * width);
-    l.pairs = carver.take<float>(static_cast<std::size_t>(l.sample) * static_cast<std::size_t>(l.sample));
-    l.pivots = carver.take<T>(max_groups * width);
-    l.pivot_tile = carver.take<__nv_bfloat16>(max_groups * static_cast<std::size_t>(l.d32));
-    l.table = carver.take<__half>(cells * static_cast<std::size_t>(l.d32));
-    l.norm = carver.take<float>(cells);
-    l.column = carver.take<Column>(cells);
-    l.facts = carver.take<Column>(cells);
-    l.centroid = carver.take<std::int32_t>(cells);
-    l.group = carver.take<std::uint8_t>(n);
-    l.order = carver.take<std::int32_t>(n);
-    l.ambiguous = carver.take<std::int32_t>(n);
-    l.threshold = carver.take<float>(n);
-    l.settle = carver.take<std::int32_t>(n);
+    l.groups_at = lasting.take<Groups>(1);
+    l.sums = lasting.take<T>(max_groups * width);
+    l.pivots = lasting.take<T>(max_groups * width);
+    l.order = lasting.take<std::int32_t>(n);
+    l.halves = prepared ? lasting.take<__half>(n * static_cast<std::size_t>(l.d8)) : nullptr;
+    l.measures = prepared ? lasting.take<float2>(n) : nullptr;
+    l.head = passing.take<Head>(1);
+    l.pairs = passing.take<float>(static_cast<std::size_t>(l.sample) * static_cast<std::size_t>(l.sample));
+    l.pivot_tile = passing.take<__nv_bfloat16>(max_groups * static_cast<std::size_t>(l.d32));
+    l.table = passing.take<__half>(cells * static_cast<std::size_t>(l.d32));
+    l.column = passing.take<Column>(cells);
+    l.facts = passing.take<float2>(cells);
+    l.residual = passing.take<float>(cells);
+    l.centroid = passing.take<std::int32_t>(cells);
+    l.group = passing.take<std::uint8_t>(n);
+    l.ambiguous = passing.take<std::int32_t>(n);
+    l.threshold = passing.take<float>(n);
+    l.settle = passing.take<std::int32_t>(n);
     return l;
 }
 

@@ -51,6 +51,12 @@ __device__ inline void copy_async(unsigned to, const void *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+// Zeros when nothing is there; `from` must be a valid address all the same.
+__device__ inline void copy_async_or_zero(unsigned to, const void *from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int Pending>

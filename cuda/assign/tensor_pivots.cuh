@@ -47,7 +47,7 @@ __global__ void pair_kernel(View<T> view, const Control *control, Layout<T> l)
     for (int offset = 16; offset > 0; offset >>= 1)
         most = max(most, __shfl_xor_sync(~0u, most, offset));
     if ((threadIdx.x & 31) == 0)
-        raise(&l.head->reach, static_cast<double>(most));
+        raise(&l.groups_at->reach, static_cast<double>(most));
 }
 
 // One block of 256: picks the seeds.
@@ -65,7 +65,7 @@ __global__ void seed_kernel(const Control *control, Layout<T> l, int k)
     __syncthreads();
     for (int g = 0; g < l.groups; ++g) {
         if (i == 0)
-            l.head->seed[g] = sampled(chosen, l.sample, k);
+            l.groups_at->seed[g] = sampled(chosen, l.sample, k);
         // Distances are non-negative: their bits compare as integers, with the index below.
         unsigned long long mine = 0;
         if (i < l.sample) {
@@ -97,7 +97,7 @@ __global__ void join_kernel(View<T> view, const Control *control, Layout<T> l)
     float best = infinity();
     int group = 0;
     for (int g = 0; g < l.groups; ++g) {
-        const float distance = distance_by_warp(mine, view.centroids + std::int64_t{l.head->seed[g]} * view.d, view.d);
+        const float distance = distance_by_warp(mine, view.centroids + std::int64_t{l.groups_at->seed[g]} * view.d, view.d);
         if (distance < best) {
             best = distance;
             group = g;
@@ -106,7 +106,7 @@ __global__ void join_kernel(View<T> view, const Control *control, Layout<T> l)
     for (int f = lane; f < view.d; f += 32)
         atomicAdd(l.sums + group * view.d + f, mine[f] - view.centroids[f]);
     if (lane == 0)
-        atomicAdd(&l.head->members[group], 1);
+        atomicAdd(&l.groups_at->members[group], 1);
 }
 
 // Block g: the pivot of group g, exact for the filter and in bfloat16 for grouping. Pivots
@@ -118,7 +118,7 @@ __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
     if (stopped(control))
         return;
     const int g = static_cast<int>(blockIdx.x);
-    const int members = g < l.groups ? l.head->members[g] : 0;
+    const int members = g < l.groups ? l.groups_at->members[g] : 0;
     float square = 0.0f;
     for (int f = static_cast<int>(threadIdx.x); f < l.d32; f += 256) {
         const T mean = members > 0 && f < view.d ? l.sums[g * view.d + f] / static_cast<T>(members) : T(0);
@@ -136,7 +136,7 @@ __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
         float sum = 0.0f;
         for (const float part : partial)
             sum += part;
-        l.head->half_norm[g] = members > 0 ? sum / 2 : infinity();
+        l.groups_at->half_norm[g] = members > 0 ? sum / 2 : infinity();
     }
 }
 

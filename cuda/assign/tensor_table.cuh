@@ -10,14 +10,14 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-// |c'| from what is known of c~: bounds that hold in spite of the float32 roundings.
-__device__ inline float shortest(const Column &c)
+// Bounds of |c'| from |c~|^2 and the residual, in spite of the float32 roundings.
+__device__ inline float shortest(float norm, float residual)
 {
-    return fmaxf((sqrtf(c.norm) * (1.0f - 0x1p-20f) - c.residual) * (1.0f - 0x1p-20f), 0.0f);
+    return fmaxf((sqrtf(norm) * (1.0f - 0x1p-20f) - residual) * (1.0f - 0x1p-20f), 0.0f);
 }
-__device__ inline float longest(const Column &c)
+__device__ inline float longest(float norm, float residual)
 {
-    return (sqrtf(c.norm) * (1.0f + 0x1p-20f) + c.residual) * (1.0f + 0x1p-20f);
+    return (sqrtf(norm) * (1.0f + 0x1p-20f) + residual) * (1.0f + 0x1p-20f);
 }
 
 // One warp per centroid and pivot: norm and residual of the column to be.
@@ -29,7 +29,7 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
     const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), g = static_cast<int>(blockIdx.y);
     if (j >= view.k)
         return;
-    const T scale = static_cast<T>(l.head->scale);
+    const T scale = static_cast<T>(l.groups_at->scale);
     const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
     double norm = 0.0;
     float lost = 0.0f;
@@ -46,6 +46,9 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
     const float residual = (sqrtf(lost) * (1.0f + 0x1p-10f) + (length + sqrtf(lost)) * 0x1p-22f);
     if ((threadIdx.x & 31) == 0)
         l.facts[std::int64_t{g} * l.columns + j] = {static_cast<float>(norm), residual};
+    // Prepared rows keep their scale: centroids may have moved beyond it.
+    if (!(norm < 0x1p80) && (threadIdx.x & 31) == 0)
+        atomicExch(&l.head->overflow, 1);
 }
 
 // Inclusive prefix over the buckets in shared memory; the whole block takes part.
@@ -77,7 +80,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     if (stopped(control))
         return;
     const int g = static_cast<int>(blockIdx.x), i = static_cast<int>(threadIdx.x);
-    const Column *facts = l.facts + std::int64_t{g} * l.columns;
+    const float2 *facts = l.facts + std::int64_t{g} * l.columns;
     if (i < buckets) {
         end[i] = 0;
         residual[i] = radius[i] = 0.0f;
@@ -86,13 +89,14 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
         nearest = __float_as_int(infinity());
     __syncthreads();
     for (int j = i; j < k; j += 1024) {
-        const Column c = facts[j];
-        const int b = bucket_of(shortest(c));
+        const float2 c = facts[j];
+        const float far = longest(c.x, c.y);
+        const int b = bucket_of(shortest(c.x, c.y));
         atomicAdd(&end[b], 1);
         // Lengths are non-negative, so that their bits compare as integers.
-        atomicMax(reinterpret_cast<int *>(&residual[b]), __float_as_int(c.residual));
-        atomicMax(reinterpret_cast<int *>(&radius[b]), __float_as_int(longest(c)));
-        atomicMin(&nearest, __float_as_int(longest(c)));
+        atomicMax(reinterpret_cast<int *>(&residual[b]), __float_as_int(c.y));
+        atomicMax(reinterpret_cast<int *>(&radius[b]), __float_as_int(far));
+        atomicMin(&nearest, __float_as_int(far));
     }
     prefix(end, [](int a, int b) { return a + b; });
     prefix(residual, [](float a, float b) { return fmaxf(a, b); });
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
         l.head->nearest[g] = __int_as_float(nearest);
     __syncthreads();
     for (int j = i; j < l.columns; j += 1024) {
-        const int position = j < k ? atomicAdd(&next[bucket_of(shortest(facts[j]))], 1) : j;
+        const int position = j < k ? atomicAdd(&next[bucket_of(shortest(facts[j].x, facts[j].y))], 1) : j;
         l.centroid[std::int64_t{g} * l.columns + position] = j;
     }
 }
@@ -123,15 +127,16 @@ __global__ void fill_kernel(View<T> view, const Control *control, Layout<T> l)
         return;
     const std::int64_t cell = std::int64_t{g} * l.columns + position;
     const int j = l.centroid[cell];
-    const T scale = static_cast<T>(l.head->scale);
+    const T scale = static_cast<T>(l.groups_at->scale);
     const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
     __half *column = l.table + cell * l.d32;
     for (int f = static_cast<int>(threadIdx.x & 31); f < l.d32; f += 32)
         column[f] = __float2half_rn(j < view.k && f < view.d ? centred(mine[f], pivot[f], scale) : 0.0f);
     if ((threadIdx.x & 31) == 0) {
-        const Column facts = j < view.k ? l.facts[std::int64_t{g} * l.columns + j] : Column{infinity(), 0.0f};
-        l.column[cell] = facts;
-        l.norm[cell] = facts.norm;
+        const float2 facts = j < view.k ? l.facts[std::int64_t{g} * l.columns + j] : float2{infinity(), 0.0f};
+        const float length = j < view.k ? sqrtf(facts.x) : 0.0f;
+        l.column[cell] = {facts.x, (length + residual_weight * facts.y) * (1.0f + 0x1p-20f)};
+        l.residual[cell] = facts.y;
     }
 }
 

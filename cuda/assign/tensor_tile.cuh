@@ -1,4 +1,4 @@
-// tensor_tile.cuh - a block's tile: rows as fp16 in shared memory, columns streamed past them.
+// tensor_tile.cuh - a block's row tile: fp16 rows in shared memory and what bounds need of them.
 #pragma once
 
 #include "tensor_mma.cuh"
@@ -6,8 +6,6 @@
 namespace pgkm::cuda::tensor {
 
 inline constexpr int filter_threads = 256;
-inline constexpr int stages = 4; // column tiles x feature chunks in flight
-inline constexpr int stage_bytes = column_tile * feature_chunk * 2;
 
 // 8 warps: WarpRows of them along the rows, the others along the columns; 32 rows each.
 template <int WarpRows>
@@ -18,17 +16,17 @@ struct Shape8 {
     static constexpr int strips = width / 8;                 // of eight columns
 };
 
-// What is known of the tile's rows.
+// What is known of the tile's rows; tensor.cu derives the bounds.
 template <int Rows>
 struct RowFacts {
-    std::int32_t row[Rows];    // -1: none
+    std::int32_t place[Rows];  // in the order of groups; -1: none
     float        square[Rows]; // at least |x~|^2
-    float        lost[Rows];   // at least |x' - x~|
-    float        reach[Rows];  // no nearest centroid has a larger |c'|
-    int          furthest;     // bits of the largest finite reach
+    float        lost[Rows];   // at least |a| = |x' - x~|
+    int          furthest;     // bits of the largest reach: no nearest centroid has a larger |c'|
+    int          widening;     // bits of the largest factor for the columns' weights
 };
 
-// The second pass: centroids below each row's threshold.
+// The second pass: columns whose score may be the least, per row.
 template <int Rows>
 struct Found {
     float        threshold[Rows];
@@ -44,8 +42,7 @@ __device__ inline int column_piece(int column, int piece) { return column * 4 + 
 
 __host__ __device__ inline int padded_features(int d) { return (d + 63) / 64 * 64; }
 
-// Four values of a row: neighbours where 16-byte loads are possible, else 32 apart.
-template <typename T>
+// A lane's four features of 128: neighbours where 16-byte loads are possible, else 32 apart.
 __device__ inline int feature_of(int first, int i, bool aligned)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
@@ -53,11 +50,17 @@ __device__ inline int feature_of(int first, int i, bool aligned)
 }
 
 template <typename T>
+__device__ inline bool loads_aligned(const View<T> &view)
+{
+    return sizeof(T) == 4 && view.d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(view.values) & 15) == 0;
+}
+
+template <typename T>
 __device__ inline void load_values(const T *from, int first, int d, bool aligned, T (&v)[4])
 {
     if constexpr (sizeof(T) == 4) {
         if (aligned) {
-            const int f = feature_of<T>(first, 0, true);
+            const int f = feature_of(first, 0, true);
             const float4 x = f < d ? *reinterpret_cast<const float4 *>(from + f) : float4{0, 0, 0, 0};
             v[0] = x.x;
             v[1] = x.y;
@@ -68,95 +71,125 @@ __device__ inline void load_values(const T *from, int first, int d, bool aligned
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const int f = feature_of<T>(first, i, false);
+        const int f = feature_of(first, i, false);
         v[i] = f < d ? from[f] : T(0);
     }
 }
 
-// Rounds four values into the tile and adds to the row's sums.
-template <typename T>
-__device__ inline void store_values(const T (&v)[4], const T (&pivot)[4], T scale, int row, int first, int width, bool aligned,
-                                    char *tile, float &square, float &lost)
+// Rounds four values to fp16, adds to the row's sums, and calls store(feature, half).
+template <typename T, typename Store>
+__device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scale, int first, bool aligned, float &square,
+                                    float &lost, Store &&store)
 {
-    __half half[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const float value = centred(v[i], pivot[i], scale);
-        half[i] = __float2half_rn(value);
-        const float rounded = __half2float(half[i]);
+        const __half half = __float2half_rn(value);
+        const float rounded = __half2float(half);
         square = fmaf(rounded, rounded, square);
         lost = fmaf(value - rounded, value - rounded, lost);
-    }
-    if (aligned) {
-        const int f = feature_of<T>(first, 0, true);
-        if (f < width * 8) {
-            const __half2 low = __halves2half2(half[0], half[1]), high = __halves2half2(half[2], half[3]);
-            uint2 packed;
-            __builtin_memcpy(&packed.x, &low, 4);
-            __builtin_memcpy(&packed.y, &high, 4);
-            *reinterpret_cast<uint2 *>(tile + row_piece(row, f / 8, width) * 16 + f % 8 * 2) = packed;
-        }
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int f = feature_of<T>(first, i, false);
-        if (f < width * 8)
-            *reinterpret_cast<__half *>(tile + row_piece(row, f / 8, width) * 16 + f % 8 * 2) = half[i];
+        store(feature_of(first, i, aligned), half);
     }
 }
 
-// Bounds of a row from its sums; one lane per row.
-template <int Rows>
-__device__ inline void note_row(RowFacts<Rows> &facts, int at, std::int32_t row, float square, float lost, float nearest)
+// Loads the rows at these places straight from the caller's values, four per warp at a time
+// so that their loads overlap; take(at, square, lost) is called by one lane per row.
+template <int Rows, typename T, typename Take>
+__device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *places, int first_place,
+                                    int count, char *tile, Take &&take)
 {
-    square *= 1.0f + 0x1p-12f;
-    lost = sqrtf(lost) * (1.0f + 0x1p-10f);
-    const float length = sqrtf(square);
-    lost += (length + lost) * 0x1p-22f; // centred() may be off by 2^-23
-    const float reach = (2.0f * (length + lost) + nearest) * (1.0f + 0x1p-10f);
-    facts.row[at] = row;
-    facts.square[at] = square;
-    facts.lost[at] = lost;
-    facts.reach[at] = reach;
-    if (row >= 0 && reach < 0x1p100f)
-        atomicMax(&facts.furthest, __float_as_int(reach));
-}
-
-// Loads the tile's rows, four per warp at a time so that their loads overlap.
-template <typename T, int Rows>
-__device__ inline void load_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *list, int count,
-                                 char *tile, RowFacts<Rows> &facts)
-{
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    const bool aligned = sizeof(T) == 4 && view.d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(view.values) & 15) == 0;
+    const bool aligned = loads_aligned(view);
     const int width = padded_features(view.d) / 8;
     const T *pivot = l.pivots + g * view.d;
-    const T scale = static_cast<T>(l.head->scale);
+    const T scale = static_cast<T>(l.groups_at->scale);
     for (int first = static_cast<int>(threadIdx.x / 32) * 4; first < Rows; first += filter_threads / 32 * 4) {
-        std::int32_t row[4];
+        const T *row[4];
         float square[4] = {}, lost[4] = {};
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-            row[i] = first + i < count ? list[first + i] : -1;
+        for (int i = 0; i < 4; ++i) {
+            const int at = first + i, place = places == nullptr ? first_place + at : at < count ? places[at] : 0;
+            row[i] = at < count ? view.values + std::int64_t{l.order[place]} * view.d : pivot;
+        }
         for (int f = 0; f < width * 8; f += 128) {
             T p[4], v[4][4];
             load_values(pivot, f, view.d, aligned, p);
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                load_values(row[i] < 0 ? pivot : view.values + std::int64_t{row[i]} * view.d, f, view.d, aligned, v[i]);
+                load_values(row[i], f, view.d, aligned, v[i]);
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                store_values(v[i], p, scale, first + i, f, width, aligned, tile, square[i], lost[i]);
+                round_values(v[i], p, scale, f, aligned, square[i], lost[i], [&](int feature, __half half) {
+                    if (feature < width * 8)
+                        *reinterpret_cast<__half *>(tile + row_piece(first + i, feature / 8, width) * 16 + feature % 8 * 2) = half;
+                });
         }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             square[i] = sum_over_warp(square[i]);
             lost[i] = sum_over_warp(lost[i]);
-            if (lane == 0)
-                note_row(facts, first + i, row[i], square[i], lost[i], l.head->nearest[g]);
+            if ((threadIdx.x & 31) == 0)
+                take(first + i, square[i], lost[i]);
         }
     }
 }
 
+// Bounds of one row from its sums of squares.
+template <int Rows>
+__device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t place, float square,
+                                float lost)
+{
+    square *= 1.0f + 0x1p-12f;
+    lost = sqrtf(lost) * (1.0f + 0x1p-10f);
+    lost += (sqrtf(square) + lost) * 0x1p-22f; // centred() may be off by 2^-23
+    facts.place[at] = place;
+    facts.square[at] = square;
+    facts.lost[at] = lost;
+    const float length = sqrtf(square) + lost, distance = length + head.nearest[g];
+    const float reach = (length + distance) * (1.0f + 0x1p-10f);
+    if (place < 0 || !(reach < 0x1p100f))
+        return;
+    const int bucket = bucket_of(reach);
+    const float gamma = 2.0f * static_cast<float>((d + 15) / 16 * 16) * 0x1p-22f;
+    const float of_length = 2.0f * lost + gamma * length + 0x1p-22f * (head.radius[g][bucket] + 2.0f * length);
+    const float of_residual = 2.0f * distance + 4.0f * lost + 2.0f * head.residual[g][bucket];
+    const float widening = fmaxf(of_length, of_residual / residual_weight) * (1.0f + 0x1p-10f);
+    atomicMax(&facts.furthest, __float_as_int(reach));
+    atomicMax(&facts.widening, __float_as_int(widening));
+}
+
+namespace {
+
+// Rows in the order of groups as fp16, once for many assignments: one warp per row.
+template <typename T>
+__global__ void halves_kernel(View<T> view, const Control *control, Layout<T> l)
+{
+    if (stopped(control))
+        return;
+    const std::int64_t place = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+    if (place >= view.n)
+        return;
+    int g = 0;
+    while (g + 1 < max_groups && place >= l.groups_at->offset[g + 1])
+        ++g;
+    const bool aligned = loads_aligned(view);
+    const T *row = view.values + std::int64_t{l.order[place]} * view.d;
+    const T scale = static_cast<T>(l.groups_at->scale);
+    __half *to = l.halves + place * l.d8;
+    float square = 0.0f, lost = 0.0f;
+    for (int f = 0; f < l.d8; f += 128) {
+        T v[4], p[4];
+        load_values(row, f, view.d, aligned, v);
+        load_values(l.pivots + g * view.d, f, view.d, aligned, p);
+        round_values(v, p, scale, f, aligned, square, lost, [&](int feature, __half half) {
+            if (feature < l.d8)
+                to[feature] = half;
+        });
+    }
+    square = sum_over_warp(square);
+    lost = sum_over_warp(lost);
+    if ((threadIdx.x & 31) == 0)
+        l.measures[place] = {square, lost};
+}
+
+} // namespace
 } // namespace pgkm::cuda::tensor
