@@ -1,0 +1,302 @@
+/* pg_kmeans 1.0 */
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION pg_kmeans" to load this file. \quit
+
+-- options
+
+CREATE TYPE kmeans_options AS (
+    init           text,
+    init_centroids double precision[],
+    n_init         integer,
+    max_iter       integer,
+    tol            double precision,
+    seed           bigint,
+    metric         text,
+    standardize    boolean
+);
+COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
+
+CREATE FUNCTION kmeans_options(
+    init           text               DEFAULT 'k-means++',
+    init_centroids double precision[] DEFAULT NULL,
+    n_init         integer            DEFAULT 1,
+    max_iter       integer            DEFAULT 300,
+    tol            double precision   DEFAULT 1e-4,
+    seed           bigint             DEFAULT 0,
+    metric         text               DEFAULT 'l2',
+    standardize    boolean            DEFAULT false
+) RETURNS kmeans_options
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
+
+-- model
+
+CREATE TYPE kmeans_model AS (
+    k         integer,
+    d         integer,
+    centroids double precision[],
+    size      bigint[],
+    within_ss double precision[],
+    inertia   double precision,
+    n_iter    integer,
+    converged boolean,
+    n         bigint,
+    metric    text,
+    seed      bigint,
+    center    double precision[],
+    scale     double precision[]
+);
+COMMENT ON TYPE kmeans_model IS 'clusters found by a fit; centroids are k x d, in standardized units where center and scale are given';
+
+CREATE FUNCTION kmeans_centroids(
+    model      kmeans_model,
+    cluster_id OUT integer,
+    centroid   OUT double precision[],
+    size       OUT bigint,
+    within_ss  OUT double precision
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_centroids'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, centroids in the units of the data';
+
+-- aggregate
+
+CREATE FUNCTION kmeans_final(internal) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION kmeans_final IS 'final function of the aggregate kmeans: clusters the rows';
+
+CREATE FUNCTION kmeans_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_aggregate_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_combine IS 'combine function of the aggregate kmeans: appends rows to rows';
+
+CREATE FUNCTION kmeans_serialize(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_aggregate_serialize'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_serialize IS 'serialization function of the aggregate kmeans';
+
+CREATE FUNCTION kmeans_deserialize(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_aggregate_deserialize'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_deserialize IS 'deserialization function of the aggregate kmeans';
+
+-- One overload for each type of feature vector, so that ARRAY[x, y] needs no cast whatever
+-- kind of number x and y are; each with no, with one and with both optional arguments.
+DO $do$
+DECLARE
+    features text;
+    optional text;
+BEGIN
+    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+    LOOP
+        FOREACH optional IN ARRAY ARRAY['', ', kmeans_options', ', kmeans_options, double precision']
+        LOOP
+            EXECUTE format($sql$
+                CREATE FUNCTION kmeans_transition(internal, %1$s, bigint%2$s) RETURNS internal
+                AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition'
+                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1;
+                COMMENT ON FUNCTION kmeans_transition(internal, %1$s, bigint%2$s)
+                    IS 'transition function of the aggregate kmeans: collects a row';
+
+                CREATE AGGREGATE kmeans(%1$s, bigint%2$s) (
+                    SFUNC = kmeans_transition,
+                    STYPE = internal,
+                    FINALFUNC = kmeans_final,
+                    FINALFUNC_MODIFY = READ_ONLY,
+                    COMBINEFUNC = kmeans_combine,
+                    SERIALFUNC = kmeans_serialize,
+                    DESERIALFUNC = kmeans_deserialize,
+                    PARALLEL = SAFE
+                );
+                COMMENT ON AGGREGATE kmeans(%1$s, bigint%2$s)
+                    IS 'k-means clustering of feature vectors: (features, k [, options [, weight]])';
+            $sql$, features, optional);
+        END LOOP;
+    END LOOP;
+END
+$do$;
+
+-- window function and rows against a model, for the same types of feature vectors
+DO $do$
+DECLARE
+    features text;
+BEGIN
+    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+    LOOP
+        EXECUTE format($sql$
+            CREATE FUNCTION kmeans_label(features %1$s, k bigint) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_kmeans_label'
+            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
+            COMMENT ON FUNCTION kmeans_label(%1$s, bigint)
+                IS 'cluster of each row in a k-means clustering of its partition';
+
+            CREATE FUNCTION kmeans_label(features %1$s, k bigint, options kmeans_options) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_kmeans_label'
+            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
+            COMMENT ON FUNCTION kmeans_label(%1$s, bigint, kmeans_options)
+                IS 'cluster of each row in a k-means clustering of its partition';
+
+            CREATE FUNCTION kmeans_predict(model kmeans_model, features %1$s) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_kmeans_predict'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION kmeans_predict(kmeans_model, %1$s)
+                IS 'the cluster nearest to a feature vector';
+
+            CREATE FUNCTION kmeans_distance(model kmeans_model, features %1$s) RETURNS double precision
+            AS 'MODULE_PATHNAME', 'pgkm_kmeans_distance'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION kmeans_distance(kmeans_model, %1$s)
+                IS 'distance of a feature vector to the nearest centroid';
+
+            CREATE FUNCTION kmeans_transform(model kmeans_model, features %1$s) RETURNS double precision[]
+            AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION kmeans_transform(kmeans_model, %1$s)
+                IS 'distances of a feature vector to all centroids';
+        $sql$, features);
+    END LOOP;
+END
+$do$;
+
+-- status
+
+CREATE FUNCTION kmeans_status(
+    backend            OUT text,
+    available          OUT boolean,
+    device             OUT integer,
+    name               OUT text,
+    units              OUT integer,
+    compute_capability OUT text,
+    memory_total       OUT bigint,
+    memory_free        OUT bigint,
+    driver             OUT text,
+    version            OUT text,
+    reason             OUT text
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_status'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 10000 ROWS 2;
+COMMENT ON FUNCTION kmeans_status IS 'backends and devices, and why one is not available';
+
+-- Whole tables
+
+CREATE FUNCTION kmeans_fit(
+    relation text, features text[], k bigint,
+    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL)
+RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_table_fit'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table, named with its feature columns';
+
+CREATE FUNCTION kmeans_labels(
+    relation text, features text[], k bigint,
+    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL)
+RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
+AS 'MODULE_PATHNAME', 'pgkm_table_labels'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster of each';
+
+CREATE FUNCTION kmeans_cluster(
+    relation text, features text[], k bigint,
+    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    label_column text DEFAULT 'cluster_id')
+RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
+AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster of each into a column of it';
+
+-- One step
+
+CREATE TYPE kmeans_sums;
+
+CREATE FUNCTION kmeans_sums_in(cstring) RETURNS kmeans_sums
+AS 'MODULE_PATHNAME', 'pgkm_sums_in'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_in IS 'I/O';
+CREATE FUNCTION kmeans_sums_out(kmeans_sums) RETURNS cstring
+AS 'MODULE_PATHNAME', 'pgkm_sums_out'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_out IS 'I/O';
+CREATE FUNCTION kmeans_sums_recv(internal) RETURNS kmeans_sums
+AS 'MODULE_PATHNAME', 'pgkm_sums_recv'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_recv IS 'I/O';
+CREATE FUNCTION kmeans_sums_send(kmeans_sums) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_sums_send'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_send IS 'I/O';
+
+CREATE TYPE kmeans_sums (
+    INPUT = kmeans_sums_in, OUTPUT = kmeans_sums_out, RECEIVE = kmeans_sums_recv, SEND = kmeans_sums_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
+COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: of features and masses per cluster, and the inertia; mergeable';
+
+CREATE FUNCTION kmeans_sums_centroids(kmeans_sums) RETURNS double precision[]
+AS 'MODULE_PATHNAME', 'pgkm_sums_centroids'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_centroids IS 'the new centroids, k x d; NULLs for a cluster without mass';
+CREATE FUNCTION kmeans_sums_masses(kmeans_sums) RETURNS double precision[]
+AS 'MODULE_PATHNAME', 'pgkm_sums_masses'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_masses IS 'rows, or sums of weights, of each cluster';
+CREATE FUNCTION kmeans_sums_features(kmeans_sums) RETURNS double precision[]
+AS 'MODULE_PATHNAME', 'pgkm_sums_features'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_features IS 'sums of the features of each cluster, k x d';
+CREATE FUNCTION kmeans_sums_inertia(kmeans_sums) RETURNS double precision
+AS 'MODULE_PATHNAME', 'pgkm_sums_inertia'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_sums_inertia IS 'sum of squared distances to the nearest centroids';
+
+CREATE FUNCTION kmeans_sums_combine(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
+AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION kmeans_sums_combine IS 'combine function of kmeans_step and kmeans_merge';
+CREATE FUNCTION kmeans_sums_add(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
+AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION kmeans_sums_add IS 'implementation of + operator';
+CREATE OPERATOR + (LEFTARG = kmeans_sums, RIGHTARG = kmeans_sums, FUNCTION = kmeans_sums_add, COMMUTATOR = +);
+COMMENT ON OPERATOR + (kmeans_sums, kmeans_sums) IS 'merges sums over the same centroids';
+
+CREATE AGGREGATE kmeans_merge(kmeans_sums) (
+    SFUNC = kmeans_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE);
+COMMENT ON AGGREGATE kmeans_merge(kmeans_sums) IS 'merges sums over the same centroids';
+
+-- For the same types of feature vectors as kmeans.
+DO $do$
+DECLARE
+    features text;
+    optional text;
+BEGIN
+    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+    LOOP
+        FOREACH optional IN ARRAY ARRAY['', ', double precision']
+        LOOP
+            EXECUTE format($sql$
+                CREATE FUNCTION kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s) RETURNS kmeans_sums
+                AS 'MODULE_PATHNAME', 'pgkm_step_accum'
+                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+                COMMENT ON FUNCTION kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)
+                    IS 'transition function of the aggregate kmeans_step';
+
+                CREATE AGGREGATE kmeans_step(%1$s, double precision[]%2$s) (
+                    SFUNC = kmeans_step_accum,
+                    STYPE = kmeans_sums,
+                    COMBINEFUNC = kmeans_sums_combine,
+                    PARALLEL = SAFE
+                );
+                COMMENT ON AGGREGATE kmeans_step(%1$s, double precision[]%2$s)
+                    IS 'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])';
+            $sql$, features, optional);
+        END LOOP;
+    END LOOP;
+END
+$do$;

@@ -1,0 +1,174 @@
+/*
+ * aggregate.cpp - kmeans(features, k [, options [, weight]]): collecting rows, and the fit.
+ *
+ * One C function serves all overloads: what kind of array it reads stands in the array.
+ */
+#include "pg/aggregate.h"
+
+#include <cmath>
+
+#include "pg/compat.h"
+#include "pg/datum.h"
+#include "pg/model.h"
+
+extern "C" {
+#include "nodes/primnodes.h"
+
+PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
+PG_FUNCTION_INFO_V1(pgkm_aggregate_final);
+}
+
+/* Arguments of the transition functions; the aggregate's own start at features. */
+enum TransitionArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS, ARGUMENT_WEIGHT };
+
+static MemoryContext aggregate_context(FunctionCallInfo fcinfo)
+{
+    MemoryContext context;
+
+    if (!AggCheckCallContext(fcinfo, &context))
+        elog(ERROR, "aggregate support function called in non-aggregate context");
+    return context;
+}
+
+static NullableDatum options_argument(FunctionCallInfo fcinfo)
+{
+    static const NullableDatum none = {0, true};
+
+    return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
+}
+
+/* Whether no row can bring other options than the first. A parameter keeps its value while
+ * one scan lasts, and a group belongs to one scan. */
+static bool has_constant_options(FunctionCallInfo fcinfo)
+{
+    if (PG_NARGS() <= ARGUMENT_OPTIONS)
+        return true;
+
+    const Aggref *call = AggGetAggref(fcinfo);
+
+    if (call == NULL) /* called as a window function */
+        return false;
+
+    const TargetEntry *entry = list_nth_node(TargetEntry, call->args, ARGUMENT_OPTIONS - ARGUMENT_FEATURES);
+
+    return IsA(entry->expr, Const) || IsA(entry->expr, Param);
+}
+
+/* The row's weight: 0 for a row to be skipped. */
+static double weight_argument(FunctionCallInfo fcinfo)
+{
+    if (PG_NARGS() <= ARGUMENT_WEIGHT)
+        return 1.0;
+    if (PG_ARGISNULL(ARGUMENT_WEIGHT))
+        return 0.0;
+
+    const double weight = PG_GETARG_FLOAT8(ARGUMENT_WEIGHT);
+
+    if (!(weight >= 0.0 && weight <= PGKM_MAX_MAGNITUDE))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("weight must be a finite number of at least 0 and at most 2^500")));
+    return weight;
+}
+
+static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmVector *vector)
+{
+    const MemoryContext   context = aggregate_context(fcinfo);
+    const NullableDatum   options = options_argument(fcinfo);
+    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+
+    pgkm_group_begin(&state->group, context, &fcinfo->args[ARGUMENT_K], &options, has_constant_options(fcinfo));
+    state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
+                                   PG_NARGS() > ARGUMENT_WEIGHT);
+    return state;
+}
+
+/*
+ * kmeans_transition(state internal, features, k [, options [, weight]]) -> internal
+ *
+ *   if features is NULL, or weight is NULL or 0: return state
+ *   if state is NULL: state := no rows, with k and options
+ *   unless k and options are those of the state: ERROR 22023
+ *   append features (and weight) to the state
+ *   return state
+ */
+Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
+{
+    AggregateState *state =
+        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
+    const double weight = PG_ARGISNULL(ARGUMENT_FEATURES) ? 0.0 : weight_argument(fcinfo);
+    PgkmVector   vector;
+    PgkmRowFault fault;
+
+    if (weight == 0.0) {
+        if (state == NULL)
+            PG_RETURN_NULL();
+        PG_RETURN_POINTER(state);
+    }
+    if (!pgkm_open_vector(PG_GETARG_DATUM(ARGUMENT_FEATURES), &vector, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    if (state == NULL) {
+        state = begin_group(fcinfo, &vector);
+    } else {
+        const NullableDatum options = options_argument(fcinfo);
+
+        pgkm_group_check(&state->group, &fcinfo->args[ARGUMENT_K], &options);
+    }
+    if (!pgkm_rows_add(state->rows, &vector, weight, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    PG_RETURN_POINTER(state);
+}
+
+/* What the final function keeps from group to group, in fn_extra. */
+struct FinalCache {
+    TupleDesc tupdesc;
+    bool      warned; /* one warning per query is enough */
+};
+
+static FinalCache *final_cache(FunctionCallInfo fcinfo)
+{
+    FmgrInfo *const flinfo = fcinfo->flinfo;
+
+    if (flinfo->fn_extra == NULL) {
+        const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
+        FinalCache *const   cache = (FinalCache *) palloc0(sizeof(FinalCache));
+
+        cache->tupdesc = pgkm_model_tupdesc(fcinfo);
+        flinfo->fn_extra = cache;
+        MemoryContextSwitchTo(caller);
+    }
+    return (FinalCache *) flinfo->fn_extra;
+}
+
+/*
+ * kmeans_final(state internal) -> kmeans_model
+ *
+ *   if state is NULL: return NULL
+ *   return the model of a fit of the state's rows; the state stays as it is, so that a
+ *   window frame may go on growing
+ */
+Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
+{
+    aggregate_context(fcinfo);
+    if (PG_ARGISNULL(0))
+        PG_RETURN_NULL();
+
+    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+    FinalCache *const     cache = final_cache(fcinfo);
+    PgkmFitRequest        request;
+
+    pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(state->rows);
+    request.k = state->group.k;
+    request.options = state->group.options;
+
+    const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
+
+    if (!cache->warned)
+        cache->warned = pgkm_warn_clusters(result, state->group.k);
+
+    const Datum model = pgkm_model_build(result, &state->group.options, cache->tupdesc);
+
+    pgkm_release_fit(state->holder);
+    PG_RETURN_DATUM(model);
+}

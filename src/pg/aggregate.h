@@ -1,0 +1,18 @@
+/*
+ * aggregate.h - the transition state of the aggregate kmeans.
+ */
+#ifndef PGKM_PG_AGGREGATE_H
+#define PGKM_PG_AGGREGATE_H
+
+#include "pg/boundary.h"
+#include "pg/group_arguments.h"
+#include "pg/rows.h"
+
+/* Lives in the aggregate's memory context, like everything it points to. */
+struct AggregateState {
+    PgkmGroupArguments group;
+    PgkmRows          *rows;
+    PgkmJobHolder     *holder; /* of the last fit */
+};
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * boundary.cpp - running the engine's jobs from the server's thread.
+ */
+#include "pg/boundary.h"
+
+#include "pg/compat.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+}
+
+/* How long the server's thread sleeps between two looks at its interrupts. */
+#define INTERRUPT_SLICE_MS 10
+
+struct PgkmJobHolder {
+    MemoryContextCallback on_reset;
+    PgkmJob              *job; /* NULL once freed */
+    PgkmFitResult         result;
+};
+
+/* Bytes of rows that this session holds. */
+static uint64 reserved_bytes = 0;
+
+static int sqlstate_of(PgkmStatus status)
+{
+    switch (status) {
+    case PGKM_INVALID:
+        return ERRCODE_INVALID_PARAMETER_VALUE;
+    case PGKM_OUT_OF_MEMORY:
+        return ERRCODE_OUT_OF_MEMORY;
+    case PGKM_LIMIT:
+        return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    case PGKM_UNAVAILABLE:
+    case PGKM_UNSUPPORTED:
+        return ERRCODE_FEATURE_NOT_SUPPORTED;
+    case PGKM_DEVICE_ERROR:
+        return ERRCODE_SYSTEM_ERROR;
+    case PGKM_CANCELLED:
+        return ERRCODE_QUERY_CANCELED;
+    case PGKM_OK:
+    case PGKM_INTERNAL:
+        break;
+    }
+    return ERRCODE_INTERNAL_ERROR;
+}
+
+void pgkm_raise(const PgkmError *error)
+{
+    /* A cancel has a cause of its own (a request, a timeout, a shutdown): let the server name it. */
+    if (error->status == PGKM_CANCELLED)
+        CHECK_FOR_INTERRUPTS();
+    ereport(ERROR, (errcode(sqlstate_of(error->status)), errmsg("%s", error->text)));
+    pg_unreachable();
+}
+
+static void free_job(void *holder)
+{
+    PgkmJobHolder *const owner = (PgkmJobHolder *) holder;
+    PgkmJob *const       job = owner->job;
+
+    owner->job = NULL;
+    pgkm_job_free(job);
+}
+
+/* A FATAL error ends the process without resetting memory contexts; threads must not run on
+ * while the process takes itself apart. */
+static void stop_jobs_at_exit(int, Datum)
+{
+    pgkm_stop_all_jobs();
+}
+
+/* Not done in _PG_init: that may run in the postmaster, whose children drop its exit hooks. */
+static void register_exit_hook(void)
+{
+    static bool registered = false;
+
+    if (!registered)
+        before_shmem_exit(stop_jobs_at_exit, (Datum) 0);
+    registered = true;
+}
+
+/*
+ * Bytes for the engine beside the rows, checked against the limit; 0 without a limit. The
+ * engine holds its own allocations to it.
+ */
+static uint64 engine_memory_limit(const PgkmFitRequest *request)
+{
+    const uint64      limit = pgkm_memory_limit();
+    const PgkmPoints *points = &request->points;
+
+    if (limit == 0)
+        return 0;
+
+    const uint64 estimate = pgkm_fit_estimate(points->n, points->d, request->k, points->element, &request->options,
+                                              points->weights != NULL);
+    const uint64 available = pgkm_memory_available();
+
+    if (estimate > available)
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
+                 errdetail("Clustering %lld rows of %d features into %lld clusters needs an estimated %llu kB "
+                           "beside %llu kB of rows.",
+                           (long long) points->n, points->d, (long long) request->k,
+                           (unsigned long long) (estimate / 1024), (unsigned long long) (reserved_bytes / 1024)),
+                 errhint("The setting \"pg_kmeans.memory_limit\" is %llu kB.", (unsigned long long) (limit / 1024))));
+    return available;
+}
+
+/* Until the job's end; every way out of here but the normal one is an ERROR. */
+static void wait_for_job(PgkmJob *job)
+{
+    pgstat_report_wait_start(PG_WAIT_EXTENSION);
+    while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS))
+        CHECK_FOR_INTERRUPTS();
+    pgstat_report_wait_end();
+    CHECK_FOR_INTERRUPTS();
+}
+
+static PgkmJobHolder *create_holder(MemoryContext context)
+{
+    PgkmJobHolder *const holder = (PgkmJobHolder *) MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
+
+    holder->on_reset.func = free_job;
+    holder->on_reset.arg = holder;
+    MemoryContextRegisterResetCallback(context, &holder->on_reset);
+    return holder;
+}
+
+const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
+{
+    PgkmFitRequest full = *request;
+    PgkmError      error;
+
+    pgkm_settings_fill(&full.settings);
+    full.settings.memory_limit = engine_memory_limit(&full);
+
+    register_exit_hook();
+    if (*holder == NULL)
+        *holder = create_holder(context);
+
+    PgkmJobHolder *const owner = *holder;
+
+    free_job(owner);
+    if (pgkm_fit_start(&full, &owner->job, &error) != PGKM_OK)
+        pgkm_raise(&error);
+    wait_for_job(owner->job);
+    if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
+        free_job(owner);
+        pgkm_raise(&error);
+    }
+    if (owner->result.notice[0] != '\0')
+        ereport(WARNING, (errmsg("%s", owner->result.notice)));
+    return &owner->result;
+}
+
+void pgkm_release_fit(PgkmJobHolder *holder)
+{
+    free_job(holder);
+}
+
+bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
+{
+    if (result->k >= k)
+        return false;
+    ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
+                      errdetail("There are fewer distinct rows than k, or clusters were left empty.")));
+    return true;
+}
+
+uint64 pgkm_memory_available(void)
+{
+    const uint64 limit = pgkm_memory_limit();
+
+    if (limit == 0)
+        return PG_UINT64_MAX;
+    return limit > reserved_bytes ? limit - reserved_bytes : 0;
+}
+
+void pgkm_memory_reserve(uint64 bytes)
+{
+    if (bytes > pgkm_memory_available())
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
+                 errdetail("The rows alone need at least %llu kB.",
+                           (unsigned long long) ((reserved_bytes + bytes) / 1024)),
+                 errhint("The setting \"pg_kmeans.memory_limit\" is %llu kB.",
+                         (unsigned long long) (pgkm_memory_limit() / 1024))));
+    reserved_bytes += bytes;
+}
+
+void pgkm_memory_release(uint64 bytes)
+{
+    reserved_bytes -= bytes;
+}

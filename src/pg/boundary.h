@@ -1,0 +1,57 @@
+/*
+ * boundary.h - running the engine's jobs from the server's thread.
+ *
+ * The engine's functions (engine/api.h) never throw and never call the server; the code
+ * here never has a C++ object with a destructor on a frame that can ereport. So an ERROR
+ * may leave a function of src/pg at any point: what the engine still holds is freed by a
+ * reset callback of the memory context that owns the rows.
+ */
+#ifndef PGKM_PG_BOUNDARY_H
+#define PGKM_PG_BOUNDARY_H
+
+extern "C" {
+#include "postgres.h"
+}
+
+#include "engine/api.h"
+
+/* Owns one job; allocated in a memory context, whose reset frees the job. */
+struct PgkmJobHolder;
+
+/* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
+[[noreturn]] void pgkm_raise(const PgkmError *error);
+
+/*
+ * Runs a fit to its end, serving interrupts every 10 ms.
+ *
+ * The caller fills points, k, options, want_labels and want_distances; the settings are
+ * filled in here. `context` must be the very context that holds the points and
+ * init_centroids: contexts below it are gone before its callbacks run, so a holder in a
+ * parent would outlive the rows that its threads read.
+ *
+ * *holder is NULL, or comes from an earlier fit in the same context and is used again.
+ *
+ * Returns the result, which lives until pgkm_release_fit(*holder) or until the context is
+ * reset. Passes the engine's notice on as a WARNING. Raises 54000 before the start when
+ * rows and estimate exceed pg_kmeans.memory_limit; otherwise what the engine reports.
+ */
+const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder);
+
+/* Frees the job and its result at once. */
+void pgkm_release_fit(PgkmJobHolder *holder);
+
+/* A WARNING when the result has fewer clusters than k; true when it was given. Callers
+ * give it once per query or call, not once per group. */
+bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k);
+
+/*
+ * The session's account of memory that holds rows, against pg_kmeans.memory_limit.
+ * pgkm_memory_reserve raises 54000, and reserves nothing, when the limit would be passed.
+ */
+void pgkm_memory_reserve(uint64 bytes);
+void pgkm_memory_release(uint64 bytes);
+
+/* Bytes that may still be reserved; UINT64_MAX without a limit. */
+uint64 pgkm_memory_available(void);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * compat.h - the differences between PostgreSQL 15 to 18, and nothing else. Code is
+ * written against the newest interface; older servers get it here.
+ */
+#ifndef PGKM_PG_COMPAT_H
+#define PGKM_PG_COMPAT_H
+
+extern "C" {
+#include "postgres.h"
+#include "fmgr.h"
+#include "funcapi.h"
+}
+
+#if PG_VERSION_NUM < 150000
+#error "pg_kmeans needs PostgreSQL 15 or newer"
+#endif
+
+/* 16 moved the macros of toastable values out of postgres.h (d952373a987b). */
+#if PG_VERSION_NUM >= 160000
+extern "C" {
+#include "varatt.h"
+}
+#endif
+
+/* 15.1 renamed SetSingleFuncCall (a19e5cee635d); 15.0 has the old name only. */
+#if PG_VERSION_NUM < 160000 && !defined(MAT_SRF_USE_EXPECTED_DESC)
+#define InitMaterializedSRF(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
+#endif
+
+/* 18 can name a module and its version in pg_get_loaded_modules(). */
+#ifdef PG_MODULE_MAGIC_EXT
+#define PGKM_MODULE_MAGIC(module, number) PG_MODULE_MAGIC_EXT(.name = module, .version = number)
+#else
+#define PGKM_MODULE_MAGIC(module, number) PG_MODULE_MAGIC
+#endif
+
+#endif

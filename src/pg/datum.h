@@ -1,0 +1,80 @@
+/*
+ * datum.h - reading SQL arrays and numbers into rows.
+ *
+ * What is wrong with a value is reported as a PgkmRowFault, plain data, so that the hot
+ * path stays small and the caller can say where the row came from before raising it.
+ */
+#ifndef PGKM_PG_DATUM_H
+#define PGKM_PG_DATUM_H
+
+extern "C" {
+#include "postgres.h"
+}
+
+#include "engine/api.h"
+
+/* Larger magnitudes are refused: squared distances could overflow. */
+#define PGKM_MAX_MAGNITUDE 0x1p500
+
+enum PgkmRowFaultKind {
+    PGKM_ROW_NULL_ELEMENT,     /* 22004 */
+    PGKM_ROW_NAN,              /* 22023 */
+    PGKM_ROW_INFINITE,         /* 22023 */
+    PGKM_ROW_TOO_LARGE,        /* 22003 */
+    PGKM_ROW_EMPTY,            /* 2202E */
+    PGKM_ROW_MULTIDIMENSIONAL, /* 2202E */
+    PGKM_ROW_LENGTH,           /* 2202E */
+    PGKM_ROW_TYPE              /* 42804 */
+};
+
+struct PgkmRowFault {
+    PgkmRowFaultKind kind;
+    int32            position; /* of the element, from 1 */
+    int32            expected; /* PGKM_ROW_LENGTH: elements */
+    int32            found;
+};
+
+/* A one-dimensional array without NULLs, read in place. */
+struct PgkmVector {
+    Oid         element_type;
+    int32       length; /* >= 1 */
+    const char *data;   /* unaligned, except for numeric */
+};
+
+/* True for the types whose arrays are feature vectors: real, double precision, smallint,
+ * integer, bigint, numeric. */
+bool pgkm_is_feature_type(Oid element_type);
+
+/* The arithmetic of a feature type: float32 for real, float64 for all others. */
+static inline PgkmElement pgkm_element_of(Oid element_type)
+{
+    return element_type == 700 /* FLOAT4OID */ ? PGKM_FLOAT32 : PGKM_FLOAT64;
+}
+
+/*
+ * Opens an array datum of any feature type. A plain or packed array is read where it lies;
+ * one that is compressed, out of line or expanded is detoasted into CurrentMemoryContext.
+ * Returns false, with *fault filled, for an array that is no feature vector.
+ */
+bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
+
+/* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
+ * a value is not finite or too large. */
+bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
+
+/* Both of the above, for a row that must have d elements. */
+bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
+
+/* One number of a feature type, the `position`th of its row (from 1), as float64. */
+bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
+
+/* Raises the fault. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
+[[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);
+
+/* A one-dimensional (columns = 0) or two-dimensional double precision[] in CurrentMemoryContext. */
+Datum pgkm_float8_array(const double *values, int32 rows, int32 columns);
+
+/* A one-dimensional bigint[]. */
+Datum pgkm_int8_array(const int64 *values, int32 length);
+
+#endif

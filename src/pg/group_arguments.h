@@ -1,0 +1,33 @@
+/*
+ * group_arguments.h - k and the options of a group of rows: every row brings them along, all
+ * rows must bring the same.
+ */
+#ifndef PGKM_PG_GROUP_ARGUMENTS_H
+#define PGKM_PG_GROUP_ARGUMENTS_H
+
+extern "C" {
+#include "postgres.h"
+}
+
+#include "engine/api.h"
+
+struct PgkmGroupArguments {
+    int64       k;
+    PgkmOptions options;
+    bool        constant_options; /* the query cannot change them from row to row */
+    char       *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
+    Size        key_size;
+};
+
+/* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
+ * pgkm_check_k and pgkm_options_read. */
+void pgkm_group_begin(PgkmGroupArguments *group, MemoryContext context, const NullableDatum *k,
+                      const NullableDatum *options, bool constant_options);
+
+/* Checks a later row's: 22023 when they differ. */
+void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
+
+/* The same for two groups that are to become one. */
+void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
+
+#endif

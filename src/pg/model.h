@@ -1,0 +1,55 @@
+/*
+ * model.h - kmeans_model, the composite type that a fit returns, and back.
+ */
+#ifndef PGKM_PG_MODEL_H
+#define PGKM_PG_MODEL_H
+
+extern "C" {
+#include "postgres.h"
+#include "access/tupdesc.h"
+#include "fmgr.h"
+#include "utils/tuplestore.h"
+}
+
+#include "engine/api.h"
+
+/* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
+struct PgkmModel {
+    int32         k;
+    int32         d;
+    PgkmMetric    metric;
+    const double *centroids; /* k x d, in the space of the distance */
+    const int64  *sizes;     /* k */
+    const double *within_ss; /* k */
+    const double *center;    /* d, or NULL unless standardized */
+    const double *scale;     /* d, or NULL unless standardized */
+};
+
+/* The row type of a function that returns kmeans_model, in CurrentMemoryContext. */
+TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
+
+/* 54000 when a model of k clusters (as asked; fewer when there are only n rows) would pass
+ * the maximum size of a value. Call it before the fit, not after. */
+void pgkm_model_check_size(int64 k, int64 n, int32 d);
+
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. */
+Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, TupleDesc tupdesc);
+
+/* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
+ * do not fit together. */
+void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
+
+/*
+ * Argument `number` as a model, unpacked once and kept in fn_extra as long as the same value
+ * comes again: a constant, the same pointer into a TOAST table, or else the same bytes. For functions that use fn_extra for nothing else.
+ */
+const PgkmModel *pgkm_model_cached(FunctionCallInfo fcinfo, int number);
+
+/* Adds the relation (cluster_id, centroid, size, within_ss) of a model to a tuplestore, the
+ * centroids in the units of the data. */
+void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmModel *model);
+
+/* A fit's result seen as a model, without a copy. */
+void pgkm_model_of_result(const PgkmFitResult *result, PgkmMetric metric, PgkmModel *model);
+
+#endif

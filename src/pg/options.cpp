@@ -1,0 +1,226 @@
+/*
+ * options.cpp - kmeans_options: made by a function of that name, read from a composite.
+ */
+#include "pg/options.h"
+
+#include <climits>
+#include <cmath>
+
+#include "pg/compat.h"
+#include "pg/datum.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/typcache.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
+}
+
+/* The fields of kmeans_options, which are the arguments of kmeans_options() too. */
+enum OptionField {
+    OPTION_INIT,
+    OPTION_INIT_CENTROIDS,
+    OPTION_N_INIT,
+    OPTION_MAX_ITER,
+    OPTION_TOL,
+    OPTION_SEED,
+    OPTION_METRIC,
+    OPTION_STANDARDIZE,
+    OPTION_COUNT
+};
+
+struct NamedInit {
+    const char *name;
+    PgkmInit    init;
+};
+
+/* The first name of a method is its canonical one. */
+static const NamedInit init_methods[] = {{"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
+                                         {"kmeans++", PGKM_INIT_KMEANS_PLUS_PLUS},
+                                         {"k-means||", PGKM_INIT_KMEANS_PARALLEL},
+                                         {"random", PGKM_INIT_RANDOM},
+                                         {"first", PGKM_INIT_FIRST}};
+
+static const char *const metric_names[] = {"l2", "cosine"};
+
+[[noreturn]] static void raise_option(const char *name, const char *takes)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes)));
+    pg_unreachable();
+}
+
+static PgkmInit init_from_name(const char *name)
+{
+    for (const NamedInit &method : init_methods)
+        if (strcmp(name, method.name) == 0)
+            return method.init;
+    raise_option("init", "'k-means++', 'k-means||', 'random' or 'first'");
+}
+
+static const char *init_name(PgkmInit init)
+{
+    for (const NamedInit &method : init_methods)
+        if (method.init == init)
+            return method.name;
+    return init_methods[0].name;
+}
+
+const char *pgkm_metric_name(PgkmMetric metric)
+{
+    return metric_names[metric];
+}
+
+bool pgkm_metric_from_name(const char *name, PgkmMetric *metric)
+{
+    for (int i = 0; i < (int) lengthof(metric_names); ++i)
+        if (strcmp(name, metric_names[i]) == 0) {
+            *metric = (PgkmMetric) i;
+            return true;
+        }
+    return false;
+}
+
+/* init_centroids: a matrix of finite values; its shape against k and d is the fit's affair. */
+static void read_init_centroids(Datum value, MemoryContext context, PgkmOptions *options)
+{
+    ArrayType *array = DatumGetArrayTypeP(value);
+
+    if (ARR_NDIM(array) != 2)
+        raise_option("init_centroids", "a two-dimensional array (clusters x features)");
+    if (array_contains_nulls(array))
+        raise_option("init_centroids", "an array without nulls");
+
+    const Size    count = (Size) ARR_DIMS(array)[0] * ARR_DIMS(array)[1];
+    double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
+
+    memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
+    for (Size i = 0; i < count; ++i)
+        if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
+            raise_option("init_centroids", "an array of finite values");
+    options->init = PGKM_INIT_GIVEN;
+    options->init_centroids = copy;
+    options->init_rows = ARR_DIMS(array)[0];
+    options->init_columns = ARR_DIMS(array)[1];
+}
+
+void pgkm_options_fields(const NullableDatum *fields, MemoryContext context, PgkmOptions *options)
+{
+    pgkm_options_default(options);
+    if (!fields[OPTION_INIT].isnull)
+        options->init = init_from_name(TextDatumGetCString(fields[OPTION_INIT].value));
+    if (!fields[OPTION_INIT_CENTROIDS].isnull)
+        read_init_centroids(fields[OPTION_INIT_CENTROIDS].value, context, options);
+    if (!fields[OPTION_N_INIT].isnull)
+        options->n_init = DatumGetInt32(fields[OPTION_N_INIT].value);
+    if (!fields[OPTION_MAX_ITER].isnull)
+        options->max_iter = DatumGetInt32(fields[OPTION_MAX_ITER].value);
+    if (!fields[OPTION_TOL].isnull)
+        options->tol = DatumGetFloat8(fields[OPTION_TOL].value);
+    if (!fields[OPTION_SEED].isnull)
+        options->seed = (uint64) DatumGetInt64(fields[OPTION_SEED].value);
+    if (!fields[OPTION_METRIC].isnull &&
+        !pgkm_metric_from_name(TextDatumGetCString(fields[OPTION_METRIC].value), &options->metric))
+        raise_option("metric", "'l2' or 'cosine'");
+    if (!fields[OPTION_STANDARDIZE].isnull)
+        options->standardize = DatumGetBool(fields[OPTION_STANDARDIZE].value) ? 1 : 0;
+
+    if (options->n_init < 1)
+        raise_option("n_init", "at least 1");
+    if (options->max_iter < 1)
+        raise_option("max_iter", "at least 1");
+    if (!(options->tol >= 0) || std::isinf(options->tol))
+        raise_option("tol", "a finite number of at least 0");
+}
+
+/*
+ * kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize):
+ * checks the values and returns them as a row, with defaults in place of NULLs.
+ */
+Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
+{
+    TupleDesc   tupdesc;
+    PgkmOptions options;
+    Datum       values[OPTION_COUNT];
+    bool        nulls[OPTION_COUNT] = {false};
+
+    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "kmeans_options must return a row");
+    pgkm_options_fields(fcinfo->args, CurrentMemoryContext, &options);
+
+    /* The method by its name as given or by default, even when init_centroids override it. */
+    values[OPTION_INIT] =
+        CStringGetTextDatum(PG_ARGISNULL(OPTION_INIT)
+                                ? init_methods[0].name
+                                : init_name(init_from_name(TextDatumGetCString(PG_GETARG_DATUM(OPTION_INIT)))));
+    nulls[OPTION_INIT_CENTROIDS] = PG_ARGISNULL(OPTION_INIT_CENTROIDS);
+    values[OPTION_INIT_CENTROIDS] = PG_GETARG_DATUM(OPTION_INIT_CENTROIDS);
+    values[OPTION_N_INIT] = Int32GetDatum(options.n_init);
+    values[OPTION_MAX_ITER] = Int32GetDatum(options.max_iter);
+    values[OPTION_TOL] = Float8GetDatum(options.tol);
+    values[OPTION_SEED] = Int64GetDatum((int64) options.seed);
+    values[OPTION_METRIC] = CStringGetTextDatum(pgkm_metric_name(options.metric));
+    values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+/* The type can be altered by its owner; reading a changed one as this one would crash. */
+static void check_type(TupleDesc tupdesc)
+{
+    static const Oid types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
+                                            FLOAT8OID, INT8OID,        TEXTOID, BOOLOID};
+    bool             same = tupdesc->natts == OPTION_COUNT;
+
+    for (int i = 0; same && i < OPTION_COUNT; ++i)
+        same = TupleDescAttr(tupdesc, i)->atttypid == types[i];
+    if (!same)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type kmeans_options has been altered")));
+}
+
+void pgkm_options_read(Datum composite, MemoryContext context, PgkmOptions *options)
+{
+    HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
+    TupleDesc       tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
+    HeapTupleData   tuple;
+    Datum           values[OPTION_COUNT];
+    bool            nulls[OPTION_COUNT];
+    NullableDatum   fields[OPTION_COUNT];
+
+    check_type(tupdesc);
+    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+    ItemPointerSetInvalid(&tuple.t_self);
+    tuple.t_tableOid = InvalidOid;
+    tuple.t_data = header;
+    heap_deform_tuple(&tuple, tupdesc, values, nulls);
+    ReleaseTupleDesc(tupdesc);
+    for (int i = 0; i < OPTION_COUNT; ++i)
+        fields[i] = {values[i], nulls[i]};
+    pgkm_options_fields(fields, context, options);
+}
+
+void pgkm_options_argument(FunctionCallInfo fcinfo, int number, MemoryContext context, PgkmOptions *options)
+{
+    if (PG_NARGS() <= number || PG_ARGISNULL(number))
+        pgkm_options_default(options);
+    else
+        pgkm_options_read(PG_GETARG_DATUM(number), context, options);
+}
+
+int64 pgkm_check_k(bool isnull, int64 k)
+{
+    if (isnull)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must not be null")));
+    if (k < 1 || k > INT_MAX)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must be between 1 and %d", INT_MAX)));
+    return k;
+}
+
+int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number)
+{
+    const bool isnull = PG_ARGISNULL(number);
+
+    return pgkm_check_k(isnull, isnull ? 0 : PG_GETARG_INT64(number));
+}

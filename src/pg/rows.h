@@ -1,0 +1,63 @@
+/*
+ * rows.h - a growing row-major buffer of rows, the input of a fit.
+ *
+ * The buffer lies in a memory context given by its creator and is counted against
+ * pg_kmeans.memory_limit until it is freed or the context is reset.
+ */
+#ifndef PGKM_PG_ROWS_H
+#define PGKM_PG_ROWS_H
+
+extern "C" {
+#include "postgres.h"
+}
+
+#include "pg/datum.h"
+
+struct PgkmRows {
+    MemoryContextCallback on_reset;
+    MemoryContext         context;
+    PgkmElement           element;
+    int32                 d;
+    int64                 n;
+    int64                 capacity;  /* rows that fit before the next pgkm_rows_grow */
+    Size                  row_bytes; /* d elements */
+    char                 *values;    /* n x d */
+    double               *weights;   /* n, or NULL when unweighted */
+    bool                  weighted;
+    uint64                reserved;  /* bytes counted against the limit */
+};
+
+static inline Size pgkm_element_size(PgkmElement element)
+{
+    return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+/* An empty buffer in `context` for rows of d >= 1 elements. */
+PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted);
+
+/* Makes place for `more` rows behind the n present. 54000 when that passes the limit. */
+void pgkm_rows_grow(PgkmRows *rows, int64 more);
+
+/* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
+ * count it by ++rows->n. */
+static inline void *pgkm_rows_next(PgkmRows *rows)
+{
+    if (unlikely(rows->n == rows->capacity))
+        pgkm_rows_grow(rows, 1);
+    return rows->values + rows->n * rows->row_bytes;
+}
+
+/* Appends one row and its weight (ignored when unweighted); false and *fault when the vector
+ * is no row of this buffer. */
+bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault);
+
+/* Appends n rows (and their weights, when weighted) from unaligned memory. */
+void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n);
+
+/* The rows as the engine takes them. */
+PgkmPoints pgkm_rows_points(const PgkmRows *rows);
+
+/* Frees the memory at once and gives it back to the account; the struct itself stays. */
+void pgkm_rows_clear(PgkmRows *rows);
+
+#endif

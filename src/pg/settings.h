@@ -1,0 +1,22 @@
+/*
+ * settings.h - the settings pg_kmeans.*.
+ */
+#ifndef PGKM_PG_SETTINGS_H
+#define PGKM_PG_SETTINGS_H
+
+extern "C" {
+#include "postgres.h"
+}
+
+#include "engine/api.h"
+
+/* Defines the settings; for _PG_init. */
+void pgkm_settings_define(void);
+
+/* Fills `settings` with the current values. Its strings are static. */
+void pgkm_settings_fill(PgkmSettings *settings);
+
+/* pg_kmeans.memory_limit in bytes; 0: none. */
+uint64 pgkm_memory_limit(void);
+
+#endif

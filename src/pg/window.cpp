@@ -1,0 +1,173 @@
+/*
+ * window.cpp - the window function kmeans_label(features, k [, options]).
+ *
+ * The first row of a partition that asks makes the function read them all and cluster them;
+ * the labels stay in the partition's memory for the rows that follow.
+ */
+#include "pg/compat.h"
+
+#include "pg/boundary.h"
+#include "pg/datum.h"
+#include "pg/group_arguments.h"
+#include "pg/rows.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "windowapi.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_label);
+}
+
+enum LabelArgument { ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS };
+
+#define NO_LABEL (-1) /* of a NULL row */
+
+/* Partition-local memory, zero at a partition's start. */
+struct PartitionLabels {
+    int32 *labels; /* one per row */
+};
+
+/* What lives as long as the reading and clustering of one partition. */
+struct PartitionFit {
+    WindowObject       window;
+    MemoryContext      context;
+    bool               constant[ARGUMENT_OPTIONS + 1];
+    NullableDatum      values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
+    PgkmGroupArguments group;
+    PgkmRows          *rows; /* NULL until the first row that is not NULL */
+    PgkmJobHolder     *holder;
+};
+
+static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 row)
+{
+    NullableDatum value;
+    bool          is_out;
+
+    value.value =
+        WinGetFuncArgInPartition(fit->window, number, row, WINDOW_SEEK_HEAD, false, &value.isnull, &is_out);
+    return value;
+}
+
+static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
+{
+    pgkm_group_begin(&fit->group, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+                     fit->constant[ARGUMENT_OPTIONS]);
+    fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
+}
+
+/* Reads one row of the partition; false when its features are NULL. */
+static bool read_row(PartitionFit *fit, int64 row)
+{
+    const NullableDatum features = argument_in_row(fit, ARGUMENT_FEATURES, row);
+    PgkmVector          vector;
+    PgkmRowFault        fault;
+
+    if (features.isnull)
+        return false;
+    for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
+        if (!fit->constant[i])
+            fit->values[i] = argument_in_row(fit, i, row);
+    if (!pgkm_open_vector(features.value, &vector, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    if (fit->rows == NULL)
+        begin_rows(fit, &vector);
+    else
+        pgkm_group_check(&fit->group, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS]);
+    if (!pgkm_rows_add(fit->rows, &vector, 1.0, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    return true;
+}
+
+/* Reads all rows; labels[i] becomes 0 for a row that is clustered and NO_LABEL for others. */
+static void read_partition(PartitionFit *fit, int32 *labels, int64 n)
+{
+    MemoryContext row_context = AllocSetContextCreate(fit->context, "kmeans_label row", ALLOCSET_SMALL_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(row_context);
+
+    for (int64 i = 0; i < n; ++i) {
+        CHECK_FOR_INTERRUPTS();
+        MemoryContextReset(row_context);
+        labels[i] = read_row(fit, i) ? 0 : NO_LABEL;
+    }
+    MemoryContextSwitchTo(caller);
+}
+
+/* Looks once at the arguments that are the same in all rows of the query. */
+static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
+{
+    const int count = get_fn_expr_argtype(fcinfo->flinfo, ARGUMENT_OPTIONS) == InvalidOid ? 2 : 3;
+
+    for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i) {
+        fit->constant[i] = i >= count || get_fn_expr_arg_stable(fcinfo->flinfo, i);
+        fit->values[i] = {0, true};
+        if (i < count && fit->constant[i])
+            fit->values[i].value = WinGetFuncArgCurrent(fit->window, i, &fit->values[i].isnull);
+    }
+}
+
+/* One warning per query: fn_extra tells that it was given. */
+static void warn_clusters(FunctionCallInfo fcinfo, const PgkmFitResult *result, int64 k)
+{
+    FmgrInfo *const flinfo = fcinfo->flinfo;
+
+    if (flinfo->fn_extra == NULL && pgkm_warn_clusters(result, k))
+        flinfo->fn_extra = flinfo;
+}
+
+/* Clusters the rows that were read and gives them their labels. */
+static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
+{
+    PgkmFitRequest request;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(fit->rows);
+    request.k = fit->group.k;
+    request.options = fit->group.options;
+    request.want_labels = 1;
+
+    const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder);
+
+    warn_clusters(fcinfo, result, fit->group.k);
+    for (int64 i = 0, used = 0; i < n; ++i)
+        if (labels[i] != NO_LABEL)
+            labels[i] = result->labels[used++];
+}
+
+static int32 *fit_partition(FunctionCallInfo fcinfo, MemoryContext partition)
+{
+    const WindowObject window = PG_WINDOW_OBJECT();
+    const int64        n = WinGetPartitionRowCount(window);
+    int32 *const       labels = (int32 *) MemoryContextAllocHuge(partition, n * sizeof(int32));
+    PartitionFit       fit;
+
+    memset(&fit, 0, sizeof fit);
+    fit.window = window;
+    fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
+    read_constant_arguments(&fit, fcinfo);
+    read_partition(&fit, labels, n);
+    if (fit.rows != NULL)
+        label_partition(fcinfo, &fit, labels, n);
+    MemoryContextDelete(fit.context); /* the job, its result and the rows go with it */
+    return labels;
+}
+
+/*
+ * kmeans_label(features, k [, options]) -> integer: the row's cluster in a fit of its
+ * partition; NULL for NULL features. Errors as of the aggregate kmeans.
+ */
+Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
+{
+    const WindowObject     window = PG_WINDOW_OBJECT();
+    PartitionLabels *const local =
+        (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
+
+    if (local->labels == NULL)
+        local->labels = fit_partition(fcinfo, GetMemoryChunkContext(local));
+
+    const int32 label = local->labels[WinGetCurrentPosition(window)];
+
+    if (label == NO_LABEL)
+        PG_RETURN_NULL();
+    PG_RETURN_INT32(label);
+}
