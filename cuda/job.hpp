@@ -31,11 +31,15 @@ struct Job {
     DeviceArray<float>        panel;
     DeviceArray<std::int32_t> labels; // of one slice of rows
     Operands<T>               operands;
+    PreparedRows              prepared; // by assign_tensor, for iterations over resident rows
 
     Job(Data &owner, const PgkmProblem &given);
 
     cudaStream_t stream() const { return context.compute.get(); }
-    Stage<T> stage(const Control *watched) { return {context, stream(), watched, operands}; }
+    Stage<T> stage(const Control *watched)
+    {
+        return {context, stream(), watched, operands, watched != nullptr && data.resident ? &prepared : nullptr};
+    }
     UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
 
     // Centroids from the caller's memory, history and sums cleared, operands prepared.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+#include <vector>
 
 #include "check.hpp"
 #include "context.hpp"
@@ -28,6 +29,19 @@ struct PreparedRows {
     bool              refused = false;
 };
 
+// Resident rows in a form that an assignment made once, for the iterations to come. Its owner
+// drops it when the rows change; refused: there was no memory for it.
+struct PreparedRows {
+    struct Part {
+        const void        *values;
+        std::int64_t       n;
+        std::int32_t       k;
+        DeviceArray<char>  memory;
+    };
+    std::vector<Part> parts;
+    bool              refused = false;
+};
+
 // What a stage may use beside its rows.
 template <typename T>
 struct Stage {
@@ -35,6 +49,7 @@ struct Stage {
     cudaStream_t      stream;
     const Control    *control;
     const Operands<T> operands; // centroids prepared for the filters
+    PreparedRows     *prepared = nullptr; // given when the same rows will come again
     PreparedRows     *prepared = nullptr; // given when the same rows will come again
 };
 

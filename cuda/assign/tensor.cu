@@ -37,12 +37,11 @@
 #include "tensor_pivots.cuh"
 
 namespace pgkm::cuda {
+namespace tensor {
 namespace {
 
-using namespace tensor;
-
 // Rows of a tile, by what fits in shared memory: 0 when nothing does.
-int tile_rows(int d, bool collects, int shared_bytes)
+int rows_that_fit(int d, bool collects, int shared_bytes)
 {
     const auto room = static_cast<std::size_t>(shared_bytes);
     if (Block<4>::bytes(d, collects) <= room)
@@ -93,7 +92,7 @@ void collect(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std
 
 // Pivots and groups of rows, and the rows' fp16 form where it is kept.
 template <typename T>
-void group_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const cudaStream_t stream = stage.stream;
     const Control *control = stage.control;
@@ -135,7 +134,7 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
     if (prepared == nullptr || prepared->refused)
         return nullptr;
     for (const PreparedRows::Part &part : prepared->parts)
-        if (part.values == view.values && part.n == view.n && part.memory.bytes() == bytes) {
+        if (part.values == view.values && part.n == view.n && part.k == view.k) {
             fresh = false;
             return part.memory.get();
         }
@@ -147,7 +146,7 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
         prepared->refused = true;
         return nullptr;
     }
-    prepared->parts.push_back({view.values, view.n, DeviceArray<char>(stage.context.budget, bytes)});
+    prepared->parts.push_back({view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
     return prepared->parts.back().memory.get();
 }
 
@@ -155,28 +154,28 @@ template <typename T>
 void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const int groups = group_count(view.n, view.d, view.k);
+    const auto sizes = [&](bool prepared) {
+        Carver lasting(nullptr), passing(nullptr);
+        carve<T>(lasting, passing, view.n, view.d, view.k, groups, prepared);
+        return std::pair(lasting.used(), passing.used());
+    };
     bool fresh = true;
-    Carver lasting(nullptr), passing(nullptr);
-    carve<T>(lasting, passing, view.n, view.d, view.k, groups, true);
-    char *kept = lasting_memory(stage, view, lasting.used(), fresh);
-    const bool prepared = kept != nullptr;
-    Carver none(nullptr);
-    Carver unprepared(nullptr);
-    carve<T>(none, unprepared, view.n, view.d, view.k, groups, false);
-    const std::size_t apart = prepared ? 0 : none.used();
-    char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing.used()));
-    Carver first(prepared ? kept : scratch), second(scratch + apart);
-    const Layout<T> l = carve<T>(first, second, view.n, view.d, view.k, groups, prepared);
+    char *kept = lasting_memory(stage, view, sizes(true).first, fresh);
+    const auto [lasting_bytes, passing_bytes] = sizes(kept != nullptr);
+    const std::size_t apart = kept != nullptr ? 0 : lasting_bytes;
+    char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
+    Carver lasting(kept != nullptr ? kept : scratch), passing(scratch + apart);
+    const Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, kept != nullptr);
     if (fresh)
-        group_rows(stage, view, l);
+        sort_rows(stage, view, l);
     columns_of_groups(stage, view, l);
     const int shared_bytes = stage.context.facts.shared_bytes_per_block;
-    switch (tile_rows(view.d, false, shared_bytes)) {
+    switch (rows_that_fit(view.d, false, shared_bytes)) {
     case 128: find<4>(stage, view, l, labels); break;
     case 64: find<2>(stage, view, l, labels); break;
     default: find<1>(stage, view, l, labels); break;
     }
-    switch (tile_rows(view.d, true, shared_bytes)) {
+    switch (rows_that_fit(view.d, true, shared_bytes)) {
     case 128: collect<4>(stage, view, l, labels); break;
     case 64: collect<2>(stage, view, l, labels); break;
     default: collect<1>(stage, view, l, labels); break;
@@ -185,19 +184,20 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
 }
 
 } // namespace
+} // namespace tensor
 
 template <typename T>
 void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    if (view.k == 1 || tile_rows(view.d, true, stage.context.facts.shared_bytes_per_block) == 0)
-        return assign_tiled(stage, view, labels);
+    if (view.k == 1 || tensor::rows_that_fit(view.d, true, stage.context.facts.shared_bytes_per_block) == 0)
+        return assign_generic(stage, view, labels);
     // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
     const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
     const std::int64_t most = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
     const std::int64_t slices = (view.n + most - 1) / most, rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)
-        assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);
+        tensor::assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);
 }
 
 template void assign_tensor<float>(const Stage<float> &, const View<float> &, std::int32_t *);

@@ -4,7 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "tiled_settle.cuh"
+#include "tensor_settle.cuh"
 
 namespace pgkm::cuda::tensor {
 

@@ -1,5 +1,5 @@
-// assign_check.cu - the tiled and tensor-core assignments against the generic one, label for
-// label, and their times. Needs a GPU.
+// assign_check.cu - the tensor-core assignment against the generic one, label for label, and its
+// times; with rows converted on every call, and with rows prepared once as in a fit. Needs a GPU.
 //   assign_check check         every case; exit status 1 if a label differs
 //   assign_check time [rows]   milliseconds over the shapes of the design, by CUDA events
 #include <cstdio>
@@ -30,6 +30,9 @@ struct Case {
     DeviceArray<T>            values, centroids;
     DeviceArray<std::int32_t> expected, labels;
     View<T>                   view{};
+    mutable PreparedRows      prepared;
+    bool                      prepares = false; // as in a fit: rows are prepared once
+    DeviceArray<Control>      control;
 
     Case(Context &owner, Kind kind, std::int64_t n, int d, int k)
         : context(owner), values(owner.budget, static_cast<std::size_t>(n * d)),
@@ -40,10 +43,18 @@ struct Case {
         draw_centroids<<<256, 128, 0, stream()>>>(values.get(), n, d, k, centroids.get());
         launched("make_rows");
         view = {values.get(), nullptr, n, d, k, centroids.get(), nullptr, 0};
+        control = DeviceArray<Control>(owner.budget, 1);
+        control.fill_zero(stream());
         context.wait(stream());
     }
     cudaStream_t stream() const { return context.compute.get(); }
-    Stage<T> stage() const { return {context, stream(), nullptr, {}}; }
+    Stage<T> stage() const 
+    {
+        return {.context = context,
+                .stream = stream(),
+                .control = prepares ? control.get() : nullptr,
+                .prepared = prepares ? &prepared : nullptr};
+    }
 
     using Function = void (*)(const Stage<T> &, const View<T> &, std::int32_t *);
 
@@ -101,16 +112,15 @@ struct Case {
     // What the last slice of assign_tensor left to its second pass and to the exact kernel.
     void print_leftovers() const
     {
+        if (!prepares || prepared.parts.empty())
+            return;
         static tensor::Head head;
         cudaMemcpy(&head, context.workspace.get(), sizeof head, cudaMemcpyDeviceToHost);
-        long long rows = 0, ambiguous = 0, reachable = 0;
-        for (int g = 0; g < tensor::max_groups; ++g) {
-            rows += head.count[g];
-            ambiguous += head.ambiguous[g];
-            reachable += static_cast<long long>(head.count[g]) * head.bucket_end[g][tensor::buckets - 1];
-        }
-        std::printf("  ambiguous %.3f%%, settled %d of %lld", 100.0 * static_cast<double>(ambiguous) / static_cast<double>(rows),
-                    head.settle, rows);
+        long long ambiguous = 0;
+        for (const std::int32_t count : head.ambiguous)
+            ambiguous += count;
+        std::printf("  ambiguous %lld, settled %d of %lld", ambiguous, head.settle,
+                    static_cast<long long>(prepared.parts.back().n));
     }
 };
 
@@ -123,17 +133,20 @@ void check_case(Context &context, const char *name, Kind kind, std::int64_t n, i
     // The plain Lloyd step sums in float32, which huge and tiny values do not fit.
     const int steps = kind == Kind::huge || kind == Kind::tiny ? 1 : 2;
     for (int step = 0; step < steps; ++step) {
-        const unsigned long long tiled = c.differences(assign_tiled<T>, n), tensor = c.differences(assign_tensor<T>, n);
-        failures += tiled != 0 || tensor != 0;
-        if (tiled != 0 || tensor != 0 || step == 0) {
-            std::printf("%-8s %-7s n=%-7lld d=%-5d k=%-5d step %d: tiled %llu, tensor %llu wrong", name,
-                        sizeof(T) == 4 ? "float32" : "float64", static_cast<long long>(n), d, k, step, tiled, tensor);
-            if (k > 1)
-                c.print_leftovers();
+        const unsigned long long tensor = c.differences(assign_tensor<T>, n);
+        c.prepares = true;
+        const unsigned long long kept = c.differences(assign_tensor<T>, n);
+        const bool wrong = tensor != 0 || kept != 0;
+        failures += wrong;
+        if (wrong || step == 0) {
+            std::printf("%-8s %-7s n=%-7lld d=%-5d k=%-5d step %d: tensor %llu, prepared %llu wrong", name,
+                        sizeof(T) == 4 ? "float32" : "float64", static_cast<long long>(n), d, k, step, tensor, kept);
+            c.print_leftovers();
             std::printf("\n");
         }
         if (step + 1 < steps)
             c.lloyd_step();
+        c.prepares = false;
     }
 }
 
@@ -173,12 +186,14 @@ void time_all(Context &context, int only)
         const std::int64_t checked_rows = std::min<std::int64_t>(n, 30000000000LL / (std::int64_t{d} * k));
         for (int step = 0; step <= steps; ++step) {
             if (step == 0 || step == 1 || step == steps) {
+                c.prepares = false;
+                const float once = c.time(assign_tensor<float>, only >= 0 ? 1 : 10);
+                c.prepares = true;
                 const float tensor = c.time(assign_tensor<float>, only >= 0 ? 1 : 10);
-                std::printf("%s %lld x %d, k = %d, step %d: tensor %.3f ms", kind == Kind::blobs ? "blobs" : "uniform",
-                            static_cast<long long>(n), d, k, step, static_cast<double>(tensor));
+                std::printf("%s %lld x %d, k = %d, step %d: tensor %.3f ms, on prepared rows %.3f ms",
+                            kind == Kind::blobs ? "blobs" : "uniform", static_cast<long long>(n), d, k, step,
+                            static_cast<double>(once), static_cast<double>(tensor));
                 c.print_leftovers();
-                if (step == 0 && only < 0)
-                    std::printf("  tiled %.3f ms", static_cast<double>(c.time(assign_tiled<float>, 2)));
                 std::printf("  wrong: %llu of %lld\n", c.differences(assign_tensor<float>, checked_rows),
                             static_cast<long long>(checked_rows));
                 std::fflush(stdout);
