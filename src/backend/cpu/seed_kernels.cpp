@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "backend/cpu/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/seed_kernels.cpp"
 #include "hwy/foreach_target.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #include "backend/cpu/fused-inl.hpp"
 #include "backend/cpu/pack-inl.hpp"
+#include "backend/cpu/wide-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
@@ -20,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<double>;
 using Vector = hn::Vec<Tag>;
 
-// Rows per tile, and features of them that are transposed at once: 16 kB, half of L1.
+// Rows per tile, and features of them that are transposed at once: 8 or 16 kB of L1.
 inline constexpr int tile_rows = 64;
 inline constexpr int tile_features = 32;
 // Row vectors that share one broadcast of a candidate's feature.
@@ -37,17 +40,17 @@ inline constexpr int tile_vectors = 4;
 template <typename T>
 struct Tile {
     int                         count = 0;
-    std::int64_t                index[tile_rows]; // within the block
+    const std::int64_t         *index; // within the block
     const T                    *rows[tile_rows];
     HWY_ALIGN_MAX double        nearest[tile_rows];
     HWY_ALIGN_MAX double        weights[tile_rows];
-    HWY_ALIGN_MAX double        points[tile_features * tile_rows]; // feature-major
+    HWY_ALIGN_MAX T             points[tile_features * tile_rows]; // feature-major
     HWY_ALIGN_MAX double        distances[max_seed_candidates * tile_rows];
 };
 
 // Adds `features` terms to the distances between all rows of the tile and N candidates.
-template <int N>
-HWY_INLINE void add_features(const double *points, int features, const double *candidates, std::int64_t stride,
+template <int N, typename T>
+HWY_INLINE void add_features(const T *points, int features, const double *candidates, std::int64_t stride,
                              double *distances)
 {
     const Tag tag;
@@ -60,7 +63,7 @@ HWY_INLINE void add_features(const double *points, int features, const double *c
         for (int f = 0; f < features; ++f) {
             Vector x[tile_vectors];
             for (int v = 0; v < tile_vectors; ++v)
-                x[v] = hn::Load(tag, points + f * tile_rows + i + v * lanes);
+                x[v] = load_wide(tag, points + f * tile_rows + i + v * lanes);
             for (int j = 0; j < N; ++j) {
                 const Vector c = hn::Set(tag, candidates[j * stride + f]);
                 for (int v = 0; v < tile_vectors; ++v)
@@ -76,8 +79,8 @@ HWY_INLINE void add_features(const double *points, int features, const double *c
 template <typename T>
 void find_distances(Tile<T> &tile, std::int32_t d, const SeedCandidates &candidates)
 {
-    static constexpr decltype(&add_features<1>) by_count[] = {nullptr, add_features<1>, add_features<2>,
-                                                              add_features<3>, add_features<4>};
+    static constexpr decltype(&add_features<1, T>) by_count[] = {nullptr, add_features<1, T>, add_features<2, T>,
+                                                                 add_features<3, T>, add_features<4, T>};
     std::fill_n(tile.distances, candidates.count * tile_rows, 0.0);
     for (std::int32_t f = 0; f < d; f += tile_features) {
         const int features = std::min(tile_features, d - f);
@@ -92,22 +95,54 @@ void find_distances(Tile<T> &tile, std::int32_t d, const SeedCandidates &candida
     }
 }
 
-// Collects the rows that are not safe from the candidates and hands them over tile by tile.
+// Rows lie apart from each other where many are safe, and long ones defeat the hardware's
+// prefetcher anyway: ask for the next tile's rows while this one's are worked on.
+template <typename T>
+HWY_INLINE void prefetch_rows(const SeedBlock<T> &block, const std::int64_t *index, std::int64_t count)
+{
+    constexpr std::int32_t line = 64 / static_cast<std::int32_t>(sizeof(T)), most = 16 * line;
+    for (std::int64_t r = 0; r < count; ++r)
+        for (std::int32_t f = 0; f < std::min(block.d, most); f += line)
+            hwy::Prefetch(block.values + index[r] * block.d + f);
+}
+
+// The rows of the block that are not safe from the candidates; returns how many.
+template <typename T>
+HWY_INLINE std::int64_t find_unsafe(const SeedBlock<T> &block, std::int64_t *index)
+{
+    if (block.safe == nullptr) {
+        std::iota(index, index + block.n, 0);
+        return block.n;
+    }
+    const Tag tag;
+    const hn::RebindToSigned<Tag> integers;
+    const hn::Rebind<std::int32_t, Tag> labels;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(tag));
+    const double *nearest = block.nearest, *safe = block.safe;
+    std::int64_t count = 0, i = 0;
+    for (; i + lanes <= block.n; i += lanes) {
+        const auto chosen = hn::PromoteTo(integers, hn::LoadU(labels, block.labels + i));
+        const auto unsafe = hn::Gt(hn::LoadU(tag, nearest + i), hn::GatherIndex(tag, safe, chosen));
+        // Without a branch: which rows are safe is as good as random.
+        count += static_cast<std::int64_t>(
+            hn::CompressStore(hn::Iota(integers, i), hn::RebindMask(integers, unsafe), integers, index + count));
+    }
+    for (; i < block.n; ++i)
+        if (nearest[i] > safe[block.labels[i]])
+            index[count++] = i;
+    return count;
+}
+
+// Hands the rows that are not safe over, tile by tile.
 template <typename T, typename Process>
 HWY_INLINE void for_tiles(const SeedBlock<T> &block, Tile<T> &tile, Process &&process)
 {
-    for (std::int64_t i = 0; i < block.n;) {
-        tile.count = 0;
-        if (block.safe == nullptr) {
-            for (; tile.count < tile_rows && i < block.n; ++i)
-                tile.index[tile.count++] = i;
-        } else {
-            // Without a branch: which rows are safe is as good as random.
-            for (; tile.count < tile_rows && i < block.n; ++i) {
-                tile.index[tile.count] = i;
-                tile.count += block.nearest[i] > block.safe[block.labels[i]];
-            }
-        }
+    std::int64_t unsafe[max_seed_block + 8]; // whole vectors are stored
+    const std::int64_t count = find_unsafe(block, unsafe);
+    for (std::int64_t first = 0; first < count; first += tile_rows) {
+        tile.index = unsafe + first;
+        tile.count = static_cast<int>(std::min<std::int64_t>(tile_rows, count - first));
+        prefetch_rows(block, tile.index + tile.count, std::min<std::int64_t>(tile_rows, count - first - tile.count));
         for (int r = 0; r < tile.count; ++r) {
             tile.rows[r] = block.values + tile.index[r] * block.d;
             tile.nearest[r] = block.nearest[tile.index[r]];
@@ -115,8 +150,7 @@ HWY_INLINE void for_tiles(const SeedBlock<T> &block, Tile<T> &tile, Process &&pr
         }
         std::fill(tile.nearest + tile.count, tile.nearest + tile_rows, 0.0);
         std::fill(tile.weights + tile.count, tile.weights + tile_rows, 0.0);
-        if (tile.count > 0)
-            process();
+        process();
     }
 }
 

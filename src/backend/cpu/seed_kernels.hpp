@@ -11,6 +11,10 @@
 
 namespace pgkm::cpu {
 
+// Rows of a block at most: what is known of them stays in cache, and their 46-bit integers
+// fit a 64-bit sum.
+inline constexpr std::int64_t max_seed_block = 1 << 12;
+
 // A block of rows with what the sampler knows of each.
 template <typename T>
 struct SeedBlock {

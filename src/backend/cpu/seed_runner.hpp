@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cpu/context.hpp"
+#include "backend/cpu/seed_kernels.hpp"
 
 namespace pgkm::cpu {
 
@@ -69,11 +70,10 @@ struct SeedRows {
     double   weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
 };
 
-// Rows per block: about a millisecond's work for a few candidates, and no more than 2^14, as
-// many as 46-bit integers fit a 64-bit sum with room to spare.
+// Rows per block: about a millisecond's work for a few candidates.
 inline std::int64_t seed_block_rows(std::int32_t d)
 {
-    return std::clamp<std::int64_t>((1 << 17) / d, 64, 1 << 14);
+    return std::clamp<std::int64_t>((1 << 17) / d, 64, max_seed_block);
 }
 
 } // namespace pgkm::cpu

@@ -40,6 +40,7 @@ class Summariser {
     Summariser(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
         : context_(data.context), points_(data.points), d_(static_cast<std::size_t>(data.points.d)),
           problems_(problems), n_problems_(n_problems), summaries_(summaries),
+          kernels_(summary_kernels<T>(context_.strategy.instruction_set)),
           tasks_(tasks_of(problems, n_problems, data.points.d)),
           ranges_(context_.budget, 3 * d_ * static_cast<std::size_t>(context_.pool.size()))
     {
@@ -56,7 +57,7 @@ class Summariser {
             const Ranges ranges = {own, own + d_, own + 2 * d_};
             reset(ranges);
             const SummaryRows<T> block = rows_of(task);
-            widen_ranges(block, ranges);
+            kernels_.widen(block, ranges);
             const double max_weight =
                 block.weights == nullptr ? 1.0 : *std::max_element(block.weights, block.weights + block.n);
             merge(ranges, max_weight, summaries_[task.problem]);
@@ -66,23 +67,30 @@ class Summariser {
     void find_moments()
     {
         const std::size_t all = d_ * static_cast<std::size_t>(n_problems_);
-        scales_ = Buffer<MomentScale>(context_.budget, all);
+        scales_ = Buffer<double>(context_.budget, 3 * all);
         sums_ = Buffer<Int128>(context_.budget, 2 * all, 0);
-        partial_ = Buffer<std::int64_t>(context_.budget, 3 * d_ * static_cast<std::size_t>(context_.pool.size()));
+        partial_ = Buffer<std::uint64_t>(context_.budget, 3 * d_ * static_cast<std::size_t>(context_.pool.size()));
         for (std::int64_t p = 0; p < n_problems_; ++p)
-            for (std::size_t f = 0; f < d_; ++f)
-                scales_[at(p, f)] = moment_scale(summaries_[p].min[f], summaries_[p].max[f]);
+            for (std::size_t f = 0; f < d_; ++f) {
+                const MomentScale scale = moment_scale(summaries_[p].min[f], summaries_[p].max[f]);
+                double *const own = scales_.data() + 3 * at(p, 0) + f;
+                own[0] = scale.middle;
+                own[d_] = power_of_two(scale.value_exponent);
+                own[2 * d_] = power_of_two(scale.square_exponent);
+            }
         for_each_task([this](const Task &task, int worker) {
-            std::int64_t *const own = partial_.data() + 3 * d_ * static_cast<std::size_t>(worker);
+            std::uint64_t *const own = partial_.data() + 3 * d_ * static_cast<std::size_t>(worker);
             std::fill_n(own, 3 * d_, 0);
             const MomentSums partial = {own, own + d_, own + 2 * d_};
-            add_moments(rows_of(task), scales_.data() + at(task.problem, 0), partial);
+            const double *const scale = scales_.data() + 3 * at(task.problem, 0);
+            kernels_.moments(rows_of(task), {scale, scale + d_, scale + 2 * d_}, partial);
             merge(partial, task.problem);
         });
         for (std::int64_t p = 0; p < n_problems_; ++p)
             for (std::size_t f = 0; f < d_; ++f) {
-                const Moments moments = moments_of(scales_[at(p, f)], sums_[2 * at(p, f)], sums_[2 * at(p, f) + 1],
-                                                   problems_[p].n_rows);
+                const Moments moments =
+                    moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]), sums_[2 * at(p, f)],
+                               sums_[2 * at(p, f) + 1], problems_[p].n_rows);
                 summaries_[p].mean[f] = moments.mean;
                 summaries_[p].variance[f] = moments.variance;
             }
@@ -133,7 +141,7 @@ class Summariser {
     {
         const std::lock_guard lock(merging_);
         for (std::size_t f = 0; f < d_; ++f) {
-            sums_[2 * at(problem, f)] += part.value[f];
+            sums_[2 * at(problem, f)] += static_cast<std::int64_t>(part.value[f]);
             sums_[2 * at(problem, f) + 1] += join_limbs(part.square_hi[f], part.square_lo[f]);
         }
     }
@@ -144,12 +152,13 @@ class Summariser {
     const PgkmProblem   *problems_;
     const std::int64_t   n_problems_;
     PgkmSummary         *summaries_;
-    std::vector<Task>    tasks_;
-    std::mutex           merging_;
-    Buffer<double>       ranges_; // per worker: min, max, max_abs
-    Buffer<MomentScale>  scales_; // problems x d
-    Buffer<Int128>       sums_;   // problems x d x {value, square}
-    Buffer<std::int64_t> partial_; // per worker: value, square_hi, square_lo
+    const SummaryKernels<T> &kernels_;
+    std::vector<Task>     tasks_;
+    std::mutex            merging_;
+    Buffer<double>        ranges_;  // per worker: min, max, max_abs
+    Buffer<double>        scales_;  // per problem: middle, value_scale, square_scale
+    Buffer<Int128>        sums_;    // problems x d x {value, square}
+    Buffer<std::uint64_t> partial_; // per worker: value, square_hi, square_lo
 };
 
 } // namespace

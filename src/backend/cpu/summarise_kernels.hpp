@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/contract.hpp"
+#include "backend/cpu/strategy.hpp"
 #include "engine/platform.hpp"
 
 namespace pgkm::cpu {
@@ -24,19 +24,29 @@ struct Ranges {
     double *max_abs; // |weight * value|
 };
 
-// Per feature: integer sums of (x - middle) and of the limbs of (x - middle)^2.
-struct MomentSums {
-    std::int64_t *value;
-    std::int64_t *square_hi;
-    std::int64_t *square_lo;
+// Per feature: what contract.hpp's MomentScale holds, the scales as powers of two.
+struct MomentScales {
+    const double *middle;
+    const double *value_scale;
+    const double *square_scale;
 };
 
-// Widens the ranges by the rows of a block.
-template <typename T>
-void widen_ranges(const SummaryRows<T> &block, const Ranges &ranges);
+// Per feature: integer sums of (x - middle) and of the limbs of (x - middle)^2.
+struct MomentSums {
+    std::uint64_t *value; // two's complement
+    std::uint64_t *square_hi;
+    std::uint64_t *square_lo;
+};
 
-// Adds a block of at most partial_sum_length rows to sums that start at 0.
 template <typename T>
-void add_moments(const SummaryRows<T> &block, const MomentScale *scales, const MomentSums &sums);
+struct SummaryKernels {
+    // Widens the ranges by the rows of a block.
+    void (*widen)(const SummaryRows<T> &block, const Ranges &ranges);
+    // Sums over a block of at most partial_sum_length rows.
+    void (*moments)(const SummaryRows<T> &block, const MomentScales &scales, const MomentSums &sums);
+};
+
+template <typename T>
+const SummaryKernels<T> &summary_kernels(InstructionSet set);
 
 } // namespace pgkm::cpu
