@@ -133,6 +133,7 @@ struct Setup {
                 check(cudaEventRecord(from, job.stream()), "record");
                 job.pass(job.view(reinterpret_cast<const float *>(data.values.get()), nullptr, problem.n_rows), job.control.get());
                 update(arguments, job.stream());
+                job.prepare_tiles(job.control.get());
                 check(cudaEventRecord(to, job.stream()), "record");
                 context.wait(job.stream());
                 float ms = 0.0f;

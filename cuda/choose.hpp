@@ -24,7 +24,7 @@ constexpr long long fused_register_bytes(const Shape &shape, int replicas)
     const long long d = register_size(shape.d), k = shape.k;
     const long long panel = (k + 7) / 8 * ((d + 1) * 8 + 4) * 4;
     const long long components = 2 * d + (shape.weighted ? 2 : 1);
-    return panel + k * components * (4LL * replicas + 8) + 4096 + 64; // and the queue
+    return panel + k * components * (4LL * replicas + 8) + 4096 + 64 + 256; // and the queue, the factors
 }
 
 constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
@@ -43,13 +43,15 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
 {
     if (shape.float64 ? shape.d <= register_d : fits_register(shape, device))
         return Assignment::register_;
-    return Assignment::generic;
+    // A handful of rows is not worth the grouping.
+    return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }
 
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    return fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
+    const bool tiled = choose_assignment(shape, device) == Assignment::tiled;
+    return tiled || fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
 }
 
 constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)

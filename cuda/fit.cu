@@ -60,6 +60,7 @@ void Fit<T>::enqueue_iteration(const UpdateArguments<T> &arguments)
                                          job_.pass(job_.view(values, weights, rows), control);
                                      });
     update(arguments, stream());
+    job_.prepare_tiles(control);
 }
 
 // while (running) { four iterations }; kernels after the decision to stop return at once.

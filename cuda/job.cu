@@ -40,6 +40,7 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
     else
         exponents.fill_zero(stream());
     make_filter();
+    make_groups();
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
 }
 
@@ -72,6 +73,50 @@ void Job<T>::make_filter()
     panel = DeviceArray<float>(context.budget, groups * static_cast<std::size_t>(operands.panel_stride()));
     operands.panel = panel.get();
     checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream()); }); // the sources are locals
+}
+
+template <typename T>
+bool Job<T>::uses_tiles() const
+{
+    if (plan.execution == Execution::single_pass)
+        return plan.assignment == Assignment::tiled;
+    return plan.assignment == Assignment::tiled;
+}
+
+// Resident rows are grouped; those that come in parts (streamed, or more than labels are held
+// for) are taken as they come, around the middle of the box.
+template <typename T>
+void Job<T>::make_groups()
+{
+    if (!uses_tiles())
+        return;
+    if (data.resident && problem.n_rows < (std::int64_t{1} << 31))
+        grouping = group_rows(context, reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d,
+                              problem.n_rows, d, k);
+    if (!data.resident || problem.n_rows > label_rows(data, problem))
+        whole = one_group<T>(context, feature_box(data, problem), d, k);
+}
+
+template <typename T>
+Stage<T> Job<T>::stage_for(const View<T> &rows, const Control *watched)
+{
+    const bool all = rows.n == problem.n_rows && grouping.groups.count > 0;
+    return {context, stream(), watched, operands, all ? grouping.groups : whole.groups};
+}
+
+template <typename T>
+void Job<T>::prepare_tiles(const Control *watched)
+{
+    prepare_groups(grouping.groups, centroids.get(), k, d, watched, stream());
+    prepare_groups(whole.groups, centroids.get(), k, d, watched, stream());
+}
+
+template <typename T>
+void Job<T>::prepare_operands(const PgkmFitParams *params)
+{
+    if (operands.panel != nullptr)
+        prepare(update_arguments(params, nullptr), stream());
+    prepare_tiles(nullptr);
 }
 
 template <typename T>
@@ -120,7 +165,7 @@ void Job<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32
             return assign_register(stage(watched), rows, out);
         break;
     case Assignment::tiled:
-        return assign_tiled(stage(watched), rows, out);
+        return assign_tiled(stage_for(rows, watched), rows, out);
     case Assignment::tensor_core:
         return assign_tensor(stage(watched), rows, out);
     default:
@@ -161,6 +206,8 @@ template <typename T>
 void Job<T>::pass(const View<T> &rows, const Control *watched)
 {
     if (plan.execution == Execution::single_pass) {
+        if (plan.assignment == Assignment::tiled)
+            return fused_tiled(stage_for(rows, watched), rows, {totals.get(), masses.get()});
         if constexpr (sizeof(T) == 4) {
             const Shape shape = {rows.n, d, k, false, rows.weights != nullptr};
             if (fits_fused_register(shape, context.facts))

@@ -32,19 +32,24 @@ struct Job {
     DeviceArray<std::int32_t> labels; // of one slice of rows
     Operands<T>               operands;
     PreparedRows              prepared; // by assign_tensor, for iterations over resident rows
+    Grouping<T>               grouping; // of the problem's rows
+    Grouping<T>               whole;    // one group, for rows that come in parts
 
     Job(Data &owner, const PgkmProblem &given);
 
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage(const Control *watched)
     {
-        return {context, stream(), watched, operands, watched != nullptr && data.resident ? &prepared : nullptr};
+        return {context, stream(), watched, operands, {}, watched != nullptr && data.resident ? &prepared : nullptr};
     }
+    Stage<T> stage_for(const View<T> &rows, const Control *watched);
     UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
 
     // Centroids from the caller's memory, history and sums cleared, operands prepared.
     void upload_centroids(const void *values, const PgkmFitParams *params);
-    void prepare_operands(const PgkmFitParams *params) { prepare(update_arguments(params, nullptr), stream()); }
+    void prepare_operands(const PgkmFitParams *params);
+    // The same for the tiled filter, enqueued after every update.
+    void prepare_tiles(const Control *watched);
 
     // The view of rows that lie on the device, compared with centroid set `set`.
     View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
@@ -71,6 +76,8 @@ struct Job {
 
   private:
     void make_filter();
+    void make_groups();
+    bool uses_tiles() const;
 };
 
 } // namespace pgkm::cuda

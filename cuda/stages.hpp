@@ -8,26 +8,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-#include <vector>
 
 #include "check.hpp"
 #include "context.hpp"
+#include "grouping.hpp"
 #include "operands.cuh"
 #include "view.cuh"
 
 namespace pgkm::cuda {
-
-// Resident rows in a form that an assignment made once, for the iterations to come. Its owner
-// drops it when the rows change; refused: there was no memory for it.
-struct PreparedRows {
-    struct Part {
-        const void        *values;
-        std::int64_t       n;
-        DeviceArray<char>  memory;
-    };
-    std::vector<Part> parts;
-    bool              refused = false;
-};
 
 // Resident rows in a form that an assignment made once, for the iterations to come. Its owner
 // drops it when the rows change; refused: there was no memory for it.
@@ -48,8 +36,8 @@ struct Stage {
     Context          &context;
     cudaStream_t      stream;
     const Control    *control;
-    const Operands<T> operands; // centroids prepared for the filters
-    PreparedRows     *prepared = nullptr; // given when the same rows will come again
+    const Operands<T> operands; // centroids prepared for the register filter
+    const Groups<T>   groups;   // rows and centroids prepared for the tiled filter
     PreparedRows     *prepared = nullptr; // given when the same rows will come again
 };
 
@@ -96,6 +84,8 @@ void sum_masses_partitioned_private(const Stage<T> &, const View<T> &, const std
 // ---- fused: labels and both sums in one read of the rows ----
 template <typename T>
 void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulators &sums);
+template <typename T>
+void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums);
 void fused_register(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
 
 // The view without its first `skip` rows, cut to `rows`.

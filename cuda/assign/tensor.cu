@@ -40,23 +40,17 @@ namespace pgkm::cuda {
 namespace tensor {
 namespace {
 
-// Rows of a tile, by what fits in shared memory: 0 when nothing does.
-int rows_that_fit(int d, bool collects, int shared_bytes)
-{
-    const auto room = static_cast<std::size_t>(shared_bytes);
-    if (Block<4>::bytes(d, collects) <= room)
-        return 128;
-    if (Block<2>::bytes(d, collects) <= room)
-        return 64;
-    return Block<1>::bytes(d, collects) <= room ? 32 : 0;
-}
-
 // As many pivots as the rows repay, within 128 MB of fp16 columns.
 int group_count(std::int64_t rows, int d, int k)
 {
     const double table = static_cast<double>(round_up(k, column_tile)) * round_up(d, feature_chunk) * 2.0;
     const double most = std::min(static_cast<double>(std::min(k, max_groups)), 134217728.0 / table);
     return std::max(1, static_cast<int>(std::min(most, static_cast<double>(rows) / 512.0)));
+}
+
+bool fits(int d, int shared_bytes)
+{
+    return Block<Shape<1, 128>>::bytes(d, true) <= static_cast<std::size_t>(shared_bytes);
 }
 
 template <typename Kernel>
@@ -72,22 +66,44 @@ int resident_blocks(const Context &context, Kernel kernel, std::size_t bytes)
     return std::max(per_unit, 1) * context.facts.multiprocessors;
 }
 
-template <int WarpRows, typename T>
-void find(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
+template <typename S, bool Kept, typename T>
+void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    const std::size_t bytes = Block<WarpRows>::bytes(view.d, false);
-    const int blocks = resident_blocks(stage.context, find_kernel<T, WarpRows>, bytes);
-    find_kernel<T, WarpRows><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
+    const std::size_t bytes = Block<S>::bytes(view.d, false);
+    const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, bytes);
+    find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
     launched("find_kernel");
+    // The lists of the second pass take room: its tiles may have to be smaller.
+    using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;
+    const bool fits = Block<S>::bytes(view.d, true) <= static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block);
+    const auto collect = [&](auto shape) {
+        using Collect = decltype(shape);
+        const std::size_t room = Block<Collect>::bytes(view.d, true);
+        const int resident = resident_blocks(stage.context, collect_kernel<T, Collect, Kept>, room);
+        collect_kernel<T, Collect, Kept><<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
+        launched("collect_kernel");
+    };
+    if (fits)
+        collect(S());
+    else
+        collect(Smaller());
+    settle(stage, view, {&l.head->settle, l.settle}, labels);
 }
 
-template <int WarpRows, typename T>
-void collect(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
+// The largest tile that fits in shared memory; narrow where few columns or features leave
+// the time to what surrounds the products.
+template <bool Kept, typename T>
+void filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    const std::size_t bytes = Block<WarpRows>::bytes(view.d, true);
-    const int blocks = resident_blocks(stage.context, collect_kernel<T, WarpRows>, bytes);
-    collect_kernel<T, WarpRows><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
-    launched("collect_kernel");
+    const auto room = static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block);
+    if (Block<Shape<4, 128>>::bytes(view.d, false) > room) {
+        if (Block<Shape<2, 128>>::bytes(view.d, false) <= room)
+            return both_passes<Shape<2, 128>, Kept>(stage, view, l, labels);
+        return both_passes<Shape<1, 128>, Kept>(stage, view, l, labels);
+    }
+    if (Kept && (view.k <= 64 || view.d <= 64))
+        return both_passes<Shape<4, 64>, Kept>(stage, view, l, labels);
+    both_passes<Shape<4, 128>, Kept>(stage, view, l, labels);
 }
 
 // Pivots and groups of rows, and the rows' fp16 form where it is kept.
@@ -169,18 +185,10 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     if (fresh)
         sort_rows(stage, view, l);
     columns_of_groups(stage, view, l);
-    const int shared_bytes = stage.context.facts.shared_bytes_per_block;
-    switch (rows_that_fit(view.d, false, shared_bytes)) {
-    case 128: find<4>(stage, view, l, labels); break;
-    case 64: find<2>(stage, view, l, labels); break;
-    default: find<1>(stage, view, l, labels); break;
-    }
-    switch (rows_that_fit(view.d, true, shared_bytes)) {
-    case 128: collect<4>(stage, view, l, labels); break;
-    case 64: collect<2>(stage, view, l, labels); break;
-    default: collect<1>(stage, view, l, labels); break;
-    }
-    settle(stage, view, {&l.head->settle, l.settle}, labels);
+    if (kept != nullptr)
+        filter<true>(stage, view, l, labels);
+    else
+        filter<false>(stage, view, l, labels);
 }
 
 } // namespace
@@ -189,7 +197,7 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
 template <typename T>
 void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    if (view.k == 1 || tensor::rows_that_fit(view.d, true, stage.context.facts.shared_bytes_per_block) == 0)
+    if (view.k == 1 || !tensor::fits(view.d, stage.context.facts.shared_bytes_per_block))
         return assign_generic(stage, view, labels);
     // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);

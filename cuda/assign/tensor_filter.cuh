@@ -8,9 +8,9 @@ namespace pgkm::cuda::tensor {
 namespace {
 
 // A block's shared memory; the leaders of the warps take the stages' place at the end.
-template <int WarpRows>
+template <typename S>
 struct Block {
-    static constexpr int rows = Shape8<WarpRows>::rows;
+    static constexpr int rows = S::rows;
     char           *tile;
     char           *ring;
     RowFacts<rows> *facts;
@@ -18,26 +18,29 @@ struct Block {
 
     static std::size_t bytes(int d, bool collects)
     {
-        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(padded_features(d)) * 2 + stages * stage_bytes +
+        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(padded_features(d)) * 2 + stages * S::stage_bytes +
                sizeof(RowFacts<rows>) + (collects ? sizeof(Found<rows>) : 0);
     }
     __device__ Block(char *memory, int d)
         : tile(memory), ring(tile + rows * padded_features(d) * 2),
-          facts(reinterpret_cast<RowFacts<rows> *>(ring + stages * stage_bytes)),
+          facts(reinterpret_cast<RowFacts<rows> *>(ring + stages * S::stage_bytes)),
           found(reinterpret_cast<Found<rows> *>(facts + 1))
     {
     }
 };
 
 // Calls take(which of the lane's four rows, column, low) for every product in acc: the score
-// |c~|^2 - 2 acc less the column's weight times the tile's widening.
+// |c~|^2 - 2 acc less the column's weight times the tile's widening. Strips from column
+// `wanted` on are left out.
 template <typename S, typename Take>
-__device__ inline void each_score(const Column *columns, int first, float widening, const float (&acc)[2][S::strips][4],
+__device__ inline void each_score(const Column *columns, int first, int wanted, float widening, const float (&acc)[2][S::strips][4],
                                   Take &&take)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
 #pragma unroll
     for (int strip = 0; strip < S::strips; ++strip) {
+        if (first + warp % S::warp_columns * S::width + strip * 8 >= wanted)
+            return;
         const int column = first + warp % S::warp_columns * S::width + strip * 8 + 2 * (lane & 3);
         const float4 pair = *reinterpret_cast<const float4 *>(columns + column);
         const float left = fmaf(-widening, pair.y, pair.x), right = fmaf(-widening, pair.w, pair.z);

@@ -65,4 +65,9 @@ __device__ inline void wait_copies()
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
+__device__ inline void prefetch_line(const void *address)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 } // namespace pgkm::cuda::tensor

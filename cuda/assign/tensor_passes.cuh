@@ -10,48 +10,93 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-// The t-th tile of `rows` rows over the groups' lists; group -1 when there is none.
-__device__ inline Rows tile_at(const std::int32_t *counts, const std::int32_t *offsets, int t, int rows)
-{
-    for (int g = 0; g < max_groups; ++g) {
-        const int tiles = (counts[g] + rows - 1) / rows;
-        if (t < tiles)
-            return {g, counts[g] - t * rows, offsets[g] + t * rows, nullptr};
-        t -= tiles;
+// Tiles of all groups in one numbering. Lane g of every warp knows group g.
+class TileMap {
+  public:
+    __device__ TileMap(const std::int32_t *counts, const std::int32_t *offsets, int rows) : rows_(rows)
+    {
+        const int lane = static_cast<int>(threadIdx.x & 31);
+        count_ = lane < max_groups ? counts[lane] : 0;
+        offset_ = lane < max_groups ? offsets[lane] : 0;
+        end_ = (count_ + rows - 1) / rows;
+        for (int step = 1; step < max_groups; step <<= 1) {
+            const int before = __shfl_up_sync(~0u, end_, step);
+            end_ += lane >= step ? before : 0;
+        }
     }
-    return {-1, 0, 0, nullptr};
+    // The t-th tile; group -1 when there is none.
+    __device__ Rows at(int t) const
+    {
+        const int g = __popc(__ballot_sync(~0u, t >= end_) & ((1u << max_groups) - 1));
+        const int from = g == 0 ? 0 : __shfl_sync(~0u, end_, g - 1), skip = (t - from) * rows_;
+        const int count = __shfl_sync(~0u, count_, g), offset = __shfl_sync(~0u, offset_, g);
+        return {g == max_groups ? -1 : g, count - skip, offset + skip, nullptr};
+    }
+
+  private:
+    int rows_, count_, offset_, end_;
+};
+
+// What a thread brings to begin_tile() about one row, loaded a tile ahead.
+struct RowInput {
+    std::int32_t place;
+    std::int32_t row; // -1: none
+    float2       sums;
+};
+
+template <typename T, typename S, bool Kept>
+__device__ inline RowInput fetch_row(const Layout<T> &l, const Rows &rows)
+{
+    const int at = static_cast<int>(threadIdx.x);
+    RowInput input = {0, -1, {0.0f, 0.0f}};
+    if (at < S::rows && at < rows.count) {
+        input.place = rows.places == nullptr ? rows.first + at : rows.places[at];
+        input.row = l.order[input.place];
+        if constexpr (Kept)
+            input.sums = l.measures[input.place];
+    }
+    return input;
+}
+
+// Asks the second-level cache for the tile's prepared rows.
+template <typename T, typename S>
+__device__ inline void prefetch_rows(const Layout<T> &l, const Rows &rows)
+{
+    if (rows.group < 0)
+        return;
+    const char *from = reinterpret_cast<const char *>(l.halves + std::int64_t{rows.first} * l.d8);
+    const int bytes = min(S::rows, rows.count) * l.d8 * 2;
+    for (int at = static_cast<int>(threadIdx.x) * 128; at < bytes; at += filter_threads * 128)
+        prefetch_line(from + at);
 }
 
 // Starts the copies and notes the rows' bounds; ends with a barrier.
-template <typename T, int WarpRows>
-__device__ inline void begin_tile(const View<T> &view, const Layout<T> &l, const Rows &rows, const Block<WarpRows> &block,
-                                  Stream<T, WarpRows> &stream)
+template <typename T, typename S, bool Kept>
+__device__ inline void begin_tile(const View<T> &view, const Layout<T> &l, const Rows &rows, const RowInput &input,
+                                  const Block<S> &block, Stream<T, S, Kept> &stream)
 {
-    constexpr int size = Shape8<WarpRows>::rows;
-    __syncthreads();
-    if (threadIdx.x == 0)
+    const int at = static_cast<int>(threadIdx.x);
+    if (at == 0)
         block.facts->furthest = block.facts->widening = 0;
     stream.begin(rows);
+    if (at < S::rows)
+        block.facts->place[at] = input.place;
     __syncthreads();
-    const auto place_of = [&](int at) {
-        return at >= rows.count ? -1 : rows.places == nullptr ? rows.first + at : rows.places[at];
-    };
-    if (l.halves == nullptr) {
-        convert_rows<size>(view, l, rows.group, rows.places, rows.first, rows.count, block.tile,
-                           [&](int at, float square, float lost) {
-                               note_row(*block.facts, *l.head, rows.group, view.d, at, place_of(at), square, lost);
-                           });
-    } else if (const int at = static_cast<int>(threadIdx.x); at < size) {
-        const int place = place_of(at);
-        const float2 sums = place < 0 ? float2{0.0f, 0.0f} : l.measures[place];
-        note_row(*block.facts, *l.head, rows.group, view.d, at, place, sums.x, sums.y);
+    if constexpr (Kept) {
+        if (at < S::rows)
+            note_row(*block.facts, *l.head, rows.group, view.d, at, input.row, input.sums.x, input.sums.y);
+    } else {
+        convert_rows<S::rows>(view, l, rows.group, rows.places, rows.first, rows.count, block.tile,
+                              [&](int i, std::int32_t row, float square, float lost) {
+                                  note_row(*block.facts, *l.head, rows.group, view.d, i, row, square, lost);
+                              });
     }
     __syncthreads();
 }
 
 // Columns that the tile's rows can reach.
-template <typename T, int WarpRows>
-__device__ inline int columns_of(const Layout<T> &l, int g, const Block<WarpRows> &block)
+template <typename T, typename S>
+__device__ inline int columns_of(const Layout<T> &l, int g, const Block<S> &block)
 {
     if (!l.groups_at->usable || l.head->overflow)
         return 0;
@@ -59,11 +104,10 @@ __device__ inline int columns_of(const Layout<T> &l, int g, const Block<WarpRows
 }
 
 // Brings the leaders of a row together, over lanes and warps, and decides.
-template <typename T, int WarpRows>
-__device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, const Block<WarpRows> &block,
+template <typename T, typename S>
+__device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block,
                               Leading (&leading)[4], std::int32_t *labels)
 {
-    using S = Shape8<WarpRows>;
     Leading (*shared)[S::rows] = reinterpret_cast<Leading (*)[S::rows]>(block.ring);
     const int warp = static_cast<int>(threadIdx.x / 32), at = static_cast<int>(threadIdx.x);
 #pragma unroll
@@ -79,8 +123,7 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
     Leading mine = shared[0][at];
     for (int w = 1; w < S::warp_columns; ++w)
         mine.merge(shared[w][at]);
-    const std::int32_t place = block.facts->place[at];
-    const std::int32_t row = place < 0 ? -1 : l.order[place];
+    const std::int32_t row = block.facts->row[at];
     const std::int64_t cell = std::int64_t{g} * l.columns + max(mine.column, 0);
     const std::int32_t label = l.centroid[cell];
     float threshold = infinity();
@@ -91,7 +134,7 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
     std::int32_t position;
     append_by_warp(&l.head->ambiguous[g], open, position);
     if (open) {
-        l.ambiguous[l.groups_at->offset[g] + position] = place;
+        l.ambiguous[l.groups_at->offset[g] + position] = block.facts->place[at];
         l.threshold[l.groups_at->offset[g] + position] = threshold;
     }
     append_by_warp(&l.head->settle, left, position);
@@ -101,47 +144,81 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
         labels[row] = label;
 }
 
-template <typename T, int WarpRows>
-__global__ void __launch_bounds__(filter_threads, 2) find_kernel(View<T> view, const Control *control, Layout<T> l,
+template <typename T, typename S, bool Kept>
+__global__ void __launch_bounds__(filter_threads, S::columns == 64 && Kept ? 3 : 2) find_kernel(View<T> view, const Control *control, Layout<T> l,
                                                                  std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
-    using S = Shape8<WarpRows>;
-    const Block<WarpRows> block(memory, view.d);
-    Stream<T, WarpRows> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
-    for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x)) {
-        const Rows rows = tile_at(l.groups_at->count, l.groups_at->offset, t, S::rows);
-        // All threads must agree: the flag may change between their reads.
-        if (__syncthreads_or(rows.group < 0 || stopped(control)))
-            return;
-        begin_tile(view, l, rows, block, stream);
+    const Block<S> block(memory, view.d);
+    Stream<T, S, Kept> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
+    const TileMap map(l.groups_at->count, l.groups_at->offset, S::rows);
+    int t = static_cast<int>(blockIdx.x);
+    Rows rows = map.at(t);
+    RowInput input = fetch_row<T, S, Kept>(l, rows);
+    // All threads must agree on the end: the flag may change between their reads.
+    while (!__syncthreads_or(rows.group < 0 || stopped(control))) {
+        begin_tile(view, l, rows, input, block, stream);
+        t += static_cast<int>(gridDim.x);
+        const Rows next = map.at(t);
+        input = fetch_row<T, S, Kept>(l, next);
+        if constexpr (Kept)
+            prefetch_rows<T, S>(l, next);
         Leading leading[4];
         for (Leading &mine : leading)
             mine = {infinity(), infinity(), -1};
         const Column *columns = l.column + std::int64_t{rows.group} * l.columns;
         const float widening = __int_as_float(block.facts->widening);
-        stream.run(columns_of(l, rows.group, block), [&](int first, const auto &acc) {
-            each_score<S>(columns, first, widening, acc,
+        const int wanted = columns_of(l, rows.group, block);
+        stream.run(wanted, [&](int first, const auto &acc) {
+            each_score<S>(columns, first, wanted, widening, acc,
                           [&](int i, int column, float score) { leading[i].add(column, score); });
         });
         decide(view, l, rows.group, block, leading, labels);
+        rows = next;
     }
 }
 
+// exact_distance() with sixteen loads under way: the same operations in the same order.
+template <typename T>
+__device__ inline double distance_ahead(const T *x, const T *c, int d)
+{
+    constexpr int ahead = 16;
+    double sum = 0.0;
+    int f = 0;
+    for (; f + ahead <= d; f += ahead) {
+        T a[ahead], b[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            a[i] = x[f + i];
+            b[i] = c[f + i];
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+            sum = ::fma(difference, difference, sum);
+        }
+    }
+    for (; f < d; ++f) {
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
+        sum = ::fma(difference, difference, sum);
+    }
+    return sum;
+}
+
 // Four lanes per row measure its candidates; rows with too many are left to settle().
-template <typename T, int WarpRows>
-__device__ inline void measure_found(const View<T> &view, const Layout<T> &l, int g, const Block<WarpRows> &block,
+template <typename T, typename S>
+__device__ inline void measure_found(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block,
                                      std::int32_t *labels)
 {
     const int lane = static_cast<int>(threadIdx.x & 3);
-    for (int at = static_cast<int>(threadIdx.x / 4); at < Shape8<WarpRows>::rows; at += filter_threads / 4) {
-        const std::int32_t place = block.facts->place[at], row = place < 0 ? -1 : l.order[place];
+    for (int at = static_cast<int>(threadIdx.x / 4); at < S::rows; at += filter_threads / 4) {
+        const std::int32_t row = block.facts->row[at];
         const int count = block.found->count[at];
         const bool fits = count >= 1 && count <= candidates;
         Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
         for (int i = lane; row >= 0 && fits && i < count; i += 4) {
             const int j = l.centroid[std::int64_t{g} * l.columns + block.found->position[at][i]];
-            const Nearest next = {exact_distance(view.values + std::int64_t{row} * view.d,
+            const Nearest next = {distance_ahead(view.values + std::int64_t{row} * view.d,
                                                  view.centroids + std::int64_t{j} * view.d, view.d),
                                   j};
             if (before(next, mine))
@@ -163,16 +240,16 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
     }
 }
 
-template <typename T, int WarpRows>
+template <typename T, typename S, bool Kept>
 __global__ void __launch_bounds__(filter_threads, 2) collect_kernel(View<T> view, const Control *control, Layout<T> l,
                                                                     std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
-    using S = Shape8<WarpRows>;
-    const Block<WarpRows> block(memory, view.d);
-    Stream<T, WarpRows> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
+    const Block<S> block(memory, view.d);
+    Stream<T, S, Kept> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
+    const TileMap map(l.head->ambiguous, l.groups_at->offset, S::rows);
     for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x)) {
-        Rows rows = tile_at(l.head->ambiguous, l.groups_at->offset, t, S::rows);
+        Rows rows = map.at(t);
         if (__syncthreads_or(rows.group < 0 || stopped(control)))
             return;
         const float *thresholds = l.threshold + rows.first;
@@ -181,14 +258,15 @@ __global__ void __launch_bounds__(filter_threads, 2) collect_kernel(View<T> view
             block.found->count[at] = 0;
             block.found->threshold[at] = at < rows.count ? thresholds[at] : -infinity();
         }
-        begin_tile(view, l, rows, block, stream);
+        begin_tile(view, l, rows, fetch_row<T, S, Kept>(l, rows), block, stream);
         float threshold[4];
         for (int i = 0; i < 4; ++i)
             threshold[i] = block.found->threshold[tile_row<S>(i)];
         const Column *columns = l.column + std::int64_t{rows.group} * l.columns;
         const float widening = __int_as_float(block.facts->widening);
-        stream.run(columns_of(l, rows.group, block), [&](int first, const auto &acc) {
-            each_score<S>(columns, first, widening, acc, [&](int i, int column, float score) {
+        const int wanted = columns_of(l, rows.group, block);
+        stream.run(wanted, [&](int first, const auto &acc) {
+            each_score<S>(columns, first, wanted, widening, acc, [&](int i, int column, float score) {
                 if (!(score <= threshold[i]))
                     return;
                 const int at = tile_row<S>(i), slot = atomicAdd(&block.found->count[at], 1);

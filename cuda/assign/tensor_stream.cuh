@@ -1,6 +1,6 @@
 // tensor_stream.cuh - columns streamed past a row tile, products on the tensor cores.
 //
-// Stages of 128 columns x 32 features arrive by cp.async, three ahead of their use. Prepared
+// Stages of 64 or 128 columns x 32 features arrive by cp.async, three ahead of their use. Prepared
 // rows arrive with the stages of the first column tile and then stay.
 #pragma once
 
@@ -9,7 +9,6 @@
 namespace pgkm::cuda::tensor {
 
 inline constexpr int stages = 4;
-inline constexpr int stage_bytes = column_tile * feature_chunk * 2;
 
 // The rows of a tile: places[0 .. count), or count places from `first` on.
 struct Rows {
@@ -19,9 +18,8 @@ struct Rows {
     const std::int32_t *places;
 };
 
-template <typename T, int WarpRows>
+template <typename T, typename S, bool Kept>
 class Stream {
-    using S = Shape8<WarpRows>;
     static constexpr int mine = S::rows < 64 ? 1 : S::rows / 64; // rows that a thread copies pieces of
 
   public:
@@ -54,7 +52,7 @@ class Stream {
     __device__ void run(int columns, Take &&take)
     {
         const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
-        const int total = (columns + column_tile - 1) / column_tile * chunks_;
+        const int total = (columns + S::columns - 1) / S::columns * chunks_;
         for (int s = chunks_; s < stages - 1; ++s) {
             if (s < total)
                 load(s);
@@ -70,13 +68,12 @@ class Stream {
             if (s + stages - 1 < total)
                 load(s + stages - 1);
             commit_copies();
-            if (first + offset < columns) // else none of the warp's columns is wanted
-                multiply(acc, row, column, chunk, ring_ + (s % stages) * stage_bytes);
+            multiply(acc, columns - first - offset, row, column, chunk, ring_ + (s % stages) * S::stage_bytes);
             if (++chunk == chunks_) {
                 if (first + offset < columns)
                     take(first, acc);
                 chunk = 0;
-                first += column_tile;
+                first += S::columns;
 #pragma unroll
                 for (int m = 0; m < 2; ++m)
                     for (int strip = 0; strip < S::strips; ++strip)
@@ -92,16 +89,17 @@ class Stream {
     __device__ void load(int stage)
     {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < S::columns / 64; ++i) {
             const int piece = static_cast<int>(threadIdx.x) + i * filter_threads, column = piece / 4;
-            copy_async(ring_ + (stage % stages) * stage_bytes + column_piece(column, piece % 4) * 16,
+            copy_async(ring_ + (stage % stages) * S::stage_bytes + column_piece(column, piece % 4) * 16,
                        table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk + piece % 4 * 8);
         }
-        if (load_column_ == 0 && l_.halves != nullptr)
-            load_rows();
+        if constexpr (Kept)
+            if (load_column_ == 0)
+                load_rows();
         if (++load_chunk_ == chunks_) {
             load_chunk_ = 0;
-            load_column_ += column_tile;
+            load_column_ += S::columns;
         }
     }
 
@@ -118,8 +116,11 @@ class Stream {
         }
     }
 
-    __device__ void multiply(float (&acc)[2][S::strips][4], int row, int column, int chunk, unsigned from)
+    // Only the first `wanted` of the warp's columns matter; it may be none.
+    __device__ void multiply(float (&acc)[2][S::strips][4], int wanted, int row, int column, int chunk, unsigned from)
     {
+        if (wanted <= 0)
+            return;
         const int lane = static_cast<int>(threadIdx.x & 31);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -128,6 +129,8 @@ class Stream {
                 load_matrices(a[m], tile_ + row_piece(row + m * 16, chunk * 4 + half * 2 + (lane >> 4), width_) * 16);
 #pragma unroll
             for (int pair = 0; pair < S::strips / 2; ++pair) {
+                if (pair * 16 >= wanted)
+                    break;
                 unsigned b[4];
                 load_matrices(b, from + column_piece(column + pair * 16, half * 2 + ((lane >> 3) & 1)) * 16);
                 for (int m = 0; m < 2; ++m) {

@@ -7,19 +7,23 @@ namespace pgkm::cuda::tensor {
 
 inline constexpr int filter_threads = 256;
 
-// 8 warps: WarpRows of them along the rows, the others along the columns; 32 rows each.
-template <int WarpRows>
-struct Shape8 {
+// 8 warps: WarpRows of them along the rows, 32 each, the others along the columns.
+template <int WarpRows, int Columns>
+struct Shape {
     static constexpr int rows = 32 * WarpRows;
+    static constexpr int columns = Columns;
     static constexpr int warp_columns = 8 / WarpRows;
-    static constexpr int width = column_tile / warp_columns; // columns of a warp
-    static constexpr int strips = width / 8;                 // of eight columns
+    static constexpr int width = Columns / warp_columns; // columns of a warp
+    static constexpr int strips = width / 8;             // of eight columns
+    static constexpr int stage_bytes = Columns * feature_chunk * 2;
+    static_assert(column_tile % Columns == 0 && strips % 2 == 0);
 };
 
 // What is known of the tile's rows; tensor.cu derives the bounds.
 template <int Rows>
 struct RowFacts {
-    std::int32_t place[Rows];  // in the order of groups; -1: none
+    std::int32_t row[Rows];    // -1: none
+    std::int32_t place[Rows];  // in the order of groups
     float        square[Rows]; // at least |x~|^2
     float        lost[Rows];   // at least |a| = |x' - x~|
     int          furthest;     // bits of the largest reach: no nearest centroid has a larger |c'|
@@ -93,7 +97,7 @@ __device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scal
 }
 
 // Loads the rows at these places straight from the caller's values, four per warp at a time
-// so that their loads overlap; take(at, square, lost) is called by one lane per row.
+// so that their loads overlap; take(at, row, square, lost) is called by one lane per row.
 template <int Rows, typename T, typename Take>
 __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *places, int first_place,
                                     int count, char *tile, Take &&take)
@@ -104,11 +108,13 @@ __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int
     const T scale = static_cast<T>(l.groups_at->scale);
     for (int first = static_cast<int>(threadIdx.x / 32) * 4; first < Rows; first += filter_threads / 32 * 4) {
         const T *row[4];
+        std::int32_t number[4];
         float square[4] = {}, lost[4] = {};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int at = first + i, place = places == nullptr ? first_place + at : at < count ? places[at] : 0;
-            row[i] = at < count ? view.values + std::int64_t{l.order[place]} * view.d : pivot;
+            number[i] = at < count ? l.order[place] : -1;
+            row[i] = at < count ? view.values + std::int64_t{number[i]} * view.d : pivot;
         }
         for (int f = 0; f < width * 8; f += 128) {
             T p[4], v[4][4];
@@ -128,25 +134,25 @@ __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int
             square[i] = sum_over_warp(square[i]);
             lost[i] = sum_over_warp(lost[i]);
             if ((threadIdx.x & 31) == 0)
-                take(first + i, square[i], lost[i]);
+                take(first + i, number[i], square[i], lost[i]);
         }
     }
 }
 
 // Bounds of one row from its sums of squares.
 template <int Rows>
-__device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t place, float square,
+__device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t row, float square,
                                 float lost)
 {
     square *= 1.0f + 0x1p-12f;
     lost = sqrtf(lost) * (1.0f + 0x1p-10f);
     lost += (sqrtf(square) + lost) * 0x1p-22f; // centred() may be off by 2^-23
-    facts.place[at] = place;
+    facts.row[at] = row;
     facts.square[at] = square;
     facts.lost[at] = lost;
     const float length = sqrtf(square) + lost, distance = length + head.nearest[g];
     const float reach = (length + distance) * (1.0f + 0x1p-10f);
-    if (place < 0 || !(reach < 0x1p100f))
+    if (row < 0 || !(reach < 0x1p100f))
         return;
     const int bucket = bucket_of(reach);
     const float gamma = 2.0f * static_cast<float>((d + 15) / 16 * 16) * 0x1p-22f;

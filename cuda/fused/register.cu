@@ -27,6 +27,7 @@ struct Arguments {
 
 // The block's shared memory, carved up.
 struct Shared {
+    float4       *factors; // per feature: what biased_limbs() needs, and the filter's shift
     float        *panel;
     std::int64_t *totals; // k x components
     std::int32_t *cells;  // k x components x replicas
@@ -41,7 +42,8 @@ __device__ Shared carve(const Arguments &a, int replicas)
     const int rows = replicas > 0 ? a.view.k * a.components : 0;
     Shared shared;
     shared.totals = reinterpret_cast<std::int64_t *>(memory);
-    shared.panel = reinterpret_cast<float *>(shared.totals + (rows + 1) / 2 * 2); // float4 needs 16 bytes
+    shared.factors = reinterpret_cast<float4 *>(shared.totals + (rows + 1) / 2 * 2); // needs 16 bytes
+    shared.panel = reinterpret_cast<float *>(shared.factors + 16);
     shared.cells = reinterpret_cast<std::int32_t *>(shared.panel + groups * a.operands.panel_stride());
     shared.queue = shared.cells + rows * replicas;
     shared.queued = shared.queue + queue_size;
@@ -51,14 +53,15 @@ __device__ Shared carve(const Arguments &a, int replicas)
 // Adds a row to the replica of its lane; `fast`: biased limbs without 64-bit arithmetic.
 template <int D, int R>
 __device__ void add_row(const Arguments &a, const Shared &shared, std::int64_t row, int label, const float (&x)[D],
-                        const FloatScale (&scales)[D], bool fast)
+                        bool fast)
 {
     const int replica = static_cast<int>(threadIdx.x) & (R - 1);
     if (fast) {
         std::int32_t *cell = shared.cells + label * ((2 * D + 1) * R) + replica;
 #pragma unroll
         for (int f = 0; f < D; ++f) {
-            const Split limbs = biased_limbs(x[f], scales[f]);
+            const float4 factor = shared.factors[f];
+            const Split limbs = biased_limbs(x[f], {factor.x, factor.y, factor.z});
             atomicAdd(cell + (2 * f) * R, limbs.hi);
             atomicAdd(cell + (2 * f + 1) * R, limbs.lo);
         }
@@ -130,7 +133,7 @@ __device__ void publish(const Arguments &a, const Shared &shared)
 // Exact labels for the rows in the queue, one warp each.
 template <int D, int R>
 __device__ void settle_queue(const Arguments &a, const Shared &shared, std::int64_t window_row,
-                             const FloatScale (&scales)[D], bool fast)
+                             bool fast)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const int count = min(*shared.queued, queue_size);
@@ -149,7 +152,7 @@ __device__ void settle_queue(const Arguments &a, const Shared &shared, std::int6
 #pragma unroll
         for (int f = 0; f < D; ++f)
             x[f] = f < a.view.d ? from[f] : 0.0f;
-        add_row<D, R == 0 ? 1 : R>(a, shared, row, nearest.label, x, scales, fast);
+        add_row<D, R == 0 ? 1 : R>(a, shared, row, nearest.label, x, fast);
     }
 }
 
@@ -174,14 +177,12 @@ __global__ void __launch_bounds__(512, Few > 0 ? 2 : 1) register_kernel(Argument
     if (threadIdx.x == 0)
         *shared.queued = 0;
     bool fast = a.view.weights == nullptr;
-    float shift[D];
-    FloatScale scales[D];
-#pragma unroll
-    for (int f = 0; f < D; ++f) {
-        shift[f] = f < a.view.d ? a.operands.shift[f] : 0.0f;
-        const int exponent = f < a.view.d ? a.view.feature_exponent[f] : 0;
-        fast = fast && has_float_scale(exponent);
-        scales[f] = float_scale(exponent);
+    for (int f = 0; f < a.view.d; ++f)
+        fast = fast && has_float_scale(a.view.feature_exponent[f]);
+    if (threadIdx.x < D) {
+        const int f = static_cast<int>(threadIdx.x);
+        const FloatScale scale = float_scale(f < a.view.d && fast ? a.view.feature_exponent[f] : 0);
+        shared.factors[f] = make_float4(scale.whole, scale.high, scale.inverse, f < a.view.d ? a.operands.shift[f] : 0.0f);
     }
     const float margin = register_margin(*a.operands.head, a.view.d);
     const std::int64_t tile_rows = std::int64_t{blockDim.x} * P, window_rows = tile_rows * a.tiles;
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(512, Few > 0 ? 2 : 1) register_kernel(Argument
 #pragma unroll
             for (int p = 0; p < P; ++p) {
                 const std::int64_t row = tile + p * blockDim.x + threadIdx.x;
-                load_row<D>(a.view.values, min(row, a.view.n - 1), a.view.d, shift, x[p], negated[p]);
+                load_row<D>(a.view.values, min(row, a.view.n - 1), a.view.d, shared.factors, x[p], negated[p]);
             }
             Best best[P];
             filter<D, P, Few>(shared.panel, groups, stride, negated, best);
@@ -217,12 +218,12 @@ __global__ void __launch_bounds__(512, Few > 0 ? 2 : 1) register_kernel(Argument
                     continue;
                 }
                 if (Few == 0) // read again: registers held the scores meanwhile
-                    load_row<D>(a.view.values, row, a.view.d, shift, x[p], negated[p]);
-                add_row<D, Sums ? R : 1>(a, shared, row, label, x[p], scales, fast);
+                    load_row<D>(a.view.values, row, a.view.d, shared.factors, x[p], negated[p]);
+                add_row<D, Sums ? R : 1>(a, shared, row, label, x[p], fast);
             }
         }
         __syncthreads();
-        settle_queue<D, R>(a, shared, window, scales, fast);
+        settle_queue<D, R>(a, shared, window, fast);
         __syncthreads();
         if (threadIdx.x == 0)
             *shared.queued = 0;
@@ -240,7 +241,7 @@ std::size_t shared_bytes(const Arguments &a, int replicas)
     const Shape shape = {a.view.n, a.view.d, a.view.k, false, a.view.weights != nullptr};
     if (replicas > 0)
         return static_cast<std::size_t>(fused_register_bytes(shape, replicas));
-    return static_cast<std::size_t>(a.operands.panel_groups(a.view.k) * a.operands.panel_stride() + queue_size + 8) * 4;
+    return static_cast<std::size_t>(a.operands.panel_groups(a.view.k) * a.operands.panel_stride() + queue_size + 8) * 4 + 16 * sizeof(float4);
 }
 
 template <int D, int P, int Few, int R>
@@ -281,7 +282,9 @@ void launch_replicated(const Stage<float> &stage, Arguments a)
     } else {
         a.components = 2 * D + (a.view.weights == nullptr ? 1 : 2);
         const auto room = static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block / 2 - 1024);
-        if (shared_bytes(a, 32) <= room || Few > 0)
+        if constexpr (Few > 0)
+            launch<D, P, Few, 32>(stage, a);
+        else if (shared_bytes(a, 32) <= room)
             launch<D, P, Few, 32>(stage, a);
         else
             launch<D, P, Few, 8>(stage, a);

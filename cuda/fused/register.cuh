@@ -33,7 +33,7 @@ __device__ inline float register_margin(const FilterHead &head, int d)
 }
 
 template <int D>
-__device__ inline void load_row(const float *values, std::int64_t row, int d, const float (&shift)[D], float (&x)[D],
+__device__ inline void load_row(const float *values, std::int64_t row, int d, const float4 *factors, float (&x)[D],
                                 float (&negated)[D])
 {
     const float *from = values + row * d;
@@ -52,7 +52,7 @@ __device__ inline void load_row(const float *values, std::int64_t row, int d, co
     }
 #pragma unroll
     for (int f = 0; f < D; ++f)
-        negated[f] = f < d ? shift[f] - x[f] : 0.0f;
+        negated[f] = factors[f].w - x[f]; // 0 - 0 where d is padded
 }
 
 // Scores of four centroids of a group for P points: a value is read once for all of them.
