@@ -25,6 +25,9 @@ struct PgkmJobHolder {
 /* Bytes of rows that this session holds. */
 static uint64 reserved_bytes = 0;
 
+/* Of all processes that read rows for the session at the moment, or NULL. */
+static pg_atomic_uint64 *shared_bytes = NULL;
+
 static int sqlstate_of(PgkmStatus status)
 {
     switch (status) {
@@ -171,13 +174,19 @@ bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
     return true;
 }
 
+static uint64 total_bytes(void)
+{
+    return shared_bytes == NULL ? reserved_bytes : pg_atomic_read_u64(shared_bytes);
+}
+
 uint64 pgkm_memory_available(void)
 {
     const uint64 limit = pgkm_memory_limit();
+    const uint64 total = total_bytes();
 
     if (limit == 0)
         return PG_UINT64_MAX;
-    return limit > reserved_bytes ? limit - reserved_bytes : 0;
+    return limit > total ? limit - total : 0;
 }
 
 void pgkm_memory_reserve(uint64 bytes)
@@ -186,13 +195,24 @@ void pgkm_memory_reserve(uint64 bytes)
         ereport(ERROR,
                 (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
                  errdetail("The rows alone need at least %llu kB.",
-                           (unsigned long long) ((reserved_bytes + bytes) / 1024)),
+                           (unsigned long long) ((total_bytes() + bytes) / 1024)),
                  errhint("The setting \"pg_kmeans.memory_limit\" is %llu kB.",
                          (unsigned long long) (pgkm_memory_limit() / 1024))));
     reserved_bytes += bytes;
+    if (shared_bytes != NULL)
+        pg_atomic_fetch_add_u64(shared_bytes, (int64) bytes);
 }
 
 void pgkm_memory_release(uint64 bytes)
 {
     reserved_bytes -= bytes;
+    if (shared_bytes != NULL)
+        pg_atomic_fetch_sub_u64(shared_bytes, (int64) bytes);
+}
+
+void pgkm_memory_share(pg_atomic_uint64 *total)
+{
+    shared_bytes = total;
+    if (total != NULL)
+        pg_atomic_fetch_add_u64(total, (int64) reserved_bytes);
 }

@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "postgres.h"
+#include "port/atomics.h"
 }
 
 #include "engine/api.h"
@@ -53,5 +54,9 @@ void pgkm_memory_release(uint64 bytes);
 
 /* Bytes that may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);
+
+/* From now on the limit holds for all processes that share this counter, which the bytes
+ * reserved so far are added to; with NULL for this process alone again. */
+void pgkm_memory_share(pg_atomic_uint64 *total);
 
 #endif

@@ -27,6 +27,20 @@ extern "C" {
 #define InitMaterializedSRF(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
 #endif
 
+/* 17 dropped old_snapshot_threshold (f691f5b80a85). */
+#if PG_VERSION_NUM < 170000
+#define pgkm_check_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
+#else
+#define pgkm_check_old_snapshot(snapshot, relation, page) ((void) 0)
+#endif
+
+/* 18 has generated columns that are not stored (83ea6c54025b). */
+#if PG_VERSION_NUM >= 180000
+#define pgkm_is_virtual(attribute) ((attribute)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+#else
+#define pgkm_is_virtual(attribute) false
+#endif
+
 /* 18 can name a module and its version in pg_get_loaded_modules(). */
 #ifdef PG_MODULE_MAGIC_EXT
 #define PGKM_MODULE_MAGIC(module, number) PG_MODULE_MAGIC_EXT(.name = module, .version = number)

@@ -3,6 +3,8 @@
  */
 #include "pg/rows.h"
 
+#include <sys/mman.h>
+
 #include "pg/boundary.h"
 
 extern "C" {
@@ -12,13 +14,19 @@ extern "C" {
 /* The first buffer holds about this many bytes: with many groups most of them stay small. */
 #define FIRST_BUFFER_BYTES 512
 
-/* The context takes the memory back by itself; the account has to be told. */
-static void release_account(void *rows)
+#define LARGE_PAGE ((Size) 2 * 1024 * 1024)
+
+/* The context takes its memory back by itself; the account has to be told. */
+static void release(void *rows)
 {
-    PgkmRows *const buffer = (PgkmRows *) rows;
+    PgkmRows *const    buffer = (PgkmRows *) rows;
+    dsm_segment *const segment = buffer->segment;
 
     pgkm_memory_release(buffer->reserved);
     buffer->reserved = 0;
+    buffer->segment = NULL;
+    if (segment != NULL)
+        dsm_detach(segment);
 }
 
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted)
@@ -30,7 +38,7 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     rows->d = d;
     rows->row_bytes = (Size) d * pgkm_element_size(element);
     rows->weighted = weighted;
-    rows->on_reset.func = release_account;
+    rows->on_reset.func = release;
     rows->on_reset.arg = rows;
     MemoryContextRegisterResetCallback(context, &rows->on_reset);
     return rows;
@@ -55,6 +63,30 @@ static void *resize(MemoryContext context, void *memory, Size bytes)
     return memory == NULL ? MemoryContextAllocHuge(context, bytes) : repalloc_huge(memory, bytes);
 }
 
+/* Touching memory for the first time costs more than filling it; in large pages, where the
+ * system has them, it costs little. A buffer that grows would lose them, one by one. */
+static void ask_for_large_pages(char *memory, Size bytes)
+{
+#ifdef MADV_HUGEPAGE
+    char *const begin = (char *) TYPEALIGN(LARGE_PAGE, memory);
+    char *const end = (char *) TYPEALIGN_DOWN(LARGE_PAGE, memory + bytes);
+
+    if (begin < end)
+        (void) madvise(begin, end - begin, MADV_HUGEPAGE);
+#endif
+}
+
+void pgkm_rows_expect(PgkmRows *rows, int64 more)
+{
+    const Size   bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
+    const uint64 affordable = Min(pgkm_memory_available(), (uint64) MaxAllocHugeSize) / 2 / bytes_per_row;
+
+    if (rows->n + more <= rows->capacity || (uint64) (rows->n + more) > affordable)
+        return;
+    pgkm_rows_grow(rows, more);
+    ask_for_large_pages(rows->values, (Size) rows->capacity * rows->row_bytes);
+}
+
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
 {
     const Size  bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
@@ -62,6 +94,7 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
 
     if (needed <= rows->capacity)
         return;
+    Assert(rows->segment == NULL);
 
     const int64  capacity = next_capacity(rows, needed, bytes_per_row);
     const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
@@ -99,6 +132,19 @@ void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, i
     rows->n += n;
 }
 
+void pgkm_rows_adopt(PgkmRows *rows, dsm_segment *segment, int64 capacity, Size weights)
+{
+    char *const base = (char *) dsm_segment_address(segment);
+
+    Assert(rows->values == NULL);
+    /* From the resource owner, which would take it first, to the context. */
+    dsm_pin_mapping(segment);
+    rows->segment = segment;
+    rows->values = base;
+    rows->weights = rows->weighted ? (double *) (base + weights) : NULL;
+    rows->capacity = capacity;
+}
+
 PgkmPoints pgkm_rows_points(const PgkmRows *rows)
 {
     PgkmPoints points;
@@ -113,13 +159,13 @@ PgkmPoints pgkm_rows_points(const PgkmRows *rows)
 
 void pgkm_rows_clear(PgkmRows *rows)
 {
-    if (rows->values != NULL)
+    if (rows->segment == NULL && rows->values != NULL)
         pfree(rows->values);
-    if (rows->weights != NULL)
+    if (rows->segment == NULL && rows->weights != NULL)
         pfree(rows->weights);
     rows->values = NULL;
     rows->weights = NULL;
     rows->n = 0;
     rows->capacity = 0;
-    release_account(rows);
+    release(rows);
 }

@@ -1,14 +1,16 @@
 /*
  * rows.h - a growing row-major buffer of rows, the input of a fit.
  *
- * The buffer lies in a memory context given by its creator and is counted against
- * pg_kmeans.memory_limit until it is freed or the context is reset.
+ * The buffer lies in a memory context given by its creator, or in a shared segment that
+ * lives as long, and is counted against pg_kmeans.memory_limit until it is freed or the
+ * context is reset.
  */
 #ifndef PGKM_PG_ROWS_H
 #define PGKM_PG_ROWS_H
 
 extern "C" {
 #include "postgres.h"
+#include "storage/dsm.h"
 }
 
 #include "pg/datum.h"
@@ -25,6 +27,7 @@ struct PgkmRows {
     double               *weights;   /* n, or NULL when unweighted */
     bool                  weighted;
     uint64                reserved;  /* bytes counted against the limit */
+    dsm_segment          *segment;   /* holds the buffers, which cannot grow then; or NULL */
 };
 
 static inline Size pgkm_element_size(PgkmElement element)
@@ -37,6 +40,9 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
 
 /* Makes place for `more` rows behind the n present. 54000 when that passes the limit. */
 void pgkm_rows_grow(PgkmRows *rows, int64 more);
+
+/* Makes place for about so many more rows, unless that takes much of what the limit leaves. */
+void pgkm_rows_expect(PgkmRows *rows, int64 more);
 
 /* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
  * count it by ++rows->n. */
@@ -53,6 +59,10 @@ bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, Pgkm
 
 /* Appends n rows (and their weights, when weighted) from unaligned memory. */
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n);
+
+/* Makes an empty buffer the owner of a segment for `capacity` rows: values from its start on,
+ * weights at an offset. The caller has counted it in `reserved`. */
+void pgkm_rows_adopt(PgkmRows *rows, dsm_segment *segment, int64 capacity, Size weights);
 
 /* The rows as the engine takes them. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);

@@ -5,6 +5,8 @@
 
 #include <climits>
 
+#include "pg/scan.h"
+
 extern "C" {
 #include "miscadmin.h"
 #include "utils/guc.h"
@@ -46,6 +48,9 @@ static const config_enum_entry mass_sums[] = {{"auto", 0, false},
                                               {"partitioned_private", 4, false},
                                               {NULL, 0, false}};
 
+static const config_enum_entry scans[] = {
+    {"auto", SCAN_AUTO, false}, {"direct", SCAN_DIRECT, false}, {"executor", SCAN_EXECUTOR, false}, {NULL, 0, false}};
+
 static int backend = PGKM_BACKEND_AUTO;
 static int device = -1;
 static int cpu_threads = 0;
@@ -55,6 +60,7 @@ static int assignment = 0;
 static int execution = 0;
 static int feature_sum = 0;
 static int mass_sum = 0;
+static int scan = SCAN_AUTO;
 
 static void define_enum(const char *name, const char *text, int *value, const config_enum_entry *entries)
 {
@@ -84,6 +90,8 @@ void pgkm_settings_define(void)
                 executions);
     define_enum("pg_kmeans.feature_sum", "Forces how features are summed.", &feature_sum, feature_sums);
     define_enum("pg_kmeans.mass_sum", "Forces how cluster masses are summed.", &mass_sum, mass_sums);
+    define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
+                &scan, scans);
     MarkGUCPrefixReserved("pg_kmeans");
 }
 
@@ -95,6 +103,11 @@ static const char *forced(const config_enum_entry *entries, int value)
 uint64 pgkm_memory_limit(void)
 {
     return (uint64) memory_limit_kb * 1024;
+}
+
+int pgkm_scan_choice(void)
+{
+    return scan;
 }
 
 void pgkm_settings_fill(PgkmSettings *settings)

@@ -19,4 +19,7 @@ void pgkm_settings_fill(PgkmSettings *settings);
 /* pg_kmeans.memory_limit in bytes; 0: none. */
 uint64 pgkm_memory_limit(void);
 
+/* pg_kmeans.scan: a ScanChoice of scan.h. */
+int pgkm_scan_choice(void);
+
 #endif

@@ -11,12 +11,16 @@ extern "C" {
 
 #define FIRST_CAPACITY 1024
 
-static void release_account(void *argument)
+static void release(void *argument)
 {
-    TableRows *const rows = (TableRows *) argument;
+    TableRows *const   rows = (TableRows *) argument;
+    dsm_segment *const segment = rows->segment;
 
     pgkm_memory_release(rows->reserved);
     rows->reserved = 0;
+    rows->segment = NULL;
+    if (segment != NULL)
+        dsm_detach(segment);
 }
 
 TableRows *table_rows_create(MemoryContext context, TableWants wants)
@@ -25,7 +29,7 @@ TableRows *table_rows_create(MemoryContext context, TableWants wants)
 
     rows->context = context;
     rows->wants = wants;
-    rows->on_reset.func = release_account;
+    rows->on_reset.func = release;
     rows->on_reset.arg = rows;
     MemoryContextRegisterResetCallback(context, &rows->on_reset);
     return rows;
@@ -94,6 +98,13 @@ void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used)
     ++rows->n;
 }
 
+void table_rows_adopt(TableRows *rows, dsm_segment *segment)
+{
+    /* From the resource owner, which would take it first, to the context. */
+    dsm_pin_mapping(segment);
+    rows->segment = segment;
+}
+
 TableOrigin table_rows_origin(const TableRows *rows, int64 position)
 {
     TableOrigin origin;
@@ -113,14 +124,14 @@ void table_rows_clear(TableRows *rows)
     void *const arrays[] = {rows->ctids, rows->tables, rows->labels, rows->skipped};
 
     for (void *array : arrays)
-        if (array != NULL)
+        if (array != NULL && rows->segment == NULL)
             pfree(array);
     rows->ctids = NULL;
     rows->tables = NULL;
     rows->labels = NULL;
     rows->skipped = NULL;
     rows->n = rows->n_skipped = rows->capacity = rows->skipped_capacity = 0;
-    release_account(rows);
+    release(rows);
     if (rows->used != NULL)
         pgkm_rows_clear(rows->used);
 }

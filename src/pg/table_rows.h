@@ -45,12 +45,17 @@ struct TableRows {
     int64                 n_skipped;
     int64                 skipped_capacity;
     uint64                reserved; /* bytes of the arrays above, counted against the limit */
+    dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
 };
 
 TableRows *table_rows_create(MemoryContext context, TableWants wants);
 
 /* Appends where a row came from. Call it with used = true after adding the row to `used`. */
 void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used);
+
+/* Makes empty rows the owner of a segment, in which the caller then places the arrays. The
+ * caller has counted it in `reserved`. */
+void table_rows_adopt(TableRows *rows, dsm_segment *segment);
 
 /* The origin of row `position`; parts that are not kept are zero. */
 TableOrigin table_rows_origin(const TableRows *rows, int64 position);

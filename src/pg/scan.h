@@ -1,0 +1,28 @@
+/*
+ * scan.h - rows straight from the pages of a heap, without the executor in between.
+ *
+ * The fast one of the two roads behind table_read(); it returns the same rows in the same
+ * order, and raises the same errors about them, as the SELECT of the other one. A large
+ * table is read by parallel workers together; how many they are never shows in the result.
+ */
+#ifndef PGKM_PG_SCAN_H
+#define PGKM_PG_SCAN_H
+
+#include "pg/table_reader.h"
+
+/* pg_kmeans.scan */
+enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
+
+/*
+ * Whether the query can be read directly. False where the executor does something that a
+ * walk over pages does not: for views, foreign tables, other table access methods, row
+ * security, serializable transactions, virtual columns; and where the caller lacks a
+ * privilege, so that the executor raises that. With pg_kmeans.scan = direct, 0A000 with the
+ * reason instead of false. Locks the partitions or children as a SELECT does.
+ */
+bool scan_possible(const TableQuery *query);
+
+/* As table_read, for a query that scan_possible has found possible. */
+TableRows *scan_read(const TableQuery *query, MemoryContext context);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * scan_fast.cpp - features read where they lie in the tuple.
+ *
+ * Whatever is not as it should be, from a NULL to a value that is no number, is left to the
+ * general way, which knows how to read it or what to say about it.
+ */
+#include "pg/scan_access.h"
+
+#include "pg/compat.h"
+#include "pg/datum.h"
+#include "pg/scan_half.h"
+
+extern "C" {
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+}
+
+/* The values of pgvector's types behind their varlena header. */
+struct VectorHead {
+    int16 count;
+    int16 unused;
+};
+
+/* The bits of attributes 1 to last are all set. */
+static bool none_null(HeapTupleHeader tuple, AttrNumber last)
+{
+    const bits8 *bits = tuple->t_bits;
+
+    for (int i = 0; i < last / 8; ++i)
+        if (bits[i] != 0xff)
+            return false;
+
+    const bits8 rest = (bits8) ((1 << (last % 8)) - 1);
+
+    return rest == 0 || (bits[last / 8] & rest) == rest;
+}
+
+/*
+ * A few floats, as most rows have; false when one is not finite. Its exponent is all ones,
+ * and only then does adding one to that reach the sign's bit. Groups of four, for these
+ * become vector instructions.
+ */
+static inline bool copy_floats(const char *data, int32 count, char *out)
+{
+    const uint32 exponent = 0x7f800000;
+    const uint32 one = 0x00800000;
+    uint32       reached[4] = {0, 0, 0, 0};
+    int32        i = 0;
+
+    for (; i + 4 <= count; i += 4) {
+        uint32 bits[4];
+
+        memcpy(bits, data + i * sizeof(float), sizeof bits);
+        memcpy(out + i * sizeof(float), bits, sizeof bits);
+        for (int j = 0; j < 4; ++j)
+            reached[j] |= (bits[j] & exponent) + one;
+    }
+    for (; i < count; ++i) {
+        uint32 bits;
+
+        memcpy(&bits, data + i * sizeof(float), sizeof bits);
+        memcpy(out + i * sizeof(float), &bits, sizeof bits);
+        reached[0] |= (bits & exponent) + one;
+    }
+    return ((reached[0] | reached[1] | reached[2] | reached[3]) & 0x80000000) == 0;
+}
+
+static inline bool copy_values(const PgkmVector *vector, PgkmElement element, char *out)
+{
+    PgkmRowFault fault;
+
+    if (vector->element_type == FLOAT4OID && element == PGKM_FLOAT32)
+        return copy_floats(vector->data, vector->length, out);
+    return pgkm_copy_vector(vector, element, out, &fault);
+}
+
+static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRows *used)
+{
+    char *const row = (char *) pgkm_rows_next(used);
+    const Size  element_size = pgkm_element_size(used->element);
+
+    for (int i = 0; i < access->n_runs; ++i) {
+        const ScanRun *const run = &access->runs[i];
+        PgkmVector           vector;
+
+        vector.element_type = run->type;
+        vector.length = run->count;
+        vector.data = data + run->offset;
+        if (!copy_values(&vector, used->element, row + run->first * element_size))
+            return false;
+    }
+    return true;
+}
+
+/* pgvector's types hold no NaN and nothing infinite, but neither do we rely on it. */
+static bool read_pgvector(ScanLayout layout, struct varlena *value, PgkmRows *used)
+{
+    const char *const data = VARDATA_ANY(value) + sizeof(VectorHead);
+    const Size        size = VARSIZE_ANY_EXHDR(value);
+    const Size        element = layout == SCAN_VECTOR ? sizeof(float) : sizeof(uint16);
+    VectorHead        head;
+    float *const      row = (float *) pgkm_rows_next(used);
+
+    if (size < sizeof head)
+        return false;
+    memcpy(&head, VARDATA_ANY(value), sizeof head);
+    if (head.count != used->d || size != sizeof head + used->d * element)
+        return false;
+    if (layout == SCAN_HALFVEC)
+        return scan_halves_to_floats(data, used->d, row);
+    return copy_floats(data, used->d, (char *) row);
+}
+
+static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *used)
+{
+    char *const           at = data + access->varlena_offset;
+    const ScanLayout      layout = scan_plan_columns(access->plan)[0].layout;
+    struct varlena *const value =
+        (struct varlena *) (data + att_align_pointer(access->varlena_offset, access->varlena_align, -1, at));
+    PgkmVector   vector;
+    PgkmRowFault fault;
+
+    if (VARATT_IS_1B_E(value) || VARATT_IS_4B_C(value))
+        return false;
+    if (layout != SCAN_ARRAY)
+        return read_pgvector(layout, value, used);
+    return pgkm_open_vector(PointerGetDatum(value), &vector, &fault) && vector.length == used->d &&
+           copy_values(&vector, used->element, (char *) pgkm_rows_next(used));
+}
+
+bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used)
+{
+    char *const data = (char *) tuple + tuple->t_hoff;
+
+    if (unlikely(HeapTupleHeaderGetNatts(tuple) < access->last_feature) ||
+        ((tuple->t_infomask & HEAP_HASNULL) != 0 && !none_null(tuple, access->last_feature)))
+        return false;
+    if (!(access->fast == SCAN_RUNS ? read_runs(access, data, used) : read_varlena(access, data, used)))
+        return false;
+    ++used->n;
+    return true;
+}

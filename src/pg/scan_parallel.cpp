@@ -1,0 +1,196 @@
+/*
+ * scan_parallel.cpp - a direct scan by several processes.
+ *
+ *   leader:  make a shared segment for the rows that it expects
+ *   all:     read chunks into memory of their own; publish the counts; meet
+ *   leader:  place the chunks; make what else the rows need; meet
+ *   all:     copy their chunks to their places
+ *
+ * A worker that starts when the others have met already finds nothing to do and leaves.
+ */
+#include "pg/scan_parallel.h"
+
+#include "pg/boundary.h"
+#include "pg/compat.h"
+#include "pg/scan_gather.h"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "storage/barrier.h"
+#include "utils/wait_event.h"
+
+PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
+}
+
+enum ScanKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES };
+
+enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING };
+
+struct ScanShared {
+    pg_atomic_uint32 next_chunk;
+    pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
+    Barrier          barrier;  /* phases: ScanPhase */
+    int              n_processes; /* about */
+    ScanTarget       target;   /* from SCAN_COPYING on */
+};
+
+static Size places_bytes(const ScanPlan *plan)
+{
+    return ((Size) plan->n_chunks + 1) * sizeof(ScanPlace);
+}
+
+/* NULL without shared memory for it. */
+static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
+{
+    ParallelContext *const context = CreateParallelContext("$libdir/pg_kmeans", "pgkm_scan_worker", n_workers);
+
+    shm_toc_estimate_chunk(&context->estimator, sizeof(ScanShared));
+    shm_toc_estimate_chunk(&context->estimator, plan->bytes);
+    shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
+    shm_toc_estimate_keys(&context->estimator, 3);
+    InitializeParallelDSM(context);
+    if (context->seg != NULL)
+        return context;
+    DestroyParallelContext(context);
+    return NULL;
+}
+
+static void *put(shm_toc *toc, ScanKey key, Size bytes)
+{
+    void *const memory = shm_toc_allocate(toc, bytes);
+
+    memset(memory, 0, bytes);
+    shm_toc_insert(toc, key, memory);
+    return memory;
+}
+
+/* The segment is going: after an error it may be gone before the rows that are counted in it. */
+static void stop_sharing(dsm_segment *, Datum)
+{
+    pgkm_memory_share(NULL);
+}
+
+static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, const ScanReader *reader)
+{
+    ScanShared *const shared = (ScanShared *) put(context->toc, SCAN_KEY_SHARED, sizeof(ScanShared));
+
+    memcpy(put(context->toc, SCAN_KEY_PLAN, plan->bytes), plan, plan->bytes);
+    put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
+    pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
+    pg_atomic_init_u64(&shared->reserved, 0);
+    shared->n_processes = context->nworkers + 1;
+    BarrierInit(&shared->barrier, 0);
+    BarrierAttach(&shared->barrier);
+    on_dsm_detach(context->seg, stop_sharing, (Datum) 0);
+    pgkm_memory_share(&shared->reserved);
+    return shared;
+}
+
+static void read_all(ScanReader *reader, int n_processes)
+{
+    scan_reader_expect(reader, n_processes);
+    while (scan_reader_step(reader))
+        ;
+    scan_reader_close(reader);
+}
+
+static void meet(ScanShared *shared)
+{
+    BarrierArriveAndWait(&shared->barrier, PG_WAIT_EXTENSION);
+}
+
+static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
+{
+    const ScanPlan  *plan = reader->plan;
+    ScanPlace *const places = (ScanPlace *) shm_toc_lookup(context->toc, SCAN_KEY_PLACES, false);
+
+    TableRows *const rows = scan_target_create(plan, owner, &shared->target);
+
+    reader->next_chunk = &shared->next_chunk;
+    read_all(reader, shared->n_processes);
+    scan_publish(reader, places);
+    meet(shared);
+    scan_place(places, plan->n_chunks);
+    scan_target_fit(plan, places, rows, &shared->target);
+    meet(shared);
+    BarrierDetach(&shared->barrier);
+    scan_copy(reader, places, &shared->target, rows->used->values,
+              rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment));
+    table_rows_clear(reader->rows);
+    WaitForParallelWorkersToFinish(context);
+    return rows;
+}
+
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context)
+{
+    TableRows *rows = NULL;
+
+    EnterParallelMode();
+
+    ParallelContext *const parallel = start_context(plan, n_workers);
+
+    if (parallel != NULL) {
+        ScanShared *const shared = fill_context(parallel, plan, reader);
+
+        LaunchParallelWorkers(parallel);
+        if (parallel->nworkers_launched > 0)
+            rows = lead(parallel, shared, reader, context);
+        DestroyParallelContext(parallel);
+    }
+    ExitParallelMode();
+    if (rows != NULL)
+        return rows;
+    read_all(reader, 1);
+    return reader->rows;
+}
+
+static char *attach_target(dsm_handle handle, dsm_segment **segment)
+{
+    *segment = NULL;
+    if (handle == DSM_HANDLE_INVALID)
+        return NULL;
+    *segment = dsm_attach(handle);
+    if (*segment == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not map dynamic shared memory segment")));
+    return (char *) dsm_segment_address(*segment);
+}
+
+static void copy_to_target(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target)
+{
+    dsm_segment *points;
+    dsm_segment *origins;
+    char *const  points_base = attach_target(target->points, &points);
+    char *const  origins_base = attach_target(target->origins, &origins);
+
+    scan_copy(reader, places, target, points_base, origins_base);
+    if (points != NULL)
+        dsm_detach(points);
+    if (origins != NULL)
+        dsm_detach(origins);
+}
+
+void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
+{
+    ScanShared *const     shared = (ScanShared *) shm_toc_lookup(toc, SCAN_KEY_SHARED, false);
+    const ScanPlan *const plan = (const ScanPlan *) shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
+    ScanPlace *const      places = (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_PLACES, false);
+
+    if (BarrierAttach(&shared->barrier) != SCAN_READING) {
+        BarrierDetach(&shared->barrier);
+        return;
+    }
+    pgkm_memory_share(&shared->reserved);
+
+    ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
+
+    read_all(reader, shared->n_processes);
+    scan_publish(reader, places);
+    meet(shared);
+    meet(shared);
+    BarrierDetach(&shared->barrier);
+    copy_to_target(reader, places, &shared->target);
+    table_rows_clear(reader->rows);
+    pgkm_memory_share(NULL);
+}

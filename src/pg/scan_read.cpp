@@ -1,0 +1,61 @@
+/*
+ * scan_read.cpp - a direct scan from start to end.
+ */
+#include "pg/scan.h"
+
+#include "pg/scan_parallel.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+}
+
+/*
+ * The first row decides how long all arrays are. It is read before workers start, so that
+ * every process knows, and a row of another length is the same error whoever meets it.
+ */
+static void read_first(ScanPlan *plan, ScanReader *reader)
+{
+    while (reader->rows->used == NULL && scan_reader_step(reader))
+        ;
+    if (reader->rows->used != NULL)
+        plan->d = reader->rows->used->d;
+}
+
+static TableRows *read_in_context(const TableQuery *query, MemoryContext context)
+{
+    ScanPlan *const   plan = scan_plan_make(query);
+    const int         n_workers = scan_plan_workers(plan);
+    pg_atomic_uint32  next_chunk;
+    ScanReader *const reader = scan_reader_create(plan, &next_chunk, context, n_workers > 0);
+
+    pg_atomic_init_u32(&next_chunk, 0);
+    read_first(plan, reader);
+    if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
+        return scan_parallel(plan, reader, n_workers, context);
+    scan_reader_expect(reader, 1);
+    while (scan_reader_step(reader))
+        ;
+    scan_reader_close(reader);
+    return reader->rows;
+}
+
+TableRows *scan_read(const TableQuery *query, MemoryContext context)
+{
+    MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(scratch);
+
+    if (query->new_snapshot) {
+        CommandCounterIncrement();
+        PushActiveSnapshot(GetTransactionSnapshot());
+    }
+
+    TableRows *const rows = read_in_context(query, context);
+
+    if (query->new_snapshot)
+        PopActiveSnapshot();
+    MemoryContextSwitchTo(caller);
+    MemoryContextDelete(scratch);
+    return rows;
+}

@@ -1,0 +1,148 @@
+/*
+ * scan_reader.cpp - one process of a direct scan.
+ */
+#include "pg/scan_reader.h"
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "access/table.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+}
+
+/* Tuples that are fetched into the cache in advance. */
+#define AHEAD 8
+
+ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account)
+{
+    ScanReader *const reader = (ScanReader *) palloc0(sizeof(ScanReader));
+
+    reader->plan = plan;
+    reader->next_chunk = next_chunk;
+    reader->rows = table_rows_create(context, plan->wants);
+    reader->access = scan_access_create(plan);
+    reader->sight.snapshot = GetActiveSnapshot();
+    reader->sight.settled = InvalidTransactionId;
+    reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", ALLOCSET_DEFAULT_SIZES);
+    reader->relation = -1;
+    reader->account = account;
+    if (plan->d > 0)
+        reader->rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
+    return reader;
+}
+
+void scan_reader_expect(ScanReader *reader, int n_processes)
+{
+    if (reader->rows->used != NULL)
+        pgkm_rows_expect(reader->rows->used, reader->plan->expected_rows / n_processes);
+}
+
+void scan_reader_close(ScanReader *reader)
+{
+    if (reader->relation >= 0)
+        table_close(reader->access->relation, NoLock);
+    if (reader->strategy != NULL)
+        FreeAccessStrategy(reader->strategy);
+    reader->strategy = NULL;
+    reader->relation = -1;
+}
+
+/* Tables come in ascending order. A worker locks for itself, as the members of a parallel
+ * query do; the leader holds the lock already. */
+static void open_relation(ScanReader *reader, int32 index)
+{
+    const ScanRelation *target = &scan_plan_relations(reader->plan)[index];
+
+    scan_reader_close(reader);
+    scan_access_open(reader->access, table_open(target->id, AccessShareLock));
+    reader->relation = index;
+    /* As the server's own scans: a table that would sweep the buffer pool reads through a ring. */
+    if (!RelationUsesLocalBuffers(reader->access->relation) && target->n_blocks > (BlockNumber) NBuffers / 4)
+        reader->strategy = GetAccessStrategy(BAS_BULKREAD);
+}
+
+static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber block, OffsetNumber offset)
+{
+    TableRows *const  rows = reader->rows;
+    ScanAccess *const access = reader->access;
+
+    if (likely(access->fast != SCAN_SLOW && rows->used != NULL) && scan_read_fast(access, tuple, rows->used)) {
+        TableOrigin origin;
+
+        ItemPointerSet(&origin.ctid, block, offset);
+        origin.table = RelationGetRelid(access->relation);
+        table_rows_add(rows, &origin, true);
+    } else {
+        ItemPointerData ctid;
+
+        ItemPointerSet(&ctid, block, offset);
+        scan_read_slow(access, tuple, &ctid, rows);
+    }
+    /* Only detoasting and arithmetic on numeric leave something behind. */
+    if (unlikely(!reader->scratch->isReset))
+        MemoryContextReset(reader->scratch);
+}
+
+static void read_block(ScanReader *reader, BlockNumber block)
+{
+    OffsetNumber   offsets[MaxHeapTuplesPerPage];
+    const Relation relation = reader->access->relation;
+    const Buffer   buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
+    const int      count = scan_page_visible(&reader->sight, relation, buffer, offsets);
+    const Page     page = BufferGetPage(buffer);
+
+    for (int i = 0; i < count; ++i) {
+        /* Tuples lie backwards in the page, which the processor does not foresee by itself. */
+        if (i + AHEAD < count)
+            __builtin_prefetch(PageGetItem(page, PageGetItemId(page, offsets[i + AHEAD])));
+        read_tuple(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);
+    }
+    ReleaseBuffer(buffer);
+}
+
+static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
+{
+    const ScanPlace now = scan_reader_count(reader);
+
+    if (reader->notes == NULL) {
+        reader->notes_capacity = 256;
+        reader->notes = (ScanNote *) palloc(reader->notes_capacity * sizeof(ScanNote));
+    } else if (reader->n_notes == reader->notes_capacity) {
+        reader->notes_capacity *= 2;
+        reader->notes = (ScanNote *) repalloc(reader->notes, reader->notes_capacity * sizeof(ScanNote));
+    }
+
+    ScanNote *const note = &reader->notes[reader->n_notes++];
+
+    note->chunk = chunk;
+    note->count.rows = now.rows - before->rows;
+    note->count.used = now.used - before->used;
+    note->count.skipped = now.skipped - before->skipped;
+}
+
+bool scan_reader_step(ScanReader *reader)
+{
+    const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);
+
+    if (chunk >= reader->plan->n_chunks)
+        return false;
+
+    const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
+    const ScanPlace before = scan_reader_count(reader);
+
+    if (place.relation != reader->relation)
+        open_relation(reader, place.relation);
+
+    MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
+
+    for (BlockNumber block = place.begin; block < place.end; ++block) {
+        CHECK_FOR_INTERRUPTS();
+        read_block(reader, block);
+    }
+    MemoryContextSwitchTo(caller);
+    if (reader->account)
+        take_note(reader, chunk, &before);
+    return true;
+}

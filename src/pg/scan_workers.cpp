@@ -1,0 +1,102 @@
+/*
+ * scan_workers.cpp - how many workers a scan asks for.
+ */
+#include "pg/scan_plan.h"
+
+#include "pg/boundary.h"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+}
+
+/* What the rows may take at the worst, in multiples of their bytes: the processes' growing
+ * buffers are up to half empty when the rows move on to the shared segment. */
+#define PEAK_FACTOR 3
+
+/* Statistics are samples. */
+#define ESTIMATE_SLACK 1.02
+
+static uint64 heap_bytes(Oid id)
+{
+    uint64 blocks;
+
+    if (!OidIsValid(id))
+        return 0;
+
+    const Relation relation = table_open(id, AccessShareLock);
+
+    blocks = RelationGetNumberOfBlocks(relation);
+    table_close(relation, AccessShareLock);
+    return blocks * BLCKSZ;
+}
+
+/* An element in memory takes so many times its bytes in the table, about. */
+static double expansion(const ScanColumn *column)
+{
+    if (column->layout == SCAN_VECTOR)
+        return 1;
+    if (column->layout == SCAN_HALFVEC)
+        return 2;
+    return column->column.type == INT2OID ? 4 : column->column.type == INT4OID ? 2 : column->column.type == NUMERICOID ? 2 : 1;
+}
+
+/* What the rows of a table will take; adds to the plan's number of rows. */
+static double estimate_bytes(ScanPlan *plan, const Relation relation)
+{
+    const Size  element = plan->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
+    BlockNumber blocks;
+    double      rows;
+    double      all_visible;
+
+    estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
+    plan->expected_rows += (int64) (rows * ESTIMATE_SLACK);
+
+    double bytes = rows * ((plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.label ? sizeof(int32) : 0) +
+                           (plan->weighted ? sizeof(double) : 0));
+
+    if (plan->d > 0)
+        bytes += rows * plan->d * element;
+    else
+        bytes += ((double) blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
+                 expansion(&scan_plan_columns(plan)[0]);
+    return bytes;
+}
+
+/* The planner's own formula, over all tables as if they were one. */
+static int planned_workers(uint64 blocks, int fixed)
+{
+    RelOptInfo *const relation = makeNode(RelOptInfo);
+
+    relation->reloptkind = RELOPT_BASEREL;
+    relation->rel_parallel_workers = fixed;
+    return compute_parallel_worker(relation, (double) blocks, -1, max_parallel_workers_per_gather);
+}
+
+int scan_plan_workers(ScanPlan *plan)
+{
+    uint64 blocks = 0;
+    double bytes = 0;
+    int    fixed = -1;
+
+    for (int i = 0; i < plan->n_relations; ++i) {
+        const Relation relation = table_open(scan_plan_relations(plan)[i].id, NoLock);
+
+        fixed = Max(fixed, RelationGetParallelWorkers(relation, -1));
+        bytes += estimate_bytes(plan, relation);
+        blocks += scan_plan_relations(plan)[i].n_blocks;
+        table_close(relation, NoLock);
+    }
+    if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2 ||
+        bytes * PEAK_FACTOR > (double) pgkm_memory_available())
+        return 0;
+    return (int) Min((uint32) planned_workers(blocks, fixed), plan->n_chunks - 1);
+}
