@@ -12,7 +12,7 @@ namespace pgkm::cuda {
 
 const char *const *strategy_names(const char *stage) noexcept
 {
-    static const char *const assignment[] = {"register", "generic", "tiled", nullptr};
+    static const char *const assignment[] = {"register", "generic", "tiled", "tensor_core", nullptr};
     static const char *const execution[] = {"cross_processing", "multi_pass", "single_pass", nullptr};
     static const char *const feature_sum[] = {"cluster_merge", "partitioned_features", "ballot",
                                               "divide_and_conquer", "atomic", "sorted", nullptr};
