@@ -18,12 +18,14 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "storage/barrier.h"
+#include "tcop/tcopprot.h"
+#include "utils/backend_status.h"
 #include "utils/wait_event.h"
 
 PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
 }
 
-enum ScanKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES };
+enum ScanKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_QUERY };
 
 enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING };
 
@@ -40,6 +42,12 @@ static Size places_bytes(const ScanPlan *plan)
     return ((Size) plan->n_chunks + 1) * sizeof(ScanPlace);
 }
 
+/* What the workers show in pg_stat_activity and in the log. */
+static const char *query_text(void)
+{
+    return debug_query_string == NULL ? "" : debug_query_string;
+}
+
 /* NULL without shared memory for it. */
 static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
 {
@@ -48,7 +56,8 @@ static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
     shm_toc_estimate_chunk(&context->estimator, sizeof(ScanShared));
     shm_toc_estimate_chunk(&context->estimator, plan->bytes);
     shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
-    shm_toc_estimate_keys(&context->estimator, 3);
+    shm_toc_estimate_chunk(&context->estimator, strlen(query_text()) + 1);
+    shm_toc_estimate_keys(&context->estimator, 4);
     InitializeParallelDSM(context);
     if (context->seg != NULL)
         return context;
@@ -77,6 +86,7 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
 
     memcpy(put(context->toc, SCAN_KEY_PLAN, plan->bytes), plan, plan->bytes);
     put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
+    strcpy((char *) put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
     pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
     pg_atomic_init_u64(&shared->reserved, 0);
     shared->n_processes = context->nworkers + 1;
@@ -177,6 +187,8 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     const ScanPlan *const plan = (const ScanPlan *) shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
     ScanPlace *const      places = (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_PLACES, false);
 
+    debug_query_string = (const char *) shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
+    pgstat_report_activity(STATE_RUNNING, debug_query_string);
     if (BarrierAttach(&shared->barrier) != SCAN_READING) {
         BarrierDetach(&shared->barrier);
         return;
