@@ -39,6 +39,12 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
     return shape.d <= register_d && (shape.k + 7LL) / 8 * ((d + 1) * 8 + 4) * 4 <= device.shared_bytes_per_block - 8192;
 }
 
+// The narrow kernel: 256 rows, a panel of 16 centroids and two copies of their sums on the chip.
+constexpr bool fits_narrow(int d, const DeviceFacts &device)
+{
+    return d * 16LL + d * 64LL + 1024LL * (d | 1) + 128LL * (2 * d + 3) <= device.shared_bytes_per_block - 1024;
+}
+
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     if (shape.float64 ? shape.d <= register_d : fits_register(shape, device))

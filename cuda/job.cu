@@ -206,6 +206,9 @@ template <typename T>
 void Job<T>::pass(const View<T> &rows, const Control *watched)
 {
     if (plan.execution == Execution::single_pass) {
+        if constexpr (sizeof(T) == 4)
+            if (plan.assignment == Assignment::tiled && fits_narrow(d, context.facts))
+                return fused_narrow(stage_for(rows, watched), rows, {totals.get(), masses.get()});
         if (plan.assignment == Assignment::tiled)
             return fused_tiled(stage_for(rows, watched), rows, {totals.get(), masses.get()});
         if constexpr (sizeof(T) == 4) {

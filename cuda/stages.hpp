@@ -84,8 +84,12 @@ void sum_masses_partitioned_private(const Stage<T> &, const View<T> &, const std
 // ---- fused: labels and both sums in one read of the rows ----
 template <typename T>
 void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulators &sums);
+// skip: groups whose list is at most this long are left out.
 template <typename T>
-void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums);
+void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, int skip = 0);
+// Lists of up to narrow_list by the narrow kernel, longer ones by the tiled one.
+inline constexpr int narrow_list = 16;
+void fused_narrow(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
 void fused_register(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
 
 // The view without its first `skip` rows, cut to `rows`.

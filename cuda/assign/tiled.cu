@@ -23,6 +23,7 @@ struct Arguments {
     const Control *control;
     Accumulators   sums;   // or nullptrs
     std::int32_t  *labels; // or nullptr
+    int            skip;   // groups with lists of at most this length are left out
     int            held;   // clusters whose sums fit the block's memory
     std::int64_t   first;  // tile of this launch
     std::int64_t   tiles;  // end of its tiles
@@ -344,6 +345,11 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
                 ++group;
             tile = tile_of(a, group);
         }
+        if (tile.listed <= a.skip) {
+            const std::int64_t end = groups.first_tile == nullptr ? last : groups.first_tile[group + 1];
+            t = min(end, last) - 1;
+            continue;
+        }
         __syncthreads();
         if (threadIdx.x < tile_rows) {
             const bool ordered = groups.first_tile != nullptr;
@@ -378,9 +384,9 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
 }
 
 template <typename T, bool Sums>
-void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, std::int32_t *labels)
+void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, std::int32_t *labels, int skip)
 {
-    Arguments<T> a = {view, stage.groups, stage.control, sums, labels, 0, 0, 0, 0};
+    Arguments<T> a = {view, stage.groups, stage.control, sums, labels, skip, 0, 0, 0, 0};
     const DeviceFacts &facts = stage.context.facts;
     // A grouping made for more rows than these cannot order them: they are taken as they come.
     const std::int64_t cell_bytes = std::int64_t{2 * view.d + 3} * 4;
@@ -412,18 +418,18 @@ void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums
 template <typename T>
 void assign_tiled(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    launch<T, false>(stage, view, {}, labels);
+    launch<T, false>(stage, view, {}, labels, 0);
 }
 
 template <typename T>
-void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
+void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, int skip)
 {
-    launch<T, true>(stage, view, sums, nullptr);
+    launch<T, true>(stage, view, sums, nullptr, skip);
 }
 
 template void assign_tiled<float>(const Stage<float> &, const View<float> &, std::int32_t *);
 template void assign_tiled<double>(const Stage<double> &, const View<double> &, std::int32_t *);
-template void fused_tiled<float>(const Stage<float> &, const View<float> &, const Accumulators &);
-template void fused_tiled<double>(const Stage<double> &, const View<double> &, const Accumulators &);
+template void fused_tiled<float>(const Stage<float> &, const View<float> &, const Accumulators &, int);
+template void fused_tiled<double>(const Stage<double> &, const View<double> &, const Accumulators &, int);
 
 } // namespace pgkm::cuda

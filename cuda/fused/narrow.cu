@@ -1,0 +1,313 @@
+// narrow.cu (fused) - labels and sums in one read of the rows, for groups whose list of
+// possible centroids is short (grouping.hpp); float32 rows of up to about 200 features.
+//
+// A warp copies 32 rows into shared memory, asynchronously and coalesced, and reads them back
+// one row per lane: the transposition on the fly of Lutz et al. 2018's Single-Pass. A lane
+// keeps the scores of up to 16 centroids in registers; then the warp walks its rows again, one
+// feature per lane, for the sums. Only the flush of the sums needs the whole block.
+// Filter and margin: those of prepare_groups(). To use: d > 16 and lists of at most 16.
+#include <cuda_pipeline.h>
+
+#include "../choose.hpp"
+#include "../exact.cuh"
+#include "../limbs.cuh"
+#include "../stages.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int warps = threads / 32;
+constexpr int replicas = 2;        // copies of the block's sums: half of the warps each
+constexpr int rounds_per_check = 3; // a copy takes at most warps / replicas x 32 rows a round
+static_assert(rounds_per_check * warps / replicas * 32 < limb_additions);
+
+struct Arguments {
+    View<float>    view;
+    Groups<float>  groups;
+    const Control *control;
+    Accumulators   sums;
+    std::int64_t   first, tiles, share; // tiles of this launch, and per block
+    int            stride;              // floats from row to row in shared memory, odd
+    int            held;                // places of the longest list
+    bool           fast;                // biased limbs
+};
+
+// The block's shared memory: 32 rows per warp, the group's panel, factors, sums.
+struct Shared {
+    float        *rows;    // of this warp
+    float        *panel;   // d x narrow_list
+    float4       *factors; // d: for biased_limbs, and the group's shift
+    std::int32_t *cells;   // replicas x held x cell_stride
+};
+
+__host__ __device__ int cell_stride(int d) { return 2 * d + 3; }
+
+__device__ Shared carve(const Arguments &a)
+{
+    extern __shared__ float4 memory[];
+    Shared s;
+    s.factors = memory;
+    s.panel = reinterpret_cast<float *>(memory + a.view.d);
+    s.rows = s.panel + a.view.d * narrow_list + static_cast<int>(threadIdx.x / 32) * 32 * a.stride;
+    s.cells = reinterpret_cast<std::int32_t *>(s.panel + a.view.d * narrow_list + warps * 32 * a.stride);
+    return s;
+}
+
+std::size_t shared_bytes(const Arguments &a)
+{
+    const auto d = static_cast<std::size_t>(a.view.d);
+    return d * 16 + d * narrow_list * 4 + static_cast<std::size_t>(warps * 32 * a.stride) * 4 +
+           static_cast<std::size_t>(replicas * a.held * cell_stride(a.view.d)) * 4;
+}
+
+// What belongs to one group of rows.
+struct Group {
+    int                 index, listed;
+    const std::int32_t *list;
+    const float        *half;
+    float               margin;
+};
+
+__device__ Group open_group(const Arguments &a, const Shared &shared, int g)
+{
+    const Groups<float> &groups = a.groups;
+    const int d = a.view.d;
+    const float *panel = groups.panel + std::int64_t{g} * groups.stride * d;
+    for (int i = threadIdx.x; i < d * narrow_list; i += threads)
+        shared.panel[i] = panel[std::int64_t{i / narrow_list} * groups.stride + i % narrow_list];
+    for (int f = threadIdx.x; f < d; f += threads) {
+        const FloatScale scale = float_scale(a.fast ? a.view.feature_exponent[f] : 0);
+        shared.factors[f] = make_float4(scale.whole, scale.high, scale.inverse, groups.anchors[std::int64_t{g} * d + f]);
+    }
+    return {g, groups.listed[g], groups.list + std::int64_t{g} * a.view.k, groups.half + std::int64_t{g} * groups.stride,
+            groups.margin[g]};
+}
+
+// Brings the rows of the lanes (row < 0: none) into the warp's memory.
+__device__ void load_rows(const Arguments &a, const Shared &shared, std::int32_t row)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+#pragma unroll 4
+    for (int r = 0; r < 32; ++r) {
+        const std::int32_t from = __shfl_sync(~0u, row, r);
+        if (from < 0)
+            continue;
+        const float *values = a.view.values + std::int64_t{from} * a.view.d;
+        for (int f = lane; f < a.view.d; f += 32)
+            __pipeline_memcpy_async(shared.rows + r * a.stride + f, values + f, 4);
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
+}
+
+// Place of the lane's row in the group's list; `open` when the filter cannot tell.
+template <int Columns>
+__device__ int filter_row(const Arguments &a, const Shared &shared, const Group &group, bool &open)
+{
+    const float *x = shared.rows + static_cast<int>(threadIdx.x & 31) * a.stride;
+    float product[Columns] = {};
+#pragma unroll 4
+    for (int f = 0; f < a.view.d; ++f) {
+        const float value = x[f] - shared.factors[f].w;
+#pragma unroll
+        for (int c = 0; c < Columns; c += 4) {
+            const float4 four = *reinterpret_cast<const float4 *>(shared.panel + f * narrow_list + c);
+            product[c] = __fmaf_rn(value, four.x, product[c]);
+            product[c + 1] = __fmaf_rn(value, four.y, product[c + 1]);
+            product[c + 2] = __fmaf_rn(value, four.z, product[c + 2]);
+            product[c + 3] = __fmaf_rn(value, four.w, product[c + 3]);
+        }
+    }
+    float least = INFINITY, second = INFINITY;
+    int index = 0;
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+        const float score = group.half[c] - product[c];
+        second = fminf(second, fmaxf(least, score));
+        index = score < least ? c : index;
+        least = fminf(least, score);
+    }
+    open = !(second > least + group.margin) || !(least < INFINITY);
+    return index;
+}
+
+// Exact places for the open rows of the warp, one after the other; lanes share out the list.
+__device__ int settle(const Arguments &a, const Group &group, std::int32_t row, int place, bool open)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    for (unsigned left = __ballot_sync(~0u, open); left != 0; left &= left - 1) {
+        const int owner = __ffs(static_cast<int>(left)) - 1;
+        const float *x = a.view.values + std::int64_t{__shfl_sync(~0u, row, owner)} * a.view.d;
+        Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
+        if (lane < group.listed)
+            mine = {exact_distance(x, a.view.centroids + std::int64_t{group.list[lane]} * a.view.d, a.view.d), lane};
+        mine = nearest_in_warp(mine);
+        place = lane == owner ? mine.label : place;
+    }
+    return place;
+}
+
+__device__ void add_rows(const Arguments &a, const Shared &shared, std::int32_t row, int place)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
+    std::int32_t *own = shared.cells + static_cast<int>(threadIdx.x / 32) % replicas * a.held * cell_stride(d);
+    for (int first = 0; first < d; first += 32) {
+        const int f = min(first + lane, d - 1); // every lane shuffles; those beyond d add nothing
+        const float4 factor = shared.factors[f];
+#pragma unroll 4
+        for (int r = 0; r < 32; ++r) {
+            const int at = __shfl_sync(~0u, place, r);
+            const std::int32_t from = __shfl_sync(~0u, row, r);
+            if (at < 0 || first + lane >= d)
+                continue;
+            const Split limbs = a.fast ? biased_limbs(shared.rows[r * a.stride + f], {factor.x, factor.y, factor.z})
+                                       : feature_limbs(a.view, from, f);
+            std::int32_t *cell = own + at * cell_stride(d) + f;
+            atomicAdd(cell, limbs.hi);
+            atomicAdd(cell + d, limbs.lo);
+        }
+    }
+    __syncwarp();
+    if (place < 0)
+        return;
+    const Split mass = mass_limbs(a.view, row);
+    std::int32_t *cell = own + place * cell_stride(d) + 2 * d;
+    if (mass.hi != 0)
+        atomicAdd(cell, mass.hi);
+    atomicAdd(cell + 1, mass.lo);
+    atomicAdd(cell + 2, 1);
+}
+
+// Adds the block's sums of the group to the global ones and clears them.
+__device__ void flush(const Arguments &a, const Shared &shared, const Group &group)
+{
+    const int d = a.view.d, stride = cell_stride(d);
+    for (int i = threadIdx.x; i < group.listed * stride; i += threads) {
+        const int place = i / stride, component = i - place * stride;
+        if (component == 2 * d + 2)
+            continue;
+        std::int64_t sum = 0;
+        for (int copy = 0; copy < replicas; ++copy) {
+            std::int32_t *cells = shared.cells + (copy * a.held + place) * stride;
+            sum += a.fast && component < 2 * d ? unbias(cells[component], cells[2 * d + 2]) : cells[component];
+            cells[component] = 0;
+        }
+        if (sum == 0)
+            continue;
+        const std::int64_t cluster = group.list[place];
+        if (component < 2 * d)
+            add64(a.sums.totals + (cluster * d + component % d) * 2 + component / d, sum);
+        else
+            add64(a.sums.masses + 2 * cluster + (component - 2 * d), sum);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < replicas * group.listed; i += threads)
+        shared.cells[(i / group.listed * a.held + i % group.listed) * stride + 2 * d + 2] = 0;
+    __syncthreads();
+}
+
+__device__ bool nearly_full(const Arguments &a, const Shared &shared, const Group &group)
+{
+    bool full = false;
+    for (int i = threadIdx.x; i < replicas * group.listed; i += threads)
+        full |= shared.cells[(i / group.listed * a.held + i % group.listed) * cell_stride(a.view.d) + 2 * a.view.d + 2] >
+                limb_additions - rounds_per_check * warps / replicas * 32;
+    return __syncthreads_or(full) != 0;
+}
+
+// Rows [first, end) of the order, all of one group.
+__device__ void take_rows(const Arguments &a, const Shared &shared, const Group &group, std::int64_t first,
+                          std::int64_t end)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
+    int round = 0;
+    for (std::int64_t start = first; start < end; start += threads, ++round) {
+        if (round == rounds_per_check) {
+            round = 0;
+            if (nearly_full(a, shared, group))
+                flush(a, shared, group);
+        }
+        const std::int64_t at = start + warp * 32 + lane;
+        if (start + warp * 32 >= end)
+            continue;
+        const std::int32_t row = at >= end ? -1 : a.groups.order != nullptr ? a.groups.order[at] : static_cast<std::int32_t>(at);
+        load_rows(a, shared, row);
+        bool open = false;
+        int place = group.listed <= 4   ? filter_row<4>(a, shared, group, open)
+                    : group.listed <= 8 ? filter_row<8>(a, shared, group, open)
+                                        : filter_row<16>(a, shared, group, open);
+        place = settle(a, group, row, place, open && row >= 0);
+        add_rows(a, shared, row, row < 0 ? -1 : place);
+        __syncwarp();
+    }
+    __syncthreads();
+    flush(a, shared, group);
+}
+
+__global__ void __launch_bounds__(threads, 3) narrow_kernel(Arguments a)
+{
+    if (stopped(a.control))
+        return;
+    const Shared shared = carve(a);
+    const Groups<float> &groups = a.groups;
+    for (int i = threadIdx.x; i < replicas * a.held * cell_stride(a.view.d); i += threads)
+        shared.cells[i] = 0;
+    a.fast = a.view.weights == nullptr;
+    for (int f = 0; f < a.view.d; ++f)
+        a.fast = a.fast && has_float_scale(a.view.feature_exponent[f]);
+    std::int64_t tile = a.first + blockIdx.x * a.share;
+    const std::int64_t last = min(tile + a.share, a.tiles);
+    int g = 0;
+    while (tile < last) {
+        std::int64_t group_first = 0, group_end = a.tiles, row0 = 0, rows_end = a.view.n;
+        if (groups.first_tile != nullptr) {
+            while (groups.first_tile[g + 1] <= tile)
+                ++g;
+            group_first = groups.first_tile[g];
+            group_end = groups.first_tile[g + 1];
+            row0 = groups.first_row[g];
+            rows_end = groups.first_row[g + 1];
+        }
+        const std::int64_t stop = min(last, group_end);
+        if (groups.listed[g] <= narrow_list) { // longer lists: the tiled kernel's affair
+            __syncthreads();
+            const Group group = open_group(a, shared, g);
+            __syncthreads();
+            take_rows(a, shared, group, row0 + (tile - group_first) * tile_rows,
+                      min(rows_end, row0 + (stop - group_first) * tile_rows));
+        }
+        tile = stop;
+    }
+}
+
+} // namespace
+
+void fused_narrow(const Stage<float> &stage, const View<float> &view, const Accumulators &sums)
+{
+    Arguments a = {view, stage.groups, stage.control, sums, 0, 0, 0, view.d | 1, std::min(view.k, narrow_list), false};
+    const std::size_t bytes = shared_bytes(a);
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(narrow_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    });
+    int per_unit = 0;
+    checked("cudaOccupancy", [&] {
+        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, narrow_kernel, threads, bytes);
+    });
+    const std::int64_t tiles = a.groups.first_tile == nullptr ? (view.n + tile_rows - 1) / tile_rows : a.groups.tiles;
+    const std::int64_t most = std::int64_t{stage.context.facts.multiprocessors} * std::max(per_unit, 1);
+    const auto per_launch = std::max<std::int64_t>(static_cast<std::int64_t>(1e12 / (20.0 * view.d * tile_rows)), most);
+    for (std::int64_t done = 0; done < tiles; done += per_launch) {
+        const std::int64_t count = std::min(per_launch, tiles - done);
+        a.share = (count + most - 1) / most;
+        a.first = done;
+        a.tiles = done + count;
+        narrow_kernel<<<static_cast<unsigned>((count + a.share - 1) / a.share), threads, bytes, stage.stream>>>(a);
+        launched("narrow_kernel");
+    }
+    if (view.k > narrow_list)
+        fused_tiled(stage, view, sums, narrow_list);
+}
+
+} // namespace pgkm::cuda
