@@ -8,13 +8,14 @@
 namespace pgkm::cpu {
 
 struct Shape {
-  std::int64_t n;
-  std::int32_t d;
-  std::int32_t k;
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t k;
 };
 
-inline Assignment choose_assignment(Assignment forced, const Shape &) {
-  return forced == Assignment::automatic ? Assignment::direct : forced;
+inline Assignment choose_assignment(Assignment forced, const Shape &)
+{
+    return forced == Assignment::automatic ? Assignment::direct : forced;
 }
 
 } // namespace pgkm::cpu

@@ -18,75 +18,68 @@ template <typename T>
 ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
     : rows_(rows), kernels_(sum_kernels(rows.context.strategy.instruction_set)),
       scale_(rows.context.budget, static_cast<std::size_t>(rows.d)),
-      weight_scale_(rows.weights == nullptr
-                        ? 1.0
-                        : power_of_two(problem.weight_exponent)),
-      lease_(rows.context.budget, (static_cast<std::uint64_t>(rows.k) *
-                                   static_cast<std::uint64_t>(rows.d + 1)) *
-                                      sizeof(Int128)) {
-  const auto k = static_cast<std::size_t>(rows.k),
-             d = static_cast<std::size_t>(rows.d);
-  for (std::size_t f = 0; f < d; ++f)
-    scale_[f] = power_of_two(problem.feature_exponent[f]);
-  for (int worker = 0; worker < rows.pool.size(); ++worker)
-    partials_.push_back({Buffer<std::int64_t>(rows.context.budget, k * d, 0),
-                         Buffer<std::int64_t>(rows.context.budget, k, 0), 0});
-  totals_.reset(rows.k, rows.d);
+      weight_scale_(rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)),
+      lease_(rows.context.budget,
+             (static_cast<std::uint64_t>(rows.k) * static_cast<std::uint64_t>(rows.d + 1)) * sizeof(Int128))
+{
+    const auto k = static_cast<std::size_t>(rows.k), d = static_cast<std::size_t>(rows.d);
+    for (std::size_t f = 0; f < d; ++f)
+        scale_[f] = power_of_two(problem.feature_exponent[f]);
+    for (int worker = 0; worker < rows.pool.size(); ++worker)
+        partials_.push_back(
+            {Buffer<std::int64_t>(rows.context.budget, k * d, 0), Buffer<std::int64_t>(rows.context.budget, k, 0), 0});
+    totals_.reset(rows.k, rows.d);
 }
 
 template <typename T>
-std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count,
-                                  const std::int32_t *from,
-                                  const std::int32_t *to) {
-  Partial &partial = partials_[static_cast<std::size_t>(worker)];
-  if (partial.used + count > partial_sum_length) {
-    const std::lock_guard lock(mutex_);
-    add(partial, 0, partial.features.size());
-    for (std::size_t j = 0; j < partial.masses.size(); ++j)
-      totals_.masses[j] += std::exchange(partial.masses[j], 0);
-    partial.used = 0;
-  }
-  const SumTarget target = {partial.features.data(), partial.masses.data(),
-                            rows_.d, scale_.data(), weight_scale_};
-  const T *rows[batch];
-  std::int64_t moved = 0;
-  for (int done = 0; done < count; done += batch) {
-    const int size = std::min(batch, count - done);
-    for (int i = 0; i < size; ++i)
-      rows[i] = rows_.values + (first + done + i) * rows_.d;
-    moved += kernels_.move(
-        rows, size, rows_.d, from + done, to + done,
-        rows_.weights == nullptr ? nullptr : rows_.weights + first + done,
-        target);
-  }
-  partial.used += moved;
-  return moved;
+std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, const std::int32_t *from,
+                                  const std::int32_t *to)
+{
+    Partial &partial = partials_[static_cast<std::size_t>(worker)];
+    if (partial.used + count > partial_sum_length) {
+        const std::lock_guard lock(mutex_);
+        add(partial, 0, partial.features.size());
+        for (std::size_t j = 0; j < partial.masses.size(); ++j)
+            totals_.masses[j] += std::exchange(partial.masses[j], 0);
+        partial.used = 0;
+    }
+    const SumTarget target = {partial.features.data(), partial.masses.data(), rows_.d, scale_.data(), weight_scale_};
+    const T *rows[batch];
+    std::int64_t moved = 0;
+    for (int done = 0; done < count; done += batch) {
+        const int size = std::min(batch, count - done);
+        for (int i = 0; i < size; ++i)
+            rows[i] = rows_.values + (first + done + i) * rows_.d;
+        moved += kernels_.move(rows, size, rows_.d, from + done, to + done,
+                               rows_.weights == nullptr ? nullptr : rows_.weights + first + done, target);
+    }
+    partial.used += moved;
+    return moved;
 }
 
 template <typename T>
-void ClusterSums<T>::add(Partial &partial, std::size_t first,
-                         std::size_t last) {
-  for (std::size_t i = first; i < last; ++i)
-    totals_.totals[i] += std::exchange(partial.features[i], 0);
+void ClusterSums<T>::add(Partial &partial, std::size_t first, std::size_t last)
+{
+    for (std::size_t i = first; i < last; ++i)
+        totals_.totals[i] += std::exchange(partial.features[i], 0);
 }
 
-template <typename T> const Sums &ClusterSums<T>::combine() {
-  const std::size_t size = totals_.totals.size();
-  rows_.pool.run(
-      static_cast<std::int64_t>((size + sums_per_task - 1) / sums_per_task),
-      [&](std::int64_t task, int) {
-        const std::size_t first =
-            static_cast<std::size_t>(task) * sums_per_task;
+template <typename T>
+const Sums &ClusterSums<T>::combine()
+{
+    const std::size_t size = totals_.totals.size();
+    rows_.pool.run(static_cast<std::int64_t>((size + sums_per_task - 1) / sums_per_task), [&](std::int64_t task, int) {
+        const std::size_t first = static_cast<std::size_t>(task) * sums_per_task;
         for (Partial &partial : partials_)
-          if (partial.used != 0)
-            add(partial, first, std::min(size, first + sums_per_task));
-      });
-  for (Partial &partial : partials_) {
-    for (std::size_t j = 0; partial.used != 0 && j < partial.masses.size(); ++j)
-      totals_.masses[j] += std::exchange(partial.masses[j], 0);
-    partial.used = 0;
-  }
-  return totals_;
+            if (partial.used != 0)
+                add(partial, first, std::min(size, first + sums_per_task));
+    });
+    for (Partial &partial : partials_) {
+        for (std::size_t j = 0; partial.used != 0 && j < partial.masses.size(); ++j)
+            totals_.masses[j] += std::exchange(partial.masses[j], 0);
+        partial.used = 0;
+    }
+    return totals_;
 }
 
 template class ClusterSums<float>;

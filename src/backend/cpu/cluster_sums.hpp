@@ -1,11 +1,9 @@
-// cluster_sums.hpp - integer sums of a problem's clusters, gathered by several
-// threads.
+// cluster_sums.hpp - integer sums of a problem's clusters, gathered by several threads.
 //
-// Every worker adds 64-bit integers into buffers of its own, which share no
-// cache line with another's (Aggarwal 2013, section 2.4: false sharing), and
-// they are emptied into 128-bit totals before 2^17 additions. Sums are exact,
-// so rows may also leave a cluster again: after the first iteration only the
-// rows whose label changed are touched.
+// Every worker adds 64-bit integers into buffers of its own, which share no cache line with
+// another's (Aggarwal 2013, section 2.4: false sharing), and they are emptied into 128-bit
+// totals before 2^17 additions. Sums are exact, so rows may also leave a cluster again:
+// after the first iteration only the rows whose label changed are touched.
 #pragma once
 
 #include <mutex>
@@ -17,34 +15,34 @@
 
 namespace pgkm::cpu {
 
-template <typename T> class ClusterSums {
+template <typename T>
+class ClusterSums {
 public:
-  ClusterSums(const Rows<T> &rows, const PgkmProblem &problem);
+    ClusterSums(const Rows<T> &rows, const PgkmProblem &problem);
 
-  // Moves rows first .. first + count - 1 between clusters (from[i] < 0: it was
-  // in none); count <= 2^17. Returns how many moved. From any worker.
-  std::int64_t move(int worker, std::int64_t first, int count,
-                    const std::int32_t *from, const std::int32_t *to);
+    // Moves rows first .. first + count - 1 between clusters (from[i] < 0: it was in none);
+    // count <= 2^17. Returns how many moved. From any worker.
+    std::int64_t move(int worker, std::int64_t first, int count, const std::int32_t *from, const std::int32_t *to);
 
-  // Brings all partial sums into the totals. From the calling thread.
-  const Sums &combine();
+    // Brings all partial sums into the totals. From the calling thread.
+    const Sums &combine();
 
 private:
-  struct Partial {
-    Buffer<std::int64_t> features; // k x d
-    Buffer<std::int64_t> masses;   // k
-    std::int64_t used = 0;         // additions since it was last empty, at most
-  };
-  void add(Partial &partial, std::size_t first, std::size_t last);
+    struct Partial {
+        Buffer<std::int64_t> features; // k x d
+        Buffer<std::int64_t> masses;   // k
+        std::int64_t used = 0;         // additions since it was last empty, at most
+    };
+    void add(Partial &partial, std::size_t first, std::size_t last);
 
-  Rows<T> rows_;
-  const SumKernels &kernels_;
-  Buffer<double> scale_; // d
-  double weight_scale_;
-  std::vector<Partial> partials_;
-  std::mutex mutex_; // totals_ while workers run
-  Lease lease_;      // of totals_
-  Sums totals_;
+    Rows<T> rows_;
+    const SumKernels &kernels_;
+    Buffer<double> scale_; // d
+    double weight_scale_;
+    std::vector<Partial> partials_;
+    std::mutex mutex_; // totals_ while workers run
+    Lease lease_;      // of totals_
+    Sums totals_;
 };
 
 } // namespace pgkm::cpu

@@ -1,5 +1,5 @@
-// context.hpp - what hides behind PgkmContext and PgkmData in the CPU backend,
-// and the accounted memory that all its parts allocate from.
+// context.hpp - what hides behind PgkmContext and PgkmData in the CPU backend, and the
+// accounted memory that all its parts allocate from.
 #pragma once
 
 #include <algorithm>
@@ -18,151 +18,154 @@
 
 namespace pgkm::cpu {
 
-// Bytes that a context has allocated, against its limit (0: none). Safe from
-// any thread.
+// Bytes that a context has allocated, against its limit (0: none). Safe from any thread.
 class Budget {
 public:
-  explicit Budget(std::uint64_t limit) : limit_(limit) {}
+    explicit Budget(std::uint64_t limit) : limit_(limit) {}
 
-  void take(std::uint64_t bytes) {
-    const std::uint64_t used = used_.fetch_add(bytes) + bytes;
-    if (limit_ != 0 && used > limit_) {
-      used_.fetch_sub(bytes);
-      throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string(used) +
-                                  " bytes of working memory, the limit is " +
-                                  std::to_string(limit_));
+    void take(std::uint64_t bytes)
+    {
+        const std::uint64_t used = used_.fetch_add(bytes) + bytes;
+        if (limit_ != 0 && used > limit_) {
+            used_.fetch_sub(bytes);
+            throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string(used) +
+                                        " bytes of working memory, the limit is " + std::to_string(limit_));
+        }
     }
-  }
-  void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes); }
-  // Whether `bytes` more would fit now: for parts that can do with less.
-  bool allows(std::uint64_t bytes) const {
-    return limit_ == 0 || used_.load() + bytes <= limit_;
-  }
+    void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes); }
+    // Whether `bytes` more would fit now: for parts that can do with less.
+    bool allows(std::uint64_t bytes) const { return limit_ == 0 || used_.load() + bytes <= limit_; }
 
 private:
-  std::uint64_t limit_;
-  std::atomic<std::uint64_t> used_{0};
+    std::uint64_t limit_;
+    std::atomic<std::uint64_t> used_{0};
 };
 
 // A share of the budget for memory that something else allocates.
 class Lease {
 public:
-  Lease(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) {
-    budget.take(bytes);
-  }
-  ~Lease() { budget_.give_back(bytes_); }
-  Lease(const Lease &) = delete;
-  Lease &operator=(const Lease &) = delete;
+    Lease(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) { budget.take(bytes); }
+    ~Lease() { budget_.give_back(bytes_); }
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
 
 private:
-  Budget &budget_;
-  std::uint64_t bytes_;
+    Budget &budget_;
+    std::uint64_t bytes_;
 };
 
-// An accounted array of plain values, uninitialised. It starts on a 128-byte
-// boundary and is padded to one, so that two threads' buffers never share a
-// cache line.
-template <typename T> class Buffer {
+// An accounted array of plain values, uninitialised. It starts on a 128-byte boundary and
+// is padded to one, so that two threads' buffers never share a cache line.
+template <typename T>
+class Buffer {
 public:
-  static constexpr std::size_t alignment = 128;
+    static constexpr std::size_t alignment = 128;
 
-  Buffer() = default;
-  Buffer(Budget &budget, std::size_t count) : count_(count) {
-    if (count == 0)
-      return;
-    if (count > (SIZE_MAX - alignment) / sizeof(T))
-      throw std::bad_alloc();
-    bytes_ = (count * sizeof(T) + alignment - 1) / alignment * alignment;
-    budget.take(bytes_);
-    data_ = static_cast<T *>(std::aligned_alloc(alignment, bytes_));
-    if (data_ == nullptr) {
-      budget.give_back(bytes_);
-      throw std::bad_alloc();
+    Buffer() = default;
+    Buffer(Budget &budget, std::size_t count) : count_(count)
+    {
+        if (count == 0)
+            return;
+        if (count > (SIZE_MAX - alignment) / sizeof(T))
+            throw std::bad_alloc();
+        bytes_ = (count * sizeof(T) + alignment - 1) / alignment * alignment;
+        budget.take(bytes_);
+        data_ = static_cast<T *>(std::aligned_alloc(alignment, bytes_));
+        if (data_ == nullptr) {
+            budget.give_back(bytes_);
+            throw std::bad_alloc();
+        }
+        budget_ = &budget;
     }
-    budget_ = &budget;
-  }
-  Buffer(Budget &budget, std::size_t count, T value) : Buffer(budget, count) {
-    std::fill_n(data_, count, value);
-  }
-  Buffer(Buffer &&other) noexcept { swap(other); }
-  Buffer &operator=(Buffer &&other) noexcept {
-    Buffer(std::move(other)).swap(*this);
-    return *this;
-  }
-  ~Buffer() {
-    if (data_ == nullptr)
-      return;
-    std::free(data_);
-    budget_->give_back(bytes_);
-  }
+    Buffer(Budget &budget, std::size_t count, T value) : Buffer(budget, count) { std::fill_n(data_, count, value); }
+    Buffer(Buffer &&other) noexcept { swap(other); }
+    Buffer &operator=(Buffer &&other) noexcept
+    {
+        Buffer(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~Buffer()
+    {
+        if (data_ == nullptr)
+            return;
+        std::free(data_);
+        budget_->give_back(bytes_);
+    }
 
-  T *data() { return data_; }
-  const T *data() const { return data_; }
-  std::size_t size() const { return count_; }
-  T &operator[](std::size_t i) { return data_[i]; }
-  const T &operator[](std::size_t i) const { return data_[i]; }
-  T *begin() { return data_; }
-  T *end() { return data_ + count_; }
-  const T *begin() const { return data_; }
-  const T *end() const { return data_ + count_; }
+    T *data() { return data_; }
+    const T *data() const { return data_; }
+    std::size_t size() const { return count_; }
+    T &operator[](std::size_t i) { return data_[i]; }
+    const T &operator[](std::size_t i) const { return data_[i]; }
+    T *begin() { return data_; }
+    T *end() { return data_ + count_; }
+    const T *begin() const { return data_; }
+    const T *end() const { return data_ + count_; }
 
 private:
-  void swap(Buffer &other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(budget_, other.budget_);
-  }
+    void swap(Buffer &other) noexcept
+    {
+        std::swap(data_, other.data_);
+        std::swap(count_, other.count_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(budget_, other.budget_);
+    }
 
-  T *data_ = nullptr;
-  std::size_t count_ = 0;
-  std::size_t bytes_ = 0;
-  Budget *budget_ = nullptr;
+    T *data_ = nullptr;
+    std::size_t count_ = 0;
+    std::size_t bytes_ = 0;
+    Budget *budget_ = nullptr;
 };
 
 struct Context {
-  PgkmHost host;
-  Strategy strategy; // what is forced, and the instruction set to run
-  Budget budget;
-  ThreadPool pool;
+    PgkmHost host;
+    Strategy strategy; // what is forced, and the instruction set to run
+    Budget budget;
+    ThreadPool pool;
 
-  Context(const PgkmHost &lent, const Strategy &chosen,
-          std::uint64_t memory_limit, int threads)
-      : host(lent), strategy(chosen), budget(memory_limit), pool(threads) {}
+    Context(const PgkmHost &lent, const Strategy &chosen, std::uint64_t memory_limit, int threads)
+        : host(lent), strategy(chosen), budget(memory_limit), pool(threads)
+    {
+    }
 
-  // From any thread; call it every few milliseconds of work.
-  void poll() const {
-    if (host.cancelled != nullptr && host.cancelled(host.arg) != 0)
-      throw Error(PGKM_CANCELLED, "cancelled");
-  }
-  // From the calling thread only.
-  void report(const char *phase, std::int64_t problem, std::int32_t iteration,
-              double shift) const {
-    if (host.progress == nullptr)
-      return;
-    const PgkmProgress progress = {phase, static_cast<std::int32_t>(problem),
-                                   iteration, shift};
-    host.progress(host.arg, &progress);
-  }
+    // From any thread; call it every few milliseconds of work.
+    void poll() const
+    {
+        if (host.cancelled != nullptr && host.cancelled(host.arg) != 0)
+            throw Error(PGKM_CANCELLED, "cancelled");
+    }
+    // From the calling thread only.
+    void report(const char *phase, std::int64_t problem, std::int32_t iteration, double shift) const
+    {
+        if (host.progress == nullptr)
+            return;
+        const PgkmProgress progress = {phase, static_cast<std::int32_t>(problem), iteration, shift};
+        host.progress(host.arg, &progress);
+    }
 };
 
 struct Data {
-  Context &context;
-  PgkmPoints points;
+    Context &context;
+    PgkmPoints points;
 };
 
-inline Context *self(PgkmContext *context) {
-  return reinterpret_cast<Context *>(context);
+inline Context *self(PgkmContext *context)
+{
+    return reinterpret_cast<Context *>(context);
 }
-inline Data *self(PgkmData *data) { return reinterpret_cast<Data *>(data); }
+inline Data *self(PgkmData *data)
+{
+    return reinterpret_cast<Data *>(data);
+}
 
 // Calls body(T{}) with the points' element type.
 template <typename Body>
-void with_element(const PgkmPoints &points, Body &&body) {
-  if (points.element == PGKM_FLOAT32)
-    body(float{});
-  else
-    body(double{});
+void with_element(const PgkmPoints &points, Body &&body)
+{
+    if (points.element == PGKM_FLOAT32)
+        body(float{});
+    else
+        body(double{});
 }
 
 } // namespace pgkm::cpu

@@ -18,115 +18,108 @@ namespace {
 
 using cpu::self;
 
-std::int32_t logical_processors() {
-  return static_cast<std::int32_t>(
-      std::max(1u, std::thread::hardware_concurrency()));
+std::int32_t logical_processors()
+{
+    return static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-std::uint64_t memory_pages(int name) {
-  const long pages = sysconf(name), size = sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) *
-                                     static_cast<std::uint64_t>(size)
-                               : 0;
+std::uint64_t memory_pages(int name)
+{
+    const long pages = sysconf(name), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
 }
 
-PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity,
-                 std::int32_t *count, PgkmError *error) {
-  return guarded(error, [&] {
-    *count = 1;
-    if (capacity < 1)
-      return;
-    PgkmDevice &device = devices[0];
-    device = {};
-    device.usable = 1;
-    device.units = logical_processors();
-    device.memory_total = memory_pages(_SC_PHYS_PAGES);
-    device.memory_free = memory_pages(_SC_AVPHYS_PAGES);
-    std::snprintf(device.name, sizeof device.name, "%s",
-                  name_of(cpu::best_instruction_set()));
-  });
+PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count, PgkmError *error)
+{
+    return guarded(error, [&] {
+        *count = 1;
+        if (capacity < 1)
+            return;
+        PgkmDevice &device = devices[0];
+        device = {};
+        device.usable = 1;
+        device.units = logical_processors();
+        device.memory_total = memory_pages(_SC_PHYS_PAGES);
+        device.memory_free = memory_pages(_SC_AVPHYS_PAGES);
+        std::snprintf(device.name, sizeof device.name, "%s", name_of(cpu::best_instruction_set()));
+    });
 }
 
-PgkmStatus open(const PgkmOpen *options, PgkmContext **context,
-                PgkmError *error) {
-  *context = nullptr;
-  return guarded(error, [&] {
-    if (options->struct_size != sizeof(PgkmOpen))
-      throw Error(PGKM_INVALID,
-                  "the CPU backend was opened with options of another version");
-    if (options->device > 0)
-      throw Error(PGKM_INVALID, "the CPU backend has one device, 0");
-    if (options->threads < 0)
-      throw Error(PGKM_INVALID,
-                  "the number of CPU threads must not be negative");
-    const int threads =
-        options->threads == 0 ? logical_processors() : options->threads;
-    auto opened = std::make_unique<cpu::Context>(
-        options->host, cpu::parse_strategy(options->tuning),
-        options->memory_limit, threads);
-    *context = reinterpret_cast<PgkmContext *>(opened.release());
-  });
+PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error)
+{
+    *context = nullptr;
+    return guarded(error, [&] {
+        if (options->struct_size != sizeof(PgkmOpen))
+            throw Error(PGKM_INVALID, "the CPU backend was opened with options of another version");
+        if (options->device > 0)
+            throw Error(PGKM_INVALID, "the CPU backend has one device, 0");
+        if (options->threads < 0)
+            throw Error(PGKM_INVALID, "the number of CPU threads must not be negative");
+        const int threads = options->threads == 0 ? logical_processors() : options->threads;
+        auto opened = std::make_unique<cpu::Context>(options->host, cpu::parse_strategy(options->tuning),
+                                                     options->memory_limit, threads);
+        *context = reinterpret_cast<PgkmContext *>(opened.release());
+    });
 }
 
-void close(PgkmContext *context) { delete self(context); }
-
-PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data,
-                PgkmError *error) {
-  *data = nullptr;
-  return guarded(error, [&] {
-    *data =
-        reinterpret_cast<PgkmData *>(new cpu::Data{*self(context), *points});
-  });
+void close(PgkmContext *context)
+{
+    delete self(context);
 }
 
-void unload(PgkmData *data) { delete self(data); }
-
-PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems,
-                     std::int64_t n_problems, std::int32_t want_moments,
-                     PgkmSummary *summaries, PgkmError *error) {
-  return guarded(error, [&] {
-    cpu::summarise(*self(data), problems, n_problems, want_moments != 0,
-                   summaries);
-  });
+PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
+{
+    *data = nullptr;
+    return guarded(error, [&] { *data = reinterpret_cast<PgkmData *>(new cpu::Data{*self(context), *points}); });
 }
 
-PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems,
-                const PgkmSeedParams *params, PgkmError *error) {
-  return guarded(
-      error, [&] { cpu::seed(*self(data), problems, n_problems, *params); });
+void unload(PgkmData *data)
+{
+    delete self(data);
 }
 
-PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems,
-               const PgkmFitParams *params, PgkmError *error) {
-  return guarded(error,
-                 [&] { cpu::fit(*self(data), problems, n_problems, *params); });
+PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
+                     PgkmSummary *summaries, PgkmError *error)
+{
+    return guarded(error, [&] { cpu::summarise(*self(data), problems, n_problems, want_moments != 0, summaries); });
 }
 
-PgkmStatus assign(PgkmData *data, const PgkmProblem *problems,
-                  std::int64_t n_problems, PgkmAssignment *assignments,
-                  PgkmError *error) {
-  return guarded(error, [&] {
-    cpu::assign(*self(data), problems, n_problems, assignments);
-  });
+PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
+                PgkmError *error)
+{
+    return guarded(error, [&] { cpu::seed(*self(data), problems, n_problems, *params); });
+}
+
+PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
+               PgkmError *error)
+{
+    return guarded(error, [&] { cpu::fit(*self(data), problems, n_problems, *params); });
+}
+
+PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
+                  PgkmError *error)
+{
+    return guarded(error, [&] { cpu::assign(*self(data), problems, n_problems, assignments); });
 }
 
 } // namespace
 
-const PgkmBackend *cpu_backend() {
-  static const PgkmBackend table = {PGKM_BACKEND_ABI,
-                                    sizeof(PgkmBackend),
-                                    "cpu",
-                                    probe,
-                                    cpu::strategy_names,
-                                    open,
-                                    close,
-                                    load,
-                                    unload,
-                                    summarise,
-                                    seed,
-                                    fit,
-                                    assign};
-  return &table;
+const PgkmBackend *cpu_backend()
+{
+    static const PgkmBackend table = {PGKM_BACKEND_ABI,
+                                      sizeof(PgkmBackend),
+                                      "cpu",
+                                      probe,
+                                      cpu::strategy_names,
+                                      open,
+                                      close,
+                                      load,
+                                      unload,
+                                      summarise,
+                                      seed,
+                                      fit,
+                                      assign};
+    return &table;
 }
 
 } // namespace pgkm

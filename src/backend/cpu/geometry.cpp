@@ -10,133 +10,124 @@
 namespace pgkm::cpu {
 namespace {
 
-constexpr std::int32_t max_clusters = 4096; // their distances take 64 MB
-constexpr std::int32_t max_features =
-    1 << 22; // distance_above() covers (d + 3) 2^-53
+constexpr std::int32_t max_clusters = 4096;    // their distances take 64 MB
+constexpr std::int32_t max_features = 1 << 22; // distance_above() covers (d + 3) 2^-53
 
 } // namespace
 
-template <typename T> bool Geometry<T>::fits(const Rows<T> &rows) {
-  const auto k = static_cast<std::uint64_t>(rows.k),
-             d = static_cast<std::uint64_t>(rows.d);
-  return rows.k <= max_clusters && rows.d <= max_features &&
-         rows.context.budget.allows(4 * k * k + 16 * (k + 1) * d +
-                                    512 * d * rows.pool.size());
+template <typename T>
+bool Geometry<T>::fits(const Rows<T> &rows)
+{
+    const auto k = static_cast<std::uint64_t>(rows.k), d = static_cast<std::uint64_t>(rows.d);
+    return rows.k <= max_clusters && rows.d <= max_features &&
+           rows.context.budget.allows(4 * k * k + 16 * (k + 1) * d + 512 * d * rows.pool.size());
 }
 
 template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
-    : rows_(rows),
-      kernels_(list_kernels(rows.context.strategy.instruction_set)), k_(rows.k),
-      previous_(rows.context.budget, static_cast<std::size_t>(k_) *
-                                         static_cast<std::size_t>(rows.d)),
-      wide_(rows.context.budget,
-            static_cast<std::size_t>(k_ + 1) * static_cast<std::size_t>(rows.d),
+    : rows_(rows), kernels_(list_kernels(rows.context.strategy.instruction_set)), k_(rows.k),
+      previous_(rows.context.budget, static_cast<std::size_t>(k_) * static_cast<std::size_t>(rows.d)),
+      wide_(rows.context.budget, static_cast<std::size_t>(k_ + 1) * static_cast<std::size_t>(rows.d),
             std::numeric_limits<double>::infinity()),
       own_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
       others_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
       half_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
-      distance_(rows.context.budget,
-                static_cast<std::size_t>(k_) * static_cast<std::size_t>(k_)) {}
-
-template <typename T>
-void Geometry<T>::set(const T *centroids, bool distances) {
-  if (!first_)
-    move(centroids);
-  first_ = false;
-  std::copy_n(centroids, previous_.size(), previous_.data());
-  std::copy_n(centroids, previous_.size(),
-              wide_.data()); // float64 holds either type
-  if (distances)
-    measure();
-  else
-    std::fill(half_.begin(), half_.end(), 0.0f);
+      distance_(rows.context.budget, static_cast<std::size_t>(k_) * static_cast<std::size_t>(k_))
+{
 }
 
-template <typename T> void Geometry<T>::move(const T *centroids) {
-  const std::int64_t per_task = std::max<std::int64_t>(1, 16384 / rows_.d);
-  rows_.pool.run((k_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
-    const std::int64_t end = std::min<std::int64_t>(k_, (task + 1) * per_task);
-    for (std::int64_t j = task * per_task; j < end; ++j) {
-      const double square = exact_distance(
-          centroids + j * rows_.d, previous_.data() + j * rows_.d, rows_.d);
-      own_[static_cast<std::size_t>(j)] =
-          square == 0.0 ? 0.0f : distance_above(square);
-    }
-  });
-  const float *largest = std::max_element(own_.begin(), own_.end());
-  float next = 0.0f;
-  for (const float &moved : own_)
-    if (&moved != largest)
-      next = std::max(next, moved);
-  std::fill(others_.begin(), others_.end(), *largest);
-  others_[static_cast<std::size_t>(largest - own_.begin())] = next;
+template <typename T>
+void Geometry<T>::set(const T *centroids, bool distances)
+{
+    if (!first_)
+        move(centroids);
+    first_ = false;
+    std::copy_n(centroids, previous_.size(), previous_.data());
+    std::copy_n(centroids, previous_.size(),
+                wide_.data()); // float64 holds either type
+    if (distances)
+        measure();
+    else
+        std::fill(half_.begin(), half_.end(), 0.0f);
+}
+
+template <typename T>
+void Geometry<T>::move(const T *centroids)
+{
+    const std::int64_t per_task = std::max<std::int64_t>(1, 16384 / rows_.d);
+    rows_.pool.run((k_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
+        const std::int64_t end = std::min<std::int64_t>(k_, (task + 1) * per_task);
+        for (std::int64_t j = task * per_task; j < end; ++j) {
+            const double square = exact_distance(centroids + j * rows_.d, previous_.data() + j * rows_.d, rows_.d);
+            own_[static_cast<std::size_t>(j)] = square == 0.0 ? 0.0f : distance_above(square);
+        }
+    });
+    const float *largest = std::max_element(own_.begin(), own_.end());
+    float next = 0.0f;
+    for (const float &moved : own_)
+        if (&moved != largest)
+            next = std::max(next, moved);
+    std::fill(others_.begin(), others_.end(), *largest);
+    others_[static_cast<std::size_t>(largest - own_.begin())] = next;
 }
 
 // Centroids as blocks of points against all centroids.
-template <typename T> void Geometry<T>::measure() {
-  constexpr int width = block_step;
-  const DirectKernels &pack =
-      direct_kernels(rows_.context.strategy.instruction_set);
-  std::vector<std::int32_t> all(static_cast<std::size_t>(k_));
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<Buffer<double>> block, square;
-  const std::int32_t strip = std::min<std::int32_t>(
-      k_, 256); // centroids at a time, for the cancel flag too
-  for (int worker = 0; worker < rows_.pool.size(); ++worker) {
-    block.emplace_back(rows_.context.budget,
-                       static_cast<std::size_t>(width) *
-                           static_cast<std::size_t>(rows_.d));
-    square.emplace_back(rows_.context.budget,
-                        static_cast<std::size_t>(width) *
-                            static_cast<std::size_t>(strip));
-  }
-  rows_.pool.run((k_ + width - 1) / width, [&](std::int64_t task, int worker) {
-    double *points = block[static_cast<std::size_t>(worker)].data();
-    double *out = square[static_cast<std::size_t>(worker)].data();
-    const auto first = static_cast<std::int32_t>(task * width);
-    const int count = std::min(width, k_ - first);
-    const T *rows[width];
-    float nearest[width];
-    for (int i = 0; i < count; ++i)
-      rows[i] = previous_.data() + std::int64_t{first + i} * rows_.d;
-    std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
-    pack.pack(rows, count, rows_.d, width, points);
-    for (std::int32_t j = 0; j < k_; j += strip) {
-      rows_.context.poll();
-      const int size = std::min(strip, k_ - j);
-      kernels_.distances(points, width, rows_.d, wide_.data(), all.data() + j,
-                         size, out);
-      for (int i = 0; i < count; ++i) {
-        float *line =
-            distance_.data() +
-            static_cast<std::size_t>(first + i) * static_cast<std::size_t>(k_) +
-            j;
-        for (int q = 0; q < size; ++q) {
-          line[q] = std::max(0.0f, distance_below(out[q * width + i]));
-          if (j + q != first + i)
-            nearest[i] = std::min(nearest[i], line[q]);
-        }
-      }
+template <typename T>
+void Geometry<T>::measure()
+{
+    constexpr int width = block_step;
+    const DirectKernels &pack = direct_kernels(rows_.context.strategy.instruction_set);
+    std::vector<std::int32_t> all(static_cast<std::size_t>(k_));
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<Buffer<double>> block, square;
+    const std::int32_t strip = std::min<std::int32_t>(k_, 256); // centroids at a time, for the cancel flag too
+    for (int worker = 0; worker < rows_.pool.size(); ++worker) {
+        block.emplace_back(rows_.context.budget, static_cast<std::size_t>(width) * static_cast<std::size_t>(rows_.d));
+        square.emplace_back(rows_.context.budget, static_cast<std::size_t>(width) * static_cast<std::size_t>(strip));
     }
-    for (int i = 0; i < count; ++i)
-      half_[static_cast<std::size_t>(first + i)] = nearest[i] * 0.5f;
-  });
+    rows_.pool.run((k_ + width - 1) / width, [&](std::int64_t task, int worker) {
+        double *points = block[static_cast<std::size_t>(worker)].data();
+        double *out = square[static_cast<std::size_t>(worker)].data();
+        const auto first = static_cast<std::int32_t>(task * width);
+        const int count = std::min(width, k_ - first);
+        const T *rows[width];
+        float nearest[width];
+        for (int i = 0; i < count; ++i)
+            rows[i] = previous_.data() + std::int64_t{first + i} * rows_.d;
+        std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
+        pack.pack(rows, count, rows_.d, width, points);
+        for (std::int32_t j = 0; j < k_; j += strip) {
+            rows_.context.poll();
+            const int size = std::min(strip, k_ - j);
+            kernels_.distances(points, width, rows_.d, wide_.data(), all.data() + j, size, out);
+            for (int i = 0; i < count; ++i) {
+                float *line = distance_.data() + static_cast<std::size_t>(first + i) * static_cast<std::size_t>(k_) + j;
+                for (int q = 0; q < size; ++q) {
+                    line[q] = std::max(0.0f, distance_below(out[q * width + i]));
+                    if (j + q != first + i)
+                        nearest[i] = std::min(nearest[i], line[q]);
+                }
+            }
+        }
+        for (int i = 0; i < count; ++i)
+            half_[static_cast<std::size_t>(first + i)] = nearest[i] * 0.5f;
+    });
 }
 
 template <typename T>
-std::vector<std::int32_t> Geometry<T>::spread(std::int32_t count) const {
-  std::vector<std::int32_t> chosen = {0};
-  std::vector<float> nearest(distance(0), distance(0) + k_);
-  while (static_cast<std::int32_t>(chosen.size()) < count) {
-    const auto farthest = static_cast<std::int32_t>(
-        std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
-    chosen.push_back(farthest);
-    for (std::int32_t j = 0; j < k_; ++j)
-      nearest[static_cast<std::size_t>(j)] =
-          std::min(nearest[static_cast<std::size_t>(j)], distance(farthest)[j]);
-  }
-  return chosen;
+std::vector<std::int32_t> Geometry<T>::spread(std::int32_t count) const
+{
+    std::vector<std::int32_t> chosen = {0};
+    std::vector<float> nearest(distance(0), distance(0) + k_);
+    while (static_cast<std::int32_t>(chosen.size()) < count) {
+        const auto farthest =
+            static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
+        chosen.push_back(farthest);
+        for (std::int32_t j = 0; j < k_; ++j)
+            nearest[static_cast<std::size_t>(j)] =
+                std::min(nearest[static_cast<std::size_t>(j)], distance(farthest)[j]);
+    }
+    return chosen;
 }
 
 template class Geometry<float>;

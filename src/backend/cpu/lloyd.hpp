@@ -6,11 +6,9 @@
 namespace pgkm::cpu {
 
 // Lloyd's iterations for every problem; results go to the problems.
-void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems,
-         const PgkmFitParams &params);
+void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params);
 
 // One assignment to the problems' centroids with the sums over it.
-void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems,
-            PgkmAssignment *assignments);
+void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
 
 } // namespace pgkm::cpu

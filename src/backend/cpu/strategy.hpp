@@ -14,9 +14,8 @@ enum class InstructionSet { scalar, sse4, avx2, avx512, neon };
 inline constexpr int instruction_set_count = 5;
 
 struct Strategy {
-  Assignment assignment = Assignment::automatic;
-  InstructionSet instruction_set =
-      InstructionSet::scalar; // never "auto": resolved at open()
+    Assignment assignment = Assignment::automatic;
+    InstructionSet instruction_set = InstructionSet::scalar; // never "auto": resolved at open()
 };
 
 const char *name_of(InstructionSet set);

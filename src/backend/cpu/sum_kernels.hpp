@@ -7,37 +7,33 @@
 
 namespace pgkm::cpu {
 
-// Where a block's rows go, and how they are scaled. Partial sums are k x
-// stride.
+// Where a block's rows go, and how they are scaled. Partial sums are k x stride.
 struct SumTarget {
-  std::int64_t *features;
-  std::int64_t *masses;
-  std::int64_t stride;
-  const double *feature_scale; // d
-  double weight_scale;
+    std::int64_t *features;
+    std::int64_t *masses;
+    std::int64_t stride;
+    const double *feature_scale; // d
+    double weight_scale;
 };
 
 struct SumKernels {
-  // Row i leaves cluster from[i] (negative: it was in none) for to[i]; nothing
-  // is done where they are equal. weights: NULL, or those of the rows. Returns
-  // how many rows moved.
-  std::int64_t (*move_float)(const float *const *rows, int count, int d,
-                             const std::int32_t *from, const std::int32_t *to,
-                             const double *weights, const SumTarget &target);
-  std::int64_t (*move_double)(const double *const *rows, int count, int d,
-                              const std::int32_t *from, const std::int32_t *to,
-                              const double *weights, const SumTarget &target);
+    // Row i leaves cluster from[i] (negative: it was in none) for to[i]; nothing is done where
+    // they are equal. weights: NULL, or those of the rows. Returns how many rows moved.
+    std::int64_t (*move_float)(const float *const *rows, int count, int d, const std::int32_t *from,
+                               const std::int32_t *to, const double *weights, const SumTarget &target);
+    std::int64_t (*move_double)(const double *const *rows, int count, int d, const std::int32_t *from,
+                                const std::int32_t *to, const double *weights, const SumTarget &target);
 
-  std::int64_t move(const float *const *rows, int count, int d,
-                    const std::int32_t *from, const std::int32_t *to,
-                    const double *weights, const SumTarget &target) const {
-    return move_float(rows, count, d, from, to, weights, target);
-  }
-  std::int64_t move(const double *const *rows, int count, int d,
-                    const std::int32_t *from, const std::int32_t *to,
-                    const double *weights, const SumTarget &target) const {
-    return move_double(rows, count, d, from, to, weights, target);
-  }
+    std::int64_t move(const float *const *rows, int count, int d, const std::int32_t *from, const std::int32_t *to,
+                      const double *weights, const SumTarget &target) const
+    {
+        return move_float(rows, count, d, from, to, weights, target);
+    }
+    std::int64_t move(const double *const *rows, int count, int d, const std::int32_t *from, const std::int32_t *to,
+                      const double *weights, const SumTarget &target) const
+    {
+        return move_double(rows, count, d, from, to, weights, target);
+    }
 };
 
 const SumKernels &sum_kernels(InstructionSet set);

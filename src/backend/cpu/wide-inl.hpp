@@ -12,15 +12,14 @@ HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_INLINE hn::Vec<hn::ScalableTag<double>>
-load_wide(hn::ScalableTag<double> tag, const double *from) {
-  return hn::LoadU(tag, from);
+HWY_INLINE hn::Vec<hn::ScalableTag<double>> load_wide(hn::ScalableTag<double> tag, const double *from)
+{
+    return hn::LoadU(tag, from);
 }
 
-HWY_INLINE hn::Vec<hn::ScalableTag<double>>
-load_wide(hn::ScalableTag<double> tag, const float *from) {
-  return hn::PromoteTo(
-      tag, hn::LoadU(hn::Rebind<float, hn::ScalableTag<double>>(), from));
+HWY_INLINE hn::Vec<hn::ScalableTag<double>> load_wide(hn::ScalableTag<double> tag, const float *from)
+{
+    return hn::PromoteTo(tag, hn::LoadU(hn::Rebind<float, hn::ScalableTag<double>>(), from));
 }
 
 } // namespace pgkm::cpu::HWY_NAMESPACE
