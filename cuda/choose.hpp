@@ -39,10 +39,10 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
     return shape.d <= register_d && (shape.k + 7LL) / 8 * ((d + 1) * 8 + 4) * 4 <= device.shared_bytes_per_block - 8192;
 }
 
-// The narrow kernel: 256 rows, a panel of 16 centroids and two copies of their sums on the chip.
+// The narrow kernel: 256 rows, a panel of 32 centroids and two copies of their sums on the chip.
 constexpr bool fits_narrow(int d, const DeviceFacts &device)
 {
-    return d * 16LL + d * 64LL + 1024LL * (d | 1) + 128LL * (2 * d + 3) <= device.shared_bytes_per_block - 1024;
+    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 3) <= device.shared_bytes_per_block - 1024;
 }
 
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
@@ -53,15 +53,20 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }
 
+// Sums of so many cells fit no block's memory: rows sorted by label need one addition a run.
+constexpr bool sorts_sums(const Shape &shape) { return shape.d > register_d && 1LL * shape.k * shape.d >= 65536; }
+
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    const bool tiled = choose_assignment(shape, device) == Assignment::tiled;
+    const bool tiled = choose_assignment(shape, device) == Assignment::tiled && !sorts_sums(shape);
     return tiled || fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
 }
 
 constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)
 {
+    if (sorts_sums(shape))
+        return FeatureSum::sorted;
     const long long cells = 8LL * shape.k * shape.d;
     if (cells <= 2LL * device.shared_bytes_per_block)
         return FeatureSum::cluster_merge;

@@ -88,7 +88,7 @@ void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulator
 template <typename T>
 void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, int skip = 0);
 // Lists of up to narrow_list by the narrow kernel, longer ones by the tiled one.
-inline constexpr int narrow_list = 16;
+inline constexpr int narrow_list = 32;
 void fused_narrow(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
 void fused_register(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
 

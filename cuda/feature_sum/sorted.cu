@@ -56,9 +56,12 @@ void sum_features_sorted(const Stage<T> &stage, const View<T> &view, const std::
         const View<T> part = slice(view, skip, std::min(most, view.n - skip));
         const auto n = static_cast<std::int32_t>(part.n);
         std::size_t temporary = 0;
+        int bits = 1; // of a label
+        while (bits < 31 && (std::int64_t{1} << bits) < view.k)
+            ++bits;
         const auto sort = [&](void *storage, std::int32_t *array) {
             return cub::DeviceRadixSort::SortPairs(storage, temporary, labels + skip, array, array + n, array + 2 * n, n, 0,
-                                                   32, stage.stream);
+                                                   bits, stage.stream);
         };
         check(sort(nullptr, nullptr), "cub::DeviceRadixSort");
         const std::size_t arrays = (static_cast<std::size_t>(n) * 3 * 4 + 255) / 256 * 256;

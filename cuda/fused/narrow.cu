@@ -3,9 +3,9 @@
 //
 // A warp copies 32 rows into shared memory, asynchronously and coalesced, and reads them back
 // one row per lane: the transposition on the fly of Lutz et al. 2018's Single-Pass. A lane
-// keeps the scores of up to 16 centroids in registers; then the warp walks its rows again, one
+// keeps the scores of up to 32 centroids in registers; then the warp walks its rows again, one
 // feature per lane, for the sums. Only the flush of the sums needs the whole block.
-// Filter and margin: those of prepare_groups(). To use: d > 16 and lists of at most 16.
+// Filter and margin: those of prepare_groups(). To use: d > 16 and lists of at most 32.
 #include <cuda_pipeline.h>
 
 #include "../choose.hpp"
@@ -37,7 +37,8 @@ struct Arguments {
 struct Shared {
     float        *rows;    // of this warp
     float        *panel;   // d x narrow_list
-    float4       *factors; // d: for biased_limbs, and the group's shift
+    float4       *factors; // d: for biased_limbs
+    float        *shift;   // d: the group's anchor
     std::int32_t *cells;   // replicas x held x cell_stride
 };
 
@@ -49,15 +50,16 @@ __device__ Shared carve(const Arguments &a)
     Shared s;
     s.factors = memory;
     s.panel = reinterpret_cast<float *>(memory + a.view.d);
-    s.rows = s.panel + a.view.d * narrow_list + static_cast<int>(threadIdx.x / 32) * 32 * a.stride;
-    s.cells = reinterpret_cast<std::int32_t *>(s.panel + a.view.d * narrow_list + warps * 32 * a.stride);
+    s.shift = s.panel + a.view.d * narrow_list;
+    s.rows = s.shift + a.view.d + static_cast<int>(threadIdx.x / 32) * 32 * a.stride;
+    s.cells = reinterpret_cast<std::int32_t *>(s.shift + a.view.d + warps * 32 * a.stride);
     return s;
 }
 
 std::size_t shared_bytes(const Arguments &a)
 {
     const auto d = static_cast<std::size_t>(a.view.d);
-    return d * 16 + d * narrow_list * 4 + static_cast<std::size_t>(warps * 32 * a.stride) * 4 +
+    return d * 20 + d * narrow_list * 4 + static_cast<std::size_t>(warps * 32 * a.stride) * 4 +
            static_cast<std::size_t>(replicas * a.held * cell_stride(a.view.d)) * 4;
 }
 
@@ -78,24 +80,29 @@ __device__ Group open_group(const Arguments &a, const Shared &shared, int g)
         shared.panel[i] = panel[std::int64_t{i / narrow_list} * groups.stride + i % narrow_list];
     for (int f = threadIdx.x; f < d; f += threads) {
         const FloatScale scale = float_scale(a.fast ? a.view.feature_exponent[f] : 0);
-        shared.factors[f] = make_float4(scale.whole, scale.high, scale.inverse, groups.anchors[std::int64_t{g} * d + f]);
+        shared.factors[f] = make_float4(scale.whole, scale.high, scale.inverse, 0.0f);
+        shared.shift[f] = groups.anchors[std::int64_t{g} * d + f];
     }
     return {g, groups.listed[g], groups.list + std::int64_t{g} * a.view.k, groups.half + std::int64_t{g} * groups.stride,
             groups.margin[g]};
 }
 
-// Brings the rows of the lanes (row < 0: none) into the warp's memory.
+// Brings the rows of the lanes (row < 0: any row will do) into the warp's memory.
 __device__ void load_rows(const Arguments &a, const Shared &shared, std::int32_t row)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31);
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
+    const std::int32_t known = max(row, 0);
+    float *to = shared.rows + lane;
 #pragma unroll 4
-    for (int r = 0; r < 32; ++r) {
-        const std::int32_t from = __shfl_sync(~0u, row, r);
-        if (from < 0)
-            continue;
-        const float *values = a.view.values + std::int64_t{from} * a.view.d;
-        for (int f = lane; f < a.view.d; f += 32)
-            __pipeline_memcpy_async(shared.rows + r * a.stride + f, values + f, 4);
+    for (int r = 0; r < 32; ++r, to += a.stride) {
+        const float *from = a.view.values + std::int64_t{__shfl_sync(~0u, known, r)} * d + lane;
+        if (lane < d)
+            __pipeline_memcpy_async(to, from, 4);
+        if (lane + 32 < d)
+            __pipeline_memcpy_async(to + 32, from + 32, 4);
+        for (int f = 64; f < d; f += 32)
+            if (f + lane < d)
+                __pipeline_memcpy_async(to + f, from + f, 4);
     }
     __pipeline_commit();
     __pipeline_wait_prior(0);
@@ -108,12 +115,13 @@ __device__ int filter_row(const Arguments &a, const Shared &shared, const Group 
 {
     const float *x = shared.rows + static_cast<int>(threadIdx.x & 31) * a.stride;
     float product[Columns] = {};
-#pragma unroll 4
-    for (int f = 0; f < a.view.d; ++f) {
-        const float value = x[f] - shared.factors[f].w;
+    const float *panel = shared.panel;
+#pragma unroll(Columns <= 8 ? 4 : 2)
+    for (int f = 0; f < a.view.d; ++f, panel += narrow_list) {
+        const float value = x[f] - shared.shift[f];
 #pragma unroll
         for (int c = 0; c < Columns; c += 4) {
-            const float4 four = *reinterpret_cast<const float4 *>(shared.panel + f * narrow_list + c);
+            const float4 four = *reinterpret_cast<const float4 *>(panel + c);
             product[c] = __fmaf_rn(value, four.x, product[c]);
             product[c + 1] = __fmaf_rn(value, four.y, product[c + 1]);
             product[c + 2] = __fmaf_rn(value, four.z, product[c + 2]);
@@ -149,33 +157,69 @@ __device__ int settle(const Arguments &a, const Group &group, std::int32_t row, 
     return place;
 }
 
+// Sums of the warp's rows that share a place are made in registers, one feature per lane, and
+// leave by one addition per limb (Aggarwal 2013, section 5.1: ballot).
+template <bool Fast>
+__device__ void add_members(const Arguments &a, const Shared &shared, std::int32_t row, unsigned members,
+                            std::int32_t *cell, int first)
+{
+    const int d = a.view.d, lane = static_cast<int>(threadIdx.x & 31);
+    const int f = first + lane, g = f + 32; // two features per lane and turn
+    const int safe_f = min(f, d - 1), safe_g = min(g, d - 1);
+    const float4 factor_f = shared.factors[safe_f], factor_g = shared.factors[safe_g];
+    Split sum_f = {0, 0}, sum_g = {0, 0};
+    for (unsigned left = members; left != 0; left &= left - 1) {
+        const int r = __ffs(static_cast<int>(left)) - 1;
+        Split one, two;
+        if (Fast) {
+            const float *x = shared.rows + r * a.stride;
+            one = biased_limbs(x[safe_f], {factor_f.x, factor_f.y, factor_f.z});
+            two = biased_limbs(x[safe_g], {factor_g.x, factor_g.y, factor_g.z});
+        } else {
+            const std::int32_t from = __shfl_sync(~0u, row, r);
+            one = feature_limbs(a.view, from, safe_f);
+            two = feature_limbs(a.view, from, safe_g);
+        }
+        // Biased limbs wrap around on purpose; unsigned, where that is defined.
+        sum_f.hi = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_f.hi) + static_cast<std::uint32_t>(one.hi));
+        sum_f.lo = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_f.lo) + static_cast<std::uint32_t>(one.lo));
+        sum_g.hi = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_g.hi) + static_cast<std::uint32_t>(two.hi));
+        sum_g.lo = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_g.lo) + static_cast<std::uint32_t>(two.lo));
+    }
+    if (f < d) {
+        atomicAdd(cell + f, sum_f.hi);
+        atomicAdd(cell + d + f, sum_f.lo);
+    }
+    if (g < d) {
+        atomicAdd(cell + g, sum_g.hi);
+        atomicAdd(cell + d + g, sum_g.lo);
+    }
+}
+
 __device__ void add_rows(const Arguments &a, const Shared &shared, std::int32_t row, int place)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
+    const int d = a.view.d;
     std::int32_t *own = shared.cells + static_cast<int>(threadIdx.x / 32) % replicas * a.held * cell_stride(d);
-    for (int first = 0; first < d; first += 32) {
-        const int f = min(first + lane, d - 1); // every lane shuffles; those beyond d add nothing
-        const float4 factor = shared.factors[f];
-#pragma unroll 4
-        for (int r = 0; r < 32; ++r) {
-            const int at = __shfl_sync(~0u, place, r);
-            const std::int32_t from = __shfl_sync(~0u, row, r);
-            if (at < 0 || first + lane >= d)
-                continue;
-            const Split limbs = a.fast ? biased_limbs(shared.rows[r * a.stride + f], {factor.x, factor.y, factor.z})
-                                       : feature_limbs(a.view, from, f);
-            std::int32_t *cell = own + at * cell_stride(d) + f;
-            atomicAdd(cell, limbs.hi);
-            atomicAdd(cell + d, limbs.lo);
+    for (unsigned left = __ballot_sync(~0u, place >= 0); left != 0;) {
+        const int at = __shfl_sync(~0u, place, __ffs(static_cast<int>(left)) - 1);
+        const unsigned members = __ballot_sync(~0u, place == at);
+        left &= ~members;
+        std::int32_t *cell = own + at * cell_stride(d);
+        for (int first = 0; first < d; first += 64)
+            if (a.fast)
+                add_members<true>(a, shared, row, members, cell, first);
+            else
+                add_members<false>(a, shared, row, members, cell, first);
+        if (a.view.weights == nullptr && (threadIdx.x & 31) == 0) {
+            atomicAdd(cell + 2 * d + 1, __popc(members));
+            atomicAdd(cell + 2 * d + 2, __popc(members));
         }
     }
-    __syncwarp();
-    if (place < 0)
+    if (a.view.weights == nullptr || place < 0)
         return;
     const Split mass = mass_limbs(a.view, row);
     std::int32_t *cell = own + place * cell_stride(d) + 2 * d;
-    if (mass.hi != 0)
-        atomicAdd(cell, mass.hi);
+    atomicAdd(cell, mass.hi);
     atomicAdd(cell + 1, mass.lo);
     atomicAdd(cell + 2, 1);
 }
@@ -237,7 +281,8 @@ __device__ void take_rows(const Arguments &a, const Shared &shared, const Group 
         bool open = false;
         int place = group.listed <= 4   ? filter_row<4>(a, shared, group, open)
                     : group.listed <= 8 ? filter_row<8>(a, shared, group, open)
-                                        : filter_row<16>(a, shared, group, open);
+                    : group.listed <= 16 ? filter_row<16>(a, shared, group, open)
+                                         : filter_row<32>(a, shared, group, open);
         place = settle(a, group, row, place, open && row >= 0);
         add_rows(a, shared, row, row < 0 ? -1 : place);
         __syncwarp();
@@ -246,7 +291,7 @@ __device__ void take_rows(const Arguments &a, const Shared &shared, const Group 
     flush(a, shared, group);
 }
 
-__global__ void __launch_bounds__(threads, 3) narrow_kernel(Arguments a)
+__global__ void __launch_bounds__(threads, 2) narrow_kernel(Arguments a)
 {
     if (stopped(a.control))
         return;

@@ -295,10 +295,10 @@ template <int D, bool Sums>
 void launch_for(const Stage<float> &stage, const Arguments &a)
 {
     if (a.view.k <= 4)
-        return launch_replicated<D, D <= 6 ? 2 : 1, 4, Sums>(stage, a);
+        return launch_replicated<D, D <= 4 ? 2 : 1, 4, Sums>(stage, a);
     if (a.view.k <= panel_group)
-        return launch_replicated<D, D <= 6 ? 2 : 1, panel_group, Sums>(stage, a);
-    launch_replicated<D, D <= 4 ? 8 : D <= 8 ? 4 : 2, 0, Sums>(stage, a);
+        return launch_replicated<D, D <= 4 ? 2 : 1, panel_group, Sums>(stage, a);
+    launch_replicated<D, D <= 8 ? 4 : 2, 0, Sums>(stage, a);
 }
 
 template <bool Sums>
