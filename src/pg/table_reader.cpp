@@ -5,6 +5,7 @@
 #include "pg/table_reader.h"
 
 #include "pg/compat.h"
+#include "pg/scan.h"
 #include "pg/table_order.h"
 #include "pg/table_row.h"
 
@@ -116,6 +117,9 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 
 TableRows *table_read(const TableQuery *query, MemoryContext context)
 {
+    if (scan_possible(query))
+        return scan_read(query, context);
+
     Receiver   receiver;
     TableWants wants;
 
@@ -131,7 +135,7 @@ TableRows *table_read(const TableQuery *query, MemoryContext context)
     SPI_connect();
     const char *sql = build_select(query, &receiver.shape);
 
-    /* Only for messages and the order does kmeans_fit need ctids; it need not keep them. */
+    /* Kept even where only kmeans_fit asks: should the rows have to be sorted. */
     wants.ctid = receiver.shape.ctid >= 0;
     wants.table = receiver.shape.table >= 0;
     wants.label = query->label != NULL;
