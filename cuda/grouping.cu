@@ -173,8 +173,12 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
         largest = fmaxf(largest, warp_value[w]);
     const float r = largest * (1.0f + distance_slack(d)), x = groups.radius[a];
     groups.listed[a] = listed;
-    groups.margin[a] =
-        2.04f * 0x1p-24f * (static_cast<float>(d + 4) * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
+    // A product summed in one chain meets d roundings on its longest path, one summed in steps
+    // chain_step and one for each step.
+    const float lengths[2] = {static_cast<float>(d + 4), static_cast<float>(chain_step + d / chain_step + 6)};
+    for (int i = 0; i < 2; ++i)
+        groups.margin[2 * a + i] =
+            2.04f * 0x1p-24f * (lengths[i] * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
 }
 
 double squared(const double *a, const double *b, std::size_t d)
@@ -225,7 +229,7 @@ void allocate_lists(Context &context, Grouping<T> &g, int d, int k)
     g.panel = DeviceArray<float>(context.budget, count * stride * static_cast<std::size_t>(d));
     g.half = DeviceArray<float>(context.budget, count * stride);
     g.listed = DeviceArray<std::int32_t>(context.budget, count);
-    g.margin = DeviceArray<float>(context.budget, count);
+    g.margin = DeviceArray<float>(context.budget, 2 * count);
     g.scratch = DeviceArray<float>(context.budget, count * static_cast<std::size_t>(k));
     groups.list = g.list.get();
     groups.panel = g.panel.get();

@@ -17,6 +17,7 @@
 namespace pgkm::cuda {
 
 inline constexpr int most_anchors = 32;
+inline constexpr int chain_step = 32; // features summed by themselves before they join the total
 inline constexpr int tile_rows = 128; // rows of one block's matrix product
 
 // What kernels read. Without an order rows are taken as they come and there is one group.
@@ -34,7 +35,8 @@ struct Groups {
     float        *panel = nullptr;  // count x d x stride: c - s, feature by feature
     float        *half = nullptr;   // count x stride: |c - s|^2 / 2; +infinity beyond the list
     std::int32_t *listed = nullptr; // count
-    float        *margin = nullptr; // count: scores this near to the best are settled
+    float        *margin = nullptr; // count x 2: scores this near to the best are settled, for
+                                    // products summed in one chain, and in steps of `chain_step`
     float        *scratch = nullptr; // count x k
     int           stride = 0;       // k padded to a multiple of 64
 };

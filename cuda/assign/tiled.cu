@@ -14,7 +14,7 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int depth = 32; // features per step
+constexpr int depth = chain_step; // features per step
 
 template <typename T>
 struct Arguments {
@@ -57,7 +57,7 @@ __device__ Tile<T> tile_of(const Arguments<T> &a, int group)
     const Groups<T> &g = a.groups;
     return {group, g.listed[group], g.anchors + std::int64_t{group} * a.view.d,
             g.panel + std::int64_t{group} * g.stride * a.view.d, g.half + std::int64_t{group} * g.stride,
-            g.list + std::int64_t{group} * a.view.k, g.margin[group]};
+            g.list + std::int64_t{group} * a.view.k, g.margin[2 * group + 1]};
 }
 
 // Where a group of four rows stands in a line of `rows`: no two lanes of a store meet in a bank.
@@ -129,12 +129,14 @@ __device__ void stage(Shared &shared, const Staged<Cols> &staged)
     }
 }
 
-// One step of the product: Rows x Cols per thread, `depth` features.
+// One step of the product: Rows x Cols per thread, `depth` features, summed by themselves first:
+// the margin counts on it.
 template <int Rows, int Cols>
 __device__ void multiply(const Shared &shared, float (&product)[Rows][Cols])
 {
     constexpr int columns = Cols == 4 ? 64 : 16, across = columns / Cols;
     const int tx = static_cast<int>(threadIdx.x) % across, ty = static_cast<int>(threadIdx.x) / across;
+    float part[Rows][Cols] = {};
 #pragma unroll 8
     for (int f = 0; f < depth; ++f) {
         float x[Rows], c[Cols];
@@ -150,8 +152,13 @@ __device__ void multiply(const Shared &shared, float (&product)[Rows][Cols])
         for (int r = 0; r < Rows; ++r)
 #pragma unroll
             for (int j = 0; j < Cols; ++j)
-                product[r][j] = __fmaf_rn(x[r], c[j], product[r][j]);
+                part[r][j] = __fmaf_rn(x[r], c[j], part[r][j]);
     }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+#pragma unroll
+        for (int j = 0; j < Cols; ++j)
+            product[r][j] += part[r][j];
 }
 
 // Filtered labels of the tile's rows; what is left open goes to the queue.
@@ -213,22 +220,57 @@ __device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &
     }
 }
 
+// Exact places for the open rows, one warp each. A first look, float64 in an order of its own
+// (lanes share out the features, so that reads are coalesced), leaves the candidates within
+// twice its error of the best; those few are then compared by the contract's distance.
+template <typename T>
+__device__ double rough_distance(const T *x, const T *c, int d)
+{
+    double sum = 0.0;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
+        sum = ::fma(difference, difference, sum);
+    }
+    for (int offset = 16; offset > 0; offset >>= 1)
+        sum += __shfl_xor_sync(~0u, sum, offset);
+    return sum;
+}
+
+// The contract's distance by a whole warp: coalesced reads, the chain over exchanged values.
+template <typename T>
+__device__ double warp_exact_distance(const T *x, const T *c, int d)
+{
+    double sum = 0.0;
+    for (int first = 0; first < d; first += 32) {
+        const int f = first + static_cast<int>(threadIdx.x & 31);
+        const double difference = f < d ? static_cast<double>(x[f]) - static_cast<double>(c[f]) : 0.0;
+        sum = chain_squares(difference, min(32, d - first), sum);
+    }
+    return sum;
+}
+
 template <typename T>
 __device__ void settle(const Arguments<T> &a, const Tile<T> &tile, Shared &shared)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31);
+    const int d = a.view.d;
+    // Both sums are of the same rounded differences, in at most d + 5 roundings of 2^-53.
+    const double slack = 1.0 + 4.0 * static_cast<double>(d + 8) * 0x1p-53;
     for (int q = static_cast<int>(threadIdx.x / 32); q < shared.queued; q += threads / 32) {
-        const T *row = a.view.values + std::int64_t{shared.row[shared.queue[q]]} * a.view.d;
-        Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
-        for (int c = lane; c < tile.listed; c += 32) { // the list ascends: its places order like labels
-            const Nearest candidate = {
-                exact_distance(row, a.view.centroids + std::int64_t{tile.list[c]} * a.view.d, a.view.d), c};
-            if (before(candidate, mine))
-                mine = candidate;
+        const T *row = a.view.values + std::int64_t{shared.row[shared.queue[q]]} * d;
+        double rough = INFINITY;
+        Nearest best = {INFINITY, 0x7fffffff};
+        for (int c = 0; c < tile.listed; ++c) { // the list ascends: its places order like labels
+            const T *centroid = a.view.centroids + std::int64_t{tile.list[c]} * d;
+            const double distance = rough_distance(row, centroid, d);
+            if (distance > rough * slack + 0x1p-1000) // below that, underflow counts
+                continue;
+            rough = fmin(rough, distance);
+            const Nearest candidate = {warp_exact_distance(row, centroid, d), c};
+            if (before(candidate, best))
+                best = candidate;
         }
-        mine = nearest_in_warp(mine);
-        if (lane == 0)
-            shared.label[shared.queue[q]] = mine.label;
+        if ((threadIdx.x & 31) == 0)
+            shared.label[shared.queue[q]] = best.label;
     }
 }
 

@@ -84,7 +84,7 @@ __device__ Group open_group(const Arguments &a, const Shared &shared, int g)
         shared.shift[f] = groups.anchors[std::int64_t{g} * d + f];
     }
     return {g, groups.listed[g], groups.list + std::int64_t{g} * a.view.k, groups.half + std::int64_t{g} * groups.stride,
-            groups.margin[g]};
+            groups.margin[2 * g]};
 }
 
 // Brings the rows of the lanes (row < 0: any row will do) into the warp's memory.

@@ -158,7 +158,7 @@ __device__ void settle_queue(const Arguments &a, const Shared &shared, std::int6
 
 // R: replicas of the sums, 0 for labels alone.
 template <int D, int P, int Few, int R>
-__global__ void __launch_bounds__(512, Few > 0 ? 2 : 1) register_kernel(Arguments a)
+__global__ void __launch_bounds__(Few > 0 ? 256 : 512, Few > 0 ? 3 : 1) register_kernel(Arguments a)
 {
     constexpr bool Sums = R > 0;
     if (stopped(a.control))
@@ -248,7 +248,7 @@ template <int D, int P, int Few, int R>
 void launch(const Stage<float> &stage, Arguments a)
 {
     const std::size_t bytes = shared_bytes(a, R);
-    const int threads = Few > 0 || bytes > static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block) / 3 ? 512 : 256;
+    const int threads = Few == 0 && bytes > static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block) / 3 ? 512 : 256;
     const auto kernel = register_kernel<D, P, Few, R>;
     checked("cudaFuncSetAttribute", [&] {
         return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
@@ -295,9 +295,9 @@ template <int D, bool Sums>
 void launch_for(const Stage<float> &stage, const Arguments &a)
 {
     if (a.view.k <= 4)
-        return launch_replicated<D, D <= 4 ? 2 : 1, 4, Sums>(stage, a);
+        return launch_replicated<D, D <= 4 ? 4 : D <= 8 ? 2 : 1, 4, Sums>(stage, a);
     if (a.view.k <= panel_group)
-        return launch_replicated<D, D <= 4 ? 2 : 1, panel_group, Sums>(stage, a);
+        return launch_replicated<D, D <= 4 ? 4 : D <= 8 ? 2 : 1, panel_group, Sums>(stage, a);
     launch_replicated<D, D <= 8 ? 4 : 2, 0, Sums>(stage, a);
 }
 

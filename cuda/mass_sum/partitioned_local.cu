@@ -17,8 +17,8 @@ __global__ void shared_copy_kernel(View<T> view, const Control *control, const s
     for (int i = threadIdx.x; i < 2 * view.k; i += blockDim.x)
         cells[i] = 0;
     __syncthreads();
-    // Row counts cannot overflow: only weights need the rounds.
-    const std::int64_t round = view.weights == nullptr ? std::int64_t{1} << 20 : rows_per_round;
+    // Row counts cannot overflow: only weights need the rounds, else one per block will do.
+    const std::int64_t round = view.weights == nullptr ? (view.n + gridDim.x - 1) / gridDim.x : rows_per_round;
     for (std::int64_t start = blockIdx.x * round; start < view.n; start += gridDim.x * round) {
         const std::int64_t last = min(start + round, view.n);
         for (std::int64_t row = start + threadIdx.x; row < last; row += blockDim.x) {

@@ -1,7 +1,7 @@
 // check.cpp - a small driver of a backend plugin against the reference, without a test
 // framework, so that it runs on a bare GPU host and under compute-sanitizer.
 //
-//   check PLUGIN [quick|full] [seed]
+//   check PLUGIN [quick|full] [seed] [first-last]    the cases by number; all without it
 //
 // Every case is compared bit for bit. Prints one line per failure and a summary.
 #include <dlfcn.h>
@@ -314,8 +314,12 @@ int main(int argc, char **argv)
         std::printf("probe: %s\n", error.text);
     else
         std::printf("probe: %d device(s), %s usable %d %s\n", devices, device.name, device.usable, device.reason);
-    int index = 0;
+    int from = 0, to = 1 << 30, index = -1;
+    if (argc > 4)
+        std::sscanf(argv[4], "%d-%d", &from, &to);
     for (const Case &c : make_cases(full)) {
+        if (++index < from || index > to)
+            continue;
         const Rows rows = make_rows(c, seed * 1000 + static_cast<unsigned>(index));
         const int max_iter = c.n > 20000 ? 4 : 12;
         const Answer want = run(reference_backend(), c, rows, {}, 0, max_iter);
@@ -329,7 +333,6 @@ int main(int argc, char **argv)
             check_strategies(backend, c, rows, want, max_iter);
         if (failures > 40)
             break;
-        ++index;
     }
     std::printf("check: %d comparisons, %d failures\n", cases, failures);
     return failures == 0 ? 0 : 1;
