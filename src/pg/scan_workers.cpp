@@ -3,6 +3,8 @@
  */
 #include "pg/scan_plan.h"
 
+#include <sys/statvfs.h>
+
 #include "pg/boundary.h"
 
 extern "C" {
@@ -15,6 +17,7 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
+#include "storage/dsm_impl.h"
 #include "utils/rel.h"
 }
 
@@ -24,6 +27,9 @@ extern "C" {
 
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
+
+/* Some of the shared memory is left to others. */
+#define SHARED_FACTOR 1.25
 
 static uint64 heap_bytes(Oid id)
 {
@@ -71,6 +77,16 @@ static double estimate_bytes(ScanPlan *plan, const Relation relation)
     return bytes;
 }
 
+/* Containers often have 64 MB of shared memory: better one process than an error. What the
+ * folder's name is elsewhere than on Linux does not matter, the error comes then. */
+static bool fits_shared_memory(double bytes)
+{
+    struct statvfs space;
+
+    return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &space) != 0 ||
+           bytes < (double) space.f_bavail * space.f_frsize;
+}
+
 /* The planner's own formula, over all tables as if they were one. */
 static int planned_workers(uint64 blocks, int fixed)
 {
@@ -95,8 +111,9 @@ int scan_plan_workers(ScanPlan *plan)
         blocks += scan_plan_relations(plan)[i].n_blocks;
         table_close(relation, NoLock);
     }
-    if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2 ||
-        bytes * PEAK_FACTOR > (double) pgkm_memory_available())
+    if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
+        return 0;
+    if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !fits_shared_memory(bytes * SHARED_FACTOR))
         return 0;
     return (int) Min((uint32) planned_workers(blocks, fixed), plan->n_chunks - 1);
 }
