@@ -30,7 +30,7 @@ struct Centroids {
 static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centroids)
 {
     if (PG_ARGISNULL(number))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not be NULL")));
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not be null")));
 
     ArrayType *array = PG_GETARG_ARRAYTYPE_P(number);
 
@@ -39,7 +39,7 @@ static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centr
                         errmsg("centroids must be a two-dimensional array (clusters x features)")));
     if (array_contains_nulls(array))
         ereport(ERROR,
-                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not contain NULL elements")));
+                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not contain nulls")));
     centroids->values = (const double *) ARR_DATA_PTR(array);
     centroids->k = ARR_DIMS(array)[0];
     centroids->d = ARR_DIMS(array)[1];

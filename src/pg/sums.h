@@ -13,10 +13,7 @@
 #ifndef PGKM_PG_SUMS_H
 #define PGKM_PG_SUMS_H
 
-extern "C" {
-#include "postgres.h"
-#include "fmgr.h"
-}
+#include "pg/compat.h"
 
 #define KMEANS_SUMS_VERSION 1
 

@@ -14,7 +14,7 @@ PG_FUNCTION_INFO_V1(pgkm_sums_send);
 
 static const int head_bytes = 3 * 4 + 8;
 
-static void pg_attribute_noreturn() malformed(const char *detail)
+[[noreturn]] static void malformed(const char *detail)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
                     errmsg("invalid binary format of type kmeans_sums"), errdetail("%s", detail)));

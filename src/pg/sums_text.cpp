@@ -81,7 +81,7 @@ struct Reader {
     const char *at;
 };
 
-static void pg_attribute_noreturn() malformed(const Reader *reader, const char *detail)
+[[noreturn]] static void malformed(const Reader *reader, const char *detail)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                     errmsg("invalid input syntax for type kmeans_sums"),

@@ -6,15 +6,12 @@
 #include "pg/datum.h"
 
 extern "C" {
-#include "access/genam.h"
-#include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_coerce.h"
-#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/varlena.h"
@@ -49,7 +46,7 @@ static bool has_foreign_part(Oid relation_id)
     return found;
 }
 
-static void pg_attribute_noreturn() raise_wrong_kind(const char *name, char relkind, TableUse use)
+[[noreturn]] static void raise_wrong_kind(const char *name, char relkind, TableUse use)
 {
     const bool  readable = kind_serves(relkind, TABLE_READ);
     const char *message = !readable              ? "relation \"%s\" is not a table or view"
@@ -142,7 +139,7 @@ TableColumn *table_features_find(const TableRelation *relation, ArrayType *names
     for (int i = 0; i < *count; ++i) {
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("features must not contain a NULL column name")));
+                            errmsg("features must not contain a null")));
         table_column_find(&columns[i], relation, TextDatumGetCString(values[i]));
         if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),

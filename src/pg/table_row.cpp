@@ -3,40 +3,50 @@
  */
 #include "pg/table_row.h"
 
-#include <cmath>
-
 #include "pg/datum.h"
 
 extern "C" {
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 }
 
-/* "(0,1)", or what stands for it where the row has no ctid that the caller may see. */
-static const char *place_of(const TableRowShape *shape, const TableOrigin *origin, const TableRows *rows)
+/* "(0,1)", or with partitions "(0,1) of name"; NULL where there is no ctid that the caller may see. */
+static const char *place_of(const TableRowShape *shape, const TableOrigin *origin)
 {
     if (shape->ctid < 0)
-        return psprintf("number %lld", (long long) rows->n + 1);
-    return psprintf("(%u,%u)", ItemPointerGetBlockNumberNoCheck(&origin->ctid),
-                    ItemPointerGetOffsetNumberNoCheck(&origin->ctid));
+        return NULL;
+
+    const char *ctid = psprintf("(%u,%u)", ItemPointerGetBlockNumberNoCheck(&origin->ctid),
+                                ItemPointerGetOffsetNumberNoCheck(&origin->ctid));
+
+    return shape->table < 0 ? ctid : psprintf("%s of %s", ctid, get_rel_name(origin->table));
 }
 
-static void pg_attribute_noreturn() raise_column(const char *column, const PgkmRowFault *fault, const char *place)
+/* Like pgkm_raise_row_fault, but for a value that is known by its column's name. */
+[[noreturn]] static void raise_column(const char *column, PgkmRowFaultKind kind, const char *place)
 {
     int         code = ERRCODE_INVALID_PARAMETER_VALUE;
-    const char *what = "not a finite number";
+    const char *what = "must be finite";
 
-    if (fault->kind == PGKM_ROW_NULL_ELEMENT) {
+    if (kind == PGKM_ROW_NULL_ELEMENT) {
         code = ERRCODE_NULL_VALUE_NOT_ALLOWED;
-        what = "NULL";
-    } else if (fault->kind == PGKM_ROW_NAN) {
-        what = "NaN";
-    } else if (fault->kind == PGKM_ROW_INFINITE) {
-        what = "infinite";
-    } else if (fault->kind == PGKM_ROW_TOO_LARGE) {
+        what = "must not be null";
+    } else if (kind == PGKM_ROW_NAN) {
+        what = "must not be NaN";
+    } else if (kind == PGKM_ROW_TOO_LARGE) {
         code = ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE;
-        what = "too large";
+        what = "is out of range: its magnitude exceeds 2^500";
     }
-    ereport(ERROR, (errcode(code), errmsg("column \"%s\" is %s in row %s", column, what, place)));
+    ereport(ERROR, (errcode(code), errmsg("column \"%s\" %s", column, what),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_negative_weight(const char *column, const char *place)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("weight column \"%s\" must not be negative", column),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
     pg_unreachable();
 }
 
@@ -58,7 +68,7 @@ void table_row_origin(const TableRowShape *shape, const Datum *values, const boo
 
 /* The weight; 0 for a row to skip. */
 static double read_weight(const TableRowShape *shape, const Datum *values, const bool *nulls,
-                          const TableOrigin *origin, const TableRows *rows)
+                          const TableOrigin *origin)
 {
     const TableColumn *const column = shape->query->weight;
     double                   weight;
@@ -69,10 +79,9 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
     if (nulls[shape->weight])
         return 0.0;
     if (!pgkm_read_number(values[shape->weight], column->type, 1, &weight, &fault))
-        raise_column(column->name, &fault, place_of(shape, origin, rows));
+        raise_column(column->name, fault.kind, place_of(shape, origin));
     if (weight < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight \"%s\" is negative in row %s", column->name, place_of(shape, origin, rows))));
+        raise_negative_weight(column->name, place_of(shape, origin));
     return weight;
 }
 
@@ -92,7 +101,7 @@ static void append_array(const TableRowShape *shape, Datum value, const TableOri
     PgkmRowFault             fault;
 
     if (!pgkm_open_vector(value, &vector, &fault))
-        pgkm_raise_row_fault(&fault, place_of(shape, origin, rows));
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
     if (rows->used == NULL)
         rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector.length,
                                       shape->query->weight != NULL);
@@ -101,10 +110,10 @@ static void append_array(const TableRowShape *shape, Datum value, const TableOri
         fault.position = 0;
         fault.expected = rows->used->d;
         fault.found = vector.length;
-        pgkm_raise_row_fault(&fault, place_of(shape, origin, rows));
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
     }
     if (!pgkm_copy_vector(&vector, rows->used->element, pgkm_rows_next(rows->used), &fault))
-        pgkm_raise_row_fault(&fault, place_of(shape, origin, rows));
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
 /* float32 arithmetic only where every value is a real. */
@@ -138,7 +147,7 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
         if (good)
             good = pgkm_read_number(values[i], columns[i].type, i + 1, &value, &fault);
         if (!good)
-            raise_column(columns[i].name, &fault, place_of(shape, origin, rows));
+            raise_column(columns[i].name, fault.kind, place_of(shape, origin));
         if (element == PGKM_FLOAT32)
             ((float *) row)[i] = (float) value;
         else
@@ -152,7 +161,7 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
     if (all_features_null(shape, nulls))
         return false;
 
-    const double weight = read_weight(shape, values, nulls, origin, rows);
+    const double weight = read_weight(shape, values, nulls, origin);
 
     if (weight == 0.0)
         return false;
