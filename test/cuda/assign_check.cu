@@ -1,5 +1,7 @@
 // assign_check.cu - the tensor-core assignment against the generic one, label for label, and its
 // times; with rows converted on every call, and with rows prepared once as in a fit. Needs a GPU.
+// Build: nvcc -std=c++20 --fmad=false -O3 -DPGKM_CUDA_PLUGIN -Isrc -Icuda -arch=native
+//   cuda/{check,context,assign/generic,assign/tensor}.cu test/cuda/assign_check.cu -o assign_check
 //   assign_check check         every case; exit status 1 if a label differs
 //   assign_check quick         a few small ones, for compute-sanitizer
 //   assign_check time [rows]   milliseconds over the shapes of the design, by CUDA events
