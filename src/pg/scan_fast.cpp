@@ -128,6 +128,8 @@ static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *
            copy_values(&vector, used->element, (char *) pgkm_rows_next(used));
 }
 
+/* A tuple shorter than the table has it lacks columns that were added later; one with NULLs
+ * before or among the features has them elsewhere. */
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used)
 {
     char *const data = (char *) tuple + tuple->t_hoff;

@@ -124,6 +124,7 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     scan_place(places, plan->n_chunks);
     scan_target_fit(plan, places, rows, &shared->target);
     meet(shared);
+    /* What follows needs no order, and the end of the workers is waited for in any case. */
     BarrierDetach(&shared->barrier);
     scan_copy(reader, places, &shared->target, rows->used->values,
               rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment));
@@ -144,6 +145,7 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
         ScanShared *const shared = fill_context(parallel, plan, reader);
 
         LaunchParallelWorkers(parallel);
+        /* Alone there is nobody to share with: the rows can stay in memory of this process. */
         if (parallel->nworkers_launched > 0)
             rows = lead(parallel, shared, reader, context);
         DestroyParallelContext(parallel);
@@ -189,6 +191,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 
     debug_query_string = (const char *) shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
     pgstat_report_activity(STATE_RUNNING, debug_query_string);
+    /* Too late: the counts are out, and chunks read now would have no place. */
     if (BarrierAttach(&shared->barrier) != SCAN_READING) {
         BarrierDetach(&shared->barrier);
         return;

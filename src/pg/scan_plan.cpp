@@ -62,9 +62,11 @@ static void set_relations(ScanPlan *plan, List *leaves)
         const Relation relation = table_open(lfirst_oid(cell), NoLock);
 
         target->id = lfirst_oid(cell);
+        /* What is added behind them from now on the snapshot does not see. */
         target->n_blocks = RelationGetNumberOfBlocks(relation);
         blocks += target->n_blocks;
         ++target;
+        /* Its pages lie in the memory of this process. */
         plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
         table_close(relation, NoLock);
     }
@@ -93,7 +95,9 @@ ScanPlan *scan_plan_make(const TableQuery *query)
     plan->n_relations = list_length(leaves);
     plan->weighted = query->weight != NULL;
     plan->labelled = query->label != NULL;
-    plan->with_ctid = query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+    /* Whoever may read only some columns is not told where a bad row is. */
+    plan->with_ctid =
+        query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
     plan->with_table = plan->with_ctid && query->relation->has_rows_of_others;
     plan->wants.ctid = query->need_ctid;
     plan->wants.table = query->need_ctid && plan->with_table;

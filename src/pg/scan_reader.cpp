@@ -85,6 +85,8 @@ static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber bl
         MemoryContextReset(reader->scratch);
 }
 
+/* The pin lasts until all rows are read: values are read in place, and detoasting one must
+ * not happen under the page's lock. */
 static void read_block(ScanReader *reader, BlockNumber block)
 {
     OffsetNumber   offsets[MaxHeapTuplesPerPage];

@@ -52,7 +52,15 @@ static double expansion(const ScanColumn *column)
         return 1;
     if (column->layout == SCAN_HALFVEC)
         return 2;
-    return column->column.type == INT2OID ? 4 : column->column.type == INT4OID ? 2 : column->column.type == NUMERICOID ? 2 : 1;
+    switch (column->column.type) {
+    case INT2OID:
+        return 4;
+    case INT4OID:
+    case NUMERICOID:
+        return 2;
+    default:
+        return 1;
+    }
 }
 
 /* What the rows of a table will take; adds to the plan's number of rows. */
