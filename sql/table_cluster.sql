@@ -1,0 +1,92 @@
+-- kmeans_cluster: labels into the table itself.
+CREATE TABLE cluster_points (id integer, x real, y real, w integer DEFAULT 1);
+INSERT INTO cluster_points
+VALUES (1, 0, 0), (2, 0, 1), (3, 10, 10), (4, 12, 10), (5, 1, 0), (6, NULL, NULL), (7, 10, 12), (8, 1, 1), (9, 12, 12);
+
+-- All or nothing: the column goes with the transaction.
+BEGIN;
+SELECT * FROM kmeans_cluster('cluster_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}', label_column => 'c');
+SELECT id, c FROM cluster_points ORDER BY id;
+ROLLBACK;
+SELECT count(*) FROM pg_attribute WHERE attrelid = 'cluster_points'::regclass AND attname = 'c';
+
+-- A column is added once, and only rows whose label changes are written.
+CREATE TABLE cluster_log (id integer, label integer);
+CREATE FUNCTION cluster_log() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN INSERT INTO cluster_log VALUES (new.id, new.cluster_id); RETURN new; END$$;
+CREATE TRIGGER log BEFORE UPDATE ON cluster_points FOR EACH ROW EXECUTE FUNCTION cluster_log();
+SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT id, label FROM cluster_log ORDER BY id;
+TRUNCATE cluster_log;
+SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT count(*) AS changed FROM cluster_log;
+UPDATE cluster_points SET cluster_id = 7 WHERE id IN (6, 7);
+UPDATE cluster_points SET cluster_id = -1 WHERE id = 8;
+UPDATE cluster_points SET x = 9, y = 9 WHERE id = 2;
+UPDATE cluster_points SET x = NULL, y = NULL WHERE id = 3;
+TRUNCATE cluster_log;
+SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT id, label FROM cluster_log ORDER BY id;
+SELECT id, cluster_id FROM cluster_points ORDER BY id;
+
+-- Rows of weight 0 get no label.
+UPDATE cluster_points SET w = 0 WHERE id = 1;
+SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', weight => 'w');
+SELECT id, cluster_id FROM cluster_points WHERE cluster_id IS NULL ORDER BY id;
+DROP TRIGGER log ON cluster_points;
+
+-- Label columns of other integer types and of any name.
+ALTER TABLE cluster_points ADD COLUMN "Lab""el" smallint, ADD COLUMN big bigint DEFAULT 9223372036854775807;
+SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'Lab"el');
+SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'big');
+SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'it''s; new');
+SELECT id, "Lab""el", big, "it's; new" FROM cluster_points ORDER BY id;
+
+-- Labels agree with those of kmeans_labels; more rows than one batch of updates.
+CREATE TABLE cluster_many AS SELECT i AS id, ((i::bigint * 7919) % 100003)::real AS x, ((i::bigint * 104729) % 99991)::real AS y FROM generate_series(1, 200000) AS i;
+SELECT count(*) AS clusters, sum(size) AS rows FROM kmeans_cluster('cluster_many', '{x,y}', 9);
+SELECT count(*), count(*) FILTER (WHERE t.cluster_id = l.cluster_id) AS same
+FROM cluster_many AS t JOIN kmeans_labels('cluster_many', '{x,y}', 9) AS l ON t.ctid = l.ctid;
+
+-- Partitions, also when the label decides on the partition.
+CREATE TABLE cluster_parted (id integer, x real, cluster_id integer) PARTITION BY LIST (cluster_id);
+CREATE TABLE cluster_parted_0 PARTITION OF cluster_parted FOR VALUES IN (0);
+CREATE TABLE cluster_parted_1 PARTITION OF cluster_parted FOR VALUES IN (1);
+CREATE TABLE cluster_parted_new PARTITION OF cluster_parted DEFAULT;
+INSERT INTO cluster_parted (id, x, cluster_id) VALUES (1, 0, NULL), (2, 9, NULL), (3, 1, NULL), (4, 8, 0), (5, 1, 0), (6, NULL, 1);
+SELECT * FROM kmeans_cluster('cluster_parted', '{x}', 2, init_centroids => '{{0},{9}}');
+SELECT tableoid::regclass, id, cluster_id FROM cluster_parted ORDER BY id;
+
+-- Inside a function, and on a table without rows.
+CREATE FUNCTION cluster_twice() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO cluster_points (id, x, y) VALUES (100, 11, 11);
+    PERFORM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+    RETURN (SELECT cluster_id FROM cluster_points WHERE id = 100);
+END$$;
+SELECT cluster_twice();
+TRUNCATE cluster_points;
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2);
+
+-- What cannot be updated.
+CREATE VIEW cluster_view AS SELECT * FROM cluster_many;
+SELECT * FROM kmeans_cluster('cluster_view', '{x,y}', 2);
+CREATE MATERIALIZED VIEW cluster_matview AS SELECT * FROM cluster_many;
+SELECT * FROM kmeans_cluster('cluster_matview', '{x,y}', 2);
+ALTER TABLE cluster_points ADD COLUMN note text;
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'note');
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y,w}', 2, label_column => 'w');
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, weight => 'w', label_column => 'w');
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'ctid');
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => '');
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => NULL);
+SELECT * FROM kmeans_cluster('cluster_nowhere', '{x,y}', 2);
+BEGIN READ ONLY;
+SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'other');
+ROLLBACK;
+-- The query itself reads the table that shall get a column.
+SELECT * FROM cluster_points, kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'other');
+
+DROP FUNCTION cluster_twice, cluster_log CASCADE;
+DROP TABLE cluster_points, cluster_log, cluster_parted;
+DROP TABLE cluster_many CASCADE;

@@ -1,0 +1,135 @@
+-- What the table functions refuse, and how.
+\set SHOW_CONTEXT never
+CREATE TABLE error_points (x real, y double precision, n numeric, f real[], g double precision[], t text, o oid, p point, a text[], w real);
+INSERT INTO error_points VALUES (1, 2, 3, '{1,2}', '{1,2}', 'a', 1, '(1,2)', '{b}', 1);
+
+-- Relations.
+SELECT kmeans_fit('no_such_table', '{x}', 1);
+SELECT kmeans_fit('no_such_schema.error_points', '{x}', 1);
+SELECT kmeans_fit('', '{x}', 1);
+SELECT kmeans_fit('error_points; DROP TABLE error_points', '{x}', 1);
+SELECT kmeans_fit('a.b.c.d', '{x}', 1);
+SELECT kmeans_fit('no_such_database.public.error_points', '{x}', 1);
+CREATE SEQUENCE error_sequence;
+CREATE INDEX error_index ON error_points (x);
+CREATE TYPE error_type AS (x real);
+SELECT kmeans_fit('error_sequence', '{last_value}', 1);
+SELECT kmeans_fit('error_index', '{x}', 1);
+SELECT kmeans_fit('error_type', '{x}', 1);
+SELECT kmeans_fit(NULL, '{x}', 1);
+
+-- Columns.
+SELECT kmeans_fit('error_points', '{nowhere}', 1);
+SELECT kmeans_fit('error_points', '{x,X}', 1);
+SELECT kmeans_fit('error_points', ARRAY['x, y'], 1);
+SELECT kmeans_fit('error_points', ARRAY['(SELECT 1)'], 1);
+SELECT kmeans_fit('error_points', ARRAY['*'], 1);
+SELECT kmeans_fit('error_points', '{t}', 1);
+SELECT kmeans_fit('error_points', '{x,o}', 1);
+SELECT kmeans_fit('error_points', '{p}', 1);
+SELECT kmeans_fit('error_points', '{a}', 1);
+SELECT kmeans_fit('error_points', '{ctid}', 1);
+SELECT kmeans_fit('error_points', '{tableoid}', 1);
+SELECT kmeans_fit('error_points', '{x,f}', 1);
+SELECT kmeans_fit('error_points', '{f,g}', 1);
+SELECT kmeans_fit('error_points', '{}', 1);
+SELECT kmeans_fit('error_points', '{{x},{y}}', 1);
+SELECT kmeans_fit('error_points', '{x,NULL}', 1);
+SELECT kmeans_fit('error_points', ARRAY[''], 1);
+SELECT kmeans_fit('error_points', NULL, 1);
+SELECT kmeans_fit('error_points', '{x}', 1, weight => 'nowhere');
+SELECT kmeans_fit('error_points', '{x}', 1, weight => 'f');
+SELECT kmeans_fit('error_points', '{x}', 1, weight => 't');
+ALTER TABLE error_points DROP COLUMN p;
+SELECT kmeans_fit('error_points', '{p}', 1);
+SELECT kmeans_fit('error_points', '{........pg.dropped.8........}', 1);
+
+-- k and options.
+SELECT kmeans_fit('error_points', '{x}', NULL);
+SELECT kmeans_fit('error_points', '{x}', 0);
+SELECT kmeans_fit('error_points', '{x}', -1);
+SELECT kmeans_fit('error_points', '{x}', 2147483648);
+SELECT kmeans_fit('error_points', '{x}', 1, init => 'nonsense');
+SELECT kmeans_fit('error_points', '{x}', 1, n_init => 0);
+SELECT kmeans_fit('error_points', '{x}', 1, max_iter => 0);
+SELECT kmeans_fit('error_points', '{x}', 1, tol => -1);
+SELECT kmeans_fit('error_points', '{x}', 1, tol => 'NaN');
+SELECT kmeans_fit('error_points', '{x}', 1, metric => 'l1');
+SELECT kmeans_fit('error_points', '{x}', 1, init_centroids => '{{1,2}}');
+SELECT kmeans_fit('error_points', '{x}', 1, init_centroids => '{1}');
+SELECT kmeans_fit('error_points', '{x}', 1, init_centroids => '{{Infinity}}');
+
+-- Values, each named with its row.
+INSERT INTO error_points (x, y) VALUES (1, NULL);
+SELECT kmeans_fit('error_points', '{x,y}', 1);
+SELECT kmeans_labels('error_points', '{x,y}', 1);
+SELECT kmeans_cluster('error_points', '{x,y}', 1);
+UPDATE error_points SET y = 'NaN' WHERE y IS NULL;
+SELECT kmeans_fit('error_points', '{x,y}', 1);
+UPDATE error_points SET y = '-Infinity' WHERE y = 'NaN';
+SELECT kmeans_fit('error_points', '{x,y}', 1);
+UPDATE error_points SET y = 1e200 WHERE y = '-Infinity';
+SELECT kmeans_fit('error_points', '{x,y}', 1);
+UPDATE error_points SET y = 1, n = 'NaN' WHERE y = 1e200;
+SELECT kmeans_fit('error_points', '{n}', 1);
+UPDATE error_points SET n = 1e400 WHERE n = 'NaN';
+SELECT kmeans_fit('error_points', '{n}', 1);
+UPDATE error_points SET n = 'Infinity' WHERE n = 1e400;
+SELECT kmeans_fit('error_points', '{n}', 1);
+UPDATE error_points SET w = -1 WHERE n = 'Infinity';
+SELECT kmeans_fit('error_points', '{y}', 1, weight => 'w');
+UPDATE error_points SET w = 'Infinity' WHERE n = 'Infinity';
+SELECT kmeans_fit('error_points', '{y}', 1, weight => 'w');
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{1,2}'), ('{1,2,3}');
+SELECT kmeans_fit('error_points', '{f}', 1);
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{1,2}'), ('{1,NULL}');
+SELECT kmeans_fit('error_points', '{f}', 1);
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{1,2}'), ('{NaN,1}');
+SELECT kmeans_labels('error_points', '{f}', 1);
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{}');
+SELECT kmeans_fit('error_points', '{f}', 1);
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{{1,2},{3,4}}');
+SELECT kmeans_fit('error_points', '{f}', 1);
+CREATE VIEW error_view AS SELECT * FROM error_points;
+SELECT kmeans_fit('error_view', '{f}', 1);
+
+-- A partition is named where a ctid does not say enough.
+CREATE TABLE error_parted (id integer, x real) PARTITION BY LIST (id);
+CREATE TABLE error_parted_1 PARTITION OF error_parted FOR VALUES IN (1);
+CREATE TABLE error_parted_2 PARTITION OF error_parted FOR VALUES IN (2);
+INSERT INTO error_parted VALUES (1, 1), (2, 'NaN');
+SELECT kmeans_fit('error_parted', '{x}', 1);
+
+-- An error leaves nothing behind that a later call would trip over.
+DO $$
+BEGIN
+    FOR i IN 1..50 LOOP
+        BEGIN
+            PERFORM kmeans_fit('error_parted', '{x}', 1);
+        EXCEPTION WHEN invalid_parameter_value THEN NULL;
+        END;
+    END LOOP;
+END$$;
+SHOW enable_hashjoin;
+SHOW synchronize_seqscans;
+
+-- Memory.
+CREATE TABLE error_many AS SELECT i::real AS x, i::real AS y FROM generate_series(1, 20000) AS i;
+SET pg_kmeans.memory_limit = '64kB';
+\set VERBOSITY sqlstate
+SELECT kmeans_fit('error_many', '{x,y}', 3);
+SELECT kmeans_labels('error_many', '{x,y}', 3);
+SELECT kmeans_cluster('error_many', '{x,y}', 3);
+\set VERBOSITY default
+RESET pg_kmeans.memory_limit;
+SELECT (kmeans_fit('error_many', '{x,y}', 1)).centroids;
+
+DROP TABLE error_points CASCADE;
+DROP TABLE error_parted, error_many;
+DROP TYPE error_type;
+DROP SEQUENCE error_sequence;

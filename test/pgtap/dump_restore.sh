@@ -1,0 +1,86 @@
+#!/bin/bash
+# Tables of models, sums and labels survive pg_dump and pg_restore, bit for bit.
+set -euo pipefail
+echo 1..6
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+folder=$(mktemp -d)
+restored=${PGDATABASE}_restored
+cleanup() {
+    rm -rf "$folder"
+    psql -Xqc "DROP DATABASE IF EXISTS \"$restored\"" -d postgres
+}
+trap cleanup EXIT
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+query <<'SQL'
+CREATE TABLE dump_rows AS SELECT i AS id, ARRAY[sin(i) * 1e-3, cos(i) / 3, i % 97]::double precision[] AS f FROM generate_series(1, 2000) AS i;
+CREATE TABLE dump_models (name text PRIMARY KEY, model kmeans_model, options kmeans_options);
+INSERT INTO dump_models
+SELECT 'plain', kmeans(f, 7), kmeans_options() FROM dump_rows UNION ALL
+SELECT 'cosine', kmeans(f, 3, kmeans_options(metric => 'cosine')), kmeans_options(metric => 'cosine') FROM dump_rows UNION ALL
+SELECT 'standardized', kmeans(f, 4, kmeans_options(standardize => true)), kmeans_options(init_centroids => '{{1,2,3}}') FROM dump_rows UNION ALL
+SELECT 'none', NULL, NULL;
+CREATE TABLE dump_sums AS
+SELECT id % 3 AS part, kmeans_step(f, '{{0,0,0},{0,0,50},{0.1,0.2,90}}', sqrt(id)) AS sums FROM dump_rows GROUP BY part;
+ALTER TABLE dump_sums ADD CHECK (kmeans_sums_inertia(sums) > 0);
+CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
+CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
+SQL
+
+content() {
+    query -d "$1" -c 'SELECT name, model::text, options::text FROM dump_models ORDER BY name' \
+        -c 'SELECT part, sums FROM dump_sums ORDER BY part' -c 'SELECT sums FROM dump_merged' \
+        -c 'SELECT * FROM dump_labels ORDER BY id' \
+        -c "SELECT kmeans_fit('dump_rows', '{f}', 5)::text"
+}
+content "$PGDATABASE" >"$folder/before"
+
+for format in custom plain; do
+    status=0
+    query -d postgres -c "DROP DATABASE IF EXISTS \"$restored\"" -c "CREATE DATABASE \"$restored\" TEMPLATE template0"
+    if [ $format = custom ]; then
+        pg_dump -Fc -f "$folder/dump" && pg_restore --exit-on-error -d "$restored" "$folder/dump" || status=1
+    else
+        pg_dump -f "$folder/dump.sql" && query -d "$restored" -f "$folder/dump.sql" >/dev/null || status=1
+    fi
+    result $status "a $format dump restores"
+    content "$restored" >"$folder/after" || status=1
+    status=0
+    cmp -s "$folder/before" "$folder/after" || status=1
+    result $status "what a $format dump restores is the same to the last bit"
+done
+
+# Values also travel in binary form.
+query -c "COPY dump_sums TO STDOUT (FORMAT binary)" >"$folder/sums"
+query -c "CREATE TABLE dump_binary (LIKE dump_sums)"
+query -c "COPY dump_binary FROM STDIN (FORMAT binary)" <"$folder/sums"
+same=$(query -c "SELECT bool_and(a.sums::text = b.sums::text) FROM dump_sums AS a JOIN dump_binary AS b USING (part)")
+[ "$same" = t ] && status=0 || status=1
+result $status "sums are the same after COPY in binary form"
+
+# A flip of any bit of a value is read as another value or refused; no crash.
+query -c "COPY (SELECT kmeans_step('{1}'::real[], '{{0}}')) TO STDOUT (FORMAT binary)" >"$folder/value"
+query -c "CREATE TABLE dump_broken (sums kmeans_sums)"
+chmod 755 "$folder" # the server reads the damaged values
+size=$(stat -c %s "$folder/value")
+head=25 # signature, flags, extension, column count and the length of the value come before it
+for ((byte = head; byte < size - 2; byte++)); do
+    damaged=$folder/damaged.$byte
+    old=$(od -An -tu1 -j $byte -N 1 "$folder/value")
+    cp "$folder/value" "$damaged"
+    printf "\\x$(printf %02x $((old ^ 1 << byte % 8)))" | dd of="$damaged" bs=1 seek=$byte conv=notrunc status=none
+    chmod 644 "$damaged"
+    echo "COPY dump_broken FROM '$damaged' (FORMAT binary);"
+    echo '\echo' $byte :LAST_ERROR_SQLSTATE
+done >"$folder/script"
+psql -Xqt -f "$folder/script" >"$folder/codes" 2>/dev/null || true
+# Version, k and d must be as they were; a bit of a sum makes another sum, unless it makes
+# it negative, infinite or NaN.
+unexpected=$(awk -v head=$head '$2 != "22P03" && ($1 < head + 12 || $2 != "00000")' "$folder/codes")
+[ -z "$unexpected" ] && [ "$(wc -l <"$folder/codes")" -eq $((size - 2 - head)) ] && status=0 || status=1
+[ $status -eq 0 ] || sed 's/^/# /' "$folder/codes"
+result $status "damaged binary values are refused with 22P03"

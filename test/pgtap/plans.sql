@@ -1,0 +1,71 @@
+-- Plans and markings: what may run in parallel does, and gives the same.
+BEGIN;
+SELECT plan(14);
+
+CREATE TABLE plan_rows AS
+SELECT i % 7 AS g, ARRAY[sin(i), cos(i * 3), (i % 1000) * 1e3] AS f, (i % 5)::double precision AS w
+FROM generate_series(1, 60000) AS i;
+ANALYZE plan_rows;
+CREATE TABLE plan_sums AS
+SELECT kmeans_step(f, '{{0,0,0},{0,0,500000},{0,0,900000}}') AS s FROM plan_rows GROUP BY w, g;
+ANALYZE plan_sums;
+
+CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+    lines text := '';
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        lines := lines || line || E'\n';
+    END LOOP;
+    RETURN lines;
+END$$;
+CREATE FUNCTION run(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$BEGIN RETURN QUERY EXECUTE query; END$$;
+
+CREATE TABLE plan_queries (name text, query text);
+INSERT INTO plan_queries VALUES
+('step', $$SELECT kmeans_step(f, '{{0,0,0},{0,0,500000},{0,0,900000}}')::text FROM plan_rows$$),
+('weighted step', $$SELECT kmeans_step(f, '{{0,0,0},{0,0,500000},{0,0,900000}}', w)::text FROM plan_rows$$),
+('grouped step', $$SELECT g || kmeans_step(f, '{{0,0,0},{0,0,500000},{0,0,900000}}')::text FROM plan_rows GROUP BY g ORDER BY g$$),
+('merge', $$SELECT kmeans_merge(s)::text FROM plan_sums$$);
+CREATE TABLE plan_serial AS SELECT name, run(query) AS result FROM plan_queries;
+
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
+
+SELECT matches(plan_of('SELECT kmeans(f, 3) FROM plan_rows'), 'Partial Aggregate', 'kmeans is aggregated in parallel');
+SELECT matches(plan_of('SELECT kmeans(f, 3, NULL, w) FROM plan_rows'), 'Partial Aggregate', 'kmeans with weights likewise');
+SELECT matches(plan_of(query), 'Partial (Hash|Group)?Aggregate', name || ' is aggregated in parallel') FROM plan_queries;
+SELECT matches(plan_of('SELECT kmeans_predict((SELECT kmeans(f, 3) FROM plan_rows), f) FROM plan_rows'), 'Gather',
+    'kmeans_predict runs in workers');
+
+-- The sums carry what float64 rounds away, so not even the last digit tells how rows were divided.
+CREATE TABLE plan_parallel AS SELECT name, run(query) AS result FROM plan_queries;
+SELECT bag_eq(format('SELECT result FROM plan_serial WHERE name = %L', name),
+    format('SELECT result FROM plan_parallel WHERE name = %L', name), name || ' gives the same in parallel')
+FROM plan_queries;
+
+-- The promise itself: 1e-12.
+SELECT ok(bool_and(abs(a - b) <= 1e-12 * abs(b)), 'sums agree with numeric arithmetic to 1e-12')
+FROM (SELECT kmeans_sums_features(kmeans_step(f, '{{0,0,0}}')) AS sums FROM plan_rows) AS s,
+    (SELECT sum(f[1]::numeric)::float8 AS x, sum(f[2]::numeric)::float8 AS y, sum(f[3]::numeric)::float8 AS z FROM plan_rows) AS n,
+    LATERAL (VALUES (sums[1][1], x), (sums[1][2], y), (sums[1][3], z)) AS v (a, b);
+
+SELECT is_empty($$
+    SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
+    WHERE e.extname = 'pg_kmeans' AND d.classid = 'pg_proc'::regclass AND obj_description(p.oid, 'pg_proc') IS NULL$$,
+    'every function has a comment');
+SELECT results_eq($$
+    SELECT p.proname::text COLLATE "C", p.provolatile::text COLLATE "C", p.proparallel::text COLLATE "C"
+    FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
+    WHERE e.extname = 'pg_kmeans' AND d.classid = 'pg_proc'::regclass AND p.prokind = 'f' AND p.proname IN
+        ('kmeans_fit', 'kmeans_labels', 'kmeans_cluster', 'kmeans_predict', 'kmeans_step_accum', 'kmeans_sums_combine')
+    GROUP BY 1, 2, 3 ORDER BY 1$$,
+    $$VALUES ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 's', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'),
+        ('kmeans_step_accum', 'i', 's'), ('kmeans_sums_combine', 'i', 's')$$,
+    'functions are marked with what they do');
+
+SELECT * FROM finish();
+ROLLBACK;

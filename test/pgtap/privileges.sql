@@ -1,0 +1,112 @@
+-- The table functions see and do what the caller may, no more.
+BEGIN;
+SELECT plan(32);
+
+CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+    result json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO result;
+    RETURN result;
+END$$;
+CREATE ROLE km_reader;
+CREATE ROLE km_columns;
+CREATE ROLE km_writer;
+CREATE ROLE km_tenant;
+GRANT CREATE, USAGE ON SCHEMA public TO km_writer;
+
+CREATE TABLE priv_points (id integer PRIMARY KEY, owner text, x real, y real, secret real, cluster_id integer);
+INSERT INTO priv_points
+SELECT i, CASE WHEN i % 4 = 0 THEN 'km_tenant' ELSE 'other' END, i % 10, (i * 7) % 13, i, NULL FROM generate_series(1, 400) AS i;
+ANALYZE priv_points;
+CREATE VIEW priv_view AS SELECT x, y FROM priv_points WHERE id <= 100;
+CREATE SCHEMA priv_closed;
+CREATE TABLE priv_closed.points AS SELECT x, y FROM priv_points;
+GRANT SELECT ON priv_view, priv_closed.points TO km_reader;
+GRANT SELECT (x, y) ON priv_points TO km_columns;
+GRANT SELECT, UPDATE ON priv_points TO km_writer;
+GRANT SELECT, UPDATE ON priv_points TO km_tenant;
+
+-- Nobody
+SET LOCAL ROLE km_reader;
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', '{x,y}', 2)$$, '42501', 'permission denied for table priv_points', 'kmeans_fit without SELECT');
+SELECT throws_ok($$SELECT kmeans_labels('priv_points', '{x,y}', 2)$$, '42501', NULL, 'kmeans_labels without SELECT');
+SELECT throws_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2)$$, '42501', NULL, 'kmeans_cluster without SELECT');
+SELECT throws_ok($$SELECT kmeans_fit('priv_closed.points', '{x,y}', 2)$$, '42501', NULL, 'a schema without USAGE');
+SELECT is((kmeans_fit('priv_view', '{x,y}', 2)).n, 100::bigint, 'a view reads with its owner''s rights');
+SELECT throws_ok($$SET pg_kmeans.memory_limit = 0$$, '42501', NULL, 'the memory limit is not for everyone to raise');
+
+-- Column grants
+SET LOCAL ROLE km_columns;
+SELECT is((kmeans_fit('priv_points', '{x,y}', 2)).n, 400::bigint, 'granted columns suffice for kmeans_fit');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', '{x,secret}', 2)$$, '42501', NULL, 'a column that is not granted');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', '{x}', 2, weight => 'secret')$$, '42501', NULL, 'a weight that is not granted');
+SELECT throws_ok($$SELECT kmeans_labels('priv_points', '{x,y}', 2)$$, '42501', NULL, 'ctid needs SELECT on the table');
+SELECT throws_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2)$$, '42501', NULL, 'and writing needs UPDATE');
+
+-- Writers that are not owners
+SET LOCAL ROLE km_writer;
+SELECT throws_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2, label_column => 'mine')$$, '42501', NULL, 'only an owner adds a column');
+SELECT hasnt_column('priv_points', 'mine', 'and none is added');
+SELECT is((SELECT sum(size) FROM kmeans_cluster('priv_points', '{x,y}', 2)), 400::numeric, 'a writer fills a column that exists');
+SELECT is((SELECT count(*) FROM priv_points WHERE cluster_id IS NULL), 0::bigint, 'all of it');
+SAVEPOINT before_revoke;
+RESET ROLE;
+REVOKE UPDATE ON priv_points FROM km_writer;
+GRANT UPDATE (x) ON priv_points TO km_writer;
+SET LOCAL ROLE km_writer;
+SELECT throws_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2)$$, '42501', NULL, 'not without UPDATE');
+RESET ROLE;
+ROLLBACK TO before_revoke;
+
+-- Nothing in a search path stands in for the server's own functions and operators.
+RESET ROLE;
+CREATE SCHEMA evil;
+CREATE FUNCTION evil.same(tid, tid) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE 'fooled'; END$$;
+CREATE OPERATOR evil.= (LEFTARG = tid, RIGHTARG = tid, FUNCTION = evil.same);
+CREATE FUNCTION evil.unnest(tid[]) RETURNS SETOF tid LANGUAGE plpgsql AS $$BEGIN RAISE 'fooled'; END$$;
+CREATE DOMAIN evil.int4 AS text;
+SET LOCAL search_path = evil, pg_catalog, public;
+SELECT lives_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 3, label_column => 'unfooled')$$, 'a hostile search path changes nothing');
+SELECT col_type_is('public', 'priv_points', 'unfooled', 'integer', 'the new column is an integer');
+SET LOCAL search_path = public;
+
+-- Names hold no SQL
+SELECT throws_ok($$SELECT kmeans_fit('priv_points WHERE id < 5', '{x}', 1)$$, '42602', NULL, 'a condition in the name of a table');
+SELECT throws_ok($$SELECT kmeans_fit('(SELECT * FROM priv_points)', '{x}', 1)$$, '42602', NULL, 'a query in the name of a table');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x FROM priv_points; DELETE FROM priv_points; --'], 1)$$, '42703', NULL, 'SQL in the name of a column');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x"; DELETE FROM priv_points; --'], 1)$$, '42703', NULL, 'a quote in the name of a column');
+SELECT lives_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2, label_column => 'a = 1; DELETE FROM priv_points; --"')$$, 'SQL in the name of a new column');
+SELECT is((SELECT count(*) FROM priv_points), 400::bigint, 'and it is a name only');
+
+-- Row security
+ALTER TABLE priv_points ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON priv_points USING (owner = current_user AND id > 40);
+UPDATE priv_points SET cluster_id = 99;
+SET LOCAL ROLE km_tenant;
+SELECT is((kmeans_fit('priv_points', '{x,y}', 2)).n, 90::bigint, 'kmeans_fit reads the rows of the policy');
+SELECT set_eq($$SELECT ctid::text AS place FROM kmeans_labels('priv_points', '{x,y}', 2)$$, $$SELECT ctid::text AS place FROM priv_points$$, 'so does kmeans_labels');
+-- A policy may invite an index; rows are used in the order of ctid all the same.
+RESET ROLE;
+CREATE TABLE priv_shuffled AS SELECT id, owner, x, y FROM priv_points ORDER BY (id * 7919) % 1009;
+CREATE INDEX ON priv_shuffled (id);
+ALTER TABLE priv_shuffled ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON priv_shuffled USING (id > 40);
+GRANT SELECT ON priv_shuffled TO km_tenant;
+SET LOCAL ROLE km_tenant;
+CREATE TEMPORARY TABLE by_sequence AS SELECT ctid AS place, cluster_id, distance FROM kmeans_labels('priv_shuffled', '{x,y}', 5);
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT matches((SELECT plan::text FROM explain_json('SELECT x, y FROM priv_shuffled') AS plan), 'Index Scan', 'here an index scan is what reads');
+SELECT results_eq($$SELECT ctid, cluster_id, distance FROM kmeans_labels('priv_shuffled', '{x,y}', 5)$$, $$SELECT * FROM by_sequence$$, 'an index scan gives the same labels');
+SELECT is((SELECT kmeans_fit('priv_shuffled', '{x,y}', 5)::text), (SELECT kmeans(ARRAY[x, y], 5 ORDER BY ctid)::text FROM priv_shuffled), 'and the same model');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SELECT is((SELECT sum(size) FROM kmeans_cluster('priv_points', '{x,y}', 3)), 90::numeric, 'kmeans_cluster clusters the rows of the policy');
+RESET ROLE;
+SELECT results_eq($$SELECT owner = 'km_tenant' AND id > 40, cluster_id BETWEEN 0 AND 2, count(*) FROM priv_points GROUP BY 1, 2 ORDER BY 1$$,
+    $$VALUES (false, false, 310::bigint), (true, true, 90::bigint)$$, 'and writes no other');
+SELECT is((kmeans_fit('priv_points', '{x,y}', 2)).n, 400::bigint, 'the owner sees all rows');
+
+SELECT * FROM finish();
+ROLLBACK;
