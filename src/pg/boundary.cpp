@@ -109,7 +109,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
                            "beside %llu kB of rows.",
                            (long long) points->n, points->d, (long long) request->k,
                            (unsigned long long) (estimate / 1024), (unsigned long long) (reserved_bytes / 1024)),
-                 errhint("The setting \"pg_kmeans.memory_limit\" is %llu kB.", (unsigned long long) (limit / 1024))));
+                 errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", (unsigned long long) (limit / 1024))));
     return available;
 }
 
@@ -196,7 +196,7 @@ void pgkm_memory_reserve(uint64 bytes)
                 (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
                  errdetail("The rows alone need at least %llu kB.",
                            (unsigned long long) ((total_bytes() + bytes) / 1024)),
-                 errhint("The setting \"pg_kmeans.memory_limit\" is %llu kB.",
+                 errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.",
                          (unsigned long long) (pgkm_memory_limit() / 1024))));
     reserved_bytes += bytes;
     if (shared_bytes != NULL)

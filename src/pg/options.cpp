@@ -99,7 +99,7 @@ static void read_init_centroids(Datum value, MemoryContext context, PgkmOptions 
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
     for (Size i = 0; i < count; ++i)
         if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
-            raise_option("init_centroids", "an array of finite values");
+            raise_option("init_centroids", "an array of finite values of magnitude at most 2^500");
     options->init = PGKM_INIT_GIVEN;
     options->init_centroids = copy;
     options->init_rows = ARR_DIMS(array)[0];

@@ -82,9 +82,9 @@ void pgkm_settings_define(void)
     define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all logical processors.", &cpu_threads,
                0, 4096, PGC_USERSET, 0);
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
-               "0 means no limit.", &memory_limit_kb, 0, INT_MAX, PGC_SUSET, GUC_UNIT_KB);
+               "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
-               &gpu_memory_limit_kb, 0, INT_MAX, PGC_SUSET, GUC_UNIT_KB);
+               &gpu_memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_enum("pg_kmeans.assignment", "Forces how rows are assigned to centroids.", &assignment, assignments);
     define_enum("pg_kmeans.execution", "Forces how assignment and sums share the passes over the rows.", &execution,
                 executions);

@@ -1,0 +1,90 @@
+-- kmeans_options(): defaults, names, checks
+CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE query INTO result;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+
+SELECT * FROM kmeans_options();
+SELECT * FROM kmeans_options(n_init => 3, tol => 0, metric => 'cosine', standardize => true);
+SELECT * FROM kmeans_options('random', NULL, 2, 10, 0.5, -1, 'l2', false);
+SELECT * FROM kmeans_options(init_centroids => '{{1,2},{3,4}}');
+-- NULL means the default
+SELECT * FROM kmeans_options(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+-- both spellings, one canonical name
+SELECT name, (kmeans_options(init => name)).init
+FROM unnest(ARRAY['k-means++', 'kmeans++', 'k-means||', 'random', 'first']) AS name;
+-- any bigint is a seed
+SELECT (kmeans_options(seed => 9223372036854775807)).seed, (kmeans_options(seed => '-9223372036854775808')).seed;
+
+-- what is refused, where it is made ...
+SELECT call, pg_temp.outcome('SELECT kmeans_options(' || call || ')') FROM unnest(ARRAY[
+    'init => ''best''',
+    'init => ''''',
+    'init => ''Random''',
+    'n_init => 0',
+    'n_init => -1',
+    'max_iter => 0',
+    'max_iter => -5',
+    'tol => -0.1',
+    'tol => ''NaN''',
+    'tol => ''Infinity''',
+    'metric => ''l1''',
+    'metric => ''''',
+    'init_centroids => ''{}''',
+    'init_centroids => ''{1,2}''',
+    'init_centroids => ''{{{1}}}''',
+    'init_centroids => ''{{1,NULL}}''',
+    'init_centroids => ''{{1,NaN}}''',
+    'init_centroids => ''{{1,Infinity}}''',
+    'init_centroids => ''{{1,1e151}}'''
+]) AS call;
+
+-- ... and where it is used, for a row need not come from there
+CREATE TEMP TABLE points AS SELECT i AS id, ARRAY[i, i % 3]::real[] AS f FROM generate_series(1, 9) AS i;
+SELECT options, pg_temp.outcome('SELECT (kmeans(f, 2, ' || options || '::kmeans_options)).k FROM points')
+FROM unnest(ARRAY[
+    'ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''best'', NULL, 1, 300, 1e-4, 0, ''l2'', false)',
+    'ROW(''random'', NULL, 0, 300, 1e-4, 0, ''l2'', false)',
+    'ROW(''random'', NULL, 1, 0, 1e-4, 0, ''l2'', false)',
+    'ROW(''random'', NULL, 1, 300, -1, 0, ''l2'', false)',
+    'ROW(''random'', NULL, 1, 300, ''NaN'', 0, ''l2'', false)',
+    'ROW(''random'', NULL, 1, 300, 0, 0, ''manhattan'', false)',
+    'ROW(''random'', ''{1}'', 1, 300, 0, 0, ''l2'', false)',
+    'ROW(''random'', ''{{1}}'', 1, 300, 0, 0, ''l2'', false)',
+    'ROW(''random'', ''{{1,2},{3,4},{5,6}}'', 1, 300, 0, 0, ''l2'', false)',
+    'ROW(''random'', ''{{1,2,3},{3,4,5}}'', 1, 300, 0, 0, ''l2'', false)'
+]) AS options;
+
+-- what the options do: the first rows, rows given, one iteration
+SELECT (m).centroids, (m).size, (m).n_iter, (m).converged
+FROM (SELECT kmeans(f, 2, kmeans_options(init => 'first', max_iter => 1) ORDER BY id) AS m FROM points) AS s;
+SELECT (m).centroids, (m).size, (m).n_iter, (m).converged
+FROM (SELECT kmeans(f, 2, kmeans_options(init => 'first', tol => 0) ORDER BY id) AS m FROM points) AS s;
+SELECT (m).centroids, (m).size, (m).n_iter, (m).converged
+FROM (SELECT kmeans(f, 2, kmeans_options(init_centroids => '{{9,1},{1,1}}') ORDER BY id) AS m FROM points) AS s;
+-- the same seed gives the same model, whatever the method
+SELECT init, every(a = b) AS same
+FROM unnest(ARRAY['k-means++', 'k-means||', 'random', 'first']) AS init,
+     LATERAL (SELECT kmeans(f, 3, kmeans_options(init => init, seed => 5) ORDER BY id) AS a FROM points) AS one,
+     LATERAL (SELECT kmeans(f, 3, kmeans_options(init => init, seed => 5) ORDER BY id) AS b FROM points) AS two
+GROUP BY init ORDER BY init;
+-- more restarts never give a worse model
+SELECT (one).inertia >= (ten).inertia AS better
+FROM (SELECT kmeans(f, 4, kmeans_options(init => 'random', seed => 1) ORDER BY id) AS one,
+             kmeans(f, 4, kmeans_options(init => 'random', seed => 1, n_init => 10) ORDER BY id) AS ten
+      FROM points) AS s;
+-- seed and metric are kept in the model
+SELECT (m).seed, (m).metric FROM (SELECT kmeans(f, 2, kmeans_options(seed => -7, metric => 'cosine')) AS m FROM points) AS s;
+-- standardize: models in units of the standard deviation, centroids in those of the data
+SELECT (m).center, (m).scale
+FROM (SELECT kmeans(f, 1, kmeans_options(standardize => true)) AS m
+      FROM (VALUES ('{1,10}'::real[]), ('{3,10}')) AS v(f)) AS s;
+SELECT (m).centroids, c.*
+FROM (SELECT kmeans(f, 2, kmeans_options(standardize => true, init => 'first')) AS m
+      FROM (VALUES ('{1,100}'::float8[]), ('{3,300}')) AS v(f)) AS s, kmeans_centroids(m) AS c ORDER BY cluster_id;

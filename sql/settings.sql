@@ -1,0 +1,62 @@
+-- the settings pg_kmeans.*
+LOAD 'pg_kmeans';
+SELECT name, boot_val, unit, context, vartype, min_val, max_val, enumvals FROM pg_settings WHERE name LIKE 'pg\_kmeans.%' ORDER BY name;
+SET pg_kmeans.backend = 'gpu';
+SET pg_kmeans.cpu_threads = -1;
+SET pg_kmeans.device = -2;
+SET pg_kmeans.memory_limit = '-1';
+SET pg_kmeans.assignment = 'fast';
+SET pg_kmeans.unknown = 1;
+
+-- the result does not depend on them
+CREATE TEMP TABLE points AS SELECT i AS id, ARRAY[i * 31 % 97, i * 17 % 89, i % 7]::real[] AS f FROM generate_series(1, 3000) AS i;
+CREATE TEMP TABLE expected AS SELECT kmeans(f, 7, kmeans_options(seed => 3) ORDER BY id) AS m FROM points;
+CREATE FUNCTION pg_temp.same() RETURNS boolean LANGUAGE sql AS
+    'SELECT kmeans(f, 7, kmeans_options(seed => 3) ORDER BY id) = (SELECT m FROM expected) FROM points';
+SET pg_kmeans.cpu_threads = 1;
+SELECT pg_temp.same();
+SET pg_kmeans.cpu_threads = 3;
+SELECT pg_temp.same();
+RESET pg_kmeans.cpu_threads;
+SET pg_kmeans.backend = 'cpu';
+SELECT pg_temp.same();
+SET pg_kmeans.assignment = 'direct';
+SELECT pg_temp.same();
+SET pg_kmeans.assignment = 'tiled';
+SELECT pg_temp.same();
+-- strategies of other backends are an error where they are forced
+SET pg_kmeans.assignment = 'tensor_core';
+SELECT pg_temp.same();
+RESET pg_kmeans.assignment;
+SET pg_kmeans.feature_sum = 'ballot';
+SELECT pg_temp.same();
+RESET pg_kmeans.feature_sum;
+SET pg_kmeans.mass_sum = 'global_atomic';
+SELECT pg_temp.same();
+RESET pg_kmeans.mass_sum;
+SET pg_kmeans.execution = 'multi_pass';
+SELECT pg_temp.same();
+RESET pg_kmeans.execution;
+-- a device that is not there
+SET pg_kmeans.backend = 'cuda';
+SET pg_kmeans.device = 1000;
+DO $$
+BEGIN
+    PERFORM pg_temp.same();
+EXCEPTION WHEN feature_not_supported THEN
+    RAISE NOTICE 'refused';
+END $$;
+SET pg_kmeans.backend = 'auto';
+SELECT pg_temp.same();
+RESET pg_kmeans.device;
+RESET pg_kmeans.backend;
+
+-- limits are the administrator's
+CREATE ROLE regress_kmeans_user;
+SET ROLE regress_kmeans_user;
+SET pg_kmeans.memory_limit = '1MB';
+SET pg_kmeans.gpu_memory_limit = '1MB';
+SET pg_kmeans.cpu_threads = 1;
+RESET ROLE;
+RESET pg_kmeans.cpu_threads;
+DROP ROLE regress_kmeans_user;
