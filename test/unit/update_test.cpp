@@ -1,0 +1,150 @@
+// From sums to centroids, and what becomes of empty clusters: examples by hand.
+#include "engine/update.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pgkm {
+namespace {
+
+// One feature, values at a scale of 1 (exponent 0 keeps the integers readable).
+struct Line {
+    std::vector<double>       rows, centroids, weights;
+    std::vector<std::int32_t> labels;
+    std::vector<double>       distances;
+    std::int32_t              exponent = 0;
+    PgkmProblem               problem = {};
+    Sums                      sums;
+
+    PgkmPoints points() const
+    {
+        return {rows.data(), PGKM_FLOAT64, static_cast<std::int64_t>(rows.size()), 1,
+                weights.empty() ? nullptr : weights.data()};
+    }
+
+    void prepare()
+    {
+        problem.n_rows = static_cast<std::int64_t>(rows.size());
+        problem.k = static_cast<std::int32_t>(centroids.size());
+        problem.centroids = centroids.data();
+        problem.feature_exponent = &exponent;
+        sums.reset(problem.k, 1);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const auto cluster = static_cast<std::size_t>(labels[i]);
+            distances.push_back((rows[i] - centroids[cluster]) * (rows[i] - centroids[cluster]));
+            sums.masses[cluster] += row_mass(points(), problem, static_cast<std::int64_t>(i));
+            sums.totals[cluster] += row_feature<double>(points(), problem, static_cast<std::int64_t>(i), 0);
+        }
+    }
+    void relocate()
+    {
+        relocate_empty_clusters<double>(points(), problem, labels.data(), distances.data(), sums);
+    }
+    double mass(std::size_t j) const { return static_cast<double>(sums.masses[j]); }
+    double total(std::size_t j) const { return static_cast<double>(sums.totals[j]); }
+};
+
+TEST(Split, JoinsBack)
+{
+    for (const Int128 value : {Int128{0}, Int128{1}, Int128{-1}, Int128{1} << 100, -(Int128{1} << 100) - 3,
+                               static_cast<Int128>(UInt128{1} << 127)})
+        EXPECT_TRUE(join(split(value)) == value);
+    EXPECT_EQ(split(-1).hi, -1);
+    EXPECT_EQ(split(-1).lo, ~std::uint64_t{0});
+}
+
+TEST(Relocate, FarthestRowFillsTheEmptyCluster)
+{
+    Line line = {.rows = {0, 1, 9}, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0}, .distances = {},
+                 .sums = {}};
+    line.prepare();
+    ASSERT_TRUE(has_empty_cluster(line.sums));
+    line.relocate();
+    EXPECT_FALSE(has_empty_cluster(line.sums));
+    EXPECT_EQ(line.mass(0), 2);
+    EXPECT_EQ(line.total(0), 1);
+    EXPECT_EQ(line.mass(1), 1);
+    EXPECT_EQ(line.total(1), 9);
+}
+
+TEST(Relocate, LowestRowOnATie)
+{
+    Line line = {.rows = {5, -5, 5, 0}, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0, 0},
+                 .distances = {}, .sums = {}};
+    line.prepare();
+    line.relocate();
+    EXPECT_EQ(line.total(1), 5);
+    EXPECT_EQ(line.total(0), 0); // -5 + 5 + 0: the first 5 went
+    EXPECT_EQ(line.mass(0), 3);
+}
+
+TEST(Relocate, EmptyClustersAreServedInAscendingOrder)
+{
+    Line line = {.rows = {1, 7, 3, 5}, .centroids = {0, 100, 200, 300}, .weights = {}, .labels = {0, 0, 0, 0},
+                 .distances = {}, .sums = {}};
+    line.prepare();
+    line.relocate();
+    EXPECT_EQ(line.total(1), 7);
+    EXPECT_EQ(line.total(2), 5);
+    EXPECT_EQ(line.total(3), 3);
+    EXPECT_EQ(line.total(0), 1);
+}
+
+TEST(Relocate, DonorsKeepARow)
+{
+    // Row 0 is alone in its cluster and far: it must stay; rows on their centroid never move.
+    Line line = {.rows = {50, 10, 10}, .centroids = {0, 10, 100}, .weights = {}, .labels = {0, 1, 1},
+                 .distances = {}, .sums = {}};
+    line.prepare();
+    line.relocate();
+    EXPECT_EQ(line.mass(0), 1);
+    EXPECT_EQ(line.mass(1), 2);
+    EXPECT_EQ(line.mass(2), 0);
+}
+
+TEST(Relocate, WeightedRowTakesItsMassAlong)
+{
+    Line line = {.rows = {0, 4, 8}, .centroids = {0, 100}, .weights = {3, 2, 5}, .labels = {0, 0, 0},
+                 .distances = {}, .sums = {}};
+    line.prepare();
+    line.relocate();
+    EXPECT_EQ(line.mass(1), 5);
+    EXPECT_EQ(line.total(1), 40);
+    EXPECT_EQ(line.mass(0), 5);
+    EXPECT_EQ(line.total(0), 8);
+}
+
+TEST(Update, MeansAndShift)
+{
+    Line line = {.rows = {1, 2, 10, 20}, .centroids = {0, 18, 7}, .weights = {}, .labels = {0, 0, 1, 1},
+                 .distances = {}, .sums = {}};
+    line.prepare();
+    const double shift = update_centroids<double>(line.problem, 1, PGKM_L2, line.sums);
+    EXPECT_EQ(line.centroids, (std::vector<double>{1.5, 15, 7})); // an empty cluster stays
+    EXPECT_EQ(shift, 2.25 + 9.0);
+}
+
+TEST(Update, CosineNormalisesAndKeepsWhatHasNoDirection)
+{
+    std::vector<double> centroids = {1, 0, 0, 1};
+    std::vector<std::int32_t> exponents = {0, 0};
+    PgkmProblem problem = {};
+    problem.k = 2;
+    problem.centroids = centroids.data();
+    problem.feature_exponent = exponents.data();
+    Sums sums;
+    sums.reset(2, 2);
+    sums.totals = {6, 8, 0, 0};
+    sums.masses = {5, 4};
+    const double shift = update_centroids<double>(problem, 2, PGKM_COSINE, sums);
+    EXPECT_NEAR(centroids[0], 0.6, 1e-15);
+    EXPECT_NEAR(centroids[1], 0.8, 1e-15);
+    EXPECT_EQ(centroids[2], 0.0);
+    EXPECT_EQ(centroids[3], 1.0);
+    EXPECT_NEAR(shift, 0.16 + 0.64, 1e-15);
+}
+
+} // namespace
+} // namespace pgkm
