@@ -1,0 +1,125 @@
+// Quality on published data: as good as the best solutions known.
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/api.h"
+#include "published.hpp"
+
+namespace {
+
+using published::Table;
+
+struct Fitted {
+    PgkmError    error = {};
+    double       inertia = -1.0;
+    std::int32_t k = 0;
+};
+
+Fitted fit(const Table &rows, std::int64_t k, std::int32_t n_init, const Table *start = nullptr)
+{
+    PgkmFitRequest request = {};
+    request.points = {rows.values.data(), PGKM_FLOAT64, rows.rows(), rows.columns, nullptr};
+    request.k = k;
+    pgkm_options_default(&request.options);
+    request.options.n_init = n_init;
+    request.options.tol = 0.0;
+    request.settings.backend = PGKM_BACKEND_CPU;
+    if (start != nullptr) {
+        request.options.init = PGKM_INIT_GIVEN;
+        request.options.init_centroids = start->values.data();
+        request.options.init_rows = static_cast<std::int32_t>(start->rows());
+        request.options.init_columns = start->columns;
+    }
+    Fitted fitted;
+    PgkmJob *job = nullptr;
+    if (pgkm_fit_start(&request, &job, &fitted.error) != PGKM_OK)
+        return fitted;
+    while (pgkm_job_wait(job, 1000) == 0) {
+    }
+    PgkmFitResult result;
+    if (pgkm_job_result(job, &result, &fitted.error) == PGKM_OK) {
+        fitted.inertia = result.inertia;
+        fitted.k = result.k;
+    }
+    pgkm_job_free(job);
+    return fitted;
+}
+
+// Rounding aside, Lloyd's iterations from the true centres end where they ended for others.
+void expect_from_truth(const Table &rows, const Table &truth, double sse)
+{
+    const Fitted fitted = fit(rows, truth.rows(), 1, &truth);
+    ASSERT_EQ(fitted.error.status, PGKM_OK) << fitted.error.text;
+    EXPECT_EQ(fitted.k, truth.rows());
+    EXPECT_LE(fitted.inertia, sse * (1 + 1e-9));
+}
+
+// The best of n_init starts. It may end a little below the reference, which is a local minimum
+// too (on S1 three parts in a million), but no sum of squares can be far below it.
+void expect_near(const Table &rows, std::int64_t k, std::int32_t n_init, double sse, double excess)
+{
+    const Fitted fitted = fit(rows, k, n_init);
+    ASSERT_EQ(fitted.error.status, PGKM_OK) << fitted.error.text;
+    EXPECT_EQ(fitted.k, k);
+    EXPECT_LE(fitted.inertia, sse * (1 + excess));
+    EXPECT_GE(fitted.inertia, sse * 0.999) << "better than anything known: the sum must be wrong";
+}
+
+TEST(Quality, Iris)
+{
+    const Table rows = published::read(published::checkout() + "test/data/iris.csv", 4);
+    ASSERT_EQ(rows.rows(), 150);
+    EXPECT_NEAR(fit(rows, 3, 10).inertia, 78.851441426, 1e-8);
+}
+
+TEST(Quality, S1OfTheCheckout)
+{
+    const Table rows = published::read(published::checkout() + "test/data/s1.csv", 2);
+    const Table truth = published::read(published::checkout() + "test/data/s1_centroids.csv", 2);
+    ASSERT_EQ(rows.rows(), 5000);
+    ASSERT_EQ(truth.rows(), 15);
+    expect_from_truth(rows, truth, 8917650006651.107);
+    expect_near(rows, 15, 10, 8917650006651.107, 0.01);
+}
+
+struct Set {
+    const char  *name;
+    std::int32_t n_init;
+    double       excess; // over the reference
+};
+
+void PrintTo(const Set &set, std::ostream *out) { *out << set.name; }
+
+class Published : public testing::TestWithParam<Set> {
+  protected:
+    void SetUp() override
+    {
+        const std::string path = published::folder() + "/fraenti/" + GetParam().name;
+        rows = published::read(path + ".txt.xz", 2);
+        truth = published::read(path + "-gt.txt", 2);
+        const auto references = published::reference_sse();
+        const auto found = references.find(GetParam().name);
+        if (rows.rows() == 0 || truth.rows() == 0 || found == references.end())
+            GTEST_SKIP() << "needs xz and the set " << GetParam().name << " in " << published::folder() << "/fraenti";
+        sse = found->second;
+    }
+    Table  rows, truth;
+    double sse = 0.0;
+};
+
+TEST_P(Published, FromTheTrueCentres) { expect_from_truth(rows, truth, sse); }
+TEST_P(Published, FromKmeansPlusPlus)
+{
+    expect_near(rows, truth.rows(), GetParam().n_init, sse, GetParam().excess);
+}
+
+// Birch1 is a 10 x 10 lattice of clusters: Lloyd's iterations cannot move a centroid past full
+// neighbours, and each start leaves some of the hundred misplaced (medians of 30 starts: 8 %
+// above the reference for k-means++ and for k-means|| alike). 1 % is out of reach of restarts.
+INSTANTIATE_TEST_SUITE_P(Sets, Published,
+                         testing::Values(Set{"s1", 10, 0.01}, Set{"s2", 10, 0.01}, Set{"a1", 10, 0.01},
+                                         Set{"unbalance", 10, 0.01}, Set{"birch1", 10, 0.06}),
+                         [](const testing::TestParamInfo<Set> &info) { return std::string(info.param.name); });
+
+} // namespace
