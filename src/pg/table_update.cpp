@@ -18,7 +18,7 @@ extern "C" {
 /* Changed rows that go into one UPDATE. */
 #define BATCH_ROWS 131072
 /* With partitions each UPDATE may have to scan all of them. */
-#define BATCH_ROWS_PARTITIONED 4194304
+#define BATCH_ROWS_PARTITIONED 1048576
 
 static void run_utility(const char *sql)
 {

@@ -1,0 +1,125 @@
+#!/bin/bash
+# A cancel, a timeout and a termination take effect within 100 ms, whatever the phase, and
+# leave the session (if there still is one) in order.
+#
+# A victim session runs a statement and then tells the server's time; this script strikes
+# from outside and compares the two times. A busy machine can delay a process by more than
+# the code does, so the best of three attempts counts.
+set -uo pipefail
+limit_ms=100
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+now='extract(epoch from clock_timestamp()) * 1000'
+
+query <<'SQL'
+CREATE TABLE interrupt_rows AS
+SELECT ARRAY[sin(i), cos(i * 7), sin(i * 3), cos(i * 11), sin(i * 13), cos(i), sin(i * 5), cos(i * 2)]::real[] AS f,
+    sin(i)::real AS x, cos(i * 7)::real AS y
+FROM generate_series(1, 400000) AS i;
+CREATE TABLE interrupt_few AS SELECT x, y FROM interrupt_rows LIMIT 60000;
+CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
+SQL
+
+# NAME|SECONDS BEFORE THE STRIKE|STATEMENT
+phases=(
+    "reading|0.3|SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
+    "seeding by k-means++|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 20000, max_iter => 1)"
+    "seeding by k-means|||1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 20000, init => 'k-means||', max_iter => 1)"
+    "iterating|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "restarts|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 10, n_init => 1000000)"
+    "one long assignment|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 100000, init => 'first', max_iter => 1)"
+    "the aggregate|1.5|SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
+    "the window function|1.5|SELECT kmeans_label(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) OVER () FROM interrupt_rows"
+    "kmeans_step|0.5|SELECT kmeans_step(f, array_fill(0.5::float8, ARRAY[20000, 8])) FROM interrupt_rows"
+    "kmeans_labels|1.5|SELECT count(*) FROM kmeans_labels('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "kmeans_cluster|1.5|SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+)
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+
+# attempt KIND DELAY STATEMENT: strikes once; prints "MILLISECONDS SQLSTATE", or nothing when
+# the statement ended before.
+attempt() {
+    local kind=$1 delay=$2 statement=$3 pid struck ended state victim
+    {
+        echo '\set VERBOSITY sqlstate'
+        echo 'SELECT pg_backend_pid();'
+        [ "$kind" != timeout ] || echo "SET statement_timeout = '${delay}s';"
+        echo "SELECT 'started ' || $now;"
+        echo "$statement;"
+        echo "\\echo state :LAST_ERROR_SQLSTATE"
+        echo 'RESET statement_timeout;'
+        echo "SELECT 'ended ' || $now;"
+        # The session goes on: the same kind of work, with threads and memory of its own.
+        echo "SELECT 'again ' || (kmeans_fit('interrupt_few', '{x,y}', 3)).k;"
+    } >"$folder/victim.sql"
+    : >"$folder/victim.out" # or an earlier victim's pid is taken for this one's
+    psql -XqAt -f "$folder/victim.sql" >"$folder/victim.out" 2>"$folder/victim.err" &
+    victim=$!
+    if [ "$kind" != timeout ]; then
+        until pid=$(head -n 1 "$folder/victim.out") && [ -n "$pid" ]; do sleep 0.01; done
+        sleep "$delay"
+        struck=$(query -c "SELECT $now, pg_${kind}_backend($pid)" | cut -d'|' -f1)
+    fi
+    if [ "$kind" = terminate ]; then
+        # Gone is the process when it is no longer listed.
+        ended=$(query -c "DO \$\$BEGIN
+            WHILE EXISTS (SELECT FROM pg_stat_get_activity($pid)) LOOP PERFORM pg_sleep(0.002), pg_stat_clear_snapshot(); END LOOP;
+            END\$\$" -c "SELECT $now")
+        state=$(grep -oE '57P01' "$folder/victim.err" | head -n 1)
+    fi
+    wait $victim
+    if [ "$kind" = timeout ]; then
+        struck=$(awk -v delay="$delay" '/^started/ { printf "%.3f", $2 + delay * 1000 }' "$folder/victim.out")
+    fi
+    if [ "$kind" != terminate ]; then
+        ended=$(awk '/^ended/ { print $2 }' "$folder/victim.out")
+        state=$(awk '/^state/ { print $2 }' "$folder/victim.out")
+        grep -q '^again 3$' "$folder/victim.out" || state=broken
+    fi
+    awk -v a="$struck" -v b="$ended" -v state="${state:-none}" 'BEGIN { printf "%.0f %s\n", b - a, state }'
+}
+
+# strike KIND SQLSTATE NAME DELAY STATEMENT
+strike() {
+    local best=999999 state=none i milliseconds seen
+    for i in 1 2 3; do
+        read -r milliseconds seen <<<"$(attempt "$1" "$4" "$5")"
+        state=$seen
+        [ "$seen" = "$2" ] || break
+        [ "$milliseconds" -ge "$best" ] || best=$milliseconds
+        [ "$best" -gt $limit_ms ] || break
+    done
+    [ "$state" = "$2" ] && [ "$best" -le $limit_ms ] && result 0 "$1 during $3 ($best ms)" || result 1 "$1 during $3 ($best ms, $state)"
+}
+
+for phase in "${phases[@]}"; do
+    name=${phase%%|[0-9]*}
+    rest=${phase#"$name"|}
+    strike cancel 57014 "$name" "${rest%%|*}" "${rest#*|}"
+done
+iterating="SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+strike timeout 57014 iterating 1.5 "$iterating"
+strike timeout 57014 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
+strike terminate 57P01 iterating 1.5 "$iterating"
+strike terminate 57P01 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
+
+# What a cancelled statement held is free again: cancelled ten times under a limit that only
+# one at a time fits, the session still has room for the next.
+{
+    echo "SET pg_kmeans.memory_limit = '40MB'; SET statement_timeout = '150ms';"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do echo "$iterating;"; done
+    echo "RESET statement_timeout;"
+    echo "SELECT 'again ' || (kmeans_fit('interrupt_rows', '{f}', 3)).k;"
+} | psql -XqAt >"$folder/out" 2>"$folder/err"
+[ "$(grep -c 'statement timeout' "$folder/err")" -eq 10 ] && grep -q '^again 3$' "$folder/out"
+result $? "memory is given back"
+
+left=$(query -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%interrupt_%' AND state = 'active' AND pid <> pg_backend_pid()")
+[ "$left" = 0 ]
+result $? "nothing runs on"
+echo 1..$number
