@@ -89,8 +89,3 @@ SET pg_kmeans.memory_limit = '16MB';
 SELECT DISTINCT pg_temp.outcome('SELECT (kmeans(ARRAY[i, i, i, NULLIF(i, 1000)], 2)).k FROM generate_series(1, 1000) AS i')
 FROM generate_series(1, 1000);
 RESET pg_kmeans.memory_limit;
-
--- the support functions of the aggregate cannot be called by hand
-SELECT pg_temp.outcome('SELECT kmeans_final(NULL)'), pg_temp.outcome('SELECT kmeans_combine(NULL, NULL)'),
-       pg_temp.outcome('SELECT kmeans_transition(NULL, ARRAY[1], 1)');
-SELECT pg_temp.outcome('SELECT kmeans_deserialize(''x'', NULL)'), pg_temp.outcome('SELECT kmeans_deserialize(''x'', ''y'')');

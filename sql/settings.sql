@@ -4,7 +4,6 @@ SELECT name, boot_val, unit, context, vartype, min_val, max_val, enumvals FROM p
 SET pg_kmeans.backend = 'gpu';
 SET pg_kmeans.cpu_threads = -1;
 SET pg_kmeans.device = -2;
-SET pg_kmeans.memory_limit = '-1';
 SET pg_kmeans.assignment = 'fast';
 SET pg_kmeans.unknown = 1;
 
