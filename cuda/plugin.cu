@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "groups/groups.hpp"
 #include "operations.hpp"
 
 namespace pgkm::cuda {
@@ -130,16 +131,30 @@ PgkmStatus cuda_summarise(PgkmData *data, const PgkmProblem *problems, std::int6
     });
 }
 
+// Indices of all problems but those that `which` (ascending) names, then those it gave back.
+std::vector<std::int64_t> remaining(std::int64_t n_problems, const std::vector<std::int64_t> &which,
+                                    const std::vector<std::int64_t> &returned)
+{
+    std::vector<std::int64_t> rest;
+    for (std::int64_t p = 0; p < n_problems; ++p)
+        if (!std::binary_search(which.begin(), which.end(), p) || std::binary_search(returned.begin(), returned.end(), p))
+            rest.push_back(p);
+    return rest;
+}
+
 PgkmStatus cuda_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
                      PgkmError *error)
 {
     return guarded(error, [&] {
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
-            for (std::int64_t p = 0; p < n_problems; ++p) {
+            using T = decltype(element);
+            const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
+            const std::vector<std::int64_t> returned = seed_groups<T>(*self(data), problems, which, *params);
+            for (const std::int64_t p : remaining(n_problems, which, returned)) {
                 self(data)->context.poll();
                 self(data)->context.report("seeding", static_cast<int>(p), 0, 0.0);
-                seed_problem<decltype(element)>(*self(data), problems[p], *params);
+                seed_problem<T>(*self(data), problems[p], *params);
             }
         });
     });
@@ -151,9 +166,12 @@ PgkmStatus cuda_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_proble
     return guarded(error, [&] {
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
-            for (std::int64_t p = 0; p < n_problems; ++p) {
+            using T = decltype(element);
+            const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
+            const std::vector<std::int64_t> returned = fit_groups<T>(*self(data), problems, which, *params);
+            for (const std::int64_t p : remaining(n_problems, which, returned)) {
                 self(data)->context.poll();
-                fit_problem<decltype(element)>(*self(data), problems[p], static_cast<std::int32_t>(p), *params);
+                fit_problem<T>(*self(data), problems[p], static_cast<std::int32_t>(p), *params);
             }
         });
     });
@@ -165,10 +183,13 @@ PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t
     return guarded(error, [&] {
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
-            for (std::int64_t p = 0; p < n_problems; ++p) {
+            using T = decltype(element);
+            const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
+            assign_groups<T>(*self(data), problems, which, assignments);
+            for (const std::int64_t p : remaining(n_problems, which, {})) {
                 self(data)->context.poll();
                 self(data)->context.report("labelling", static_cast<int>(p), 0, 0.0);
-                assign_problem<decltype(element)>(*self(data), problems[p], assignments[p]);
+                assign_problem<T>(*self(data), problems[p], assignments[p]);
             }
         });
     });

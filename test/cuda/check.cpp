@@ -147,7 +147,7 @@ Answer run(const PgkmBackend *backend, const Case &c, const Rows &rows, const Pg
         double *s = groups[g].stats.data();
         summaries[g] = {s, s + d, s + 2 * d, s + 3 * d, s + 4 * d, 0.0};
         const std::int64_t left = c.n - first;
-        const std::int64_t share = g + 1 == groups.size() ? left : std::max<std::int64_t>(1, left / (2 + static_cast<std::int64_t>(g) % 3));
+        const std::int64_t share = g + 1 == groups.size() ? left : std::max<std::int64_t>(1, c.groups > 20 ? left / static_cast<std::int64_t>(groups.size() - g) : left / (2 + static_cast<std::int64_t>(g) % 3));
         problems[g] = {first, share, c.k, groups[g].centroids.data(), groups[g].exponents.data(), 0, 0, c.tol, 0, 0, 0.0};
         first += share;
     }
@@ -269,6 +269,9 @@ std::vector<Case> make_cases(bool full)
     add({.name = "cosine 64", .n = 3000, .d = 64, .k = 9, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL, .metric = PGKM_COSINE});
     add({.name = "groups", .n = 4000, .d = 4, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 12});
     add({.name = "groups 2", .n = 4000, .d = 9, .k = 6, .init = PGKM_INIT_KMEANS_PARALLEL, .groups = 7, .far_start = true});
+    add({.name = "groups 80", .n = 6000, .d = 5, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 80, .tol = 1e-3});
+    add({.name = "groups cosine", .n = 6000, .d = 10, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .metric = PGKM_COSINE, .groups = 9});
+    add({.name = "groups duplicates", .n = 3000, .d = 3, .k = 12, .distinct = 11, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6});
     if (full) {
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});

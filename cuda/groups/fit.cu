@@ -1,0 +1,224 @@
+// fit.cu (groups) - Lloyd's iterations of many problems, each by one block from start to end.
+//
+// Distances are the contract's own: at these sizes the latency of the steps counts, not their
+// arithmetic. Centroids lie in shared memory in float64; sums as in fused/register.cu.
+#include <cstring>
+
+#include "../exact.cuh"
+#include "../stages.hpp"
+#include "groups.hpp"
+
+namespace pgkm::cuda {
+
+std::size_t group_fit_bytes(std::int64_t k, std::int64_t d);
+
+namespace {
+
+constexpr int replicas = 4;
+constexpr int rounds = limb_additions / (group_threads / replicas); // of a row per thread, between flushes
+
+template <typename T>
+struct Arguments {
+    const T             *values;
+    const double        *weights;
+    int                  d;
+    GroupProblem        *problems;
+    T                   *centroids;
+    const std::int32_t  *exponents;
+    int                  max_iter;
+    bool                 cosine;
+    const volatile std::int32_t *cancel;
+};
+
+struct Shared {
+    double       *centroids; // k x d
+    std::int64_t *sums;      // k x (2 d + 2): limbs of features, then of the mass
+    double       *shifts;    // k
+    std::int32_t *cells;     // replicas x k x (2 d + 2)
+};
+
+__device__ Shared carve(int k, int d)
+{
+    extern __shared__ double memory[];
+    Shared s;
+    s.centroids = memory;
+    s.sums = reinterpret_cast<std::int64_t *>(memory + k * d);
+    s.shifts = reinterpret_cast<double *>(s.sums + k * (2 * d + 2));
+    s.cells = reinterpret_cast<std::int32_t *>(s.shifts + k);
+    return s;
+}
+
+__device__ void flush(const Shared &s, int cells)
+{
+    __syncthreads();
+    for (int i = threadIdx.x; i < cells; i += group_threads)
+        for (int r = 0; r < replicas; ++r) {
+            s.sums[i] += s.cells[r * cells + i];
+            s.cells[r * cells + i] = 0;
+        }
+    __syncthreads();
+}
+
+template <typename T>
+__device__ void sum_rows(const View<T> &view, const Shared &s)
+{
+    const int width = 2 * view.d + 2, cells = view.k * width;
+    int round = 0;
+    for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
+        if (round == rounds) {
+            round = 0;
+            flush(s, cells);
+        }
+        const std::int64_t row = start + threadIdx.x;
+        if (row >= view.n)
+            continue;
+        const T *x = view.values + row * view.d;
+        double least = INFINITY;
+        int label = 0;
+        for (int j = 0; j < view.k; ++j) {
+            const double distance = exact_distance(x, s.centroids + j * view.d, view.d);
+            if (distance < least) {
+                least = distance;
+                label = j;
+            }
+        }
+        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % replicas * cells + label * width;
+        for (int f = 0; f < view.d; ++f) {
+            const Split limbs = feature_limbs(view, row, f);
+            atomicAdd(cell + 2 * f, limbs.hi);
+            atomicAdd(cell + 2 * f + 1, limbs.lo);
+        }
+        const Split mass = mass_limbs(view, row);
+        if (mass.hi != 0)
+            atomicAdd(cell + 2 * view.d, mass.hi);
+        atomicAdd(cell + 2 * view.d + 1, mass.lo);
+    }
+    flush(s, cells);
+}
+
+// New centroid of cluster j by one thread, in the order of update_centroids(); the shift goes to s.shifts.
+template <typename T>
+__device__ void move_centroid(const View<T> &view, const Shared &s, int j, bool cosine, T *fresh)
+{
+    const int d = view.d;
+    const std::int64_t *sums = s.sums + j * (2 * d + 2);
+    const Int128 mass = join_limb_sums(sums[2 * d], sums[2 * d + 1]);
+    s.shifts[j] = 0.0;
+    for (int f = 0; f < d; ++f)
+        fresh[f] = static_cast<T>(
+            mean_of(join_limb_sums(sums[2 * f], sums[2 * f + 1]), mass, view.feature_exponent[f], view.weight_exponent));
+    if (cosine && !normalise(fresh, d)) {
+        for (int f = 0; f < d; ++f)
+            fresh[f] = static_cast<T>(s.centroids[j * d + f]);
+        return;
+    }
+    s.shifts[j] = exact_distance(fresh, s.centroids + j * d, d);
+    for (int f = 0; f < d; ++f)
+        s.centroids[j * d + f] = static_cast<double>(fresh[f]);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(group_threads) fit_kernel(Arguments<T> a)
+{
+    __shared__ int stop;
+    GroupProblem &problem = a.problems[blockIdx.x];
+    const int d = a.d, k = problem.k, cells = k * (2 * d + 2);
+    const Shared s = carve(k, d);
+    T *centroids = a.centroids + problem.cluster * d;
+    const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
+                          problem.n_rows, d, k, centroids, a.exponents + std::int64_t{blockIdx.x} * d, problem.weight_exponent};
+    for (int i = threadIdx.x; i < k * d; i += group_threads)
+        s.centroids[i] = static_cast<double>(centroids[i]);
+    for (int i = threadIdx.x; i < replicas * cells; i += group_threads)
+        s.cells[i] = 0;
+    if (threadIdx.x == 0)
+        stop = running;
+    int iteration = 0;
+    __syncthreads();
+    while (iteration < a.max_iter && stop == running) {
+        for (int i = threadIdx.x; i < cells; i += group_threads)
+            s.sums[i] = 0;
+        __syncthreads();
+        sum_rows(view, s);
+        bool empty = false;
+        for (int j = threadIdx.x; j < k; j += group_threads)
+            empty |= s.sums[j * (2 * d + 2) + 2 * d] == 0 && s.sums[j * (2 * d + 2) + 2 * d + 1] == 0;
+        if (__syncthreads_or(empty)) {
+            if (threadIdx.x == 0)
+                stop = empty_cluster;
+            __syncthreads();
+            break;
+        }
+        for (int j = threadIdx.x; j < k; j += group_threads)
+            move_centroid(view, s, j, a.cosine, centroids + std::int64_t{j} * d);
+        __syncthreads();
+        ++iteration;
+        if (threadIdx.x == 0) {
+            double shift = 0.0;
+            for (int j = 0; j < k; ++j)
+                shift += s.shifts[j];
+            problem.shift = shift;
+            problem.converged = shift <= problem.tol;
+            stop = shift <= problem.tol ? finished : shift == 0.0 ? compare_labels : *a.cancel != 0 ? cancelled : running;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        problem.n_iter = iteration;
+        problem.stop = stop;
+    }
+}
+
+} // namespace
+
+template <typename T>
+std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
+                                     const PgkmFitParams &params)
+{
+    std::vector<std::int64_t> left;
+    if (which.empty())
+        return left;
+    Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    Packed<T> packed(data, problems, which, true);
+    DeviceArray<std::int32_t> cancel(context.budget, 1);
+    cancel.fill_zero(stream);
+    std::size_t bytes = 0;
+    for (const GroupProblem &problem : packed.problems)
+        bytes = std::max(bytes, group_fit_bytes(problem.k, data.host.d));
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(fit_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    });
+    fit_kernel<T><<<static_cast<unsigned>(which.size()), group_threads, bytes, stream>>>(
+        {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
+         data.host.d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), params.max_iter,
+         params.metric == PGKM_COSINE, cancel.get()});
+    launched("groups fit_kernel");
+    context.report("iterating", 0, 0, 0.0);
+    context.wait(stream, cancel.get());
+    std::vector<T> centroids(packed.centroids.count());
+    packed.centroids.download(centroids.data(), centroids.size(), stream);
+    packed.device_problems.download(packed.problems.data(), packed.problems.size(), stream);
+    context.wait(stream);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        const GroupProblem &from = packed.problems[i];
+        if (from.stop == empty_cluster || from.stop == compare_labels) {
+            left.push_back(which[i]);
+            continue;
+        }
+        PgkmProblem &to = problems[which[i]];
+        to.n_iter = from.n_iter;
+        to.converged = from.converged;
+        to.shift = from.shift;
+        std::memcpy(to.centroids, centroids.data() + from.cluster * data.host.d,
+                    static_cast<std::size_t>(from.k) * data.row_bytes());
+    }
+    return left;
+}
+
+template std::vector<std::int64_t> fit_groups<float>(Data &, PgkmProblem *, const std::vector<std::int64_t> &,
+                                                     const PgkmFitParams &);
+template std::vector<std::int64_t> fit_groups<double>(Data &, PgkmProblem *, const std::vector<std::int64_t> &,
+                                                      const PgkmFitParams &);
+
+} // namespace pgkm::cuda

@@ -1,0 +1,61 @@
+// groups.hpp - many small problems at once, one block each.
+//
+// A problem of some thousand rows cannot fill the device, and thousands of them one after the
+// other would spend their time in launches. Here a block seeds, fits or assigns a problem by
+// itself, in one launch for all. Whoever does not fit (eligible) takes the single-problem road,
+// and so does a fit that meets an empty cluster: it starts again there from its own centroids.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../context.hpp"
+
+namespace pgkm::cuda {
+
+inline constexpr int group_threads = 256;
+inline constexpr std::int64_t group_rows_limit = 65536; // sums of 46-bit masses stay below 2^62
+
+// One problem as the kernels see it.
+struct GroupProblem {
+    std::int64_t first_row;
+    std::int64_t n_rows;
+    std::int64_t cluster; // of its first cluster among all problems'
+    std::int32_t k;
+    std::int32_t weight_exponent;
+    std::int32_t distance_exponent;
+    double       tol;
+    // Answers of a fit.
+    std::int32_t n_iter;
+    std::int32_t converged;
+    std::int32_t stop; // StopReason
+    double       shift;
+};
+
+// Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays.
+std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
+
+// Each returns the indices it has not served.
+template <typename T>
+std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
+                                      const PgkmSeedParams &params);
+template <typename T>
+std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
+                                     const PgkmFitParams &params);
+template <typename T>
+void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
+                   PgkmAssignment *assignments);
+
+// The problems as one array on the device, with centroids and exponents packed behind each other.
+template <typename T>
+struct Packed {
+    std::vector<GroupProblem> problems;
+    DeviceArray<GroupProblem> device_problems;
+    DeviceArray<T>            centroids; // of all clusters x d
+    DeviceArray<std::int32_t> exponents; // problems x d
+    std::int64_t              clusters = 0;
+
+    Packed(Data &data, const PgkmProblem *from, const std::vector<std::int64_t> &which, bool with_centroids);
+};
+
+} // namespace pgkm::cuda

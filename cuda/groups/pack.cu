@@ -1,0 +1,70 @@
+// pack.cu - which problems go block by block, and their data in one piece.
+#include <algorithm>
+
+#include "../view.cuh"
+#include "groups.hpp"
+
+namespace pgkm::cuda {
+
+// Shared memory of fit_kernel: centroids in float64, four copies of 32-bit cells, 64-bit sums, shifts.
+std::size_t group_fit_bytes(std::int64_t k, std::int64_t d)
+{
+    return static_cast<std::size_t>(k * d * 8 + k * (2 * d + 2) * 8 + k * 8 + 4 * k * (2 * d + 2) * 4);
+}
+
+std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems)
+{
+    std::vector<std::int64_t> which;
+    const Forced &forced = data.context.forced;
+    const bool free_choice = forced.assignment == Assignment::automatic && forced.execution == Execution::automatic &&
+                             forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
+    if (!data.resident || n_problems < 4 || !free_choice)
+        return which;
+    const std::int64_t d = data.host.d;
+    for (std::int64_t p = 0; p < n_problems; ++p) {
+        const PgkmProblem &problem = problems[p];
+        // The last bound keeps an iteration of one block near 10 ms, for cancel's sake.
+        if (problem.k >= 1 && problem.n_rows >= 1 && problem.first_row >= 0 &&
+            problem.first_row + problem.n_rows <= data.host.n && problem.n_rows <= group_rows_limit &&
+            group_fit_bytes(problem.k, d) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
+            which.push_back(p);
+    }
+    if (which.size() < 4)
+        which.clear();
+    return which;
+}
+
+template <typename T>
+Packed<T>::Packed(Data &data, const PgkmProblem *from, const std::vector<std::int64_t> &which, bool with_centroids)
+{
+    const auto d = static_cast<std::size_t>(data.host.d);
+    std::vector<std::int32_t> all_exponents(which.size() * d, 0);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        const PgkmProblem &p = from[which[i]];
+        problems.push_back({p.first_row, p.n_rows, clusters, p.k, p.weight_exponent, p.distance_exponent, p.tol, 0, 0,
+                            running, 0.0});
+        clusters += p.k;
+        if (p.feature_exponent != nullptr)
+            std::copy_n(p.feature_exponent, d, all_exponents.begin() + static_cast<long>(i * d));
+    }
+    Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    device_problems = DeviceArray<GroupProblem>(context.budget, problems.size());
+    device_problems.upload(problems.data(), problems.size(), stream);
+    exponents = DeviceArray<std::int32_t>(context.budget, all_exponents.size());
+    exponents.upload(all_exponents.data(), all_exponents.size(), stream);
+    if (with_centroids) {
+        std::vector<T> all(static_cast<std::size_t>(clusters) * d);
+        for (std::size_t i = 0; i < which.size(); ++i)
+            std::copy_n(static_cast<const T *>(from[which[i]].centroids), static_cast<std::size_t>(problems[i].k) * d,
+                        all.begin() + problems[i].cluster * data.host.d);
+        centroids = DeviceArray<T>(context.budget, all.size());
+        centroids.upload(all.data(), all.size(), stream);
+    }
+    context.wait(stream);
+}
+
+template struct Packed<float>;
+template struct Packed<double>;
+
+} // namespace pgkm::cuda

@@ -1,0 +1,198 @@
+// seed.cu (groups) - greedy k-means++ of many problems, each by one block from start to end.
+// The steps and the integers are those of seed/kernels.cu; sums of 46-bit masses over at most
+// group_rows_limit rows fit 64 bits.
+#include <algorithm>
+
+#include "../seed/sampler.cuh"
+#include "../stages.hpp"
+#include "groups.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int warps = group_threads / 32;
+constexpr int together = 8; // trials whose potentials are summed in one walk over the rows
+
+struct Shared {
+    unsigned long long parts[warps];
+    std::int64_t       picks[most_trials];
+    unsigned long long potential[most_trials];
+    double             largest[warps];
+    int                best;
+};
+
+__device__ unsigned long long sum_in_block(Shared &s, unsigned long long mine)
+{
+    for (int offset = 16; offset > 0; offset >>= 1)
+        mine += __shfl_xor_sync(~0u, mine, offset);
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0)
+        s.parts[threadIdx.x / 32] = mine;
+    __syncthreads();
+    unsigned long long sum = 0;
+    for (const unsigned long long part : s.parts)
+        sum += part;
+    return sum;
+}
+
+// First row whose running sum passes the target; one warp.
+template <typename T>
+__device__ std::int64_t find_row(const SeedRows<T> &rows, unsigned long long target, bool first, double scale)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    for (std::int64_t base = 0; base < rows.n; base += 32) {
+        unsigned long long running = base + lane < rows.n ? seed_mass(rows, base + lane, first, scale) : 0;
+        for (int offset = 1; offset < 32; offset <<= 1) {
+            const unsigned long long lower = __shfl_up_sync(~0u, running, offset);
+            if (lane >= offset)
+                running += lower;
+        }
+        const unsigned passed = __ballot_sync(~0u, running > target);
+        if (passed != 0)
+            return base + __ffs(static_cast<int>(passed)) - 1;
+        target -= __shfl_sync(~0u, running, 31);
+    }
+    return rows.n - 1; // not reached: the target is below the total
+}
+
+template <typename T>
+__device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, double scale)
+{
+    for (int first = 0; first < trials; first += together) {
+        unsigned long long mine[together] = {};
+        for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads)
+#pragma unroll
+            for (int t = 0; t < together; ++t)
+                if (first + t < trials) {
+                    const double distance =
+                        exact_distance(rows.values + i * rows.d, rows.values + s.picks[first + t] * rows.d, rows.d);
+                    const double least = fmin(rows.nearest[i], distance);
+                    mine[t] += static_cast<unsigned long long>(
+                        quantise_mass(rows.weights == nullptr ? least : rows.weights[i] * least, scale));
+                }
+#pragma unroll
+        for (int t = 0; t < together; ++t) {
+            const unsigned long long sum = sum_in_block(s, mine[t]);
+            if (threadIdx.x == 0 && first + t < trials)
+                s.potential[first + t] = sum;
+        }
+    }
+}
+
+// m_i = min(m_i, D to row `pick`); returns the largest v_i to every thread.
+template <typename T>
+__device__ double update_nearest(const SeedRows<T> &rows, Shared &s, std::int64_t pick, bool fresh)
+{
+    double largest = 0.0;
+    for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
+        const double distance = exact_distance(rows.values + i * rows.d, rows.values + pick * rows.d, rows.d);
+        rows.nearest[i] = fresh ? distance : fmin(rows.nearest[i], distance);
+        largest = fmax(largest, seed_value(rows, i));
+    }
+    for (int offset = 16; offset > 0; offset >>= 1)
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0)
+        s.largest[threadIdx.x / 32] = largest;
+    __syncthreads();
+    for (const double other : s.largest)
+        largest = fmax(largest, other);
+    return largest;
+}
+
+// problem.n_iter brings the number of trials and takes the number of rows chosen.
+template <typename T>
+__global__ void __launch_bounds__(group_threads)
+    seed_kernel(const T *values, const double *weights, int d, GroupProblem *problems, double *nearest,
+                std::int64_t *chosen, SeedKey key, const volatile std::int32_t *cancel)
+{
+    __shared__ Shared s;
+    GroupProblem &problem = problems[blockIdx.x];
+    const int trials = problem.n_iter, k = problem.k;
+    const SeedRows<T> rows = {values + problem.first_row * d, weights == nullptr ? nullptr : weights + problem.first_row,
+                              nullptr, problem.n_rows, d, problem.weight_exponent, nearest + problem.first_row};
+    double largest = 1.0;
+    int count = 0;
+    __syncthreads(); // problem.n_iter has been read by all
+    for (; count < k && largest > 0.0; ++count) {
+        const bool first = count == 0;
+        const double scale = first ? 0.0 : power_of_two(square_exponent(largest));
+        unsigned long long mine = 0;
+        for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads)
+            mine += seed_mass(rows, i, first, scale);
+        const unsigned long long total = sum_in_block(s, mine);
+        const int draws = first ? 1 : trials;
+        for (int t = static_cast<int>(threadIdx.x / 32); t < draws; t += warps) {
+            const std::uint64_t index = first ? 0 : static_cast<std::uint64_t>(count) * 64 + static_cast<std::uint64_t>(t);
+            const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
+            const std::int64_t row =
+                find_row(rows, static_cast<unsigned long long>(scale_draw(bits, total)), first, scale);
+            if ((threadIdx.x & 31) == 0)
+                s.picks[t] = row;
+        }
+        __syncthreads();
+        if (!first)
+            sum_potentials(rows, s, draws, scale);
+        if (threadIdx.x == 0) {
+            s.best = 0;
+            for (int t = 1; t < draws; ++t)
+                if (s.potential[t] < s.potential[s.best])
+                    s.best = t;
+            chosen[problem.cluster + count] = s.picks[s.best];
+        }
+        __syncthreads();
+        largest = update_nearest(rows, s, s.picks[s.best], first);
+        if (__syncthreads_or(*cancel != 0))
+            return;
+    }
+    if (threadIdx.x == 0)
+        problem.n_iter = count;
+}
+
+} // namespace
+
+template <typename T>
+std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
+                                      const PgkmSeedParams &params)
+{
+    if (which.empty() || params.init != PGKM_INIT_KMEANS_PLUS_PLUS)
+        return which;
+    Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    Packed<T> packed(data, problems, which, false);
+    for (GroupProblem &problem : packed.problems)
+        problem.n_iter = greedy_trials(problem.k);
+    packed.device_problems.upload(packed.problems.data(), packed.problems.size(), stream);
+    DeviceArray<double> nearest(context.budget, static_cast<std::size_t>(data.host.n));
+    DeviceArray<std::int64_t> chosen(context.budget, static_cast<std::size_t>(packed.clusters));
+    DeviceArray<std::int32_t> cancel(context.budget, 1);
+    cancel.fill_zero(stream);
+    const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
+    seed_kernel<T><<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
+        reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
+        data.host.d, packed.device_problems.get(), nearest.get(), chosen.get(), key, cancel.get());
+    launched("groups seed_kernel");
+    context.wait(stream, cancel.get());
+    std::vector<std::int64_t> rows(chosen.count());
+    chosen.download(rows.data(), rows.size(), stream);
+    packed.device_problems.download(packed.problems.data(), packed.problems.size(), stream);
+    context.wait(stream);
+    const T *values = static_cast<const T *>(data.host.values);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        const GroupProblem &from = packed.problems[i];
+        PgkmProblem &to = problems[which[i]];
+        to.k = from.n_iter;
+        T *out = static_cast<T *>(to.centroids);
+        for (std::int32_t j = 0; j < to.k; ++j)
+            out = std::copy_n(values + (from.first_row + rows[static_cast<std::size_t>(from.cluster + j)]) * data.host.d,
+                              data.host.d, out);
+    }
+    return {};
+}
+
+template std::vector<std::int64_t> seed_groups<float>(Data &, PgkmProblem *, const std::vector<std::int64_t> &,
+                                                      const PgkmSeedParams &);
+template std::vector<std::int64_t> seed_groups<double>(Data &, PgkmProblem *, const std::vector<std::int64_t> &,
+                                                       const PgkmSeedParams &);
+
+} // namespace pgkm::cuda
