@@ -7,8 +7,8 @@
 // coordinate, k random rows as centroids) in the five shapes of docs/benchmarks.md. With
 // files (raw float32, row-major): that one set; compare_sklearn.py uses it. Output: CSV, the
 // median over the repeats, milliseconds. first_ms is a fit of one iteration, fit10_ms one of
-// ten (fewer if it converges), iteration_ms the latter per iteration and cpu_ms the processor
-// time of all threads for it, which is steadier on a machine that does other work too.
+// ten (fewer if it converges), iteration_ms the latter per iteration; the cpu columns are the processor
+// time of all threads, which is steadier on a machine that does other work too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -119,7 +119,7 @@ void measure_set(const PgkmBackend &backend, PgkmContext *context, const Set &se
         exponents.push_back(pgkm::scale_exponent(value));
     problem.feature_exponent = exponents.data();
 
-    std::vector<double> first, ten, processor;
+    std::vector<double> first, first_processor, ten, processor;
     std::vector<float> centroids;
     std::int32_t iterations = 0;
     for (int repeat = 0; repeat < options.repeats; ++repeat) {
@@ -131,8 +131,7 @@ void measure_set(const PgkmBackend &backend, PgkmContext *context, const Set &se
             const Times times = measure([&] { status = backend.fit(data, &problem, 1, &params, &error); });
             check(status, error);
             (max_iter == 1 ? first : ten).push_back(times.wall);
-            if (max_iter == 10)
-                processor.push_back(times.processor);
+            (max_iter == 1 ? first_processor : processor).push_back(times.processor);
         }
         iterations = problem.n_iter;
     }
@@ -141,9 +140,9 @@ void measure_set(const PgkmBackend &backend, PgkmContext *context, const Set &se
         return times[times.size() / 2];
     };
     const double fit = median(ten);
-    std::printf("%lld,%d,%d,%s,%s,%d,%.3f,%.3f,%d,%.3f,%.3f\n", static_cast<long long>(set.n), set.d, set.k,
-                options.assignment, options.instruction_set, options.threads, median(first), fit, iterations,
-                fit / iterations, median(processor) / iterations);
+    std::printf("%lld,%d,%d,%s,%s,%d,%.3f,%.3f,%.3f,%d,%.3f,%.3f\n", static_cast<long long>(set.n), set.d, set.k,
+                options.assignment, options.instruction_set, options.threads, median(first), median(first_processor),
+                fit, iterations, fit / iterations, median(processor) / iterations);
     std::fflush(stdout);
     backend.unload(data);
 }
@@ -195,7 +194,7 @@ int main(int argc, char **argv)
     PgkmError error;
     PgkmContext *context = nullptr;
     check(backend.open(&open, &context, &error), error);
-    std::puts("n,d,k,assignment,instruction_set,threads,first_ms,fit10_ms,iterations,iteration_ms,cpu_ms");
+    std::puts("n,d,k,assignment,instruction_set,threads,first_ms,first_cpu_ms,fit10_ms,iterations,iteration_ms,cpu_ms");
     if (options.points != nullptr && options.centroids != nullptr) {
         const Set set = {options.n, options.d, options.k, read_floats(options.points, options.n * options.d),
                          read_floats(options.centroids, std::int64_t{options.k} * options.d)};

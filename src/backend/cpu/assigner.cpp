@@ -1,6 +1,5 @@
 #include "backend/cpu/assigner.hpp"
 
-#include "backend/cpu/choose.hpp"
 #include "backend/cpu/direct.hpp"
 #include "backend/cpu/hamerly.hpp"
 #include "backend/cpu/tiled.hpp"
@@ -8,14 +7,18 @@
 namespace pgkm::cpu {
 
 template <typename T>
-std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose)
+std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
 {
-    switch (choose_assignment(rows.context.strategy.assignment, {rows.n, rows.d, rows.k})) {
-    case Assignment::tiled:
-        return std::make_unique<Tiled<T>>(rows);
+    const Shape shape = shape_of(rows, purpose);
+    Assignment assignment = rows.context.strategy.assignment;
+    if (assignment == Assignment::automatic)
+        assignment = choose_assignment(shape);
+    if (assignment == Assignment::hamerly && !Hamerly<T>::fits(rows))
+        assignment = choose_dense(shape);
+    switch (assignment) {
     case Assignment::hamerly:
-        if (Hamerly<T>::fits(rows))
-            return std::make_unique<Hamerly<T>>(rows);
+        return std::make_unique<Hamerly<T>>(rows);
+    case Assignment::tiled:
         return std::make_unique<Tiled<T>>(rows);
     default:
         return std::make_unique<Direct<T>>(rows);

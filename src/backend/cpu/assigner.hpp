@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backend/cpu/choose.hpp"
 #include "backend/cpu/context.hpp"
 
 namespace pgkm::cpu {
@@ -52,6 +53,12 @@ public:
 
 // What an assigner is wanted for: bounds only pay over several iterations.
 enum class Purpose { iterations, single };
+
+template <typename T>
+Shape shape_of(const Rows<T> &rows, Purpose purpose)
+{
+    return {rows.n, rows.d, rows.k, has_fused(rows.context.strategy.instruction_set), purpose == Purpose::iterations};
+}
 
 template <typename T>
 std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose);

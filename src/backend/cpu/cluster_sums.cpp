@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "backend/cpu/row_pass.hpp"
 #include "engine/contract.hpp"
 
 namespace pgkm::cpu {
 namespace {
 
-// Rows per call of the kernel, whose addresses stand on the stack.
-constexpr int batch = 128;
 // Sums per task when partial sums are brought together.
 constexpr std::size_t sums_per_task = 1 << 15;
 
@@ -19,16 +18,16 @@ ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
     : rows_(rows), kernels_(sum_kernels(rows.context.strategy.instruction_set)),
       scale_(rows.context.budget, static_cast<std::size_t>(rows.d)),
       weight_scale_(rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)),
-      lease_(rows.context.budget,
-             (static_cast<std::uint64_t>(rows.k) * static_cast<std::uint64_t>(rows.d + 1)) * sizeof(Int128))
+      totals_(Buffer<Int128>::zeros(rows.context.budget,
+                                    static_cast<std::size_t>(rows.k) * static_cast<std::size_t>(rows.d))),
+      masses_(rows.context.budget, static_cast<std::size_t>(rows.k), 0)
 {
     const auto k = static_cast<std::size_t>(rows.k), d = static_cast<std::size_t>(rows.d);
     for (std::size_t f = 0; f < d; ++f)
         scale_[f] = power_of_two(problem.feature_exponent[f]);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
-        partials_.push_back(
-            {Buffer<std::int64_t>(rows.context.budget, k * d, 0), Buffer<std::int64_t>(rows.context.budget, k, 0), 0});
-    totals_.reset(rows.k, rows.d);
+        partials_.push_back({Buffer<std::int64_t>::zeros(rows.context.budget, k * d),
+                             Buffer<std::int64_t>(rows.context.budget, k, 0), 0});
 }
 
 template <typename T>
@@ -40,18 +39,18 @@ std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, con
         const std::lock_guard lock(mutex_);
         add(partial, 0, partial.features.size());
         for (std::size_t j = 0; j < partial.masses.size(); ++j)
-            totals_.masses[j] += std::exchange(partial.masses[j], 0);
+            masses_[j] += std::exchange(partial.masses[j], 0);
         partial.used = 0;
     }
     const SumTarget target = {partial.features.data(), partial.masses.data(), rows_.d, scale_.data(), weight_scale_};
-    const T *rows[batch];
+    const int batch = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / rows_.d));
     std::int64_t moved = 0;
     for (int done = 0; done < count; done += batch) {
-        const int size = std::min(batch, count - done);
-        for (int i = 0; i < size; ++i)
-            rows[i] = rows_.values + (first + done + i) * rows_.d;
-        moved += kernels_.move(rows, size, rows_.d, from + done, to + done,
-                               rows_.weights == nullptr ? nullptr : rows_.weights + first + done, target);
+        if (done > 0)
+            rows_.context.poll();
+        moved +=
+            kernels_.move(rows_.values + (first + done) * rows_.d, std::min(batch, count - done), rows_.d, from + done,
+                          to + done, rows_.weights == nullptr ? nullptr : rows_.weights + first + done, target);
     }
     partial.used += moved;
     return moved;
@@ -61,14 +60,15 @@ template <typename T>
 void ClusterSums<T>::add(Partial &partial, std::size_t first, std::size_t last)
 {
     for (std::size_t i = first; i < last; ++i)
-        totals_.totals[i] += std::exchange(partial.features[i], 0);
+        totals_[i] += std::exchange(partial.features[i], 0);
 }
 
 template <typename T>
-const Sums &ClusterSums<T>::combine()
+void ClusterSums<T>::combine()
 {
-    const std::size_t size = totals_.totals.size();
+    const std::size_t size = totals_.size();
     rows_.pool.run(static_cast<std::int64_t>((size + sums_per_task - 1) / sums_per_task), [&](std::int64_t task, int) {
+        rows_.context.poll();
         const std::size_t first = static_cast<std::size_t>(task) * sums_per_task;
         for (Partial &partial : partials_)
             if (partial.used != 0)
@@ -76,10 +76,22 @@ const Sums &ClusterSums<T>::combine()
     });
     for (Partial &partial : partials_) {
         for (std::size_t j = 0; partial.used != 0 && j < partial.masses.size(); ++j)
-            totals_.masses[j] += std::exchange(partial.masses[j], 0);
+            masses_[j] += std::exchange(partial.masses[j], 0);
         partial.used = 0;
     }
-    return totals_;
+}
+
+template <typename T>
+bool ClusterSums<T>::has_empty() const
+{
+    return std::find(masses_.begin(), masses_.end(), 0) != masses_.end();
+}
+
+template <typename T>
+void ClusterSums<T>::copy(std::int64_t first, std::int64_t count, Sums &out) const
+{
+    out.totals.assign(totals_.begin() + first * rows_.d, totals_.begin() + (first + count) * rows_.d);
+    out.masses.assign(masses_.begin() + first, masses_.begin() + first + count);
 }
 
 template class ClusterSums<float>;

@@ -24,8 +24,13 @@ public:
     // count <= 2^17. Returns how many moved. From any worker.
     std::int64_t move(int worker, std::int64_t first, int count, const std::int32_t *from, const std::int32_t *to);
 
-    // Brings all partial sums into the totals. From the calling thread.
-    const Sums &combine();
+    // Brings all partial sums into the totals, which the rest then gives. From the calling thread.
+    void combine();
+    bool has_empty() const;
+    // Sums of clusters first .. first + count - 1.
+    void copy(std::int64_t first, std::int64_t count, Sums &out) const;
+    const Buffer<Int128> &totals() const { return totals_; } // k x d
+    const Buffer<Int128> &masses() const { return masses_; } // k
 
 private:
     struct Partial {
@@ -41,8 +46,7 @@ private:
     double weight_scale_;
     std::vector<Partial> partials_;
     std::mutex mutex_; // totals_ while workers run
-    Lease lease_;      // of totals_
-    Sums totals_;
+    Buffer<Int128> totals_, masses_;
 };
 
 } // namespace pgkm::cpu

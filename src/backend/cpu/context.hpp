@@ -62,22 +62,11 @@ public:
     static constexpr std::size_t alignment = 128;
 
     Buffer() = default;
-    Buffer(Budget &budget, std::size_t count) : count_(count)
-    {
-        if (count == 0)
-            return;
-        if (count > (SIZE_MAX - alignment) / sizeof(T))
-            throw std::bad_alloc();
-        bytes_ = (count * sizeof(T) + alignment - 1) / alignment * alignment;
-        budget.take(bytes_);
-        data_ = static_cast<T *>(std::aligned_alloc(alignment, bytes_));
-        if (data_ == nullptr) {
-            budget.give_back(bytes_);
-            throw std::bad_alloc();
-        }
-        budget_ = &budget;
-    }
+    Buffer(Budget &budget, std::size_t count) { allocate(budget, count, false); }
     Buffer(Budget &budget, std::size_t count, T value) : Buffer(budget, count) { std::fill_n(data_, count, value); }
+    // Zeros that a large buffer gets from the system page by page as it is used: the time they take
+    // falls to the parts that look at the cancel flag.
+    static Buffer zeros(Budget &budget, std::size_t count) { return Buffer(budget, count, Zeroed()); }
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer &operator=(Buffer &&other) noexcept
     {
@@ -86,9 +75,9 @@ public:
     }
     ~Buffer()
     {
-        if (data_ == nullptr)
+        if (block_ == nullptr)
             return;
-        std::free(data_);
+        std::free(block_);
         budget_->give_back(bytes_);
     }
 
@@ -103,14 +92,38 @@ public:
     const T *end() const { return data_ + count_; }
 
 private:
+    struct Zeroed {};
+    Buffer(Budget &budget, std::size_t count, Zeroed) { allocate(budget, count, true); }
+
+    void allocate(Budget &budget, std::size_t count, bool zeroed)
+    {
+        count_ = count;
+        if (count == 0)
+            return;
+        if (count > (SIZE_MAX - 2 * alignment) / sizeof(T))
+            throw std::bad_alloc();
+        bytes_ = (count * sizeof(T) + 2 * alignment - 1) / alignment * alignment;
+        budget.take(bytes_);
+        block_ = zeroed ? std::calloc(1, bytes_) : std::malloc(bytes_);
+        if (block_ == nullptr) {
+            budget.give_back(bytes_);
+            throw std::bad_alloc();
+        }
+        const auto address = reinterpret_cast<std::uintptr_t>(block_);
+        data_ = reinterpret_cast<T *>((address + alignment - 1) / alignment * alignment);
+        budget_ = &budget;
+    }
+
     void swap(Buffer &other) noexcept
     {
+        std::swap(block_, other.block_);
         std::swap(data_, other.data_);
         std::swap(count_, other.count_);
         std::swap(bytes_, other.bytes_);
         std::swap(budget_, other.budget_);
     }
 
+    void *block_ = nullptr;
     T *data_ = nullptr;
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;

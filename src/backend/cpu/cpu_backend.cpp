@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "backend/cpu/assign.hpp"
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/lloyd.hpp"
 #include "backend/cpu/seed.hpp"

@@ -8,10 +8,6 @@ namespace {
 
 constexpr int max_width = 2 * block_step;
 
-// Multiply-adds between two looks at the cancel flag: well under 10 ms even where each is
-// a function call.
-constexpr std::int64_t work_per_poll = std::int64_t{1} << 20;
-
 // A block and a panel should stay in the second-level cache.
 int block_width(std::int32_t d)
 {
@@ -27,10 +23,11 @@ Panels::Panels(Budget &budget, std::int32_t k, std::int32_t d)
 }
 
 template <typename T>
-void Panels::set(const T *centroids, ThreadPool &pool)
+void Panels::set(const T *centroids, ThreadPool &pool, const Context &context)
 {
     const std::int64_t per_task = std::max<std::int64_t>(1, 65536 / (panel_width * std::int64_t{d_}));
     pool.run((count_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
+        context.poll();
         const std::int64_t end = std::min(count_, (task + 1) * per_task);
         for (std::int64_t p = task * per_task; p < end; ++p) {
             double *panel = values_.data() + p * panel_width * d_;
@@ -44,8 +41,8 @@ void Panels::set(const T *centroids, ThreadPool &pool)
     });
 }
 
-template void Panels::set<float>(const float *, ThreadPool &);
-template void Panels::set<double>(const double *, ThreadPool &);
+template void Panels::set<float>(const float *, ThreadPool &, const Context &);
+template void Panels::set<double>(const double *, ThreadPool &, const Context &);
 
 DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
     : block(budget, static_cast<std::size_t>(d) * static_cast<std::size_t>(width)),
@@ -56,16 +53,14 @@ DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
 template <typename T>
 Direct<T>::Direct(const Rows<T> &rows)
     : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.strategy.instruction_set)),
-      panels_(rows.context.budget, rows.k, rows.d)
+      panels_(rows.context.budget, rows.k, rows.d), scratch_(static_cast<std::size_t>(rows.pool.size()))
 {
-    for (int worker = 0; worker < rows.pool.size(); ++worker)
-        scratch_.emplace_back(rows.context.budget, rows.d, width_);
 }
 
 template <typename T>
 void Direct<T>::begin(const T *centroids)
 {
-    panels_.set(centroids, rows_.pool);
+    panels_.set(centroids, rows_.pool, rows_.context);
 }
 
 template <typename T>
@@ -75,19 +70,30 @@ void Direct<T>::assign(int worker, std::int64_t first, int count, std::int32_t *
         std::fill_n(labels, count, 0);
         return;
     }
-    const T *rows[max_width];
-    for (int done = 0; done < count; done += width_) {
-        const int size = std::min(width_, count - done);
+    const T *rows[max_width] = {};
+    for (int done = 0; done < count; done += max_width) {
+        const int size = std::min(max_width, count - done);
         for (int i = 0; i < size; ++i)
             rows[i] = rows_.values + (first + done + i) * rows_.d;
-        assign_block(worker, rows, size, labels + done, distances == nullptr ? nullptr : distances + done);
+        assign_rows(worker, rows, size, labels + done, distances == nullptr ? nullptr : distances + done);
     }
+}
+
+template <typename T>
+void Direct<T>::assign_rows(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
+{
+    for (int done = 0; done < count; done += width_)
+        assign_block(worker, rows + done, std::min(width_, count - done), labels + done,
+                     distances == nullptr ? nullptr : distances + done);
 }
 
 template <typename T>
 void Direct<T>::assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
 {
-    DirectScratch &scratch = scratch_[static_cast<std::size_t>(worker)];
+    auto &made = scratch_[static_cast<std::size_t>(worker)];
+    if (!made)
+        made = std::make_unique<DirectScratch>(rows_.context.budget, rows_.d, width_);
+    DirectScratch &scratch = *made;
     // A small rest needs no full block.
     const int width = (count + block_step - 1) / block_step * block_step;
     kernels_.pack(rows, count, rows_.d, width, scratch.block.data());

@@ -5,6 +5,7 @@
 // as the fallback of everything else.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/cpu/assigner.hpp"
@@ -20,7 +21,7 @@ public:
     Panels(Budget &budget, std::int32_t k, std::int32_t d);
 
     template <typename T>
-    void set(const T *centroids, ThreadPool &pool);
+    void set(const T *centroids, ThreadPool &pool, const Context &context);
 
     std::int64_t count() const { return count_; }
     const double *at(std::int64_t panel) const
@@ -51,16 +52,16 @@ public:
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // The same for any rows of the problem, by their addresses; count <= width().
-    void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
-    int width() const { return width_; }
+    // The same for any rows of the problem, by their addresses.
+    void assign_rows(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
 
 private:
+    void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
     Rows<T> rows_;
     int width_;
     const DirectKernels &kernels_;
     Panels panels_;
-    std::vector<DirectScratch> scratch_;
+    std::vector<std::unique_ptr<DirectScratch>> scratch_; // made by the worker that needs it
 };
 
 } // namespace pgkm::cpu

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "backend/cpu/direct_kernels.hpp"
-#include "engine/contract.hpp"
+#include "backend/cpu/pair_kernels.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -27,40 +27,48 @@ template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
     : rows_(rows), kernels_(list_kernels(rows.context.strategy.instruction_set)), k_(rows.k),
       previous_(rows.context.budget, static_cast<std::size_t>(k_) * static_cast<std::size_t>(rows.d)),
-      wide_(rows.context.budget, static_cast<std::size_t>(k_ + 1) * static_cast<std::size_t>(rows.d),
-            std::numeric_limits<double>::infinity()),
+      wide_(rows.context.budget, static_cast<std::size_t>(k_ + 1) * static_cast<std::size_t>(rows.d)),
       own_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
       others_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
       half_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
       distance_(rows.context.budget, static_cast<std::size_t>(k_) * static_cast<std::size_t>(k_))
 {
+    std::fill(wide_.end() - rows.d, wide_.end(), std::numeric_limits<double>::infinity());
 }
 
 template <typename T>
 void Geometry<T>::set(const T *centroids, bool distances)
 {
-    if (!first_)
-        move(centroids);
+    move(centroids);
     first_ = false;
-    std::copy_n(centroids, previous_.size(), previous_.data());
-    std::copy_n(centroids, previous_.size(),
-                wide_.data()); // float64 holds either type
     if (distances)
         measure();
     else
         std::fill(half_.begin(), half_.end(), 0.0f);
 }
 
+// Takes the centroids over and sees how far they moved.
 template <typename T>
 void Geometry<T>::move(const T *centroids)
 {
-    const std::int64_t per_task = std::max<std::int64_t>(1, 16384 / rows_.d);
+    const PairKernels &pairs = pair_kernels(rows_.context.strategy.instruction_set);
+    const std::int64_t d = rows_.d, per_task = std::clamp<std::int64_t>(65536 / d, 1, 64);
     rows_.pool.run((k_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
-        const std::int64_t end = std::min<std::int64_t>(k_, (task + 1) * per_task);
-        for (std::int64_t j = task * per_task; j < end; ++j) {
-            const double square = exact_distance(centroids + j * rows_.d, previous_.data() + j * rows_.d, rows_.d);
-            own_[static_cast<std::size_t>(j)] = square == 0.0 ? 0.0f : distance_above(square);
+        rows_.context.poll();
+        const std::int64_t first = task * per_task, count = std::min(k_ - first, per_task);
+        if (!first_) {
+            const T *now[64] = {}, *before[64] = {};
+            double squares[64];
+            for (std::int64_t i = 0; i < count; ++i) {
+                now[i] = centroids + (first + i) * d;
+                before[i] = previous_.data() + (first + i) * d;
+            }
+            pairs.distances(now, before, count, rows_.d, squares);
+            for (std::int64_t i = 0; i < count; ++i)
+                own_[static_cast<std::size_t>(first + i)] = squares[i] == 0.0 ? 0.0f : distance_above(squares[i]);
         }
+        std::copy_n(centroids + first * d, count * d, previous_.data() + first * d);
+        std::copy_n(centroids + first * d, count * d, wide_.data() + first * d); // float64 holds either type
     });
     const float *largest = std::max_element(own_.begin(), own_.end());
     float next = 0.0f;

@@ -9,16 +9,13 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// From this many features on the float32 filter beats lists that hold more than a third of the
-// centroids: four times the lanes' work per cycle, less what packing and settling take.
-constexpr std::int32_t filter_features = 16;
+// The float32 filter beats lists that hold more than a third of the centroids: four times the
+// lanes' work per cycle, less what packing and settling take.
 constexpr double filter_share = 0.35;
 // Iterations to stay with the filter when nearly all rows went to it.
 constexpr int dense_stay = 4;
 // Rows after which a worker judges that.
 constexpr std::int64_t trial_rows = 2048;
-
-constexpr std::int64_t work_per_poll = std::int64_t{1} << 20;
 
 // With fewer centroids pivots would not save any distance worth their own.
 constexpr std::int32_t pivot_clusters = 32;
@@ -30,9 +27,10 @@ int chunk_for(const Rows<T> &rows)
 {
     constexpr std::int64_t bytes = 1 << 20;
     const std::int64_t cached = bytes / (std::int64_t{rows.d} * static_cast<std::int64_t>(sizeof(T)));
-    const std::int64_t share = rows.n / (std::int64_t{rows.pool.size()} * 8);
-    return static_cast<int>(
-        std::clamp<std::int64_t>(std::min(share, std::max(cached, std::int64_t{48} * rows.k)) / 64 * 64, 4096, 65536));
+    const std::int64_t share = std::max<std::int64_t>(4096, rows.n / (std::int64_t{rows.pool.size()} * 8));
+    const std::int64_t brief = work_per_poll * 4 / rows.d; // chunks are not left half done on a cancel
+    const std::int64_t wanted = std::min({share, brief, std::max(cached, std::int64_t{48} * rows.k)});
+    return static_cast<int>(std::clamp<std::int64_t>(wanted / 64 * 64, 64, 65536));
 }
 
 } // namespace
@@ -54,7 +52,7 @@ Hamerly<T>::Hamerly(const Rows<T> &rows)
       upper_(rows.context.budget, static_cast<std::size_t>(rows.n)),
       lower_(rows.context.budget, static_cast<std::size_t>(rows.n))
 {
-    if (rows.d >= filter_features)
+    if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, chunk_);

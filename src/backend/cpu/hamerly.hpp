@@ -67,7 +67,7 @@ private:
     const DirectKernels &direct_;
     const PairKernels &pairs_;
     Geometry<T> geometry_;
-    std::unique_ptr<Tiled<T>> tiled_; // NULL with few features, where lists are no slower
+    std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
     Buffer<float> upper_, lower_;
     std::vector<Scratch> scratch_;
     std::vector<std::int32_t> pivots_;

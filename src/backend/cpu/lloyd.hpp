@@ -1,4 +1,4 @@
-// lloyd.hpp - fit() and assign() of the CPU backend.
+// lloyd.hpp - fit() of the CPU backend.
 #pragma once
 
 #include "backend/cpu/context.hpp"
@@ -7,8 +7,5 @@ namespace pgkm::cpu {
 
 // Lloyd's iterations for every problem; results go to the problems.
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params);
-
-// One assignment to the problems' centroids with the sums over it.
-void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
 
 } // namespace pgkm::cpu

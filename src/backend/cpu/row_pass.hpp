@@ -8,6 +8,10 @@
 
 namespace pgkm::cpu {
 
+// Multiply-adds between two looks at the cancel flag: well under 10 ms even where each is a function
+// call.
+inline constexpr std::int64_t work_per_poll = std::int64_t{1} << 20;
+
 // Rows that can be assigned and then summed while they are in cache.
 template <typename T>
 int cached_rows(const Rows<T> &rows)

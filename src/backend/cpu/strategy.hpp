@@ -18,6 +18,12 @@ struct Strategy {
     InstructionSet instruction_set = InstructionSet::scalar; // never "auto": resolved at open()
 };
 
+// Whether a fused multiply-add is one instruction, not a function call.
+inline bool has_fused(InstructionSet set)
+{
+    return set == InstructionSet::avx2 || set == InstructionSet::avx512 || set == InstructionSet::neon;
+}
+
 const char *name_of(InstructionSet set);
 bool is_supported(InstructionSet set); // by this CPU and this build
 InstructionSet best_instruction_set();

@@ -1,5 +1,6 @@
 #include "backend/cpu/sum_kernels.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 #include "backend/cpu/targets.hpp"
@@ -59,8 +60,8 @@ HWY_INLINE void move_features(const T *x, int d, double weight, const double *sc
 }
 
 template <bool Weighted, typename T>
-HWY_INLINE std::int64_t move_rows(const T *const *rows, int count, int d, const std::int32_t *from,
-                                  const std::int32_t *to, const double *weights, const SumTarget &target)
+HWY_INLINE std::int64_t move_rows(const T *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
+                                  const double *weights, const SumTarget &target)
 {
     std::int64_t moved = 0;
     for (int i = 0; i < count; ++i) {
@@ -75,17 +76,18 @@ HWY_INLINE std::int64_t move_rows(const T *const *rows, int count, int d, const 
             old = target.features + from[i] * target.stride;
             target.masses[from[i]] -= mass;
         }
-        move_features<Weighted>(rows[i], d, weight, target.feature_scale, old, target.features + to[i] * target.stride);
+        move_features<Weighted>(values + static_cast<std::ptrdiff_t>(i) * d, d, weight, target.feature_scale, old,
+                                target.features + to[i] * target.stride);
     }
     return moved;
 }
 
 template <typename T>
-std::int64_t move_any(const T *const *rows, int count, int d, const std::int32_t *from, const std::int32_t *to,
+std::int64_t move_any(const T *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
                       const double *weights, const SumTarget &target)
 {
-    return weights == nullptr ? move_rows<false>(rows, count, d, from, to, weights, target)
-                              : move_rows<true>(rows, count, d, from, to, weights, target);
+    return weights == nullptr ? move_rows<false>(values, count, d, from, to, weights, target)
+                              : move_rows<true>(values, count, d, from, to, weights, target);
 }
 
 const SumKernels *sum_table()

@@ -17,22 +17,22 @@ struct SumTarget {
 };
 
 struct SumKernels {
-    // Row i leaves cluster from[i] (negative: it was in none) for to[i]; nothing is done where
+    // Row i (values + i * d) leaves cluster from[i] (negative: it was in none) for to[i]; nothing is done where
     // they are equal. weights: NULL, or those of the rows. Returns how many rows moved.
-    std::int64_t (*move_float)(const float *const *rows, int count, int d, const std::int32_t *from,
-                               const std::int32_t *to, const double *weights, const SumTarget &target);
-    std::int64_t (*move_double)(const double *const *rows, int count, int d, const std::int32_t *from,
+    std::int64_t (*move_float)(const float *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
+                               const double *weights, const SumTarget &target);
+    std::int64_t (*move_double)(const double *values, int count, int d, const std::int32_t *from,
                                 const std::int32_t *to, const double *weights, const SumTarget &target);
 
-    std::int64_t move(const float *const *rows, int count, int d, const std::int32_t *from, const std::int32_t *to,
+    std::int64_t move(const float *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
                       const double *weights, const SumTarget &target) const
     {
-        return move_float(rows, count, d, from, to, weights, target);
+        return move_float(values, count, d, from, to, weights, target);
     }
-    std::int64_t move(const double *const *rows, int count, int d, const std::int32_t *from, const std::int32_t *to,
+    std::int64_t move(const double *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
                       const double *weights, const SumTarget &target) const
     {
-        return move_double(rows, count, d, from, to, weights, target);
+        return move_double(values, count, d, from, to, weights, target);
     }
 };
 

@@ -10,7 +10,7 @@ namespace {
 // Features per chain of fused operations: long enough to keep the sums in registers, short enough
 // that the error bound, which grows with it, stays small.
 constexpr std::int32_t chain = 32;
-// Centroids whose scores are kept at a time, and multiply-adds per look at the cancel flag.
+// Centroids whose scores are kept at a time.
 constexpr std::int64_t max_range = 256;
 
 constexpr double unit = 0x1p-24; // of float32 rounding
@@ -82,10 +82,9 @@ Tiled<T>::Tiled(const Rows<T> &rows)
       shift_(rows.context.budget, static_cast<std::size_t>(rows.d)),
       panels_(rows.context.budget,
               static_cast<std::size_t>(panel_count_ * tiled_panel) * static_cast<std::size_t>(rows.d)),
-      start_(rows.context.budget, static_cast<std::size_t>(panel_count_ * tiled_panel))
+      start_(rows.context.budget, static_cast<std::size_t>(panel_count_ * tiled_panel)),
+      scratch_(static_cast<std::size_t>(rows.pool.size()))
 {
-    for (int worker = 0; worker < rows.pool.size(); ++worker)
-        scratch_.emplace_back(rows.context.budget, rows.d, range_);
 }
 
 template <typename T>
@@ -93,37 +92,58 @@ void Tiled<T>::begin(const T *centroids)
 {
     centroids_ = centroids;
     direct_.begin(centroids);
-    const std::int64_t d = rows_.d, k = rows_.k;
-    std::vector<double> sum(static_cast<std::size_t>(d), 0.0);
-    for (std::int64_t j = 0; j < k; ++j)
-        for (std::int64_t f = 0; f < d; ++f)
-            sum[static_cast<std::size_t>(f)] += static_cast<double>(centroids[j * d + f]) / static_cast<double>(k);
-    for (std::size_t f = 0; f < shift_.size(); ++f)
-        shift_[f] = static_cast<T>(sum[f]);
-
-    std::vector<double> lengths(static_cast<std::size_t>(panel_count_), 0.0);
-    rows_.pool.run(panel_count_, [&](std::int64_t p, int) {
-        float *panel = panels_.data() + p * tiled_panel * d;
-        for (std::int64_t j = 0; j < tiled_panel; ++j) {
-            const std::int64_t cluster = p * tiled_panel + j;
-            double square = 0.0;
-            for (std::int64_t f = 0; f < d; ++f) {
-                const double centred = cluster < k ? static_cast<double>(centroids[cluster * d + f]) -
-                                                         static_cast<double>(shift_[static_cast<std::size_t>(f)])
-                                                   : 0.0;
-                square += centred * centred;
-                panel[f * tiled_panel + j] = -static_cast<float>(centred);
-            }
-            // Centroids that only fill the last panel score too high to be hit.
-            start_[static_cast<std::size_t>(cluster)] =
-                cluster < k ? static_cast<float>(square / 2.0) : std::numeric_limits<float>::max();
-            double &length = lengths[static_cast<std::size_t>(p)];
-            length = std::max(length, std::sqrt(square) * (1.0 + static_cast<double>(d + 8) * 0x1p-52) + 0x1p-500);
-        }
+    set_shift(centroids);
+    std::vector<double> lengths(static_cast<std::size_t>(panel_count_));
+    const std::int64_t per_task = std::max<std::int64_t>(1, 16384 / (tiled_panel * std::int64_t{rows_.d}));
+    rows_.pool.run((panel_count_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
+        rows_.context.poll();
+        const std::int64_t end = std::min(panel_count_, (task + 1) * per_task);
+        for (std::int64_t p = task * per_task; p < end; ++p)
+            lengths[static_cast<std::size_t>(p)] = set_panel(centroids, p);
     });
     bound_ = ScoreBound(rows_.d, *std::max_element(lengths.begin(), lengths.end()), kernels_.fused);
-    for (Scratch &scratch : scratch_)
-        scratch.rows = scratch.work = 0;
+    for (const auto &scratch : scratch_)
+        if (scratch)
+            scratch->rows = scratch->work = 0;
+}
+
+// Any shift is right; one near the middle of the centroids makes the bound tight.
+template <typename T>
+void Tiled<T>::set_shift(const T *centroids)
+{
+    const std::int64_t step = (rows_.k + 255) / 256;
+    std::vector<double> sum(static_cast<std::size_t>(rows_.d), 0.0);
+    double count = 0.0;
+    for (std::int64_t j = 0; j < rows_.k; j += step, ++count)
+        for (std::size_t f = 0; f < sum.size(); ++f)
+            sum[f] += static_cast<double>(centroids[j * rows_.d + static_cast<std::int64_t>(f)]);
+    for (std::size_t f = 0; f < sum.size(); ++f)
+        shift_[f] = static_cast<T>(sum[f] / count);
+}
+
+// Fills a panel and returns the length of its longest centroid, rounded up.
+template <typename T>
+double Tiled<T>::set_panel(const T *centroids, std::int64_t panel)
+{
+    const std::int64_t d = rows_.d;
+    float *values = panels_.data() + panel * tiled_panel * d;
+    double longest = 0.0;
+    for (std::int64_t j = 0; j < tiled_panel; ++j) {
+        const std::int64_t cluster = panel * tiled_panel + j;
+        double square = 0.0;
+        for (std::int64_t f = 0; f < d; ++f) {
+            const double centred = cluster < rows_.k ? static_cast<double>(centroids[cluster * d + f]) -
+                                                           static_cast<double>(shift_[static_cast<std::size_t>(f)])
+                                                     : 0.0;
+            square += centred * centred;
+            values[f * tiled_panel + j] = -static_cast<float>(centred);
+        }
+        // Centroids that only fill the last panel score too high to be hit.
+        start_[static_cast<std::size_t>(cluster)] =
+            cluster < rows_.k ? static_cast<float>(square / 2.0) : std::numeric_limits<float>::max();
+        longest = std::max(longest, std::sqrt(square) * (1.0 + static_cast<double>(d + 8) * 0x1p-52) + 0x1p-500);
+    }
+    return longest;
 }
 
 // A settled distance costs about 32 times a score and 8 times a direct one: past this many the
@@ -149,9 +169,12 @@ void Tiled<T>::assign(int worker, std::int64_t first, int count, std::int32_t *l
 template <typename T>
 void Tiled<T>::assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
 {
-    Scratch &scratch = scratch_[static_cast<std::size_t>(worker)];
+    auto &made = scratch_[static_cast<std::size_t>(worker)];
+    if (!made)
+        made = std::make_unique<Scratch>(rows_.context.budget, rows_.d, range_);
+    Scratch &scratch = *made;
     if (!pays(scratch)) {
-        direct_.assign_block(worker, rows, count, labels, distances);
+        direct_.assign_rows(worker, rows, count, labels, distances);
         return;
     }
     kernels_.pack(rows, count, rows_.d, shift_.data(), scratch.block.data());
@@ -253,7 +276,13 @@ void Tiled<T>::settle(Scratch &scratch, int worker, const T *const *rows, int co
 {
     const bool all = distances != nullptr;
     const int pairs = list_pairs(scratch, rows, count, labels, all);
-    pairs_.distances(scratch.x.data(), scratch.c.data(), pairs, rows_.d, scratch.result.data());
+    const int batch = static_cast<int>(std::max<std::int64_t>(8, work_per_poll / rows_.d));
+    for (int p = 0; p < pairs; p += batch) {
+        if (p > 0)
+            rows_.context.poll();
+        pairs_.distances(scratch.x.data() + p, scratch.c.data() + p, std::min(batch, pairs - p), rows_.d,
+                         scratch.result.data() + p);
+    }
     scratch.work += pairs + std::int64_t{scratch.left} * rows_.k / 8;
     const double *next = scratch.result.data();
     for (int i = 0; i < count; ++i) {
@@ -269,7 +298,7 @@ void Tiled<T>::settle(Scratch &scratch, int worker, const T *const *rows, int co
     if (scratch.left == 0)
         return;
     std::int32_t left_labels[tiled_width];
-    direct_.assign_block(worker, scratch.left_rows.data(), scratch.left, left_labels, scratch.result.data());
+    direct_.assign_rows(worker, scratch.left_rows.data(), scratch.left, left_labels, scratch.result.data());
     for (int i = 0, left = 0; i < count; ++i) {
         if (scratch.found[static_cast<std::size_t>(i)] != 0)
             continue;

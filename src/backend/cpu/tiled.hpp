@@ -6,6 +6,7 @@
 // centroids without structure that bounds could use.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/cpu/assigner.hpp"
@@ -64,6 +65,8 @@ private:
         std::int64_t work = 0; // distances that had to be settled for them
     };
 
+    void set_shift(const T *centroids);
+    double set_panel(const T *centroids, std::int64_t panel);
     void score(Scratch &scratch, int count) const;
     void collect(Scratch &scratch, std::int64_t first, std::int64_t hits, int count) const;
     int list_pairs(Scratch &scratch, const T *const *rows, int count, std::int32_t *labels, bool all) const;
@@ -81,7 +84,7 @@ private:
     Buffer<float> panels_;
     Buffer<float> start_; // |c|^2 / 2 per centroid
     ScoreBound bound_;
-    std::vector<Scratch> scratch_;
+    std::vector<std::unique_ptr<Scratch>> scratch_; // made by the worker that needs it
 };
 
 } // namespace pgkm::cpu
