@@ -40,7 +40,7 @@ struct ImpatientHost {
 };
 
 class Cancel : public testing::TestWithParam<Subject> {
-  protected:
+protected:
     // A fast device may finish before the host loses patience; then the call is repeated.
     template <typename Call>
     void expect_cancelled(Call &&call)
@@ -61,22 +61,28 @@ class Cancel : public testing::TestWithParam<Subject> {
     }
     void expect_seeding_cancelled(PgkmInit init)
     {
-        expect_cancelled([init](Session &session, LongJob &job) {
-            return session.seed(&job.problem, 1, seed_params(init, 0));
-        });
+        expect_cancelled(
+            [init](Session &session, LongJob &job) { return session.seed(&job.problem, 1, seed_params(init, 0)); });
     }
 };
 
 TEST_P(Cancel, Fit)
 {
-    expect_cancelled([](Session &session, LongJob &job) {
-        return session.fit(&job.problem, 1, {PGKM_L2, 100'000});
-    });
+    expect_cancelled([](Session &session, LongJob &job) { return session.fit(&job.problem, 1, {PGKM_L2, 100'000}); });
 }
 
-TEST_P(Cancel, KmeansPlusPlus) { expect_seeding_cancelled(PGKM_INIT_KMEANS_PLUS_PLUS); }
-TEST_P(Cancel, KmeansParallel) { expect_seeding_cancelled(PGKM_INIT_KMEANS_PARALLEL); }
-TEST_P(Cancel, Random) { expect_seeding_cancelled(PGKM_INIT_RANDOM); }
+TEST_P(Cancel, KmeansPlusPlus)
+{
+    expect_seeding_cancelled(PGKM_INIT_KMEANS_PLUS_PLUS);
+}
+TEST_P(Cancel, KmeansParallel)
+{
+    expect_seeding_cancelled(PGKM_INIT_KMEANS_PARALLEL);
+}
+TEST_P(Cancel, Random)
+{
+    expect_seeding_cancelled(PGKM_INIT_RANDOM);
+}
 
 TEST_P(Cancel, Assign)
 {

@@ -13,17 +13,17 @@ namespace {
 
 // What a case may have beside rows, d and k.
 struct Extra {
-    Rows               weights = {};
-    Rows               start = {};
-    PgkmMetric         metric = PGKM_L2;
-    double             tol = 0.0;
+    Rows weights = {};
+    Rows start = {};
+    PgkmMetric metric = PGKM_L2;
+    double tol = 0.0;
     std::vector<Group> groups = {};
 };
 
 enum class Elements { both, float32, float64 };
 
 class Collection {
-  public:
+public:
     void add(const std::string &name, const Rows &rows, std::int32_t d, std::int32_t k, const Extra &extra = {},
              Elements elements = Elements::both)
     {
@@ -35,7 +35,7 @@ class Collection {
 
     std::vector<Case> take() { return std::move(cases_); }
 
-  private:
+private:
     template <typename T>
     void add_as(const std::string &name, const Rows &rows, std::int32_t d, std::int32_t k, const Extra &extra)
     {
@@ -61,7 +61,7 @@ class Collection {
             cases_.push_back(std::move(made));
     }
 
-    const bool        small_ = std::getenv("PGKM_SMALL") != nullptr;
+    const bool small_ = std::getenv("PGKM_SMALL") != nullptr;
     std::vector<Case> cases_;
 };
 
@@ -72,10 +72,23 @@ void add_shapes(Collection &to)
         std::int32_t d, k;
     };
     // Every d on which a kernel might be specialised, and its neighbours; n is never round.
-    for (const Shape shape : {Shape{5003, 1, 7}, {4001, 2, 15}, {1009, 2, 4}, {3001, 3, 10}, {2503, 4, 16},
-                              {1003, 5, 5}, {2003, 8, 9}, {1201, 16, 33}, {1009, 17, 12}, {509, 31, 8},
-                              {701, 34, 32}, {603, 41, 20}, {509, 54, 13}, {401, 64, 17}, {307, 128, 11},
-                              {101, 768, 9}, {67, 1536, 5}}) {
+    for (const Shape shape : {Shape{5003, 1, 7},
+                              {4001, 2, 15},
+                              {1009, 2, 4},
+                              {3001, 3, 10},
+                              {2503, 4, 16},
+                              {1003, 5, 5},
+                              {2003, 8, 9},
+                              {1201, 16, 33},
+                              {1009, 17, 12},
+                              {509, 31, 8},
+                              {701, 34, 32},
+                              {603, 41, 20},
+                              {509, 54, 13},
+                              {401, 64, 17},
+                              {307, 128, 11},
+                              {101, 768, 9},
+                              {67, 1536, 5}}) {
         Generator random(static_cast<std::uint64_t>(shape.d) * 1000 + static_cast<std::uint64_t>(shape.k));
         to.add("blobs_" + std::to_string(shape.n) + "x" + std::to_string(shape.d) + "_k" + std::to_string(shape.k),
                random.blobs(shape.n, shape.d, shape.k), shape.d, shape.k);
@@ -151,12 +164,15 @@ void add_magnitudes(Collection &to)
     to.add("denormal", denormal, 4, 5, {}, Elements::float32);
     to.add("near_2_to_500", huge, 4, 5, {}, Elements::float64);
     to.add("squares_overflow", large, 4, 5, {}, Elements::float32);
-    to.add("tiny_and_large", [&] {
-        Rows rows;
-        for (int i = 0; i < 403 * 3; ++i)
-            rows.push_back(random.log_uniform(-37, 37));
-        return rows;
-    }(), 3, 6, {}, Elements::float32);
+    to.add(
+        "tiny_and_large",
+        [&] {
+            Rows rows;
+            for (int i = 0; i < 403 * 3; ++i)
+                rows.push_back(random.log_uniform(-37, 37));
+            return rows;
+        }(),
+        3, 6, {}, Elements::float32);
     // More rows in one cluster than a 64-bit partial sum can hold, close to the scale's end.
     Rows full(static_cast<std::size_t>(2 * pgkm::partial_sum_length + 77), 0.99999999);
     full[5] = -1.5;
@@ -235,8 +251,7 @@ void add_groups(Collection &to)
     };
     const auto few = unequal({{1, 1}, {2, 2}, {7, 3}, {1009, 11}, {64, 8}, {3, 3}, {500, 1}, {33, 33}});
     to.add("groups", random.blobs(1619, 3, 30), 3, 0, {.groups = few});
-    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0,
-           {.weights = random.weights(1619, -3, 3), .groups = few});
+    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0, {.weights = random.weights(1619, -3, 3), .groups = few});
     // Not in row order, and rows between them that belong to no group.
     to.add("groups_with_gaps", mixed_magnitudes(random, 1200, 4), 4, 0,
            {.groups = {{700, 301, 7}, {10, 100, 5}, {150, 1, 1}, {1100, 99, 4}}});

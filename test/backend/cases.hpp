@@ -18,20 +18,20 @@ struct Group {
 };
 
 struct Case {
-    std::string            name; // letters, digits and underscores
-    PgkmElement            element;
-    std::int64_t           n;
-    std::int32_t           d;
-    std::vector<std::byte> values;  // n x d of the element
-    std::vector<double>    weights; // n, or empty
-    std::vector<Group>     groups;
-    PgkmMetric             metric;
-    std::vector<double>    start; // centroids of all groups one after another; empty: as seeded
-    double                 tol;   // times the mean variance of a group's features
+    std::string name; // letters, digits and underscores
+    PgkmElement element;
+    std::int64_t n;
+    std::int32_t d;
+    std::vector<std::byte> values; // n x d of the element
+    std::vector<double> weights;   // n, or empty
+    std::vector<Group> groups;
+    PgkmMetric metric;
+    std::vector<double> start; // centroids of all groups one after another; empty: as seeded
+    double tol;                // times the mean variance of a group's features
 
-    PgkmPoints   points() const;
+    PgkmPoints points() const;
     std::int64_t work() const; // of one assignment: rows x clusters x features
-    std::size_t  element_size() const { return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double); }
+    std::size_t element_size() const { return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double); }
     // Where a group's centroids start, counted in centroids.
     std::int64_t centroid_offset(std::size_t group) const;
     std::int64_t centroid_count() const { return centroid_offset(groups.size()); }

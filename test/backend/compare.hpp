@@ -11,7 +11,10 @@
 
 namespace conformance {
 
-inline bool operator==(const PgkmInt128 &a, const PgkmInt128 &b) { return a.lo == b.lo && a.hi == b.hi; }
+inline bool operator==(const PgkmInt128 &a, const PgkmInt128 &b)
+{
+    return a.lo == b.lo && a.hi == b.hi;
+}
 
 inline std::string shown(double value)
 {
@@ -19,8 +22,14 @@ inline std::string shown(double value)
     std::snprintf(text, sizeof text, "%.17g (%a)", value, value);
     return text;
 }
-inline std::string shown(std::int32_t value) { return std::to_string(value); }
-inline std::string shown(std::int64_t value) { return std::to_string(value); }
+inline std::string shown(std::int32_t value)
+{
+    return std::to_string(value);
+}
+inline std::string shown(std::int64_t value)
+{
+    return std::to_string(value);
+}
 inline std::string shown(const PgkmInt128 &value)
 {
     char text[48];
@@ -41,8 +50,7 @@ testing::AssertionResult same(const std::vector<T> &expected, const std::vector<
     if (differing == 0)
         return testing::AssertionSuccess();
     return testing::AssertionFailure() << differing << " of " << expected.size() << " differ, the first at " << first
-                                       << ": expected " << shown(expected[first]) << ", got "
-                                       << shown(actual[first]);
+                                       << ": expected " << shown(expected[first]) << ", got " << shown(actual[first]);
 }
 
 // The centroids of one group, byte for byte.
@@ -65,22 +73,21 @@ inline testing::AssertionResult same_centroids(const Problems &expected, const P
             return narrow ? static_cast<double>(*reinterpret_cast<const float *>(at))
                           : *reinterpret_cast<const double *>(at);
         };
-        return testing::AssertionFailure()
-               << "centroid " << i / static_cast<std::size_t>(expected.data->d) << " feature "
-               << i % static_cast<std::size_t>(expected.data->d) << ": expected " << shown(value(x)) << ", got "
-               << shown(value(y));
+        return testing::AssertionFailure() << "centroid " << i / static_cast<std::size_t>(expected.data->d)
+                                           << " feature " << i % static_cast<std::size_t>(expected.data->d)
+                                           << ": expected " << shown(value(x)) << ", got " << shown(value(y));
     }
 }
 
 // A forced strategy of a device may not serve every shape, but then it must say so.
-#define PGKM_REQUIRE_OK(status, session, subject)                                                                      \
-    do {                                                                                                               \
-        const PgkmStatus pgkm_status = (status);                                                                       \
-        if (pgkm_status == PGKM_UNSUPPORTED && (subject).device >= 0) {                                                \
-            ASSERT_STRNE((session).error.text, "");                                                                    \
-            GTEST_SKIP() << (session).error.text;                                                                      \
-        }                                                                                                              \
-        ASSERT_EQ(pgkm_status, PGKM_OK) << (session).error.text;                                                       \
+#define PGKM_REQUIRE_OK(status, session, subject)                       \
+    do {                                                                \
+        const PgkmStatus pgkm_status = (status);                        \
+        if (pgkm_status == PGKM_UNSUPPORTED && (subject).device >= 0) { \
+            ASSERT_STRNE((session).error.text, "");                     \
+            GTEST_SKIP() << (session).error.text;                       \
+        }                                                               \
+        ASSERT_EQ(pgkm_status, PGKM_OK) << (session).error.text;        \
     } while (false)
 
 } // namespace conformance

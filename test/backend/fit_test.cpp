@@ -6,14 +6,13 @@ namespace conformance {
 namespace {
 
 class Fit : public Conformance {
-  protected:
+protected:
     void expect_same(std::int32_t max_iter, std::int32_t threads = 3)
     {
         const Problems &expected = Expected::of(data()).fitted(max_iter);
         Session session(subject(), data().points(), {}, threads);
         Problems actual = Expected::of(data()).start();
-        PGKM_REQUIRE_OK(session.fit(actual.list.data(), actual.size(), {data().metric, max_iter}), session,
-                        subject());
+        PGKM_REQUIRE_OK(session.fit(actual.list.data(), actual.size(), {data().metric, max_iter}), session, subject());
         for (std::size_t g = 0; g < actual.size(); ++g) {
             SCOPED_TRACE("group " + std::to_string(g) + ", max_iter " + std::to_string(max_iter));
             EXPECT_TRUE(same_centroids(expected, actual, g));
@@ -24,13 +23,25 @@ class Fit : public Conformance {
     }
 };
 
-TEST_P(Fit, OneIteration) { expect_same(1); }
-TEST_P(Fit, TwoIterations) { expect_same(2); }
-TEST_P(Fit, ThreeIterations) { expect_same(3); }
+TEST_P(Fit, OneIteration)
+{
+    expect_same(1);
+}
+TEST_P(Fit, TwoIterations)
+{
+    expect_same(2);
+}
+TEST_P(Fit, ThreeIterations)
+{
+    expect_same(3);
+}
 
 class FitLong : public Fit {};
 
-TEST_P(FitLong, ManyIterations) { expect_same(50); }
+TEST_P(FitLong, ManyIterations)
+{
+    expect_same(50);
+}
 
 PGKM_CONFORMANCE(Fit, all_subjects(), case_list());
 PGKM_CONFORMANCE(FitLong, all_subjects(), case_list(150'000));
@@ -44,12 +55,12 @@ TEST_P(Threads, DoNotShow)
         expect_same(3, threads);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Threads,
-    testing::Combine(testing::ValuesIn(plain_subjects()),
-                     testing::Values(&case_named("groups_with_gaps_float32"), &case_named("groups_float64"),
-                                     &case_named("empty_weighted_float32"))),
-    parameter_name);
+INSTANTIATE_TEST_SUITE_P(All, Threads,
+                         testing::Combine(testing::ValuesIn(plain_subjects()),
+                                          testing::Values(&case_named("groups_with_gaps_float32"),
+                                                          &case_named("groups_float64"),
+                                                          &case_named("empty_weighted_float32"))),
+                         parameter_name);
 
 } // namespace
 } // namespace conformance

@@ -13,7 +13,7 @@ namespace {
 class Host : public testing::TestWithParam<Subject> {};
 
 struct ProgressLog {
-    std::thread::id  thread;
+    std::thread::id thread;
     std::atomic<int> calls{0}, elsewhere{0}, unknown_phase{0};
 };
 
@@ -27,8 +27,8 @@ TEST_P(Host, ReportsProgressFromTheCallingThread)
                                const std::string phase = progress->phase;
                                ++to.calls;
                                to.elsewhere += std::this_thread::get_id() != to.thread;
-                               to.unknown_phase += phase != "loading" && phase != "seeding" &&
-                                                   phase != "iterating" && phase != "labelling";
+                               to.unknown_phase += phase != "loading" && phase != "seeding" && phase != "iterating" &&
+                                                   phase != "labelling";
                            },
                            &log};
     LongJob job; // a small one may be over before there is anything to report
@@ -66,10 +66,10 @@ TEST_P(Host, MemoryLimitHolds)
             std::vector<double> distances(static_cast<std::size_t>(job.n));
             PgkmAssignment wanted = {};
             wanted.distances = distances.data();
-            const PgkmStatus status =
-                stage == 0   ? session.seed(&job.problem, 1, seed_params(PGKM_INIT_KMEANS_PLUS_PLUS, 0))
-                : stage == 1 ? session.fit(&job.problem, 1, {PGKM_L2, 2})
-                             : session.assign(&job.problem, 1, &wanted);
+            const PgkmStatus status = stage == 0
+                                          ? session.seed(&job.problem, 1, seed_params(PGKM_INIT_KMEANS_PLUS_PLUS, 0))
+                                      : stage == 1 ? session.fit(&job.problem, 1, {PGKM_L2, 2})
+                                                   : session.assign(&job.problem, 1, &wanted);
             EXPECT_EQ(status, PGKM_LIMIT) << "stage " << stage;
             EXPECT_STRNE(session.error.text, "");
         } catch (const std::runtime_error &refused) {

@@ -12,9 +12,9 @@ namespace conformance {
 
 struct LongJob {
     static constexpr std::int32_t d = 8;
-    const bool                    small = std::getenv("PGKM_SMALL") != nullptr;
-    const std::int32_t            k = small ? 500 : 3000;
-    const std::int64_t            n = small ? 20'000 : 200'000;
+    const bool small = std::getenv("PGKM_SMALL") != nullptr;
+    const std::int32_t k = small ? 500 : 3000;
+    const std::int64_t n = small ? 20'000 : 200'000;
 
     LongJob() : values(static_cast<std::size_t>(n * d)), exponents(d, 44)
     {
@@ -38,9 +38,9 @@ struct LongJob {
     }
     PgkmPoints points() const { return {values.data(), PGKM_FLOAT32, n, d, nullptr}; }
 
-    std::vector<float>        values, centroids;
+    std::vector<float> values, centroids;
     std::vector<std::int32_t> exponents;
-    PgkmProblem               problem;
+    PgkmProblem problem;
 };
 
 } // namespace conformance

@@ -14,8 +14,14 @@
 namespace conformance {
 
 // What GoogleTest prints of a failed test's parameters.
-inline void PrintTo(const Subject &subject, std::ostream *out) { *out << subject.name; }
-inline void PrintTo(const Case *data, std::ostream *out) { *out << data->name; }
+inline void PrintTo(const Subject &subject, std::ostream *out)
+{
+    *out << subject.name;
+}
+inline void PrintTo(const Case *data, std::ostream *out)
+{
+    *out << data->name;
+}
 
 using Parameter = std::tuple<Subject, const Case *>;
 
@@ -43,18 +49,21 @@ inline std::string parameter_name(const testing::TestParamInfo<Parameter> &info)
     return std::get<0>(info.param).name + "__" + std::get<1>(info.param)->name;
 }
 
-inline std::string subject_name(const testing::TestParamInfo<Subject> &info) { return info.param.name; }
+inline std::string subject_name(const testing::TestParamInfo<Subject> &info)
+{
+    return info.param.name;
+}
 
 // A test that runs for every subject on every case.
 class Conformance : public testing::TestWithParam<Parameter> {
-  protected:
+protected:
     const Subject &subject() const { return std::get<0>(GetParam()); }
-    const Case    &data() const { return *std::get<1>(GetParam()); }
+    const Case &data() const { return *std::get<1>(GetParam()); }
 };
 
 // One suite over subjects x cases.
-#define PGKM_CONFORMANCE(SUITE, SUBJECTS, CASES)                                                                       \
-    INSTANTIATE_TEST_SUITE_P(All, SUITE, testing::Combine(testing::ValuesIn(SUBJECTS), testing::ValuesIn(CASES)),      \
+#define PGKM_CONFORMANCE(SUITE, SUBJECTS, CASES)                                                                  \
+    INSTANTIATE_TEST_SUITE_P(All, SUITE, testing::Combine(testing::ValuesIn(SUBJECTS), testing::ValuesIn(CASES)), \
                              parameter_name)
 
 } // namespace conformance

@@ -27,8 +27,7 @@ void require_ok(PgkmStatus status, const Session &session)
 
 } // namespace
 
-Summaries::Summaries(const Case &data)
-    : d(static_cast<std::size_t>(data.d)), values(data.groups.size() * 5 * d, -7.0)
+Summaries::Summaries(const Case &data) : d(static_cast<std::size_t>(data.d)), values(data.groups.size() * 5 * d, -7.0)
 {
     for (std::size_t g = 0; g < data.groups.size(); ++g) {
         double *const at = values.data() + g * 5 * d;
@@ -107,17 +106,17 @@ std::vector<PgkmAssignment> Assignments::views()
 {
     std::vector<PgkmAssignment> result;
     for (std::size_t g = 0; g < labels.size(); ++g)
-        result.push_back({labels[g].data(), distances[g].data(), totals[g].data(), masses[g].data(),
-                          within[g].data(), sizes[g].data()});
+        result.push_back({labels[g].data(), distances[g].data(), totals[g].data(), masses[g].data(), within[g].data(),
+                          sizes[g].data()});
     return result;
 }
 
 struct Expected::Cache {
-    std::optional<Summaries>                                summaries;
-    std::map<std::pair<PgkmInit, std::uint32_t>, Problems>  seeded;
-    std::optional<Problems>                                 start;
-    std::optional<Assignments>                              assigned;
-    std::map<std::int32_t, Problems>                        fitted;
+    std::optional<Summaries> summaries;
+    std::map<std::pair<PgkmInit, std::uint32_t>, Problems> seeded;
+    std::optional<Problems> start;
+    std::optional<Assignments> assigned;
+    std::map<std::int32_t, Problems> fitted;
 };
 
 Expected::Expected(const Case &data)

@@ -18,8 +18,8 @@ struct Summaries {
     Summaries(Summaries &&) = default; // the views keep pointing at the same heap memory
     Summaries(const Summaries &) = delete;
 
-    std::size_t              d;
-    std::vector<double>      values; // groups x {min, max, max_abs, mean, variance} x d
+    std::size_t d;
+    std::vector<double> values; // groups x {min, max, max_abs, mean, variance} x d
     std::vector<PgkmSummary> views;
 };
 
@@ -31,14 +31,14 @@ struct Problems {
 
     std::size_t size() const { return list.size(); }
     std::size_t centroid_bytes(std::size_t group) const;
-    void        set_centroids(const std::vector<double> &values);
+    void set_centroids(const std::vector<double> &values);
 
-    const Case              *data;
-    std::vector<std::byte>   centroids; // all groups, one after another
+    const Case *data;
+    std::vector<std::byte> centroids;    // all groups, one after another
     std::vector<std::int32_t> exponents; // groups x d
     std::vector<PgkmProblem> list;
 
-  private:
+private:
     void point_into_own_memory();
 };
 
@@ -46,8 +46,8 @@ struct Assignments {
     explicit Assignments(const Problems &problems);
 
     std::vector<std::vector<std::int32_t>> labels;
-    std::vector<std::vector<double>>       distances;
-    std::vector<std::vector<PgkmInt128>>   totals, masses, within;
+    std::vector<std::vector<double>> distances;
+    std::vector<std::vector<PgkmInt128>> totals, masses, within;
     std::vector<std::vector<std::int64_t>> sizes;
 
     // What to hand to assign(); all outputs wanted.
@@ -56,23 +56,23 @@ struct Assignments {
 
 // The reference's results for one case, computed when first asked for.
 class Expected {
-  public:
+public:
     static Expected &of(const Case &data);
 
-    const Summaries   &summaries();
-    const Problems    &seeded(PgkmInit init, std::uint32_t restart);
-    const Problems    &start(); // where assign() and fit() begin
+    const Summaries &summaries();
+    const Problems &seeded(PgkmInit init, std::uint32_t restart);
+    const Problems &start(); // where assign() and fit() begin
     const Assignments &assigned();
-    const Problems    &fitted(std::int32_t max_iter);
+    const Problems &fitted(std::int32_t max_iter);
 
     Expected(const Expected &) = delete;
 
-  private:
+private:
     explicit Expected(const Case &data);
     struct Cache;
 
-    const Case            &data_;
-    Session                session_;
+    const Case &data_;
+    Session session_;
     std::shared_ptr<Cache> cache_;
 };
 

@@ -6,7 +6,7 @@ namespace conformance {
 namespace {
 
 class Seed : public Conformance {
-  protected:
+protected:
     void expect_same(PgkmInit init, std::uint32_t restart)
     {
         const Problems &expected = Expected::of(data()).seeded(init, restart);
@@ -19,16 +19,37 @@ class Seed : public Conformance {
     }
 };
 
-TEST_P(Seed, KmeansPlusPlus) { expect_same(PGKM_INIT_KMEANS_PLUS_PLUS, 0); }
-TEST_P(Seed, KmeansParallel) { expect_same(PGKM_INIT_KMEANS_PARALLEL, 0); }
-TEST_P(Seed, Random) { expect_same(PGKM_INIT_RANDOM, 0); }
-TEST_P(Seed, First) { expect_same(PGKM_INIT_FIRST, 0); }
+TEST_P(Seed, KmeansPlusPlus)
+{
+    expect_same(PGKM_INIT_KMEANS_PLUS_PLUS, 0);
+}
+TEST_P(Seed, KmeansParallel)
+{
+    expect_same(PGKM_INIT_KMEANS_PARALLEL, 0);
+}
+TEST_P(Seed, Random)
+{
+    expect_same(PGKM_INIT_RANDOM, 0);
+}
+TEST_P(Seed, First)
+{
+    expect_same(PGKM_INIT_FIRST, 0);
+}
 
 class Restart : public Seed {};
 
-TEST_P(Restart, KmeansPlusPlus) { expect_same(PGKM_INIT_KMEANS_PLUS_PLUS, 3); }
-TEST_P(Restart, KmeansParallel) { expect_same(PGKM_INIT_KMEANS_PARALLEL, 3); }
-TEST_P(Restart, Random) { expect_same(PGKM_INIT_RANDOM, 3); }
+TEST_P(Restart, KmeansPlusPlus)
+{
+    expect_same(PGKM_INIT_KMEANS_PLUS_PLUS, 3);
+}
+TEST_P(Restart, KmeansParallel)
+{
+    expect_same(PGKM_INIT_KMEANS_PARALLEL, 3);
+}
+TEST_P(Restart, Random)
+{
+    expect_same(PGKM_INIT_RANDOM, 3);
+}
 
 PGKM_CONFORMANCE(Restart, seeding_subjects(), case_list(60'000));
 PGKM_CONFORMANCE(Seed, seeding_subjects(), case_list());

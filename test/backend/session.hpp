@@ -9,7 +9,7 @@
 namespace conformance {
 
 class Session {
-  public:
+public:
     // Throws when the backend cannot be opened or the points not loaded.
     Session(const Subject &subject, const PgkmPoints &points, const PgkmHost &host = {}, std::int32_t threads = 3,
             std::uint64_t memory_limit = 0)
@@ -36,8 +36,7 @@ class Session {
 
     PgkmStatus summarise(const PgkmProblem *problems, std::size_t count, bool moments, PgkmSummary *summaries)
     {
-        return table_->summarise(data_, problems, static_cast<std::int64_t>(count), moments ? 1 : 0, summaries,
-                                 &error);
+        return table_->summarise(data_, problems, static_cast<std::int64_t>(count), moments ? 1 : 0, summaries, &error);
     }
     PgkmStatus seed(PgkmProblem *problems, std::size_t count, const PgkmSeedParams &params)
     {
@@ -54,7 +53,7 @@ class Session {
 
     PgkmError error = {};
 
-  private:
+private:
     // Delegated to, so that the destructor runs even when opening throws.
     explicit Session(const PgkmBackend *table) : table_(table) {}
 
@@ -65,8 +64,8 @@ class Session {
     }
 
     const PgkmBackend *table_;
-    PgkmContext       *context_ = nullptr;
-    PgkmData          *data_ = nullptr;
+    PgkmContext *context_ = nullptr;
+    PgkmData *data_ = nullptr;
 };
 
 } // namespace conformance

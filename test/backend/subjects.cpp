@@ -49,8 +49,8 @@ void add_cpu(std::vector<Subject> &subjects)
 
 struct Plugin {
     const PgkmBackend *table = nullptr;
-    std::int32_t       device = -1;
-    std::string        absence;
+    std::int32_t device = -1;
+    std::string absence;
 };
 
 Plugin load_plugin()
@@ -101,11 +101,13 @@ void add_plugin(std::vector<Subject> &subjects)
     add("auto", {}, 0, true);
     add("auto_streamed", {}, limit, true);
     struct Stage {
-        const char              *name;
+        const char *name;
         const char *PgkmTuning::*member;
     };
-    for (const Stage stage : {Stage{"assignment", &PgkmTuning::assignment}, {"execution", &PgkmTuning::execution},
-                              {"feature_sum", &PgkmTuning::feature_sum}, {"mass_sum", &PgkmTuning::mass_sum}})
+    for (const Stage stage : {Stage{"assignment", &PgkmTuning::assignment},
+                              {"execution", &PgkmTuning::execution},
+                              {"feature_sum", &PgkmTuning::feature_sum},
+                              {"mass_sum", &PgkmTuning::mass_sum}})
         for (const char *strategy : strategies(*table, stage.name)) {
             PgkmTuning tuning = {};
             tuning.*stage.member = strategy;
@@ -136,6 +138,9 @@ std::vector<Subject> plain_subjects()
     return plain;
 }
 
-const std::string &plugin_absence() { return plugin().absence; }
+const std::string &plugin_absence()
+{
+    return plugin().absence;
+}
 
 } // namespace conformance

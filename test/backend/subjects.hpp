@@ -10,11 +10,11 @@
 namespace conformance {
 
 struct Subject {
-    std::string        name; // letters, digits and underscores
+    std::string name; // letters, digits and underscores
     const PgkmBackend *table;
-    std::int32_t       device; // ordinal for open()
-    PgkmTuning         tuning; // its strings live as long as the program
-    std::uint64_t      device_memory_limit;
+    std::int32_t device; // ordinal for open()
+    PgkmTuning tuning;   // its strings live as long as the program
+    std::uint64_t device_memory_limit;
 
     // Whether seeding and statistics could differ from those of an earlier subject.
     bool seeds_differently;

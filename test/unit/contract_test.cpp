@@ -15,8 +15,17 @@ namespace {
 
 std::vector<double> magnitudes()
 {
-    std::vector<double> result = {0.0, DBL_TRUE_MIN, 3 * DBL_TRUE_MIN, DBL_MIN, 1e-300, 0x1p-1000, 1.0,
-                                  std::nextafter(1.0, 0.0), std::nextafter(1.0, 2.0), max_magnitude, 0x1p1000};
+    std::vector<double> result = {0.0,
+                                  DBL_TRUE_MIN,
+                                  3 * DBL_TRUE_MIN,
+                                  DBL_MIN,
+                                  1e-300,
+                                  0x1p-1000,
+                                  1.0,
+                                  std::nextafter(1.0, 0.0),
+                                  std::nextafter(1.0, 2.0),
+                                  max_magnitude,
+                                  0x1p1000};
     for (int exponent = -1074; exponent <= 1000; exponent += 7)
         for (const double factor : {1.0, 1.5, 1.999999})
             result.push_back(std::ldexp(factor, exponent));
@@ -101,10 +110,10 @@ TEST(Contract, ToDoubleOfTiesByHand)
 {
     const Int128 unit = Int128{1} << 60; // 2^113 has units of 2^61: 2^60 is half of one
     const Int128 base = Int128{1} << 113;
-    EXPECT_EQ(to_double(base + unit), 0x1p113);                     // tie to even
-    EXPECT_EQ(to_double(base + unit + 1), 0x1p113 + 0x1p61);        // just above
-    EXPECT_EQ(to_double(base + 3 * unit), 0x1p113 + 2 * 0x1p61);    // tie to even, upwards
-    EXPECT_EQ(to_double(base + 3 * unit - 1), 0x1p113 + 0x1p61);    // just below
+    EXPECT_EQ(to_double(base + unit), 0x1p113);                  // tie to even
+    EXPECT_EQ(to_double(base + unit + 1), 0x1p113 + 0x1p61);     // just above
+    EXPECT_EQ(to_double(base + 3 * unit), 0x1p113 + 2 * 0x1p61); // tie to even, upwards
+    EXPECT_EQ(to_double(base + 3 * unit - 1), 0x1p113 + 0x1p61); // just below
 }
 
 TEST(Contract, SquareLimbsAreTheFloor)
@@ -114,7 +123,8 @@ TEST(Contract, SquareLimbsAreTheFloor)
     for (int i = 0; i < 100'000; ++i) {
         const double bound = std::ldexp(uniform(random), static_cast<int>(random() % 1800) - 900);
         const int exponent = square_exponent(bound);
-        const double value = i % 10 == 0 ? bound : bound * std::ldexp(uniform(random), -static_cast<int>(random() % 60));
+        const double value =
+            i % 10 == 0 ? bound : bound * std::ldexp(uniform(random), -static_cast<int>(random() % 60));
         const Limbs limbs = quantise_square(value, power_of_two(exponent));
         ASSERT_GE(limbs.hi, 0);
         ASSERT_GE(limbs.lo, 0);
@@ -157,7 +167,8 @@ TEST(Contract, MeanOfEqualValuesIsTheValue)
         const int exponent = scale_exponent(std::fabs(value));
         const std::int64_t scaled = quantise(value, power_of_two(exponent));
         const double rounded = std::ldexp(static_cast<double>(scaled), -exponent);
-        for (const std::int64_t count : {std::int64_t{1}, std::int64_t{3}, std::int64_t{1000003}, std::int64_t{1} << 40})
+        for (const std::int64_t count :
+             {std::int64_t{1}, std::int64_t{3}, std::int64_t{1000003}, std::int64_t{1} << 40})
             EXPECT_EQ(mean_of(Int128{scaled} * count, count, exponent, 0), rounded) << value << " x " << count;
     }
 }
@@ -166,7 +177,8 @@ TEST(Contract, MeanOfIsCorrectToAnUlpOrTwo)
 {
     std::mt19937_64 random(3);
     for (int i = 0; i < 10'000; ++i) {
-        const auto total = (static_cast<Int128>(static_cast<std::int64_t>(random())) << 64 | random()) >> (random() % 100);
+        const auto total =
+            (static_cast<Int128>(static_cast<std::int64_t>(random())) << 64 | random()) >> (random() % 100);
         const Int128 mass = static_cast<Int128>(random() >> 1 >> (random() % 60)) + 1;
         const int feature = static_cast<int>(random() % 200) - 100, weight = static_cast<int>(random() % 200) - 100;
         const long double expected =

@@ -28,13 +28,13 @@ std::vector<double> clouds(std::int64_t n, std::int32_t d, int centers, unsigned
 
 // A model with its own copies, so that it can outlive the job.
 struct Model {
-    PgkmError                 error = {};
-    std::vector<double>       centroids, within, distances;
+    PgkmError error = {};
+    std::vector<double> centroids, within, distances;
     std::vector<std::int64_t> sizes;
     std::vector<std::int32_t> labels;
-    double                    inertia = 0.0;
-    std::int32_t              k = 0, n_iter = 0, converged = 0;
-    std::int64_t              n = 0;
+    double inertia = 0.0;
+    std::int32_t k = 0, n_iter = 0, converged = 0;
+    std::int64_t n = 0;
 };
 
 struct Request : PgkmFitRequest {
@@ -61,8 +61,7 @@ Model fit(const Request &request)
     PgkmJob *job = nullptr;
     if (pgkm_fit_start(&request, &job, &model.error) != PGKM_OK)
         return model;
-    while (pgkm_job_wait(job, 1000) == 0) {
-    }
+    while (pgkm_job_wait(job, 1000) == 0) {}
     PgkmFitResult result;
     if (pgkm_job_result(job, &result, &model.error) == PGKM_OK) {
         const std::int64_t k = result.k;
@@ -267,8 +266,7 @@ TEST(Rows, NearestIsTheContracts)
         std::vector<double> distances(131);
         pgkm_distances(row, centroids.data(), 131, 5, distances.data());
         for (int j = 0; j < 131; ++j)
-            ASSERT_EQ(distances[static_cast<std::size_t>(j)],
-                      pgkm::exact_distance(row, centroids.data() + 5 * j, 5));
+            ASSERT_EQ(distances[static_cast<std::size_t>(j)], pgkm::exact_distance(row, centroids.data() + 5 * j, 5));
         std::int32_t label;
         double distance;
         pgkm_nearest(row, centroids.data(), 131, 5, &label, &distance);

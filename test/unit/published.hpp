@@ -16,7 +16,7 @@ namespace published {
 
 struct Table {
     std::vector<double> values; // row-major
-    std::int32_t        columns = 0;
+    std::int32_t columns = 0;
 
     std::int64_t rows() const { return columns == 0 ? 0 : static_cast<std::int64_t>(values.size()) / columns; }
 };
@@ -33,7 +33,10 @@ inline std::string folder()
     return set != nullptr ? set : checkout() + "../shared/data";
 }
 
-inline bool exists(const std::string &path) { return std::ifstream(path).good(); }
+inline bool exists(const std::string &path)
+{
+    return std::ifstream(path).good();
+}
 
 // Numbers separated by blanks or commas, one row a line; `columns` of each, the rest of the
 // line ignored. Lines that do not begin with so many numbers are no data.

@@ -11,8 +11,8 @@ namespace {
 using published::Table;
 
 struct Fitted {
-    PgkmError    error = {};
-    double       inertia = -1.0;
+    PgkmError error = {};
+    double inertia = -1.0;
     std::int32_t k = 0;
 };
 
@@ -35,8 +35,7 @@ Fitted fit(const Table &rows, std::int64_t k, std::int32_t n_init, const Table *
     PgkmJob *job = nullptr;
     if (pgkm_fit_start(&request, &job, &fitted.error) != PGKM_OK)
         return fitted;
-    while (pgkm_job_wait(job, 1000) == 0) {
-    }
+    while (pgkm_job_wait(job, 1000) == 0) {}
     PgkmFitResult result;
     if (pgkm_job_result(job, &result, &fitted.error) == PGKM_OK) {
         fitted.inertia = result.inertia;
@@ -84,15 +83,18 @@ TEST(Quality, S1OfTheCheckout)
 }
 
 struct Set {
-    const char  *name;
+    const char *name;
     std::int32_t n_init;
-    double       excess; // over the reference
+    double excess; // over the reference
 };
 
-void PrintTo(const Set &set, std::ostream *out) { *out << set.name; }
+void PrintTo(const Set &set, std::ostream *out)
+{
+    *out << set.name;
+}
 
 class Published : public testing::TestWithParam<Set> {
-  protected:
+protected:
     void SetUp() override
     {
         const std::string path = published::folder() + "/fraenti/" + GetParam().name;
@@ -104,11 +106,14 @@ class Published : public testing::TestWithParam<Set> {
             GTEST_SKIP() << "needs xz and the set " << GetParam().name << " in " << published::folder() << "/fraenti";
         sse = found->second;
     }
-    Table  rows, truth;
+    Table rows, truth;
     double sse = 0.0;
 };
 
-TEST_P(Published, FromTheTrueCentres) { expect_from_truth(rows, truth, sse); }
+TEST_P(Published, FromTheTrueCentres)
+{
+    expect_from_truth(rows, truth, sse);
+}
 TEST_P(Published, FromKmeansPlusPlus)
 {
     expect_near(rows, truth.rows(), GetParam().n_init, sse, GetParam().excess);

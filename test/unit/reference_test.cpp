@@ -16,7 +16,7 @@ namespace {
 
 // The reference with some rows of d features loaded.
 class Loaded {
-  public:
+public:
     Loaded(std::vector<double> rows, std::int32_t d, std::vector<double> weights = {})
         : rows_(std::move(rows)), weights_(std::move(weights)), d_(d)
     {
@@ -78,14 +78,14 @@ class Loaded {
         return centroids;
     }
 
-  private:
-    const PgkmBackend        *table_ = reference_backend();
-    std::vector<double>       rows_, weights_;
-    std::int32_t              d_;
+private:
+    const PgkmBackend *table_ = reference_backend();
+    std::vector<double> rows_, weights_;
+    std::int32_t d_;
     std::vector<std::int32_t> exponents_;
-    PgkmContext              *context_ = nullptr;
-    PgkmData                 *data_ = nullptr;
-    PgkmError                 error_ = {};
+    PgkmContext *context_ = nullptr;
+    PgkmData *data_ = nullptr;
+    PgkmError error_ = {};
 };
 
 TEST(Reference, TwoClustersOnALine)

@@ -13,7 +13,7 @@ namespace pgkm::cpu {
 namespace {
 
 class Pool : public testing::TestWithParam<int> {
-  protected:
+protected:
     ThreadPool pool{GetParam()};
 };
 

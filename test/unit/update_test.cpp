@@ -11,12 +11,12 @@ namespace {
 
 // One feature, values at a scale of 1 (exponent 0 keeps the integers readable).
 struct Line {
-    std::vector<double>       rows, centroids, weights;
+    std::vector<double> rows, centroids, weights;
     std::vector<std::int32_t> labels;
-    std::vector<double>       distances;
-    std::int32_t              exponent = 0;
-    PgkmProblem               problem = {};
-    Sums                      sums;
+    std::vector<double> distances;
+    std::int32_t exponent = 0;
+    PgkmProblem problem = {};
+    Sums sums;
 
     PgkmPoints points() const
     {
@@ -38,10 +38,7 @@ struct Line {
             sums.totals[cluster] += row_feature<double>(points(), problem, static_cast<std::int64_t>(i), 0);
         }
     }
-    void relocate()
-    {
-        relocate_empty_clusters<double>(points(), problem, labels.data(), distances.data(), sums);
-    }
+    void relocate() { relocate_empty_clusters<double>(points(), problem, labels.data(), distances.data(), sums); }
     double mass(std::size_t j) const { return static_cast<double>(sums.masses[j]); }
     double total(std::size_t j) const { return static_cast<double>(sums.totals[j]); }
 };
@@ -57,8 +54,8 @@ TEST(Split, JoinsBack)
 
 TEST(Relocate, FarthestRowFillsTheEmptyCluster)
 {
-    Line line = {.rows = {0, 1, 9}, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0}, .distances = {},
-                 .sums = {}};
+    Line line = {
+        .rows = {0, 1, 9}, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0}, .distances = {}, .sums = {}};
     line.prepare();
     ASSERT_TRUE(has_empty_cluster(line.sums));
     line.relocate();
@@ -71,8 +68,12 @@ TEST(Relocate, FarthestRowFillsTheEmptyCluster)
 
 TEST(Relocate, LowestRowOnATie)
 {
-    Line line = {.rows = {5, -5, 5, 0}, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0, 0},
-                 .distances = {}, .sums = {}};
+    Line line = {.rows = {5, -5, 5, 0},
+                 .centroids = {0, 100},
+                 .weights = {},
+                 .labels = {0, 0, 0, 0},
+                 .distances = {},
+                 .sums = {}};
     line.prepare();
     line.relocate();
     EXPECT_EQ(line.total(1), 5);
@@ -82,8 +83,12 @@ TEST(Relocate, LowestRowOnATie)
 
 TEST(Relocate, EmptyClustersAreServedInAscendingOrder)
 {
-    Line line = {.rows = {1, 7, 3, 5}, .centroids = {0, 100, 200, 300}, .weights = {}, .labels = {0, 0, 0, 0},
-                 .distances = {}, .sums = {}};
+    Line line = {.rows = {1, 7, 3, 5},
+                 .centroids = {0, 100, 200, 300},
+                 .weights = {},
+                 .labels = {0, 0, 0, 0},
+                 .distances = {},
+                 .sums = {}};
     line.prepare();
     line.relocate();
     EXPECT_EQ(line.total(1), 7);
@@ -95,8 +100,12 @@ TEST(Relocate, EmptyClustersAreServedInAscendingOrder)
 TEST(Relocate, DonorsKeepARow)
 {
     // Row 0 is alone in its cluster and far: it must stay; rows on their centroid never move.
-    Line line = {.rows = {50, 10, 10}, .centroids = {0, 10, 100}, .weights = {}, .labels = {0, 1, 1},
-                 .distances = {}, .sums = {}};
+    Line line = {.rows = {50, 10, 10},
+                 .centroids = {0, 10, 100},
+                 .weights = {},
+                 .labels = {0, 1, 1},
+                 .distances = {},
+                 .sums = {}};
     line.prepare();
     line.relocate();
     EXPECT_EQ(line.mass(0), 1);
@@ -106,8 +115,12 @@ TEST(Relocate, DonorsKeepARow)
 
 TEST(Relocate, WeightedRowTakesItsMassAlong)
 {
-    Line line = {.rows = {0, 4, 8}, .centroids = {0, 100}, .weights = {3, 2, 5}, .labels = {0, 0, 0},
-                 .distances = {}, .sums = {}};
+    Line line = {.rows = {0, 4, 8},
+                 .centroids = {0, 100},
+                 .weights = {3, 2, 5},
+                 .labels = {0, 0, 0},
+                 .distances = {},
+                 .sums = {}};
     line.prepare();
     line.relocate();
     EXPECT_EQ(line.mass(1), 5);
@@ -118,8 +131,12 @@ TEST(Relocate, WeightedRowTakesItsMassAlong)
 
 TEST(Update, MeansAndShift)
 {
-    Line line = {.rows = {1, 2, 10, 20}, .centroids = {0, 18, 7}, .weights = {}, .labels = {0, 0, 1, 1},
-                 .distances = {}, .sums = {}};
+    Line line = {.rows = {1, 2, 10, 20},
+                 .centroids = {0, 18, 7},
+                 .weights = {},
+                 .labels = {0, 0, 1, 1},
+                 .distances = {},
+                 .sums = {}};
     line.prepare();
     const double shift = update_centroids<double>(line.problem, 1, PGKM_L2, line.sums);
     EXPECT_EQ(line.centroids, (std::vector<double>{1.5, 15, 7})); // an empty cluster stays

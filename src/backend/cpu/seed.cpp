@@ -89,8 +89,7 @@ RowList sampled_rows(const BlockRunner &runner, const SeedRows<T> &rows, const P
                      const PgkmSeedParams &params)
 {
     const bool parallel = params.init == PGKM_INIT_KMEANS_PARALLEL;
-    const FirstMasses masses = {nullptr,
-                                rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
+    const FirstMasses masses = {nullptr, rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
     SeedSampler<T> sampler(runner, rows, masses, params, {Stream::first_centroid, Stream::trial});
     sampler.choose_first();
     if (parallel) {
@@ -109,8 +108,8 @@ void seed_problem(const BlockRunner &runner, const PgkmPoints &points, PgkmProbl
                   const PgkmSeedParams &params)
 {
     const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d,
-                              points.weights == nullptr ? nullptr : points.weights + problem.first_row,
-                              problem.n_rows, points.d};
+                              points.weights == nullptr ? nullptr : points.weights + problem.first_row, problem.n_rows,
+                              points.d};
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
     const RowList chosen = params.init == PGKM_INIT_RANDOM  ? random_rows(runner, problem.n_rows, at_most_n, params)
                            : params.init == PGKM_INIT_FIRST ? first_rows(at_most_n)
@@ -123,8 +122,7 @@ void seed_problem(const BlockRunner &runner, const PgkmPoints &points, PgkmProbl
     problem.k = static_cast<std::int32_t>(chosen.size());
 }
 
-void seed_one(const BlockRunner &runner, const PgkmPoints &points, PgkmProblem &problem,
-              const PgkmSeedParams &params)
+void seed_one(const BlockRunner &runner, const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
 {
     if (points.element == PGKM_FLOAT32)
         seed_problem<float>(runner, points, problem, params);

@@ -39,13 +39,13 @@ inline constexpr int tile_vectors = 4;
 // Lanes behind `count` have weight 0, so that they add nothing anywhere.
 template <typename T>
 struct Tile {
-    int                         count = 0;
-    const std::int64_t         *index; // within the block
-    const T                    *rows[tile_rows];
-    HWY_ALIGN_MAX double        nearest[tile_rows];
-    HWY_ALIGN_MAX double        weights[tile_rows];
-    HWY_ALIGN_MAX T             points[tile_features * tile_rows]; // feature-major
-    HWY_ALIGN_MAX double        distances[max_seed_candidates * tile_rows];
+    int count = 0;
+    const std::int64_t *index; // within the block
+    const T *rows[tile_rows];
+    HWY_ALIGN_MAX double nearest[tile_rows];
+    HWY_ALIGN_MAX double weights[tile_rows];
+    HWY_ALIGN_MAX T points[tile_features * tile_rows]; // feature-major
+    HWY_ALIGN_MAX double distances[max_seed_candidates * tile_rows];
 };
 
 // Adds `features` terms to the distances between all rows of the tile and N candidates.
@@ -89,9 +89,8 @@ void find_distances(Tile<T> &tile, std::int32_t d, const SeedCandidates &candida
             rows[i] = tile.rows[i] + f;
         pack_rows<T>(rows, tile.count, features, nullptr, tile_rows, tile.points);
         for (std::int32_t c = 0; c < candidates.count; c += 4)
-            by_count[std::min(4, candidates.count - c)](tile.points, features,
-                                                        candidates.values + std::int64_t{c} * d + f, d,
-                                                        tile.distances + c * tile_rows);
+            by_count[std::min(4, candidates.count - c)](
+                tile.points, features, candidates.values + std::int64_t{c} * d + f, d, tile.distances + c * tile_rows);
     }
 }
 
@@ -232,9 +231,8 @@ double largest_mass(const SeedBlock<T> &block)
     std::int64_t i = 0;
     for (; i + lanes <= block.n; i += lanes) {
         const Vector nearest = hn::LoadU(tag, block.nearest + i);
-        largest = hn::Max(largest, block.weights == nullptr
-                                       ? nearest
-                                       : hn::Mul(hn::LoadU(tag, block.weights + i), nearest));
+        largest =
+            hn::Max(largest, block.weights == nullptr ? nearest : hn::Mul(hn::LoadU(tag, block.weights + i), nearest));
     }
     double result = hn::GetLane(hn::MaxOfLanes(tag, largest));
     for (; i < block.n; ++i)
@@ -274,8 +272,14 @@ double lower(const SeedBlock<T> &block, const SeedCandidates &candidates)
 template <typename T>
 inline constexpr SeedKernels<T> seed_functions = {lower<T>, sum_block<T>, try_each<T>};
 
-const SeedKernels<float> *seed_table_float() { return &seed_functions<float>; }
-const SeedKernels<double> *seed_table_double() { return &seed_functions<double>; }
+const SeedKernels<float> *seed_table_float()
+{
+    return &seed_functions<float>;
+}
+const SeedKernels<double> *seed_table_double()
+{
+    return &seed_functions<double>;
+}
 
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

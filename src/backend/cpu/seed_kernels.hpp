@@ -18,12 +18,12 @@ inline constexpr std::int64_t max_seed_block = 1 << 12;
 // A block of rows with what the sampler knows of each.
 template <typename T>
 struct SeedBlock {
-    const T      *values;  // n x d
+    const T *values;       // n x d
     const double *weights; // n, or NULL: every row weighs 1
-    std::int64_t  n;
-    std::int32_t  d;
-    double       *nearest; // n: squared distance to the nearest chosen row
-    std::int32_t *labels;  // n: which of the chosen rows that is; or NULL: nobody asks
+    std::int64_t n;
+    std::int32_t d;
+    double *nearest;      // n: squared distance to the nearest chosen row
+    std::int32_t *labels; // n: which of the chosen rows that is; or NULL: nobody asks
     // Per chosen row: no candidate can win a row that is no farther from it than this. NULL:
     // nothing is known.
     const double *safe;
@@ -32,8 +32,8 @@ struct SeedBlock {
 // Candidate rows in float64, count x d.
 struct SeedCandidates {
     const double *values;
-    std::int32_t  count;       // at most max_seed_candidates
-    std::int32_t  first_index; // label of the first of them
+    std::int32_t count;       // at most max_seed_candidates
+    std::int32_t first_index; // label of the first of them
 };
 inline constexpr std::int32_t max_seed_candidates = 32;
 

@@ -11,12 +11,12 @@ namespace pgkm::cpu {
 // Runs independent blocks: on the context's threads, or, when whole problems are already
 // spread over them, one after another on the thread at hand.
 class BlockRunner {
-  public:
+public:
     BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
 
-    Budget        &budget() const { return context_.budget; }
+    Budget &budget() const { return context_.budget; }
     InstructionSet instruction_set() const { return context_.strategy.instruction_set; }
-    void           poll() const { context_.poll(); }
+    void poll() const { context_.poll(); }
     // How many rows are chosen, for a problem that has the threads to itself; others are silent.
     void report(std::size_t chosen) const
     {
@@ -40,34 +40,34 @@ class BlockRunner {
         }
     }
 
-  private:
+private:
     Context &context_;
-    bool     threaded_;
+    bool threaded_;
 };
 
 // Accounts memory that standard containers take.
 class Reservation {
-  public:
+public:
     Reservation(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) { budget.take(bytes); }
     ~Reservation() { budget_.give_back(bytes_); }
     Reservation(const Reservation &) = delete;
     Reservation &operator=(const Reservation &) = delete;
 
-  private:
-    Budget       &budget_;
+private:
+    Budget &budget_;
     std::uint64_t bytes_;
 };
 
 // Rows of one problem, or the candidates of k-means||.
 template <typename T>
 struct SeedRows {
-    const T      *values;  // n x d
+    const T *values;       // n x d
     const double *weights; // n, or NULL: every row weighs 1
-    std::int64_t  n;
-    std::int32_t  d;
+    std::int64_t n;
+    std::int32_t d;
 
     const T *row(std::int64_t i) const { return values + i * d; }
-    double   weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
+    double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
 };
 
 // Rows per block: about a millisecond's work for a few candidates.

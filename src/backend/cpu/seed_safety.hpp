@@ -14,7 +14,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class SeedSafety {
-  public:
+public:
     // For rows of d features, n of them.
     SeedSafety(const BlockRunner &runner, std::int64_t n, std::int32_t d);
 
@@ -25,14 +25,14 @@ class SeedSafety {
     // until the next call.
     const double *find(const SeedCandidates &candidates);
 
-  private:
-    const BlockRunner   &runner_;
+private:
+    const BlockRunner &runner_;
     const SeedKernels<T> &kernels_;
-    std::int64_t         n_;
-    std::int32_t         d_;
-    std::int64_t         count_ = 0;
-    Buffer<T>            chosen_; // count_ x d, with room to grow
-    Buffer<double>       safe_;
+    std::int64_t n_;
+    std::int32_t d_;
+    std::int64_t count_ = 0;
+    Buffer<T> chosen_; // count_ x d, with room to grow
+    Buffer<double> safe_;
 };
 
 } // namespace pgkm::cpu

@@ -19,8 +19,7 @@ SeedSampler<T>::SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, 
                             const PgkmSeedParams &params, SeedStreams streams)
     : runner_(runner), kernels_(seed_kernels<T>(runner.instruction_set())), rows_(rows), masses_(masses),
       params_(params), streams_(streams), block_rows_(seed_block_rows(rows.d)),
-      blocks_((rows.n + block_rows_ - 1) / block_rows_),
-      nearest_(runner.budget(), static_cast<std::size_t>(rows.n)),
+      blocks_((rows.n + block_rows_ - 1) / block_rows_), nearest_(runner.budget(), static_cast<std::size_t>(rows.n)),
       labels_(runner.budget(), static_cast<std::size_t>(rows.n)),
       block_sums_(runner.budget(), static_cast<std::size_t>(blocks_)),
       block_largest_(runner.budget(), static_cast<std::size_t>(blocks_)), safety_(runner, rows.n, rows.d)
@@ -31,8 +30,13 @@ template <typename T>
 SeedBlock<T> SeedSampler<T>::block_of(std::int64_t block, const double *safe)
 {
     const std::int64_t first = first_row(block);
-    return {rows_.row(first), rows_.weights == nullptr ? nullptr : rows_.weights + first,
-            std::min(block_rows_, rows_.n - first), rows_.d, nearest_.data() + first, labels_.data() + first, safe};
+    return {rows_.row(first),
+            rows_.weights == nullptr ? nullptr : rows_.weights + first,
+            std::min(block_rows_, rows_.n - first),
+            rows_.d,
+            nearest_.data() + first,
+            labels_.data() + first,
+            safe};
 }
 
 template <typename T>
@@ -185,8 +189,8 @@ void SeedSampler<T>::extend(std::int32_t k)
     while (static_cast<std::int32_t>(chosen_.size()) < k && weigh()) {
         const std::uint64_t step = chosen_.size();
         for (std::size_t trial = 0; trial < trials.size(); ++trial)
-            trials[trial] = pick(draw_bits(streams_.trial, 0, step * 64 + trial),
-                                 [&](std::int64_t row) { return mass(row); });
+            trials[trial] =
+                pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) { return mass(row); });
         choose_trial(trials);
     }
 }

@@ -36,7 +36,7 @@ std::vector<Task> tasks_of(const PgkmProblem *problems, std::int64_t n_problems,
 // and integer sums do not care in which order.
 template <typename T>
 class Summariser {
-  public:
+public:
     Summariser(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
         : context_(data.context), points_(data.points), d_(static_cast<std::size_t>(data.points.d)),
           problems_(problems), n_problems_(n_problems), summaries_(summaries),
@@ -88,15 +88,14 @@ class Summariser {
         });
         for (std::int64_t p = 0; p < n_problems_; ++p)
             for (std::size_t f = 0; f < d_; ++f) {
-                const Moments moments =
-                    moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]), sums_[2 * at(p, f)],
-                               sums_[2 * at(p, f) + 1], problems_[p].n_rows);
+                const Moments moments = moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]),
+                                                   sums_[2 * at(p, f)], sums_[2 * at(p, f) + 1], problems_[p].n_rows);
                 summaries_[p].mean[f] = moments.mean;
                 summaries_[p].variance[f] = moments.variance;
             }
     }
 
-  private:
+private:
     static Ranges ranges_of(const PgkmSummary &summary) { return {summary.min, summary.max, summary.max_abs}; }
     std::size_t at(std::int64_t problem, std::size_t feature) const
     {
@@ -146,18 +145,18 @@ class Summariser {
         }
     }
 
-    Context             &context_;
-    const PgkmPoints    &points_;
-    const std::size_t    d_;
-    const PgkmProblem   *problems_;
-    const std::int64_t   n_problems_;
-    PgkmSummary         *summaries_;
+    Context &context_;
+    const PgkmPoints &points_;
+    const std::size_t d_;
+    const PgkmProblem *problems_;
+    const std::int64_t n_problems_;
+    PgkmSummary *summaries_;
     const SummaryKernels<T> &kernels_;
-    std::vector<Task>     tasks_;
-    std::mutex            merging_;
-    Buffer<double>        ranges_;  // per worker: min, max, max_abs
-    Buffer<double>        scales_;  // per problem: middle, value_scale, square_scale
-    Buffer<Int128>        sums_;    // problems x d x {value, square}
+    std::vector<Task> tasks_;
+    std::mutex merging_;
+    Buffer<double> ranges_;         // per worker: min, max, max_abs
+    Buffer<double> scales_;         // per problem: middle, value_scale, square_scale
+    Buffer<Int128> sums_;           // problems x d x {value, square}
     Buffer<std::uint64_t> partial_; // per worker: value, square_hi, square_lo
 };
 

@@ -30,9 +30,9 @@ inline constexpr int line_length = 512;
 
 struct Panel {
     std::int32_t first; // feature
-    int          width; // features
-    int          rows;  // per line
-    int          length() const { return rows * width; }
+    int width;          // features
+    int rows;           // per line
+    int length() const { return rows * width; }
 };
 
 // Calls body(panel) for panels that cover all features.
@@ -178,13 +178,13 @@ void moments(const SummaryRows<T> &block, const MomentScales &scales, const Mome
         const MomentSums lanes = {value, square_hi, square_lo};
         int whole = 0;
         std::int64_t lines = 0;
-        const std::int64_t joined = for_lines(SummaryRows<T>{block.values, nullptr, block.n, block.d}, panel,
-                                              [&](const T *x, const double *) {
-            whole = add_line(lanes, {middle, value_scale, square_scale}, panel.length(), x);
-            for (int c = whole; c < panel.length(); ++c)
-                add_one(lanes, c, static_cast<double>(x[c]), middle[c], value_scale[c], square_scale[c]);
-            ++lines;
-        });
+        const std::int64_t joined =
+            for_lines(SummaryRows<T>{block.values, nullptr, block.n, block.d}, panel, [&](const T *x, const double *) {
+                whole = add_line(lanes, {middle, value_scale, square_scale}, panel.length(), x);
+                for (int c = whole; c < panel.length(); ++c)
+                    add_one(lanes, c, static_cast<double>(x[c]), middle[c], value_scale[c], square_scale[c]);
+                ++lines;
+            });
         for (int c = 0; c < panel.length(); ++c) {
             const std::int32_t f = panel.first + c % panel.width;
             const std::int64_t biased = c < whole ? lines : 0;
@@ -202,8 +202,14 @@ void moments(const SummaryRows<T> &block, const MomentScales &scales, const Mome
 template <typename T>
 inline constexpr SummaryKernels<T> summary_functions = {widen<T>, moments<T>};
 
-const SummaryKernels<float> *summary_table_float() { return &summary_functions<float>; }
-const SummaryKernels<double> *summary_table_double() { return &summary_functions<double>; }
+const SummaryKernels<float> *summary_table_float()
+{
+    return &summary_functions<float>;
+}
+const SummaryKernels<double> *summary_table_double()
+{
+    return &summary_functions<double>;
+}
 
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -11,10 +11,10 @@ namespace pgkm::cpu {
 // Rows of one block, n x d.
 template <typename T>
 struct SummaryRows {
-    const T      *values;
+    const T *values;
     const double *weights; // n, or NULL
-    std::int64_t  n;
-    std::int32_t  d;
+    std::int64_t n;
+    std::int32_t d;
 };
 
 // Per feature; the caller sets them to +inf, -inf and 0 before the first block.
