@@ -3,8 +3,6 @@
  */
 #include "pg/model.h"
 
-#include <cmath>
-
 #include "pg/compat.h"
 #include "pg/datum.h"
 #include "pg/model_fields.h"
@@ -12,11 +10,8 @@
 
 extern "C" {
 #include "access/htup_details.h"
-#include "catalog/pg_type.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/typcache.h"
 }
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
@@ -25,7 +20,7 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "function must return kmeans_model");
-    pgkm_check_model_type(tupdesc);
+    pgkm_check_composite_type(tupdesc, &pgkm_model_type);
     return BlessTupleDesc(tupdesc);
 }
 

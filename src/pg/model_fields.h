@@ -4,10 +4,7 @@
 #ifndef PGKM_PG_MODEL_FIELDS_H
 #define PGKM_PG_MODEL_FIELDS_H
 
-extern "C" {
-#include "postgres.h"
-#include "access/tupdesc.h"
-}
+#include "pg/composite.h"
 
 enum ModelField {
     MODEL_K,
@@ -26,8 +23,7 @@ enum ModelField {
     MODEL_COUNT
 };
 
-/* 42804 unless the row type is that of kmeans_model as the extension made it: its owner can
- * alter it, and reading a changed one as this one would crash. */
-void pgkm_check_model_type(TupleDesc tupdesc);
+/* The type itself, as the extension made it. */
+extern const PgkmCompositeType pgkm_model_type;
 
 #endif

@@ -10,13 +10,11 @@
 #include "pg/options.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "nodes/primnodes.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/typcache.h"
 }
 
 /* What pgkm_model_cached keeps in fn_extra. */
@@ -30,22 +28,16 @@ struct ModelCache {
 
 [[noreturn]] static void raise_model(const char *problem)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid kmeans_model"), errdetail("%s", problem)));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid kmeans_model"), errdetail("%s", problem)));
     pg_unreachable();
 }
 
-void pgkm_check_model_type(TupleDesc tupdesc)
-{
-    static const Oid types[MODEL_COUNT] = {INT4OID, INT4OID, FLOAT8ARRAYOID, INT8ARRAYOID, FLOAT8ARRAYOID,
-                                           FLOAT8OID, INT4OID, BOOLOID, INT8OID, TEXTOID,
-                                           INT8OID, FLOAT8ARRAYOID, FLOAT8ARRAYOID};
-    bool             same = tupdesc->natts == MODEL_COUNT;
+static const Oid field_types[MODEL_COUNT] = {INT4OID, INT4OID, FLOAT8ARRAYOID, INT8ARRAYOID, FLOAT8ARRAYOID,
+                                             FLOAT8OID, INT4OID, BOOLOID, INT8OID, TEXTOID,
+                                             INT8OID, FLOAT8ARRAYOID, FLOAT8ARRAYOID};
 
-    for (int i = 0; same && i < MODEL_COUNT; ++i)
-        same = TupleDescAttr(tupdesc, i)->atttypid == types[i];
-    if (!same)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type kmeans_model has been altered")));
-}
+const PgkmCompositeType pgkm_model_type = {"kmeans_model", field_types, MODEL_COUNT};
 
 /* One field while it is read: its value, what to say when it is no good, and where its
  * copy goes. What detoasting takes stays in CurrentMemoryContext. */
@@ -128,22 +120,11 @@ static void read_fields(const FieldReader *reader, PgkmModel *model)
 
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 {
-    HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
-    TupleDesc       tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-    HeapTupleData   tuple;
-    Datum           values[MODEL_COUNT];
-    bool            nulls[MODEL_COUNT];
-
-    pgkm_check_model_type(tupdesc);
-    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-    ItemPointerSetInvalid(&tuple.t_self);
-    tuple.t_tableOid = InvalidOid;
-    tuple.t_data = header;
-    heap_deform_tuple(&tuple, tupdesc, values, nulls);
-    ReleaseTupleDesc(tupdesc);
-
+    Datum             values[MODEL_COUNT];
+    bool              nulls[MODEL_COUNT];
     const FieldReader reader = {values, nulls, context};
 
+    pgkm_read_composite(composite, &pgkm_model_type, values, nulls);
     read_fields(&reader, model);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "pg/compat.h"
+#include "pg/composite.h"
 #include "pg/datum.h"
 
 extern "C" {
@@ -14,7 +15,6 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
 }
@@ -166,35 +166,17 @@ Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/* The type can be altered by its owner; reading a changed one as this one would crash. */
-static void check_type(TupleDesc tupdesc)
-{
-    static const Oid types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
-                                            FLOAT8OID, INT8OID,        TEXTOID, BOOLOID};
-    bool             same = tupdesc->natts == OPTION_COUNT;
-
-    for (int i = 0; same && i < OPTION_COUNT; ++i)
-        same = TupleDescAttr(tupdesc, i)->atttypid == types[i];
-    if (!same)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type kmeans_options has been altered")));
-}
+static const Oid field_types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
+                                              FLOAT8OID, INT8OID,        TEXTOID, BOOLOID};
+static const PgkmCompositeType options_type = {"kmeans_options", field_types, OPTION_COUNT};
 
 void pgkm_options_read(Datum composite, MemoryContext context, PgkmOptions *options)
 {
-    HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
-    TupleDesc       tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-    HeapTupleData   tuple;
-    Datum           values[OPTION_COUNT];
-    bool            nulls[OPTION_COUNT];
-    NullableDatum   fields[OPTION_COUNT];
+    Datum         values[OPTION_COUNT];
+    bool          nulls[OPTION_COUNT];
+    NullableDatum fields[OPTION_COUNT];
 
-    check_type(tupdesc);
-    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-    ItemPointerSetInvalid(&tuple.t_self);
-    tuple.t_tableOid = InvalidOid;
-    tuple.t_data = header;
-    heap_deform_tuple(&tuple, tupdesc, values, nulls);
-    ReleaseTupleDesc(tupdesc);
+    pgkm_read_composite(composite, &options_type, values, nulls);
     for (int i = 0; i < OPTION_COUNT; ++i)
         fields[i] = {values[i], nulls[i]};
     pgkm_options_fields(fields, context, options);
