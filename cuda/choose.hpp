@@ -44,7 +44,7 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 // The narrow kernel: 256 rows, a panel of 32 centroids and two copies of their sums on the chip.
 constexpr bool fits_narrow(int d, const DeviceFacts &device)
 {
-    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 3) <= device.shared_bytes_per_block - 1024;
+    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 3) + 160 <= device.shared_bytes_per_block - 1024;
 }
 
 // Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with.

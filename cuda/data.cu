@@ -41,7 +41,8 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     const std::uint64_t limit = context.budget.limit;
     const std::uint64_t room = limit == 0 ? free_bytes - free_bytes / 8 : (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used);
-    resident = bytes <= room;
+    // 16 bytes a row for what a seeding or a fit keeps: distances, labels, an order.
+    resident = bytes + 16 * rows <= room;
     if (!resident) {
         make_chunks();
         return;

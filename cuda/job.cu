@@ -29,6 +29,7 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
     const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     Budget &budget = context.budget;
     centroids = DeviceArray<T>(budget, 3 * cells);
+    centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
     fresh = DeviceArray<T>(budget, cells);
     shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
     totals = DeviceArray<std::int64_t>(budget, 2 * cells);

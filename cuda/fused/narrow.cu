@@ -19,6 +19,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int replicas = 2;        // copies of the block's sums: half of the warps each
+constexpr int slack = 4; // floats behind an array that the compiler may read ahead of the last turn
 constexpr int rounds_per_check = 3; // a copy takes at most warps / replicas x 32 rows a round
 static_assert(rounds_per_check * warps / replicas * 32 < limb_additions);
 
@@ -51,15 +52,15 @@ __device__ Shared carve(const Arguments &a)
     s.factors = memory;
     s.panel = reinterpret_cast<float *>(memory + a.view.d);
     s.shift = s.panel + a.view.d * narrow_list;
-    s.rows = s.shift + a.view.d + static_cast<int>(threadIdx.x / 32) * 32 * a.stride;
-    s.cells = reinterpret_cast<std::int32_t *>(s.shift + a.view.d + warps * 32 * a.stride);
+    s.rows = s.shift + a.view.d + slack + static_cast<int>(threadIdx.x / 32) * (32 * a.stride + slack);
+    s.cells = reinterpret_cast<std::int32_t *>(s.shift + a.view.d + slack + warps * (32 * a.stride + slack));
     return s;
 }
 
 std::size_t shared_bytes(const Arguments &a)
 {
     const auto d = static_cast<std::size_t>(a.view.d);
-    return d * 20 + d * narrow_list * 4 + static_cast<std::size_t>(warps * 32 * a.stride) * 4 +
+    return d * 20 + d * narrow_list * 4 + static_cast<std::size_t>(slack + warps * (32 * a.stride + slack)) * 4 +
            static_cast<std::size_t>(replicas * a.held * cell_stride(a.view.d)) * 4;
 }
 

@@ -66,9 +66,8 @@ __device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, d
                 if (first + t < trials) {
                     const double distance =
                         exact_distance(rows.values + i * rows.d, rows.values + s.picks[first + t] * rows.d, rows.d);
-                    const double least = fmin(rows.nearest[i], distance);
-                    mine[t] += static_cast<unsigned long long>(
-                        quantise_mass(rows.weights == nullptr ? least : rows.weights[i] * least, scale));
+                    const double least = fmin(rows.nearest[i], weigh_distance(rows, i, distance));
+                    mine[t] += static_cast<unsigned long long>(quantise_mass(least, scale));
                 }
 #pragma unroll
         for (int t = 0; t < together; ++t) {
@@ -79,13 +78,14 @@ __device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, d
     }
 }
 
-// m_i = min(m_i, D to row `pick`); returns the largest v_i to every thread.
+// v_i = min(v_i, w_i D to row `pick`); returns the largest v_i to every thread.
 template <typename T>
 __device__ double update_nearest(const SeedRows<T> &rows, Shared &s, std::int64_t pick, bool fresh)
 {
     double largest = 0.0;
     for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
-        const double distance = exact_distance(rows.values + i * rows.d, rows.values + pick * rows.d, rows.d);
+        const double distance = weigh_distance(
+            rows, i, exact_distance(rows.values + i * rows.d, rows.values + pick * rows.d, rows.d));
         rows.nearest[i] = fresh ? distance : fmin(rows.nearest[i], distance);
         largest = fmax(largest, seed_value(rows, i));
     }

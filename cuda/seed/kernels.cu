@@ -169,12 +169,11 @@ __global__ void __launch_bounds__(threads) potential_kernel(SeedRows<T> rows, Se
     for (std::int64_t i = start + threadIdx.x; i < min(start + share, rows.n); i += threads) {
         double distance[8];
         distances_to(rows.values + i * rows.d, candidates, trials, rows.d, distance);
-        const double nearest = rows.nearest[i], weight = rows.weights == nullptr ? 1.0 : rows.weights[i];
+        const double nearest = rows.nearest[i];
 #pragma unroll
         for (int c = 0; c < 8; ++c) {
-            const double least = fmin(nearest, distance[c]);
-            mine[c] += static_cast<unsigned long long>(
-                quantise_mass(rows.weights == nullptr ? least : weight * least, scale));
+            const double least = fmin(nearest, weigh_distance(rows, i, distance[c]));
+            mine[c] += static_cast<unsigned long long>(quantise_mass(least, scale));
         }
     }
 #pragma unroll
@@ -206,7 +205,7 @@ __global__ void choose_kernel(SeedState *state, int trials, std::int64_t *chosen
     state->largest = 0; // found anew by nearest_kernel
 }
 
-// m_i = min(m_i, D to the candidates): the chosen trial's, or `count` of them (k-means||).
+// v_i = min(v_i, w_i D to the candidates): the chosen trial's, or `count` of them (k-means||).
 template <typename T>
 __global__ void __launch_bounds__(threads) nearest_kernel(SeedRows<T> rows, SeedState *state, const T *candidates,
                                                           int count, bool chosen_trial, bool fresh)
@@ -225,10 +224,10 @@ __global__ void __launch_bounds__(threads) nearest_kernel(SeedRows<T> rows, Seed
 #pragma unroll
             for (int j = 0; j < 8; ++j)
                 if (j < some)
-                    least = fmin(least, distance[j]);
+                    least = fmin(least, weigh_distance(rows, i, distance[j]));
         }
         rows.nearest[i] = least;
-        largest = fmax(largest, seed_value(rows, i));
+        largest = fmax(largest, least);
     }
     for (int offset = 16; offset > 0; offset >>= 1)
         largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));

@@ -32,13 +32,21 @@ struct SeedRows {
     std::int64_t        n;
     std::int32_t        d;
     std::int32_t        weight_exponent;
-    double             *nearest; // n: m_i
+    double             *nearest; // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
+                                 // the products is the product of the least
 };
 
 template <typename T>
 __device__ inline double seed_value(const SeedRows<T> &rows, std::int64_t i)
 {
-    return rows.weights == nullptr ? rows.nearest[i] : rows.weights[i] * rows.nearest[i];
+    return rows.nearest[i];
+}
+
+// The squared distance of row i as it enters v_i.
+template <typename T>
+__device__ inline double weigh_distance(const SeedRows<T> &rows, std::int64_t i, double distance)
+{
+    return rows.weights == nullptr ? distance : rows.weights[i] * distance;
 }
 
 __device__ inline double seed_scale(const SeedState *state)

@@ -3,11 +3,13 @@
 // k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose
 // picks are fetched from the caller's memory). k-means|| comes back to the host once a round.
 #include <algorithm>
-#include <cstring>
+#include <limits>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "../job.hpp"
+#include "engine/update.hpp"
 #include "kernels.hpp"
 
 namespace pgkm::cuda {
@@ -19,12 +21,19 @@ class Seeder {
   public:
     Seeder(Context &context, SeedRows<T> rows, const PgkmSeedParams &params, Stream first, Stream trial,
            std::int32_t most)
-        : context_(context), rows_(rows), nearest_(context.budget, static_cast<std::size_t>(rows.n)),
-          tiles_(context.budget, static_cast<std::size_t>((rows.n + seed_tile - 1) / seed_tile)),
+        : context_(context), rows_(rows), tiles_(context.budget, static_cast<std::size_t>((rows.n + seed_tile - 1) / seed_tile)),
           state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
           candidates_(context.budget, static_cast<std::size_t>(most_trials) * static_cast<std::size_t>(rows.d))
     {
-        rows_.nearest = nearest_.get();
+        // Where even one number per row is beyond the device's limit, the kernels reach it over
+        // the bus, in page-locked memory.
+        if (context.budget.fits(static_cast<std::uint64_t>(rows.n) * 8 + context.budget.limit / 8)) {
+            nearest_ = DeviceArray<double>(context.budget, static_cast<std::size_t>(rows.n));
+            rows_.nearest = nearest_.get();
+        } else {
+            far_nearest_ = PinnedArray<double>(static_cast<std::size_t>(rows.n));
+            rows_.nearest = far_nearest_.get();
+        }
         state_.fill_zero(context.compute.get());
         kernels_ = {state_.get(), tiles_.get(), {params.seed, params.restart, first, trial},
                     context.facts.multiprocessors, context.compute.get()};
@@ -37,7 +46,19 @@ class Seeder {
         first_row_ = first_row;
     }
 
-    void add_first() { step(true, 1); }
+    void add_first()
+    {
+        // The first draw is by weight and needs all of them at once; those of streamed rows lie
+        // for that moment where the distances will be.
+        if (data_ != nullptr && data_->host.weights != nullptr) {
+            checked("cudaMemcpyAsync", [&] {
+                return cudaMemcpyAsync(rows_.nearest, data_->host.weights + first_row_,
+                                       static_cast<std::size_t>(rows_.n) * sizeof(double), cudaMemcpyDefault, stream());
+            });
+            rows_.weights = rows_.nearest;
+        }
+        step(true, 1);
+    }
 
     void extend(std::int32_t k, std::int32_t known)
     {
@@ -138,6 +159,8 @@ class Seeder {
     void step(bool first, int trials)
     {
         kernels_.weigh_and_pick(rows_, first, trials);
+        if (data_ != nullptr)
+            rows_.weights = nullptr; // from here on each chunk brings its own
         if (data_ == nullptr)
             kernels_.gather(rows_, trials, candidates_.get());
         else
@@ -163,7 +186,8 @@ class Seeder {
 
     Context                        &context_;
     SeedRows<T>                     rows_;
-    DeviceArray<double>             nearest_;
+    DeviceArray<double>             nearest_;     // v_i of every row, here
+    PinnedArray<double>             far_nearest_; // or here
     DeviceArray<unsigned long long> tiles_;
     DeviceArray<SeedState>          state_;
     DeviceArray<std::int64_t>       chosen_;
@@ -185,7 +209,33 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
     return values;
 }
 
-// Masses of the rows nearest to each candidate, by the stages of a pass.
+// Masses of the rows nearest to each candidate, on the host.
+template <typename T>
+std::vector<Int128> candidate_masses_on_host(Data &data, const PgkmProblem &problem, const std::vector<T> &values,
+                                             std::int32_t count)
+{
+    const std::int32_t d = data.host.d;
+    std::vector<Int128> masses(static_cast<std::size_t>(count), 0);
+    for (std::int64_t i = 0; i < problem.n_rows; ++i) {
+        if (i % 256 == 0)
+            data.context.poll();
+        const std::int64_t row = problem.first_row + i;
+        const T *x = static_cast<const T *>(data.host.values) + row * d;
+        double least = std::numeric_limits<double>::infinity();
+        std::size_t label = 0;
+        for (std::size_t c = 0; c < masses.size(); ++c) {
+            const double distance = exact_distance(x, values.data() + c * static_cast<std::size_t>(d), d);
+            if (distance < least) {
+                least = distance;
+                label = c;
+            }
+        }
+        masses[label] += row_mass(data.host, problem, row);
+    }
+    return masses;
+}
+
+// The same by the stages of a pass.
 template <typename T>
 std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std::vector<T> &values, std::int32_t count)
 {
@@ -216,7 +266,14 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     Context &context = data.context;
     std::vector<T> values = rows_of<T>(data, problem, rows);
     const auto count = static_cast<std::int32_t>(rows.size());
-    const std::vector<Int128> masses = candidate_masses(data, problem, values, count);
+    std::vector<Int128> masses;
+    try {
+        masses = candidate_masses(data, problem, values, count);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+        masses = candidate_masses_on_host(data, problem, values, count); // too many values for the device's limit
+    }
     Int128 total = 0;
     for (const Int128 mass : masses)
         total += mass;
@@ -249,18 +306,15 @@ template <typename T>
 std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     Context &context = data.context;
-    DeviceArray<double> weights; // of streamed data: the draws need all of them at once
     SeedRows<T> rows = {nullptr, nullptr, nullptr, problem.n_rows, data.host.d, problem.weight_exponent, nullptr};
     if (data.resident) {
         rows.values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * data.host.d;
         rows.weights = data.host.weights == nullptr ? nullptr : data.weights.get() + problem.first_row;
-    } else if (data.host.weights != nullptr) {
-        weights = DeviceArray<double>(context.budget, static_cast<std::size_t>(problem.n_rows));
-        weights.upload(data.host.weights + problem.first_row, weights.count(), context.compute.get());
-        rows.weights = weights.get();
     }
     const std::int64_t most = std::min<std::int64_t>(problem.k, problem.n_rows) + 1;
-    Seeder<T> seeder(context, rows, params, Stream::first_centroid, Stream::trial, static_cast<std::int32_t>(most));
+    std::optional<Seeder<T>> owner(std::in_place, context, rows, params, Stream::first_centroid, Stream::trial,
+                                   static_cast<std::int32_t>(most));
+    Seeder<T> &seeder = *owner;
     if (!data.resident)
         seeder.stream_from(data, problem.first_row);
     seeder.add_first();
@@ -277,8 +331,10 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         seeder.add(rows_of<T>(data, problem, taken), static_cast<std::int32_t>(taken.size()));
         chosen.insert(chosen.end(), taken.begin(), taken.end());
     }
-    if (static_cast<std::int64_t>(chosen.size()) > problem.k)
+    if (static_cast<std::int64_t>(chosen.size()) > problem.k) {
+        owner.reset(); // its memory may be what the candidates' masses need
         return among_candidates<T>(data, problem, params, chosen);
+    }
     seeder.set_chosen(chosen);
     seeder.extend(problem.k, static_cast<std::int32_t>(chosen.size()));
     return seeder.chosen();
