@@ -1,0 +1,218 @@
+// tiled.cuh - the tiled kernels' filter: products of 128 rows and a list of centroids, by the
+// block, and what of the rows it leaves open (tiled.cu says when and why).
+#pragma once
+
+#include "../exact.cuh"
+#include "../limbs.cuh"
+#include "../stages.hpp"
+
+namespace pgkm::cuda::tiled {
+
+inline constexpr int threads = 256;
+inline constexpr int depth = chain_step; // features per step
+
+template <typename T>
+struct Arguments {
+    View<T>        view;
+    Groups<T>      groups;
+    const Control *control;
+    Accumulators   sums;   // or nullptrs
+    std::int32_t  *labels; // or nullptr
+    int            skip;   // groups with lists of at most this length are left out
+    int            held;   // clusters whose sums fit the block's memory
+    std::int64_t   first;  // tile of this launch
+    std::int64_t   tiles;  // end of its tiles
+    std::int64_t   share;  // tiles per block
+};
+
+struct Shared {
+    float        rows[depth * tile_rows]; // x', feature by feature, groups of four rows swizzled
+    float        panel[depth * 64];
+    std::int32_t row[tile_rows];    // row numbers within the view, -1 beyond the group
+    std::int32_t label[tile_rows];  // places in the group's list
+    std::int32_t queue[tile_rows];
+    std::int32_t queued;
+};
+
+// What a block works on at a time.
+template <typename T>
+struct Tile {
+    int          group;
+    int          listed;
+    const T     *anchor;
+    const float *panel;
+    const float *half;
+    const std::int32_t *list;
+    float        margin;
+};
+
+template <typename T>
+__device__ Tile<T> tile_of(const Arguments<T> &a, int group)
+{
+    const Groups<T> &g = a.groups;
+    return {group, g.listed[group], g.anchors + std::int64_t{group} * a.view.d,
+            g.panel + std::int64_t{group} * g.stride * a.view.d, g.half + std::int64_t{group} * g.stride,
+            g.list + std::int64_t{group} * a.view.k, g.margin[2 * group + 1]};
+}
+
+// Where a group of four rows stands in a line of `rows`: no two lanes of a store meet in a bank.
+__device__ inline int swizzled(int four, int feature) { return (four ^ ((feature >> 2) & 7)) << 2; }
+
+// The next step's values, on their way from global to shared memory.
+template <int Cols>
+struct Staged {
+    float rows[4][4];
+    float panel[Cols == 4 ? 2 : 1][4];
+};
+
+template <typename T, int Cols>
+__device__ void fetch(const Arguments<T> &a, const Tile<T> &tile, const Shared &shared, int first, int column,
+                      Staged<Cols> &staged)
+{
+    const int d = a.view.d, feature = first + (static_cast<int>(threadIdx.x) & 7) * 4;
+    T shift[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        shift[i] = feature + i < d ? tile.anchor[feature + i] : T{0};
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const std::int32_t row = shared.row[(threadIdx.x >> 3) + 32 * r];
+        const T *from = a.view.values + std::int64_t{max(row, 0)} * d + feature;
+        if (sizeof(T) == 4 && (d & 3) == 0) {
+            float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (feature < d)
+                four = *reinterpret_cast<const float4 *>(from);
+            staged.rows[r][0] = four.x - static_cast<float>(shift[0]);
+            staged.rows[r][1] = four.y - static_cast<float>(shift[1]);
+            staged.rows[r][2] = four.z - static_cast<float>(shift[2]);
+            staged.rows[r][3] = four.w - static_cast<float>(shift[3]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                staged.rows[r][i] = feature + i < d ? static_cast<float>(from[i] - shift[i]) : 0.0f;
+        }
+    }
+    constexpr int columns = Cols == 4 ? 64 : 16, fours = columns / 4;
+#pragma unroll
+    for (int i = 0; i < (Cols == 4 ? 2 : 1); ++i) {
+        const int place = static_cast<int>(threadIdx.x) + i * threads;
+        const int f = first + place / fours;
+        float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (place < depth * fours && f < d)
+            four = *reinterpret_cast<const float4 *>(tile.panel + std::int64_t{f} * a.groups.stride + column + place % fours * 4);
+        *reinterpret_cast<float4 *>(staged.panel[i]) = four;
+    }
+}
+
+template <int Cols>
+__device__ void stage(Shared &shared, const Staged<Cols> &staged)
+{
+    const int four = static_cast<int>(threadIdx.x) & 7;
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const int row = (static_cast<int>(threadIdx.x) >> 3) + 32 * r;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            shared.rows[(four * 4 + i) * tile_rows + swizzled(row >> 2, four * 4) + (row & 3)] = staged.rows[r][i];
+    }
+    constexpr int fours = (Cols == 4 ? 64 : 16) / 4;
+#pragma unroll
+    for (int i = 0; i < (Cols == 4 ? 2 : 1); ++i) {
+        const int place = static_cast<int>(threadIdx.x) + i * threads;
+        if (place < depth * fours)
+            *reinterpret_cast<float4 *>(shared.panel + place * 4) = *reinterpret_cast<const float4 *>(staged.panel[i]);
+    }
+}
+
+// One step of the product: Rows x Cols per thread, `depth` features, summed by themselves first:
+// the margin counts on it.
+template <int Rows, int Cols>
+__device__ void multiply(const Shared &shared, float (&product)[Rows][Cols])
+{
+    constexpr int columns = Cols == 4 ? 64 : 16, across = columns / Cols;
+    const int tx = static_cast<int>(threadIdx.x) % across, ty = static_cast<int>(threadIdx.x) / across;
+    float part[Rows][Cols] = {};
+#pragma unroll 8
+    for (int f = 0; f < depth; ++f) {
+        float x[Rows], c[Cols];
+#pragma unroll
+        for (int r = 0; r < Rows; r += 4)
+            *reinterpret_cast<float4 *>(&x[r]) =
+                *reinterpret_cast<const float4 *>(shared.rows + f * tile_rows + swizzled((ty * Rows + r) >> 2, f));
+        if constexpr (Cols == 4)
+            *reinterpret_cast<float4 *>(c) = *reinterpret_cast<const float4 *>(shared.panel + f * columns + tx * 4);
+        else
+            *reinterpret_cast<float2 *>(c) = *reinterpret_cast<const float2 *>(shared.panel + f * columns + tx * 2);
+#pragma unroll
+        for (int r = 0; r < Rows; ++r)
+#pragma unroll
+            for (int j = 0; j < Cols; ++j)
+                part[r][j] = __fmaf_rn(x[r], c[j], part[r][j]);
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r)
+#pragma unroll
+        for (int j = 0; j < Cols; ++j)
+            product[r][j] += part[r][j];
+}
+
+// Filtered labels of the tile's rows; what is left open goes to the queue.
+template <typename T, int Rows, int Cols>
+__device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &shared)
+{
+    constexpr int columns = Cols == 4 ? 64 : 16, across = columns / Cols;
+    const int tx = static_cast<int>(threadIdx.x) % across, ty = static_cast<int>(threadIdx.x) / across;
+    float least[Rows], second[Rows];
+    int index[Rows];
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+        least[r] = second[r] = INFINITY;
+        index[r] = 0;
+    }
+    Staged<Cols> staged;
+    for (int column = 0; column < tile.listed; column += columns) {
+        float product[Rows][Cols] = {};
+        fetch<T, Cols>(a, tile, shared, 0, column, staged);
+        for (int first = 0; first < a.view.d; first += depth) {
+            __syncthreads();
+            stage<Cols>(shared, staged);
+            __syncthreads();
+            if (first + depth < a.view.d)
+                fetch<T, Cols>(a, tile, shared, first + depth, column, staged);
+            multiply<Rows, Cols>(shared, product);
+        }
+#pragma unroll
+        for (int j = 0; j < Cols; ++j) {
+            const int c = column + tx * Cols + j;
+            const float half = tile.half[c];
+#pragma unroll
+            for (int r = 0; r < Rows; ++r) {
+                const float score = half - product[r][j];
+                second[r] = fminf(second[r], fmaxf(least[r], score));
+                index[r] = score < least[r] ? c : index[r];
+                least[r] = fminf(least[r], score);
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+        for (int offset = across / 2; offset > 0; offset >>= 1) {
+            const float other = __shfl_xor_sync(~0u, least[r], offset);
+            const float other_second = __shfl_xor_sync(~0u, second[r], offset);
+            const int other_index = __shfl_xor_sync(~0u, index[r], offset);
+            second[r] = fminf(fminf(second[r], other_second), fmaxf(least[r], other));
+            index[r] = other < least[r] ? other_index : index[r];
+            least[r] = fminf(least[r], other);
+        }
+        // A margin of NaN or infinity, or no finite score, leaves the row open.
+        const bool open = !(second[r] > least[r] + tile.margin) || !(least[r] < INFINITY);
+        const int row = ty * Rows + r;
+        if (tx == 0) {
+            shared.label[row] = index[r];
+            if (open && shared.row[row] >= 0)
+                shared.queue[atomicAdd(&shared.queued, 1)] = row;
+        }
+    }
+}
+
+} // namespace pgkm::cuda::tiled
