@@ -173,6 +173,16 @@ void add_magnitudes(Collection &to)
             return rows;
         }(),
         3, 6, {}, Elements::float32);
+    // Squares of one or two of the smallest denormals: every distance is mostly rounding.
+    Rows small;
+    for (int i = 0; i < 2003 * 8; ++i)
+        small.push_back(random.uniform(-3e-162, 3e-162));
+    to.add("squares_underflow", small, 8, 20, {}, Elements::float64);
+    // Each centroid that is found leaves squares orders of magnitude smaller.
+    Rows steep;
+    for (int i = 0; i < 101; ++i)
+        steep.push_back(random.log_uniform(-30, 30));
+    to.add("log_uniform", steep, 1, 60);
     // More rows in one cluster than a 64-bit partial sum can hold, close to the scale's end.
     Rows full(static_cast<std::size_t>(2 * pgkm::partial_sum_length + 77), 0.99999999);
     full[5] = -1.5;
