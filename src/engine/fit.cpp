@@ -1,6 +1,7 @@
 #include "engine/fit.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <thread>
 
@@ -71,6 +72,7 @@ class Fitter {
         summary_ = session_.summarise(want_tol);
         for (std::int32_t f = 0; f < d_; ++f)
             feature_exponents_.push_back(scale_exponent(summary_.max_abs[static_cast<std::size_t>(f)]));
+        distance_bound({}, 0); // refuses what would overflow before any work is done
         double variance = 0.0;
         if (want_tol)
             for (const double v : summary_.variance)
@@ -108,7 +110,8 @@ class Fitter {
                 throw Error(PGKM_INVALID, "option init_centroids must not hold a zero vector for metric cosine");
     }
 
-    // No squared distance between a row and a centroid can be larger.
+    // No (weighted) squared distance between a row and a centroid can be larger. Throws when it
+    // is not finite.
     double distance_bound(const std::vector<T> &centroids, std::int32_t k) const
     {
         double bound = 0.0;
@@ -124,7 +127,10 @@ class Fitter {
             }
             bound += (high - low) * (high - low);
         }
-        return bound * summary_.max_weight * (1.0 + 0x1p-20); // the margin covers every rounding
+        bound *= summary_.max_weight * (1.0 + 0x1p-20); // the margin covers every rounding
+        if (!std::isfinite(bound))
+            throw Error(PGKM_INVALID, "weights and features are too large together: their squares overflow");
+        return bound;
     }
 
     // The final assignment: labels, sizes and sums of squares of the centroids as they are.

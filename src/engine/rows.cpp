@@ -1,7 +1,6 @@
 // rows.cpp - single rows against a model: what kmeans_predict and its siblings call.
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "engine/api.h"
 #include "engine/contract.hpp"
@@ -81,8 +80,13 @@ int pgkm_transform_row(double *row, int32_t d, const double *center, const doubl
     if (element == PGKM_FLOAT64)
         return pgkm::transform_row(row, d, center, scale, metric) ? 1 : 0;
     // float32 rows are rounded to float32 after each step, as the fit rounds them.
-    std::vector<float> rounded(row, row + d);
-    const bool done = pgkm::transform_row(rounded.data(), d, center, scale, metric);
-    std::copy(rounded.begin(), rounded.end(), row);
+    const auto round_all = [&] {
+        for (int32_t f = 0; f < d; ++f)
+            row[f] = static_cast<float>(row[f]);
+    };
+    pgkm::transform_row(row, d, center, scale, PGKM_L2);
+    round_all();
+    const bool done = pgkm::transform_row(row, d, nullptr, nullptr, metric);
+    round_all();
     return done ? 1 : 0;
 }

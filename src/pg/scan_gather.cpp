@@ -10,6 +10,7 @@
 
 extern "C" {
 #include "miscadmin.h"
+#include "storage/shmem.h"
 }
 
 /* Offsets in the segment of points. Values come first: at the start, aligned for anything. */

@@ -25,7 +25,7 @@ extern "C" {
 PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
 }
 
-enum ScanKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_QUERY };
+enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_QUERY };
 
 enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING };
 
@@ -65,7 +65,7 @@ static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
     return NULL;
 }
 
-static void *put(shm_toc *toc, ScanKey key, Size bytes)
+static void *put(shm_toc *toc, TocKey key, Size bytes)
 {
     void *const memory = shm_toc_allocate(toc, bytes);
 

@@ -33,8 +33,8 @@ KmeansSums *sums_create(int32 k, int32 d, uint64 fingerprint)
 
 KmeansSums *sums_argument(FunctionCallInfo fcinfo, int number, bool copy)
 {
-    struct varlena *value = (struct varlena *) PG_GETARG_POINTER(number);
-    KmeansSums     *sums = (KmeansSums *) (copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
+    const Datum value = PG_GETARG_DATUM(number);
+    KmeansSums *sums = (KmeansSums *) (copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
 
     /* Also guards against a value written by another version of the extension. */
     if (VARSIZE(sums) < offsetof(KmeansSums, values) || sums->version != KMEANS_SUMS_VERSION || sums->k < 1 ||

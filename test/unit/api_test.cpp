@@ -150,6 +150,16 @@ TEST(Fit, WeightsCountAsRepeatedRows)
     EXPECT_DOUBLE_EQ(weighted.result.inertia, plain.result.inertia);
 }
 
+TEST(Fit, RefusesWeightsWhoseSquaresOverflow)
+{
+    const std::vector<double> values = {1e150, -1e150, 1e149}, weights = {1e150, 1, 1};
+    PgkmFitRequest request = request_for(values, 1, 2);
+    request.points.weights = weights.data();
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+    request.points.weights = nullptr;
+    EXPECT_EQ(FitRun(request).error.status, PGKM_OK);
+}
+
 TEST(Fit, TolStopsLikeScikitLearn)
 {
     // Variance of the feature: 25.25; with tol = 1 every movement of summed square <= 25.25 ends it.
@@ -218,6 +228,28 @@ TEST(Fit, CosineIgnoresLength)
     const FitRun refused(zero);
     EXPECT_EQ(refused.error.status, PGKM_INVALID);
     EXPECT_NE(std::strstr(refused.error.text, "row 2"), nullptr) << refused.error.text;
+}
+
+TEST(TransformRow, RoundsFloat32RowsAsTheFitDoes)
+{
+    const std::vector<float> values = {0.1F, 0.7F, 3.3F, -2.9F, 0.3F, 0.2F};
+    for (const int standardize : {0, 1}) {
+        PgkmFitRequest request = request_for({}, 2, 2);
+        request.points = {values.data(), PGKM_FLOAT32, 3, 2, nullptr};
+        request.options.metric = PGKM_COSINE;
+        request.options.standardize = standardize;
+        const FitRun run(request);
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        for (int i = 0; i < 3; ++i) {
+            std::vector<double> row(values.begin() + 2 * i, values.begin() + 2 * i + 2);
+            ASSERT_EQ(pgkm_transform_row(row.data(), 2, run.result.center, run.result.scale, PGKM_COSINE, PGKM_FLOAT32), 1);
+            std::int32_t label;
+            double distance;
+            pgkm_nearest(row.data(), run.result.centroids, run.result.k, 2, &label, &distance);
+            EXPECT_EQ(label, run.result.labels[i]);
+            EXPECT_EQ(distance, run.result.distances[i]);
+        }
+    }
 }
 
 TEST(Options, AreChecked)
