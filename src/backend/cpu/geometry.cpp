@@ -6,6 +6,7 @@
 
 #include "backend/cpu/direct_kernels.hpp"
 #include "backend/cpu/pair_kernels.hpp"
+#include "backend/cpu/row_pass.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -88,7 +89,9 @@ void Geometry<T>::measure()
     std::vector<std::int32_t> all(static_cast<std::size_t>(k_));
     std::iota(all.begin(), all.end(), 0);
     std::vector<Buffer<double>> block, square;
-    const std::int32_t strip = std::min<std::int32_t>(k_, 256); // centroids at a time, for the cancel flag too
+    // Centroids between two looks at the cancel flag.
+    const auto strip =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d), 4, 256));
     for (int worker = 0; worker < rows_.pool.size(); ++worker) {
         block.emplace_back(rows_.context.budget, static_cast<std::size_t>(width) * static_cast<std::size_t>(rows_.d));
         square.emplace_back(rows_.context.budget, static_cast<std::size_t>(width) * static_cast<std::size_t>(strip));

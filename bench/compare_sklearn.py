@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Compares the CPU backend with scikit-learn's Lloyd k-means, side by side in one run.
+
+    compare_sklearn.py [--program build/bench/cpu_assign] [--threads 2] [--repeats 3] [--scale 1]
+
+Both get the same float32 rows and the same initial centroids and run ten iterations (tol = 0,
+n_init = 1) and one; they take turns, so that a machine that does other work disturbs both alike.
+Times are medians, in milliseconds per iteration; a ratio below 1 means that the backend is
+faster. scikit-learn's time includes its checks of the input, ours the set-up of the job.
+Prints CSV. Where scikit-learn is missing it says so and ends with 0.
+"""
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+SETS = [(1_000_000, 2, 100), (1_000_000, 8, 100), (1_000_000, 34, 32), (500_000, 54, 64), (100_000, 128, 256)]
+
+
+def arguments():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", default=os.path.join(here, "..", "build", "bench", "cpu_assign"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, for a quick look")
+    return parser.parse_args()
+
+
+def blobs(numpy, n, d, k):
+    """Ten centres uniform in [-100, 100]^d, points at radius 10, k of them as centroids."""
+    random = numpy.random.default_rng(42)
+    centres = random.uniform(-100, 100, (10, d))
+    points = centres[random.integers(0, 10, n)] + random.normal(0, 10 / d**0.5, (n, d))
+    points = points.astype(numpy.float32)
+    return points, points[random.choice(n, k, replace=False)].copy()
+
+
+def run_backend(options, folder, n, d, k):
+    """Milliseconds of (a fit of one iteration, ten iterations per iteration)."""
+    command = [options.program, "--threads", str(options.threads), "--repeats", "1",
+               "--points", os.path.join(folder, "points"), "--centroids", os.path.join(folder, "centroids"),
+               "--n", str(n), "--d", str(d), "--k", str(k)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    row = next(csv.DictReader(output.splitlines()))
+    return float(row["first_ms"]), float(row["iteration_ms"])
+
+
+def run_sklearn(KMeans, points, centroids):
+    times = []
+    for max_iter in (1, 10):
+        model = KMeans(n_clusters=len(centroids), init=centroids, n_init=1, max_iter=max_iter, tol=0.0,
+                       algorithm="lloyd")
+        start = time.perf_counter()
+        model.fit(points)
+        times.append(1e3 * (time.perf_counter() - start) / model.n_iter_)
+    return times
+
+
+def main():
+    options = arguments()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(options.threads)  # before numpy loads its libraries
+    try:
+        import numpy
+        import sklearn
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        print(f"compare_sklearn: skipped, {error}")
+        return 0
+    if not os.path.exists(options.program):
+        print(f"compare_sklearn: {options.program} is not built (cmake -DPGKM_BENCH=ON)", file=sys.stderr)
+        return 1
+    warnings.filterwarnings("ignore")  # ten iterations are not meant to converge
+    print(f"# scikit-learn {sklearn.__version__}, {options.threads} threads, medians of {options.repeats}")
+    print("n,d,k,first_ms,sklearn_first_ms,first_ratio,iteration_ms,sklearn_iteration_ms,iteration_ratio")
+    for n, d, k in SETS:
+        n = max(k, int(n * options.scale))
+        points, centroids = blobs(numpy, n, d, k)
+        ours, theirs = [], []
+        with tempfile.TemporaryDirectory() as folder:
+            points.tofile(os.path.join(folder, "points"))
+            centroids.tofile(os.path.join(folder, "centroids"))
+            for _ in range(options.repeats):
+                ours.append(run_backend(options, folder, n, d, k))
+                theirs.append(run_sklearn(KMeans, points, centroids))
+        first, iteration = (statistics.median(column) for column in zip(*ours))
+        sk_first, sk_iteration = (statistics.median(column) for column in zip(*theirs))
+        print(f"{n},{d},{k},{first:.1f},{sk_first:.1f},{first / sk_first:.2f},"
+              f"{iteration:.1f},{sk_iteration:.1f},{iteration / sk_iteration:.2f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
