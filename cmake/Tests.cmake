@@ -16,8 +16,9 @@ enable_testing()
 set(results ${CMAKE_BINARY_DIR}/test-results)
 
 # One program from all sources of a folder. A main() of its own there wins over
-# GoogleTest's, which is taken from the archive only when it is missing.
-function(pgkm_test_program name folder)
+# GoogleTest's, which is taken from the archive only when it is missing. CTest runs it in
+# that many parts, side by side.
+function(pgkm_test_program name folder parts)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(NOT sources)
     return()
@@ -26,11 +27,15 @@ function(pgkm_test_program name folder)
   add_executable(${name} ${sources} ${support})
   target_include_directories(${name} PRIVATE test)
   target_link_libraries(${name} PRIVATE pgkm GTest::gtest GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  # The counts that scripts/test sums up come from this report.
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT GTEST_OUTPUT=xml:${results}/${name}.xml)
+  math(EXPR last "${parts} - 1")
+  foreach(part RANGE ${last})
+    add_test(NAME ${name}_${part} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    # The counts that scripts/test sums up come from these reports.
+    set_tests_properties(${name}_${part} PROPERTIES ENVIRONMENT
+      "GTEST_OUTPUT=xml:${results}/${name}.${part}.xml;GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part}")
+  endforeach()
 endfunction()
 
-pgkm_test_program(unit_tests test/unit)
-pgkm_test_program(conformance_tests test/backend)
-pgkm_test_program(cuda_tests test/cuda)
+pgkm_test_program(unit_tests test/unit 1)
+pgkm_test_program(conformance_tests test/backend 2)
+pgkm_test_program(cuda_tests test/cuda 1)

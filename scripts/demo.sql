@@ -15,6 +15,7 @@ SELECT cluster_id, round(centroid[1]) AS x, round(centroid[2]) AS y, size, to_ch
 FROM (SELECT kmeans(ARRAY[x, y], 15, kmeans_options(n_init => 10) ORDER BY id) AS m FROM s1) s, kmeans_centroids(s.m)
 ORDER BY centroid[1];
 
+\echo
 \echo '2. Grouped: one model for each species of iris.'
 \echo
 SELECT species, (m).n AS flowers, (m).k, (m).size, round((m).inertia::numeric, 4) AS inertia, (m).n_iter, (m).converged
@@ -22,6 +23,7 @@ FROM (SELECT species, kmeans(ARRAY[sepal_length, sepal_width, petal_length, peta
       FROM iris GROUP BY species) s
 ORDER BY species;
 
+\echo
 \echo '3. The window function: a label beside every row. Do three clusters find the three species?'
 \echo
 SELECT label, count(*) FILTER (WHERE species = 'setosa') AS setosa,
@@ -31,19 +33,22 @@ FROM (SELECT species, kmeans_label(ARRAY[sepal_length, sepal_width, petal_length
                                    kmeans_options(n_init => 10)) OVER () AS label FROM iris) s
 GROUP BY label ORDER BY label;
 
+\echo
 \echo '4. A whole table, labelled in place: kmeans_cluster adds the column and returns the centroids.'
 \echo
 SELECT cluster_id, round(centroid[1]) AS x, round(centroid[2]) AS y, size
 FROM kmeans_cluster('s1', features => '{x,y}', k => 5, label_column => 'cluster_id') ORDER BY cluster_id;
 SELECT * FROM s1 ORDER BY id LIMIT 3;
 
+\echo
 \echo '5. A stored model, and new rows.'
 \echo
 CREATE TABLE models AS SELECT 's1' AS name, kmeans_fit('s1', features => '{x,y}', k => 15) AS m;
 SELECT x, y, kmeans_predict(m, ARRAY[x, y]) AS cluster_id, round(kmeans_distance(m, ARRAY[x, y])) AS distance
 FROM models, (VALUES (600000, 570000), (850000, 160000), (0, 0)) AS new_points(x, y);
 
+\echo
 \echo '6. What it runs on.'
 \echo
-\x auto
+\x on
 SELECT * FROM kmeans_status();

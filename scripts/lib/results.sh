@@ -8,35 +8,43 @@ record() {
     printf '%-22s %5d passed, %d failed%s\n' "$1:" "$2" "$3" "$([ "${4:-0}" -eq 0 ] || echo ", $4 skipped")"
 }
 
-# An attribute of the <testsuites> element of a GoogleTest report.
-report_attribute() {
-    sed -nE "s/.*<testsuites [^>]*\b$2=\"([0-9]+)\".*/\1/p" "$1" | head -n 1
+# The sum of an attribute of the <testsuites> elements of some GoogleTest reports.
+report_sum() {
+    local attribute=$1
+    shift
+    sed -nE "s/.*<testsuites [^>]*\b$attribute=\"([0-9]+)\".*/\1/p" "$@" | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# Records a GoogleTest program from its report; one that died left none.
-record_report() {
-    local name=$1 report=$2 tests failures skipped
-    if [ ! -s "$report" ]; then
+# Records a GoogleTest program from the reports of its parts. A part that died left none;
+# that alone is seen in CTest's status.
+record_reports() {
+    local name=$1 tests failures skipped
+    shift
+    if [ ! -s "$1" ]; then
         record "$name" 0 1
         return
     fi
-    tests=$(report_attribute "$report" tests)
-    failures=$(report_attribute "$report" failures)
-    skipped=$(grep -c 'result="skipped"' "$report" || true)
+    tests=$(report_sum tests "$@")
+    failures=$(report_sum failures "$@")
+    skipped=$(cat "$@" | grep -c 'result="skipped"' || true)
     record "$name" $((tests - failures - skipped)) "$failures" "$skipped"
 }
 
-# Records that every test source of a folder left its name in the report of its program.
+# Records that every one of the test sources left its name in one of the reports:
+# record_all_run NAME REPORT... -- SOURCE...
 record_all_run() {
-    local name=$1 report=$2 source missing=0 count=0
-    shift 2
+    local name=$1 reports=() source missing=0
+    shift
+    while [ "$1" != -- ]; do
+        reports+=("$1")
+        shift
+    done
+    shift
     for source in "$@"; do
-        [ -e "$source" ] || continue
-        count=$((count + 1))
-        if ! grep -qF "${source#"$here"/}" "$report" 2>/dev/null; then
+        if ! grep -qsF "${source#"$here"/}" "${reports[@]}"; then
             echo "not run: ${source#"$here"/}" >&2
             missing=$((missing + 1))
         fi
     done
-    [ $count -eq 0 ] || record "$name" $((count - missing)) $missing
+    record "$name" $(($# - missing)) $missing
 }
