@@ -154,14 +154,17 @@ HWY_INLINE void for_tiles(const SeedBlock<T> &block, Tile<T> &tile, Process &&pr
 }
 
 // A non-negative integer below 2^52 that stands in a float64 is in the low bits of the sum
-// with 2^52; the bits of 2^52 itself are taken off once, by whoever adds many of them.
+// with 2^52; the bits of 2^52 itself are taken off once, after many additions.
 inline constexpr double integer_bias = 0x1p52;
 
-HWY_INLINE std::uint64_t without_bias(std::uint64_t sum, std::int64_t count)
+// Sum of the lanes, each of which is a sum of `count` biased integers.
+HWY_INLINE std::uint64_t sum_of_lanes(hn::Vec<hn::RebindToUnsigned<Tag>> biased, std::int64_t count)
 {
+    const hn::RebindToUnsigned<Tag> integers;
     std::uint64_t bits;
     std::memcpy(&bits, &integer_bias, sizeof bits);
-    return sum - bits * static_cast<std::uint64_t>(count);
+    const auto bias = hn::Set(integers, bits * static_cast<std::uint64_t>(count));
+    return hn::GetLane(hn::SumOfLanes(integers, hn::Sub(biased, bias)));
 }
 
 // quantise_mass(weight * distance, scale), biased.
@@ -185,7 +188,7 @@ HWY_INLINE std::uint64_t tile_mass(const Tile<T> &tile, const double *distances,
             distance = hn::Min(distance, hn::Load(tag, distances + i));
         sum = hn::Add(sum, biased_mass(hn::Load(tag, tile.weights + i), distance, hn::Set(tag, scale)));
     }
-    return without_bias(hn::GetLane(hn::SumOfLanes(integers, sum)), tile_rows);
+    return sum_of_lanes(sum, tile_rows / static_cast<std::int64_t>(hn::Lanes(tag)));
 }
 
 template <typename T>
@@ -214,7 +217,7 @@ std::uint64_t sum_block(const SeedBlock<T> &block, double scale)
         const Vector weight = block.weights == nullptr ? hn::Set(tag, 1.0) : hn::LoadU(tag, block.weights + i);
         sum = hn::Add(sum, biased_mass(weight, hn::LoadU(tag, block.nearest + i), hn::Set(tag, scale)));
     }
-    std::uint64_t total = without_bias(hn::GetLane(hn::SumOfLanes(integers, sum)), i);
+    std::uint64_t total = sum_of_lanes(sum, i / lanes);
     for (; i < block.n; ++i) {
         const double weight = block.weights == nullptr ? 1.0 : block.weights[i];
         total += static_cast<std::uint64_t>(weight * block.nearest[i] * scale);
