@@ -103,7 +103,7 @@ typedef struct PgkmHost {
 typedef struct PgkmOpen {
     uint32_t   struct_size; /* sizeof(PgkmOpen) */
     int32_t    device;      /* ordinal; -1: the backend's choice */
-    int32_t    threads;     /* CPU threads; 0: all logical processors */
+    int32_t    threads;     /* CPU threads; 0: all that the process may use */
     uint64_t   memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
     uint64_t   device_memory_limit; /* bytes of device memory; 0: no limit */
     PgkmTuning tuning;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <thread>
 
 #include "engine/contract.hpp"
 #include "engine/options.hpp"
 #include "engine/prepare.hpp"
+#include "engine/processors.hpp"
 #include "engine/session.hpp"
 #include "engine/update.hpp"
 
@@ -210,9 +210,8 @@ class Fitter {
 // As many threads as allowed, but no more than the work is worth starting.
 std::int32_t useful_threads(std::int32_t setting, double work)
 {
-    const std::int32_t all = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
     const double useful = std::min(work / work_per_thread + 1.0, 4096.0);
-    return std::min(setting == 0 ? all : setting, static_cast<std::int32_t>(useful));
+    return std::min(setting == 0 ? usable_processors() : setting, static_cast<std::int32_t>(useful));
 }
 
 Model fit_on(const BackendChoice &choice, const PgkmFitRequest &request, const PgkmHost &host, double work)

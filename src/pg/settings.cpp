@@ -79,7 +79,7 @@ void pgkm_settings_define(void)
                 &backend, backends);
     define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1 lets the backend choose.", &device, -1, 1023,
                PGC_USERSET, 0);
-    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all logical processors.", &cpu_threads,
+    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all processors that the server may run on.", &cpu_threads,
                0, 4096, PGC_USERSET, 0);
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
                "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);

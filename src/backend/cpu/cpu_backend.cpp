@@ -6,23 +6,18 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "backend/cpu/assign.hpp"
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/lloyd.hpp"
 #include "backend/cpu/seed.hpp"
 #include "backend/cpu/summarise.hpp"
+#include "engine/processors.hpp"
 
 namespace pgkm {
 namespace {
 
 using cpu::self;
-
-std::int32_t logical_processors()
-{
-    return static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
-}
 
 std::uint64_t memory_pages(int name)
 {
@@ -39,7 +34,7 @@ PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count
         PgkmDevice &device = devices[0];
         device = {};
         device.usable = 1;
-        device.units = logical_processors();
+        device.units = usable_processors();
         device.memory_total = memory_pages(_SC_PHYS_PAGES);
         device.memory_free = memory_pages(_SC_AVPHYS_PAGES);
         std::snprintf(device.name, sizeof device.name, "%s", name_of(cpu::best_instruction_set()));
@@ -56,7 +51,7 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
             throw Error(PGKM_INVALID, "the CPU backend has one device, 0");
         if (options->threads < 0)
             throw Error(PGKM_INVALID, "the number of CPU threads must not be negative");
-        const int threads = options->threads == 0 ? logical_processors() : options->threads;
+        const int threads = options->threads == 0 ? usable_processors() : options->threads;
         auto opened = std::make_unique<cpu::Context>(options->host, cpu::parse_strategy(options->tuning),
                                                      options->memory_limit, threads);
         *context = reinterpret_cast<PgkmContext *>(opened.release());
