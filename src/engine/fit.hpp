@@ -1,6 +1,7 @@
 // fit.hpp - from a request to a model: preparation, restarts, the choice of the best.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -13,6 +13,8 @@
 #error "engine headers must not see the CUDA runtime"
 #endif
 
+#include <cstdint>
+
 #ifdef __CUDACC__
 #define PGKM_HD __host__ __device__
 #else
