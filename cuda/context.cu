@@ -102,7 +102,11 @@ void Context::report(const char *phase, int problem, int iteration, double shift
 {
     if (host.progress == nullptr)
         return;
-    const PgkmProgress progress = {phase, problem, iteration, shift};
+    PgkmProgress progress = {};
+    progress.phase = phase;
+    progress.problem = problem;
+    progress.iteration = iteration;
+    progress.shift = shift;
     host.progress(host.arg, &progress);
 }
 

@@ -179,6 +179,64 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_status'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 10000 ROWS 2;
 COMMENT ON FUNCTION kmeans_status IS 'backends and devices, and why one is not available';
 
+-- progress and insight
+
+CREATE FUNCTION kmeans_progress(
+    pid           OUT integer,
+    datid         OUT oid,
+    relid         OUT oid,
+    phase         OUT text,
+    rows_scanned  OUT bigint,
+    rows_expected OUT bigint,
+    bytes_moved   OUT bigint,
+    iteration     OUT integer,
+    max_iter      OUT integer,
+    restart       OUT integer,
+    n_init        OUT integer,
+    shift         OUT double precision,
+    backend       OUT text
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
+COMMENT ON FUNCTION kmeans_progress IS 'processes that are clustering, for the view pg_stat_progress_kmeans';
+
+CREATE VIEW pg_stat_progress_kmeans AS
+SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
+       p.max_iter, p.restart, p.n_init, p.shift, p.backend
+FROM kmeans_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+COMMENT ON VIEW pg_stat_progress_kmeans IS 'what is being clustered now, and how far it is';
+GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
+
+CREATE FUNCTION kmeans_last_run(
+    function        OUT text,
+    relid           OUT oid,
+    started         OUT timestamptz,
+    n               OUT bigint,
+    d               OUT integer,
+    k               OUT integer,
+    n_iter          OUT integer,
+    n_init          OUT integer,
+    backend         OUT text,
+    assignment      OUT text,
+    execution       OUT text,
+    feature_sum     OUT text,
+    mass_sum        OUT text,
+    instruction_set OUT text,
+    scan            OUT text,
+    workers         OUT integer,
+    rows_scanned    OUT bigint,
+    bytes_moved     OUT bigint,
+    scan_ms         OUT double precision,
+    transfer_ms     OUT double precision,
+    seeding_ms      OUT double precision,
+    iterations_ms   OUT double precision,
+    labels_ms       OUT double precision,
+    total_ms        OUT double precision
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_last_run'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 1;
+COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: times, backend and strategies';
+
 -- Whole tables
 
 CREATE FUNCTION kmeans_fit(

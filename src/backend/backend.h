@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 1
+#define PGKM_BACKEND_ABI 2
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -89,6 +89,8 @@ typedef struct PgkmProgress {
     int32_t     problem;
     int32_t     iteration;
     double      shift; /* summed squared centroid shift of the last iteration */
+    PgkmTuning  chosen;      /* the strategies at work, static strings; NULL: no such stage, or not known */
+    uint64_t    bytes_moved; /* to and from the device since open(); 0 where nothing is moved, or not known */
 } PgkmProgress;
 
 /* What the host lends to a context. cancelled() is safe to call from any thread, costs

@@ -78,6 +78,28 @@ typedef struct PgkmFitResult {
 
 typedef struct PgkmJob PgkmJob;
 
+/* What a job is doing. */
+typedef enum PgkmPhase {
+    PGKM_STARTING = 0, /* choosing and opening a backend */
+    PGKM_LOADING,      /* handing the rows over, transforming them, taking their statistics */
+    PGKM_SEEDING,
+    PGKM_ITERATING,
+    PGKM_LABELLING, /* the assignment to the final centroids */
+    PGKM_PHASES
+} PgkmPhase;
+
+/* How far a job is; after its end, how it went. */
+typedef struct PgkmJobProgress {
+    PgkmPhase   phase;
+    int32_t     restart;     /* 0 .. n_init - 1 */
+    int32_t     iteration;   /* of that restart */
+    double      shift;       /* summed squared centroid shift of its last iteration */
+    uint64_t    bytes_moved; /* to and from the device */
+    const char *backend;     /* "cpu" or "cuda"; NULL before one is chosen */
+    PgkmTuning  chosen;      /* the strategies at work; NULL: no such stage, or not known */
+    double      seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
+} PgkmJobProgress;
+
 /* Bytes of host memory that a fit of this shape needs beside its points; UINT64_MAX on overflow. */
 uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
                            int32_t has_weights);
@@ -86,8 +108,8 @@ uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element,
 PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error);
 /* Waits up to `milliseconds` for the job's end; 1 when it has ended. */
 int pgkm_job_wait(PgkmJob *job, int milliseconds);
-/* A snapshot of how far the job is. */
-void pgkm_job_progress(PgkmJob *job, PgkmProgress *progress);
+/* A snapshot of how far the job is, at any time until it is freed. */
+void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress);
 /* After the end: the result, or the error that ended it. The result lives until pgkm_job_free. */
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
 /* Cancels if still running, joins its threads and frees everything. NULL is allowed. */

@@ -24,8 +24,8 @@ constexpr PgkmElement element_of = sizeof(T) == sizeof(float) ? PGKM_FLOAT32 : P
 template <typename T>
 class Fitter {
   public:
-    Fitter(const PgkmFitRequest &request, Session &session, const PgkmHost &host)
-        : request_(request), session_(session), host_(host), d_(request.points.d),
+    Fitter(const PgkmFitRequest &request, Session &session, Monitor &monitor)
+        : request_(request), session_(session), monitor_(monitor), d_(request.points.d),
           k_(static_cast<std::int32_t>(request.options.init == PGKM_INIT_GIVEN
                                            ? request.k
                                            : std::min(request.k, request.points.n)))
@@ -55,6 +55,7 @@ class Fitter {
     // Loads the rows, transformed when the options ask for it, and takes their statistics.
     void load()
     {
+        monitor_.enter(PGKM_LOADING);
         points_ = request_.points;
         const PgkmOptions &options = request_.options;
         if (options.standardize != 0) {
@@ -64,7 +65,7 @@ class Fitter {
         }
         if (options.standardize != 0 || options.metric == PGKM_COSINE) {
             transformed_ = transform_rows(static_cast<const T *>(points_.values), points_.n, d_, standardization_,
-                                          options.metric, host_);
+                                          options.metric, monitor_.host());
             points_.values = transformed_.data();
         }
         session_.load(points_);
@@ -84,6 +85,7 @@ class Fitter {
     {
         std::vector<T> centroids(static_cast<std::size_t>(k_) * static_cast<std::size_t>(d_));
         PgkmProblem problem = {};
+        monitor_.begin_restart(static_cast<std::int32_t>(restart));
         problem.n_rows = points_.n;
         problem.k = k_;
         problem.centroids = centroids.data();
@@ -94,6 +96,7 @@ class Fitter {
             given(centroids);
         else
             session_.seed(problem, {request_.options.init, request_.options.seed, restart});
+        monitor_.enter(PGKM_ITERATING);
         session_.fit(problem, {request_.options.metric, request_.options.max_iter});
         return label(problem, centroids);
     }
@@ -136,6 +139,7 @@ class Fitter {
     // The final assignment: labels, sizes and sums of squares of the centroids as they are.
     Model label(PgkmProblem &problem, const std::vector<T> &centroids)
     {
+        monitor_.enter(PGKM_LABELLING);
         problem.distance_exponent = square_exponent(distance_bound(centroids, problem.k));
         const auto k = static_cast<std::size_t>(problem.k);
         const auto n = static_cast<std::size_t>(points_.n);
@@ -196,7 +200,7 @@ class Fitter {
 
     const PgkmFitRequest     &request_;
     Session                  &session_;
-    const PgkmHost           &host_;
+    Monitor                  &monitor_;
     const std::int32_t        d_;
     const std::int32_t        k_;
     PgkmPoints                points_ = {};
@@ -214,18 +218,19 @@ std::int32_t useful_threads(std::int32_t setting, double work)
     return std::min(setting == 0 ? usable_processors() : setting, static_cast<std::int32_t>(useful));
 }
 
-Model fit_on(const BackendChoice &choice, const PgkmFitRequest &request, const PgkmHost &host, double work)
+Model fit_on(const BackendChoice &choice, const PgkmFitRequest &request, Monitor &monitor, double work)
 {
+    monitor.begin_backend(choice.table->name);
     PgkmOpen open = {};
     open.threads = useful_threads(request.settings.cpu_threads, work);
     open.memory_limit = request.settings.memory_limit;
     open.device_memory_limit = request.settings.gpu_memory_limit;
     open.tuning = request.settings.tuning;
-    open.host = host;
+    open.host = monitor.host();
     Session session(choice, open);
     if (request.points.element == PGKM_FLOAT32)
-        return Fitter<float>(request, session, host).run();
-    return Fitter<double>(request, session, host).run();
+        return Fitter<float>(request, session, monitor).run();
+    return Fitter<double>(request, session, monitor).run();
 }
 
 // What auto may leave for the next backend: everything that is the device's fault.
@@ -254,7 +259,7 @@ void check_memory(const PgkmFitRequest &request)
 
 } // namespace
 
-Model fit_model(const PgkmFitRequest &request, const PgkmHost &host)
+Model fit_model(const PgkmFitRequest &request, Monitor &monitor)
 {
     const PgkmPoints &points = request.points;
     if (points.n < 1 || points.d < 1)
@@ -266,7 +271,7 @@ Model fit_model(const PgkmFitRequest &request, const PgkmHost &host)
     std::string notice;
     for (std::size_t i = 0;; ++i) {
         try {
-            Model model = fit_on(choices[i], request, host, work);
+            Model model = fit_on(choices[i], request, monitor, work);
             model.notice = notice;
             return model;
         } catch (const Error &error) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/api.h"
+#include "engine/monitor.hpp"
 #include "engine/platform.hpp"
 
 namespace pgkm {
@@ -29,8 +30,8 @@ struct Model {
 };
 
 // Runs the whole fit on the first backend that can; with backend = auto a device that fails
-// on the way is followed by the CPU, which gives the same model, and Model.notice says so.
-// Throws Error.
-Model fit_model(const PgkmFitRequest &request, const PgkmHost &host);
+// on the way is followed by the CPU, which gives the same model, and Model.notice says so. The
+// monitor learns of every step. Throws Error.
+Model fit_model(const PgkmFitRequest &request, Monitor &monitor);
 
 } // namespace pgkm

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -19,15 +18,15 @@
 
 using pgkm::Error;
 using pgkm::Model;
+using pgkm::Monitor;
 
 struct PgkmJob {
     PgkmFitRequest          request;
     std::thread             thread;
-    std::atomic<int>        cancelled{0};
+    Monitor                 monitor;
     std::mutex              mutex; // guards what follows
     std::condition_variable ended;
     bool                    done = false;
-    PgkmProgress            progress = {"starting", 0, 0, 0.0};
     Model                   model;
     PgkmError               error = {};
 };
@@ -41,21 +40,12 @@ constexpr double inline_work = 2e7;
 std::mutex          jobs_mutex;
 std::set<PgkmJob *> jobs; // every job not yet freed
 
-int is_cancelled(void *arg) { return static_cast<PgkmJob *>(arg)->cancelled.load(std::memory_order_relaxed); }
-
-void note_progress(void *arg, const PgkmProgress *progress)
-{
-    auto *job = static_cast<PgkmJob *>(arg);
-    const std::lock_guard<std::mutex> lock(job->mutex);
-    job->progress = *progress;
-}
-
 void run(PgkmJob *job) noexcept
 {
     PgkmError error = {};
     Model model;
-    const PgkmHost host = {is_cancelled, note_progress, job};
-    pgkm::guarded(&error, [&] { model = pgkm::fit_model(job->request, host); });
+    pgkm::guarded(&error, [&] { model = pgkm::fit_model(job->request, job->monitor); });
+    job->monitor.end();
     const std::lock_guard<std::mutex> lock(job->mutex);
     job->model = std::move(model);
     job->error = error;
@@ -83,7 +73,7 @@ class SignalGuard {
 
 void stop(PgkmJob *job)
 {
-    job->cancelled.store(1);
+    job->monitor.cancel();
     if (job->thread.joinable())
         job->thread.join();
 }
@@ -129,10 +119,9 @@ int pgkm_job_wait(PgkmJob *job, int milliseconds)
     return job->ended.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return job->done; }) ? 1 : 0;
 }
 
-void pgkm_job_progress(PgkmJob *job, PgkmProgress *progress)
+void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress)
 {
-    const std::lock_guard<std::mutex> lock(job->mutex);
-    *progress = job->progress;
+    *progress = job->monitor.progress();
 }
 
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error)

@@ -10,6 +10,7 @@
 #include "pg/compat.h"
 #include "pg/datum.h"
 #include "pg/model.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "nodes/primnodes.h"
@@ -155,12 +156,14 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
     FinalCache *const     cache = final_cache(fcinfo);
     PgkmFitRequest        request;
+    PgkmRun               run;
 
     pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
     request.k = state->group.k;
     request.options = state->group.options;
+    pgkm_run_begin(&run, "kmeans", InvalidOid);
 
     const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
 
@@ -170,5 +173,6 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     const Datum model = pgkm_model_build(result, &state->group.options, cache->tupdesc);
 
     pgkm_release_fit(state->holder);
+    pgkm_run_end(&run);
     PG_RETURN_DATUM(model);
 }

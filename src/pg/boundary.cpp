@@ -4,6 +4,7 @@
 #include "pg/boundary.h"
 
 #include "pg/compat.h"
+#include "pg/progress.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -114,11 +115,17 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
 }
 
 /* Until the job's end; every way out of here but the normal one is an ERROR. */
-static void wait_for_job(PgkmJob *job)
+static void wait_for_job(PgkmJob *job, const PgkmFitRequest *request)
 {
-    pgstat_report_wait_start(PG_WAIT_EXTENSION);
-    while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS))
+    const uint32    event = pgkm_wait_event("KmeansFit");
+    PgkmJobProgress progress;
+
+    pgstat_report_wait_start(event);
+    while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS)) {
         CHECK_FOR_INTERRUPTS();
+        pgkm_job_progress(job, &progress);
+        pgkm_progress_fit(request, &progress);
+    }
     pgstat_report_wait_end();
     CHECK_FOR_INTERRUPTS();
 }
@@ -135,8 +142,9 @@ static PgkmJobHolder *create_holder(MemoryContext context)
 
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
 {
-    PgkmFitRequest full = *request;
-    PgkmError      error;
+    PgkmFitRequest  full = *request;
+    PgkmJobProgress progress;
+    PgkmError       error;
 
     pgkm_settings_fill(&full.settings);
     full.settings.memory_limit = engine_memory_limit(&full);
@@ -150,11 +158,13 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     free_job(owner);
     if (pgkm_fit_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
-    wait_for_job(owner->job);
+    wait_for_job(owner->job, &full);
     if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);
     }
+    pgkm_job_progress(owner->job, &progress);
+    pgkm_run_note_fit(&full, &owner->result, &progress);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;

@@ -27,6 +27,20 @@ extern "C" {
 #define InitMaterializedSRF(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
 #endif
 
+/* 16 named the readers of the array of backends anew (8fb13dd6ab5b). */
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
+#endif
+
+/* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
+ * process; `name` is a literal. */
+#if PG_VERSION_NUM >= 170000
+#define pgkm_wait_event(name) \
+    ([]() -> uint32 { static uint32 event = 0; if (event == 0) event = WaitEventExtensionNew(name); return event; }())
+#else
+#define pgkm_wait_event(name) PG_WAIT_EXTENSION
+#endif
+
 /* 17 dropped old_snapshot_threshold (f691f5b80a85). */
 #if PG_VERSION_NUM < 170000
 #define pgkm_check_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)

@@ -22,7 +22,7 @@ enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
  */
 bool scan_possible(const TableQuery *query);
 
-/* As table_read, for a query that scan_possible has found possible. */
-TableRows *scan_read(const TableQuery *query, MemoryContext context);
+/* As table_read, for a query that scan_possible has found possible. *workers: how many helped. */
+TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *workers);
 
 #endif

@@ -31,6 +31,7 @@ enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING };
 
 struct ScanShared {
     pg_atomic_uint32 next_chunk;
+    pg_atomic_uint64 n_read;   /* rows, by all processes */
     pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
     Barrier          barrier;  /* phases: ScanPhase */
     int              n_processes; /* about */
@@ -88,6 +89,7 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
     put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
     strcpy((char *) put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
     pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
+    pg_atomic_init_u64(&shared->n_read, (uint64) reader->rows->n);
     pg_atomic_init_u64(&shared->reserved, 0);
     shared->n_processes = context->nworkers + 1;
     BarrierInit(&shared->barrier, 0);
@@ -107,7 +109,7 @@ static void read_all(ScanReader *reader, int n_processes)
 
 static void meet(ScanShared *shared)
 {
-    BarrierArriveAndWait(&shared->barrier, PG_WAIT_EXTENSION);
+    BarrierArriveAndWait(&shared->barrier, pgkm_wait_event("KmeansScan"));
 }
 
 static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
@@ -118,6 +120,7 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     TableRows *const rows = scan_target_create(plan, owner, &shared->target);
 
     reader->next_chunk = &shared->next_chunk;
+    reader->n_read = &shared->n_read;
     read_all(reader, shared->n_processes);
     scan_publish(reader, places);
     meet(shared);
@@ -133,7 +136,8 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     return rows;
 }
 
-TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context)
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
+                         int32 *launched)
 {
     TableRows *rows = NULL;
 
@@ -145,6 +149,7 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
         ScanShared *const shared = fill_context(parallel, plan, reader);
 
         LaunchParallelWorkers(parallel);
+        *launched = parallel->nworkers_launched;
         /* Alone there is nobody to share with: the rows can stay in memory of this process. */
         if (parallel->nworkers_launched > 0)
             rows = lead(parallel, shared, reader, context);
@@ -200,6 +205,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 
     ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
 
+    reader->n_read = &shared->n_read;
     read_all(reader, shared->n_processes);
     scan_publish(reader, places);
     meet(shared);

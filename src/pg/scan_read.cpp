@@ -23,7 +23,7 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
         plan->d = reader->rows->used->d;
 }
 
-static TableRows *read_in_context(const TableQuery *query, MemoryContext context)
+static TableRows *read_in_context(const TableQuery *query, MemoryContext context, int32 *workers)
 {
     ScanPlan *const   plan = scan_plan_make(query);
     const int         n_workers = scan_plan_workers(plan);
@@ -33,7 +33,7 @@ static TableRows *read_in_context(const TableQuery *query, MemoryContext context
     pg_atomic_init_u32(&next_chunk, 0);
     read_first(plan, reader);
     if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
-        return scan_parallel(plan, reader, n_workers, context);
+        return scan_parallel(plan, reader, n_workers, context, workers);
     scan_reader_expect(reader, 1);
     while (scan_reader_step(reader))
         ;
@@ -41,7 +41,7 @@ static TableRows *read_in_context(const TableQuery *query, MemoryContext context
     return reader->rows;
 }
 
-TableRows *scan_read(const TableQuery *query, MemoryContext context)
+TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *workers)
 {
     MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
@@ -51,7 +51,7 @@ TableRows *scan_read(const TableQuery *query, MemoryContext context)
         PushActiveSnapshot(GetTransactionSnapshot());
     }
 
-    TableRows *const rows = read_in_context(query, context);
+    TableRows *const rows = read_in_context(query, context, workers);
 
     if (query->new_snapshot)
         PopActiveSnapshot();

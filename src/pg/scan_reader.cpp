@@ -3,7 +3,7 @@
  */
 #include "pg/scan_reader.h"
 
-#include "pg/compat.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "access/table.h"
@@ -124,6 +124,13 @@ static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
     note->count.skipped = now.skipped - before->skipped;
 }
 
+static void tell_progress(const ScanReader *reader, int64 fresh)
+{
+    const int64 rows = reader->n_read == NULL ? reader->rows->n : (int64) pg_atomic_add_fetch_u64(reader->n_read, fresh);
+
+    pgkm_progress_scan(rows, reader->plan->expected_rows);
+}
+
 bool scan_reader_step(ScanReader *reader)
 {
     const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);
@@ -146,5 +153,6 @@ bool scan_reader_step(ScanReader *reader)
     MemoryContextSwitchTo(caller);
     if (reader->account)
         take_note(reader, chunk, &before);
+    tell_progress(reader, reader->rows->n - before.rows);
     return true;
 }

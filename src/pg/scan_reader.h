@@ -27,6 +27,7 @@ struct ScanNote {
 struct ScanReader {
     const ScanPlan      *plan;
     pg_atomic_uint32    *next_chunk; /* of all processes */
+    pg_atomic_uint64    *n_read;     /* rows, of all processes; NULL: there are no others */
     TableRows           *rows;       /* as far as read */
     ScanAccess          *access;
     ScanSight            sight;

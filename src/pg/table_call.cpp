@@ -7,6 +7,7 @@
 #include "pg/options.h"
 
 extern "C" {
+#include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 }
@@ -51,6 +52,29 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo)
     call->weight = weight;
 }
 
+TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how)
+{
+    TableQuery query = *how;
+    instr_time start;
+    instr_time duration;
+
+    query.relation = &call->relation;
+    query.features = call->features;
+    query.n_features = call->n_features;
+    query.weight = call->weight;
+    pgkm_run_begin(&call->run, function, call->relation.id);
+    pgkm_progress_scan(0, 0);
+    INSTR_TIME_SET_CURRENT(start);
+
+    TableRows *const rows = table_read(&query, call->context, &call->run.scan);
+
+    INSTR_TIME_SET_CURRENT(duration);
+    INSTR_TIME_SUBTRACT(duration, start);
+    call->run.scan.rows = rows->n;
+    call->run.scan.seconds = INSTR_TIME_GET_DOUBLE(duration);
+    return rows;
+}
+
 const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels)
 {
     PgkmFitRequest request;
@@ -75,5 +99,6 @@ void table_call_destroy(TableCall *call)
 {
     if (call->job != NULL)
         pgkm_release_fit(call->job);
+    pgkm_run_end(&call->run);
     MemoryContextDelete(call->context);
 }

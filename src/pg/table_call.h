@@ -8,6 +8,7 @@
 #include "pg/compat.h"
 
 #include "pg/boundary.h"
+#include "pg/progress.h"
 #include "pg/table_reader.h"
 
 /* Arguments by position, the same in all three functions. */
@@ -29,6 +30,7 @@ struct TableCall {
     int64          k;
     PgkmOptions    options;
     PgkmJobHolder *job;
+    PgkmRun        run;
 };
 
 /* The relation's name as given; 22004 when it is NULL. */
@@ -40,11 +42,15 @@ TableCall *table_call_create(FunctionCallInfo fcinfo);
 /* Looks up the feature and weight columns of call->relation. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo);
 
+/* Reads the rows of call->relation for `function` (a static string, shown as the run's). Of
+ * `how` the caller fills label, need_ctid and new_snapshot. */
+TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
+
 /* Clusters the rows; NULL when there are none. The result lives as long as the call. A
  * WARNING when there are fewer clusters than k. */
 const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels);
 
-/* Frees everything. After an ERROR the contexts above see to that. */
+/* Ends the run and frees everything. After an ERROR the contexts above see to that. */
 void table_call_destroy(TableCall *call);
 
 #endif

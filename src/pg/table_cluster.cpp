@@ -62,17 +62,14 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     table_ensure_label(&call->relation, label);
 
     memset(&query, 0, sizeof query);
-    query.relation = &call->relation;
-    query.features = call->features;
-    query.n_features = call->n_features;
-    query.weight = call->weight;
     query.label = label;
     query.need_ctid = true;
     query.new_snapshot = true;
 
-    TableRows           *rows = table_read(&query, call->context);
+    TableRows           *rows = table_call_read(call, "kmeans_cluster", &query);
     const PgkmFitResult *result = table_call_fit(call, rows, true);
 
+    pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, label);
     if (result != NULL) {
         ReturnSetInfo *target = (ReturnSetInfo *) fcinfo->resultinfo;

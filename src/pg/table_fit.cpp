@@ -15,17 +15,13 @@ PG_FUNCTION_INFO_V1(pgkm_table_fit);
 PG_FUNCTION_INFO_V1(pgkm_table_labels);
 }
 
-static TableRows *read_rows(TableCall *call, bool need_ctid)
+static TableRows *read_rows(TableCall *call, const char *function, bool need_ctid)
 {
     TableQuery query;
 
     memset(&query, 0, sizeof query);
-    query.relation = &call->relation;
-    query.features = call->features;
-    query.n_features = call->n_features;
-    query.weight = call->weight;
     query.need_ctid = need_ctid;
-    return table_read(&query, call->context);
+    return table_call_read(call, function, &query);
 }
 
 /*
@@ -44,7 +40,7 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     table_relation_find(&call->relation, name, TABLE_READ, true);
     table_call_find_columns(call, fcinfo);
 
-    const PgkmFitResult *result = table_call_fit(call, read_rows(call, false), false);
+    const PgkmFitResult *result = table_call_fit(call, read_rows(call, "kmeans_fit", false), false);
 
     if (result != NULL)
         model = pgkm_model_build(result, &call->options, tupdesc);
@@ -101,9 +97,10 @@ Datum pgkm_table_labels(PG_FUNCTION_ARGS)
     table_relation_find(&call->relation, name, TABLE_LOCATE, true);
     table_call_find_columns(call, fcinfo);
 
-    TableRows           *rows = read_rows(call, true);
+    TableRows           *rows = read_rows(call, "kmeans_labels", true);
     const PgkmFitResult *result = table_call_fit(call, rows, true);
 
+    pgkm_progress_writing();
     put_labels(call, rows, result, (ReturnSetInfo *) fcinfo->resultinfo);
     table_call_destroy(call);
     return (Datum) 0;

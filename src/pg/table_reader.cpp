@@ -22,6 +22,8 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
+#define ROWS_BETWEEN_REPORTS 4096
+
 struct Receiver {
     DestReceiver  base;
     TableRowShape shape;
@@ -47,6 +49,8 @@ static bool receive(TupleTableSlot *slot, DestReceiver *self)
     MemoryContextReset(receiver->scratch);
     if (receiver->shape.ctid >= 0)
         table_order_watch(&receiver->order, &origin);
+    if (receiver->rows->n % ROWS_BETWEEN_REPORTS == 0)
+        pgkm_progress_scan(receiver->rows->n, 0);
     return true;
 }
 
@@ -115,10 +119,14 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
     AtEOXact_GUC(false, nest_level);
 }
 
-TableRows *table_read(const TableQuery *query, MemoryContext context)
+TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
-    if (scan_possible(query))
-        return scan_read(query, context);
+    report->road = "executor";
+    report->workers = 0;
+    if (scan_possible(query)) {
+        report->road = "direct";
+        return scan_read(query, context, &report->workers);
+    }
 
     Receiver   receiver;
     TableWants wants;

@@ -7,6 +7,7 @@
 #ifndef PGKM_PG_TABLE_READER_H
 #define PGKM_PG_TABLE_READER_H
 
+#include "pg/progress.h"
 #include "pg/table_relation.h"
 #include "pg/table_rows.h"
 
@@ -24,8 +25,9 @@ struct TableQuery {
  * Reads all rows. A row takes part in the fit unless its features are NULL (its array; all
  * of its columns) or its weight is NULL or 0. 22004, 22003, 22023, 2202E for bad values,
  * naming column or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be
- * passed; and what the SELECT raises. All memory lies in `context`.
+ * passed; and what the SELECT raises. All memory lies in `context`. *report learns of the
+ * road taken and its workers.
  */
-TableRows *table_read(const TableQuery *query, MemoryContext context);
+TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report);
 
 #endif

@@ -9,6 +9,7 @@
 #include "pg/boundary.h"
 #include "pg/datum.h"
 #include "pg/group_arguments.h"
+#include "pg/progress.h"
 #include "pg/rows.h"
 
 extern "C" {
@@ -119,12 +120,14 @@ static void warn_clusters(FunctionCallInfo fcinfo, const PgkmFitResult *result, 
 static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
 {
     PgkmFitRequest request;
+    PgkmRun        run;
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(fit->rows);
     request.k = fit->group.k;
     request.options = fit->group.options;
     request.want_labels = 1;
+    pgkm_run_begin(&run, "kmeans_label", InvalidOid);
 
     const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder);
 
@@ -132,6 +135,7 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
     for (int64 i = 0, used = 0; i < n; ++i)
         if (labels[i] != NO_LABEL)
             labels[i] = result->labels[used++];
+    pgkm_run_end(&run);
 }
 
 static int32 *fit_partition(FunctionCallInfo fcinfo, MemoryContext partition)

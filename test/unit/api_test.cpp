@@ -46,6 +46,33 @@ class FitRun {
 
 const std::vector<double> two_clouds = {0, 0, 0, 1, 1, 0, 10, 10, 10, 11, 11, 10};
 
+TEST(Fit, TellsHowItWent)
+{
+    PgkmFitRequest request = request_for(two_clouds, 2, 2);
+    request.options.init = PGKM_INIT_RANDOM;
+    request.options.n_init = 3;
+    request.settings.tuning.assignment = "tiled";
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    while (pgkm_job_wait(job, 1000) == 0) {
+    }
+    PgkmJobProgress progress;
+    pgkm_job_progress(job, &progress);
+    PgkmFitResult result;
+    ASSERT_EQ(pgkm_job_result(job, &result, &error), PGKM_OK) << error.text;
+    EXPECT_EQ(progress.phase, PGKM_LABELLING);
+    EXPECT_EQ(progress.restart, 2);
+    EXPECT_GE(progress.iteration, 1);
+    EXPECT_STREQ(progress.backend, "cpu");
+    EXPECT_STREQ(progress.chosen.assignment, "tiled");
+    EXPECT_EQ(progress.chosen.feature_sum, nullptr);
+    EXPECT_EQ(progress.bytes_moved, 0u);
+    for (const double seconds : progress.seconds)
+        EXPECT_GT(seconds, 0.0);
+    pgkm_job_free(job);
+}
+
 TEST(Fit, FindsTwoClouds)
 {
     const PgkmFitRequest request = request_for(two_clouds, 2, 2);

@@ -39,6 +39,8 @@ class Assigner {
 public:
     virtual ~Assigner() = default;
 
+    virtual Assignment strategy() const = 0;
+
     // Rows to hand to assign() at a time, at most.
     virtual int chunk() const = 0;
 

@@ -135,6 +135,7 @@ struct Context {
     Strategy strategy; // what is forced, and the instruction set to run
     Budget budget;
     ThreadPool pool;
+    std::atomic<Assignment> assignment{Assignment::automatic}; // the last that was chosen to iterate with
 
     Context(const PgkmHost &lent, const Strategy &chosen, std::uint64_t memory_limit, int threads)
         : host(lent), strategy(chosen), budget(memory_limit), pool(threads)
@@ -152,7 +153,13 @@ struct Context {
     {
         if (host.progress == nullptr)
             return;
-        const PgkmProgress progress = {phase, static_cast<std::int32_t>(problem), iteration, shift};
+        PgkmProgress progress = {};
+        progress.phase = phase;
+        progress.problem = static_cast<std::int32_t>(problem);
+        progress.iteration = iteration;
+        progress.shift = shift;
+        progress.chosen.instruction_set = name_of(strategy.instruction_set);
+        progress.chosen.assignment = name_of(assignment.load(std::memory_order_relaxed));
         host.progress(host.arg, &progress);
     }
 };

@@ -48,6 +48,7 @@ template <typename T>
 class Direct final : public Assigner<T> {
 public:
     explicit Direct(const Rows<T> &rows);
+    Assignment strategy() const override { return Assignment::direct; }
     int chunk() const override { return cached_rows(rows_); }
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;

@@ -24,6 +24,7 @@ template <typename T>
 class Hamerly final : public Assigner<T> {
 public:
     explicit Hamerly(const Rows<T> &rows);
+    Assignment strategy() const override { return Assignment::hamerly; }
     int chunk() const override { return chunk_; }
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;

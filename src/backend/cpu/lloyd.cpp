@@ -24,6 +24,7 @@ void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::
     problem.shift = 0.0;
     Buffer<std::int32_t> labels(data.context.budget, static_cast<std::size_t>(rows.n), -1);
     const auto assigner = make_assigner(rows, params.max_iter > 1 ? Purpose::iterations : Purpose::single);
+    data.context.assignment.store(assigner->strategy(), std::memory_order_relaxed);
     std::vector<Buffer<std::int32_t>> fresh; // the new labels of a chunk, per worker
     for (int worker = 0; worker < pool.size(); ++worker)
         fresh.emplace_back(data.context.budget, static_cast<std::size_t>(assigner->chunk()));
@@ -60,6 +61,11 @@ void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmF
             fit_problem<decltype(element)>(data, pool, problems[p], p, params);
         });
     });
+    // Small ones run without the context's threads and so have told nothing yet.
+    if (n_problems == 0)
+        return;
+    const PgkmProblem &last = problems[n_problems - 1];
+    data.context.report("iterating", n_problems - 1, last.n_iter, last.shift);
 }
 
 } // namespace pgkm::cpu

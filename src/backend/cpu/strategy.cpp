@@ -57,6 +57,11 @@ const char *name_of(InstructionSet set)
     return set_names[static_cast<int>(set)];
 }
 
+const char *name_of(Assignment assignment)
+{
+    return assignment_names[static_cast<int>(assignment)];
+}
+
 std::int64_t highway_target(InstructionSet set)
 {
     switch (set) {

@@ -25,6 +25,7 @@ inline bool has_fused(InstructionSet set)
 }
 
 const char *name_of(InstructionSet set);
+const char *name_of(Assignment assignment);
 bool is_supported(InstructionSet set); // by this CPU and this build
 InstructionSet best_instruction_set();
 

@@ -38,6 +38,7 @@ template <typename T>
 class Tiled final : public Assigner<T> {
 public:
     explicit Tiled(const Rows<T> &rows);
+    Assignment strategy() const override { return Assignment::tiled; }
     int chunk() const override { return cached_rows(rows_); }
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;

@@ -1,0 +1,220 @@
+/*
+ * progress.cpp - pg_stat_progress_kmeans.
+ */
+#include "pg/progress.h"
+
+extern "C" {
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "utils/acl.h"
+#include "utils/backend_progress.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
+}
+
+/* The views of the server count from 1 and ask for their own number alone. */
+static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType) 0x6B6D;
+
+enum ProgressPhase {
+    PHASE_STARTING,
+    PHASE_SCANNING,
+    PHASE_LOADING,
+    PHASE_SEEDING,
+    PHASE_ITERATING,
+    PHASE_LABELLING,
+    PHASE_WRITING,
+    PHASE_COUNT
+};
+
+static const char *const phase_names[PHASE_COUNT] = {"starting",  "scanning rows", "loading", "seeding",
+                                                     "iterating", "labelling",     "writing"};
+
+/* The numbers of an entry, as far as they are used. */
+enum ProgressParam {
+    PARAM_PHASE,
+    PARAM_ROWS_SCANNED,
+    PARAM_ROWS_EXPECTED,
+    PARAM_BYTES_MOVED,
+    PARAM_ITERATION,
+    PARAM_MAX_ITER,
+    PARAM_RESTART,
+    PARAM_N_INIT,
+    PARAM_SHIFT,   /* the bits of a float64 */
+    PARAM_BACKEND, /* its place in backend_names */
+    PARAM_COUNT
+};
+
+static const char *const backend_names[] = {NULL, "cpu", "cuda"};
+
+static ProgressPhase phase_of(PgkmPhase phase)
+{
+    static const ProgressPhase phases[PGKM_PHASES] = {PHASE_STARTING, PHASE_LOADING, PHASE_SEEDING, PHASE_ITERATING,
+                                                      PHASE_LABELLING};
+
+    return phases[phase];
+}
+
+static int backend_number(const char *name)
+{
+    for (int i = 1; name != NULL && i < (int) lengthof(backend_names); ++i)
+        if (strcmp(name, backend_names[i]) == 0)
+            return i;
+    return 0;
+}
+
+/* A process that is no backend (a parallel worker that reads for one) shows nothing. */
+static bool is_shown(void)
+{
+    return MyBEEntry != NULL && MyBEEntry->st_progress_command == PROGRESS_COMMAND_KMEANS;
+}
+
+static void show(int count, const int *params, const int64 *values)
+{
+    if (is_shown())
+        pgstat_progress_update_multi_param(count, params, values);
+}
+
+void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation)
+{
+    outer->command = PROGRESS_COMMAND_INVALID;
+    if (MyBEEntry != NULL) {
+        outer->command = MyBEEntry->st_progress_command;
+        outer->target = MyBEEntry->st_progress_command_target;
+        memcpy(outer->params, MyBEEntry->st_progress_param, sizeof outer->params);
+    }
+    pgstat_progress_start_command(PROGRESS_COMMAND_KMEANS, relation);
+}
+
+void pgkm_progress_stop(const PgkmProgressEntry *outer)
+{
+    int params[PGSTAT_NUM_PROGRESS_PARAM];
+
+    pgstat_progress_end_command();
+    if (outer->command == PROGRESS_COMMAND_INVALID)
+        return;
+    for (int i = 0; i < PGSTAT_NUM_PROGRESS_PARAM; ++i)
+        params[i] = i;
+    pgstat_progress_start_command(outer->command, outer->target);
+    pgstat_progress_update_multi_param(PGSTAT_NUM_PROGRESS_PARAM, params, outer->params);
+}
+
+void pgkm_progress_scan(int64 rows, int64 expected)
+{
+    static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
+    const int64      values[] = {PHASE_SCANNING, rows, expected};
+
+    show(lengthof(params), params, values);
+}
+
+void pgkm_progress_fit(const PgkmFitRequest *request, const PgkmJobProgress *job)
+{
+    static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
+                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
+    int64            shift;
+
+    memcpy(&shift, &job->shift, sizeof shift);
+
+    const int64 values[] = {phase_of(job->phase), (int64) job->bytes_moved,        job->iteration,
+                            request->options.max_iter, job->restart + 1, request->options.n_init,
+                            shift,                     backend_number(job->backend)};
+
+    show(lengthof(params), params, values);
+}
+
+void pgkm_progress_writing(void)
+{
+    static const int params[] = {PARAM_PHASE};
+    const int64      values[] = {PHASE_WRITING};
+
+    show(lengthof(params), params, values);
+}
+
+enum ProgressColumn {
+    PROGRESS_PID,
+    PROGRESS_DATID,
+    PROGRESS_RELID,
+    PROGRESS_PHASE,
+    PROGRESS_ROWS_SCANNED,
+    PROGRESS_ROWS_EXPECTED,
+    PROGRESS_BYTES_MOVED,
+    PROGRESS_ITERATION,
+    PROGRESS_MAX_ITER,
+    PROGRESS_RESTART,
+    PROGRESS_N_INIT,
+    PROGRESS_SHIFT,
+    PROGRESS_BACKEND,
+    PROGRESS_COLUMNS
+};
+
+/* The rule of pg_stat_activity. */
+static bool may_see(Oid owner)
+{
+    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) || has_privs_of_role(GetUserId(), owner);
+}
+
+/* Columns from PROGRESS_RELID on, which not everybody may see. */
+static void fill_details(const PgBackendStatus *entry, Datum *values, bool *nulls)
+{
+    static const int counts[][2] = {{PROGRESS_ROWS_SCANNED, PARAM_ROWS_SCANNED},
+                                    {PROGRESS_ROWS_EXPECTED, PARAM_ROWS_EXPECTED},
+                                    {PROGRESS_BYTES_MOVED, PARAM_BYTES_MOVED}};
+    const int64 *const params = entry->st_progress_param;
+    const ProgressPhase phase = (ProgressPhase) Min((uint64) params[PARAM_PHASE], (uint64) PHASE_COUNT - 1);
+    const char *const   backend = backend_names[Min((uint64) params[PARAM_BACKEND], lengthof(backend_names) - 1)];
+
+    values[PROGRESS_RELID] = ObjectIdGetDatum(entry->st_progress_command_target);
+    nulls[PROGRESS_RELID] = !OidIsValid(entry->st_progress_command_target);
+    values[PROGRESS_PHASE] = CStringGetTextDatum(phase_names[phase]);
+    nulls[PROGRESS_PHASE] = false;
+    for (const int(&count)[2] : counts) {
+        values[count[0]] = Int64GetDatum(params[count[1]]);
+        nulls[count[0]] = false;
+    }
+    nulls[PROGRESS_ROWS_EXPECTED] = params[PARAM_ROWS_EXPECTED] == 0;
+    if (params[PARAM_MAX_ITER] == 0) /* no fit has begun */
+        return;
+    values[PROGRESS_ITERATION] = Int32GetDatum((int32) params[PARAM_ITERATION]);
+    values[PROGRESS_MAX_ITER] = Int32GetDatum((int32) params[PARAM_MAX_ITER]);
+    values[PROGRESS_RESTART] = Int32GetDatum((int32) params[PARAM_RESTART]);
+    values[PROGRESS_N_INIT] = Int32GetDatum((int32) params[PARAM_N_INIT]);
+    values[PROGRESS_SHIFT] = Int64GetDatum(params[PARAM_SHIFT]); /* the same bits as a float8 */
+    for (int column = PROGRESS_ITERATION; column <= PROGRESS_N_INIT; ++column)
+        nulls[column] = false;
+    nulls[PROGRESS_SHIFT] = params[PARAM_ITERATION] == 0;
+    nulls[PROGRESS_BACKEND] = backend == NULL;
+    if (backend != NULL)
+        values[PROGRESS_BACKEND] = CStringGetTextDatum(backend);
+}
+
+/*
+ * kmeans_progress() -> one row per process that is reading rows or fitting, as
+ * pg_stat_progress_kmeans shows it; of other roles' processes only pid and datid, unless the
+ * caller has the rights of pg_read_all_stats.
+ */
+Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
+{
+    ReturnSetInfo *const result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+    InitMaterializedSRF(fcinfo, 0);
+
+    const int count = pgstat_fetch_stat_numbackends();
+
+    for (int i = 1; i <= count; ++i) {
+        const PgBackendStatus *const entry = &pgstat_get_local_beentry_by_index(i)->backendStatus;
+        Datum                        values[PROGRESS_COLUMNS] = {0};
+        bool                         nulls[PROGRESS_COLUMNS];
+
+        if (entry->st_procpid <= 0 || entry->st_progress_command != PROGRESS_COMMAND_KMEANS)
+            continue;
+        memset(nulls, true, sizeof nulls);
+        values[PROGRESS_PID] = Int32GetDatum(entry->st_procpid);
+        values[PROGRESS_DATID] = ObjectIdGetDatum(entry->st_databaseid);
+        nulls[PROGRESS_PID] = nulls[PROGRESS_DATID] = false;
+        if (may_see(entry->st_userid))
+            fill_details(entry, values, nulls);
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+    return (Datum) 0;
+}

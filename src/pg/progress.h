@@ -1,0 +1,69 @@
+/*
+ * progress.h - what a session tells of its k-means: pg_stat_progress_kmeans while it runs, and
+ * kmeans_last_run() afterwards.
+ *
+ * Progress stands in the session's entry of the server's own array of backends, under a
+ * command number that no other view asks for. So it needs no memory of ours and no preload,
+ * costs a few stores, vanishes with the session or at the end of a failed transaction, and
+ * nothing is shown while track_activities is off.
+ */
+#ifndef PGKM_PG_PROGRESS_H
+#define PGKM_PG_PROGRESS_H
+
+#include "pg/compat.h"
+
+#include "engine/api.h"
+
+extern "C" {
+#include "utils/backend_status.h"
+#include "utils/timestamp.h"
+}
+
+/* How a table was read. */
+struct PgkmScanReport {
+    const char *road;    /* static: "direct" or "executor"; NULL: not by a table function */
+    int32       workers; /* beside the session's own process */
+    int64       rows;    /* read, those that take no part included */
+    double      seconds;
+};
+
+/* What an entry of the array of backends shows. */
+struct PgkmProgressEntry {
+    ProgressCommandType command;
+    Oid                 target;
+    int64               params[PGSTAT_NUM_PROGRESS_PARAM];
+};
+
+/* One call of a function, from before it reads rows to its result. */
+struct PgkmRun {
+    const char       *function; /* static */
+    Oid               relation; /* InvalidOid: none */
+    TimestampTz       started;
+    PgkmScanReport    scan;
+    PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
+};
+
+/* Shows that k-means begins, and what was shown before again. */
+void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation);
+void pgkm_progress_stop(const PgkmProgressEntry *outer);
+
+/* Starts to show the run. */
+void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
+
+/* The run is the last run from now on, if it has fitted anything; what was shown before it is
+ * shown again. After an ERROR there is nothing to end: the server takes the progress back. */
+void pgkm_run_end(const PgkmRun *run);
+
+/* Rows read so far by all processes, and about how many there will be (0: not known). */
+void pgkm_progress_scan(int64 rows, int64 expected);
+
+/* How far a fit is. */
+void pgkm_progress_fit(const PgkmFitRequest *request, const PgkmJobProgress *job);
+
+/* Labels are being returned, or written to the table. */
+void pgkm_progress_writing(void);
+
+/* How a fit went, for the run that ends next. */
+void pgkm_run_note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, const PgkmJobProgress *job);
+
+#endif

@@ -1,0 +1,88 @@
+#!/bin/bash
+# pg_stat_progress_kmeans as other sessions see it: who may see what, rows and iterations that
+# rise, and nothing left after a cancel, an end of the process or the normal end.
+set -uo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+
+query <<'SQL'
+CREATE TABLE progress_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 200000) AS i;
+CREATE VIEW progress_endless AS SELECT i::real AS x FROM generate_series(1, 100000) AS i, generate_series(1, 100000) AS j;
+DROP ROLE IF EXISTS progress_other, progress_reader;
+CREATE ROLE progress_other;
+CREATE ROLE progress_reader IN ROLE pg_read_all_stats;
+SQL
+trap 'query -c "DROP ROLE progress_other, progress_reader"; rm -rf "$folder"' EXIT
+
+# begin STATEMENT: a session that runs it; its pid goes to $pid.
+begin() {
+    : >"$folder/victim"
+    psql -XqAt -c 'SELECT pg_backend_pid()' -c "$1" >"$folder/victim" 2>"$folder/errors" &
+    until pid=$(head -n 1 "$folder/victim") && [ -n "$pid" ]; do sleep 0.01; done
+}
+# ask COLUMNS [ROLE]: what the view says of the session.
+ask() { query -c "SET ROLE ${2:-postgres}" -c "SELECT $1 FROM pg_stat_progress_kmeans WHERE pid = $pid"; }
+# expect COLUMNS PATTERN TEXT: waits up to 10 s for an answer that matches.
+expect() {
+    local i answer=
+    for ((i = 0; i < 200; i++)); do
+        answer=$(ask "$1")
+        [[ $answer =~ $2 ]] && break
+        sleep 0.05
+    done
+    [[ $answer =~ $2 ]]
+    result $? "$3: $answer"
+}
+expect_nothing() {
+    wait
+    [ -z "$(ask pid)" ]
+    result $? "$1"
+}
+
+begin "SELECT kmeans_fit('progress_endless', '{x}', 2)"
+expect "phase, rows_scanned, datname = current_database(), iteration" '^scanning rows\|[1-9][0-9]*\|t\|$' 'rows are counted'
+first=$(ask rows_scanned)
+sleep 0.2
+[ "$(ask rows_scanned)" -gt "$first" ]
+result $? 'and rise'
+[ "$(ask 'relid::regclass')" = progress_endless ]
+result $? 'the relation is named'
+[ "$(ask "pid = $pid, datname IS NOT NULL, num_nulls(relid, phase, rows_scanned, bytes_moved)" progress_other)" = "t|t|4" ]
+result $? 'another role sees only that there is something'
+[ "$(ask 'relid::regclass::text, phase' progress_reader)" = 'progress_endless|scanning rows' ]
+result $? 'pg_read_all_stats sees it all'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+expect_nothing 'a cancel takes it away'
+
+long="init => 'first', tol => 0, max_iter => 100000"
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, $long)"
+expect 'phase, max_iter, restart, n_init, backend, iteration, shift > 0' '^iterating\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'iterations are counted'
+first=$(ask iteration)
+sleep 0.3
+[ "$(ask iteration)" -gt "$first" ]
+result $? 'and rise'
+# What the session waits for has a name from version 17 on.
+[[ $(query -c "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = $pid") =~ ^Extension\ (Extension|KmeansFit)$ ]]
+result $? 'it waits for an event of an extension'
+query -c "SELECT pg_terminate_backend($pid)" >/dev/null
+expect_nothing 'so does the end of the process'
+
+begin "SELECT kmeans(ARRAY[x, y], 1000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM progress_rows"
+expect 'phase, relid IS NULL, rows_scanned' '^iterating\|t\|0$' 'the aggregate shows its fit'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+wait
+
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3, n_init => 100000)"
+expect 'phase, n_init, restart' '\|100000\|[1-9][0-9]+$' 'restarts are counted'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+wait
+
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3)"
+expect_nothing 'so does the normal end'
+echo "1..$number"
