@@ -32,6 +32,15 @@ extern "C" {
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
 #endif
 
+/* 16 declares what walkers are (1c27d16e6e5c); before, C++ takes the declaration for a function
+ * without arguments. */
+#if PG_VERSION_NUM < 160000
+#define pgkm_planstate_tree_walker(node, walker, context) \
+    planstate_tree_walker(node, (bool (*)()) (void (*)()) (walker), context)
+#else
+#define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
+#endif
+
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
  * process; `name` is a literal. */
 #if PG_VERSION_NUM >= 170000

@@ -1,0 +1,146 @@
+#!/bin/bash
+# The aggregate in parallel plans: the rows of workers travel through shared memory. The same
+# models in every plan, and nothing left in /dev/shm after errors, timeouts and terminations
+# on either side.
+set -uo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+
+query <<'SQL'
+CREATE TABLE part_rows WITH (parallel_workers = 3) AS
+SELECT i % 5 AS g, ARRAY[i % 7, i % 11, i % 13, i % 17, i % 19, i % 23, i % 29, i % 31]::real[] AS f, (1 + i % 3)::float8 AS w
+FROM generate_series(1, 400000) AS i;
+CREATE TABLE part_bad WITH (parallel_workers = 3) AS SELECT g, f, w, 3 AS k FROM part_rows;
+INSERT INTO part_bad SELECT g, f, w, 4 FROM part_rows LIMIT 1;
+CREATE TABLE part_halves (LIKE part_rows) PARTITION BY LIST (g);
+CREATE TABLE part_low PARTITION OF part_halves FOR VALUES IN (0, 1, 2);
+CREATE TABLE part_high PARTITION OF part_halves FOR VALUES IN (3, 4);
+INSERT INTO part_halves SELECT * FROM part_rows;
+ANALYZE;
+SQL
+# Segments that came since the start and that no process maps: what a leak would look like.
+# One that is just being made or removed is looked at again.
+segments() { (cd /dev/shm && ls -d PostgreSQL.* 2>/dev/null); }
+before=$(segments)
+unowned() {
+    local name try
+    for name in $(comm -13 <(sort <<<"$before") <(segments | sort)); do
+        for try in 1 2 3 4 5 6 7 8 9 10; do
+            if [ ! -e "/dev/shm/$name" ] || grep -qs "/dev/shm/$name" /proc/[0-9]*/maps; then continue 2; fi
+            sleep 0.2
+        done
+        echo "$name"
+    done
+}
+given="kmeans_options(init_centroids => '{{0,0,0,0,0,0,0,0},{6,1,2,3,4,5,6,7},{1,10,3,9,3,8,3,7},{3,3,3,3,18,20,28,30}}')"
+whole="SELECT kmeans(f, 4, $given) FROM part_rows"
+weighted="SELECT kmeans(f, 4, $given, w) FROM part_rows"
+grouped="SELECT g, kmeans(f, 4, $given) FROM part_rows GROUP BY g ORDER BY g"
+halves="SELECT g, kmeans(f, 4, $given) FROM part_halves GROUP BY g ORDER BY g"
+# An inner side that is read again for each outer row.
+again="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT kmeans(f, 4, $given) AS m FROM part_rows) AS s ON i <> (m).k"
+again_sorted="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT g, kmeans(f, 4, $given) AS m FROM part_rows GROUP BY g) AS s ON i <> g + 10"
+
+serial="SET max_parallel_workers_per_gather = 0"
+parallel="SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0"
+serial_answer() { query -c "$serial" -c "$1" | md5sum; }
+# compare NAME STATEMENT PLAN SETTINGS: the same as serially, by a plan that has those nodes.
+compare() {
+    local plan
+    plan=$(query -c "$parallel" -c "$4" -c "EXPLAIN (COSTS OFF) $2" | tr -d '\n')
+    [[ $plan =~ $3 ]] && [ "$(query -c "$parallel" -c "$4" -c "$2" | md5sum)" = "$(serial_answer "$2")" ]
+    result $? "$1"
+    [[ $plan =~ $3 ]] || echo "# $plan"
+}
+
+compare 'one state per process' "$whole" 'Finalize Aggregate.*Gather.*Partial Aggregate' 'SELECT'
+compare 'with weights' "$weighted" 'Finalize Aggregate.*Gather.*Partial Aggregate' 'SELECT'
+compare 'without the leader' "$whole" 'Gather' 'SET parallel_leader_participation = off'
+compare 'groups, hashed on both sides' "$grouped" 'Finalize HashAggregate.*Gather +(->)? *Workers.*Partial HashAggregate|HashAggregate' "SET work_mem = '1GB'; SET enable_sort = off"
+compare 'groups, sorted on both sides' "$grouped" 'Finalize GroupAggregate.*Gather Merge.*Partial GroupAggregate' 'SET enable_hashagg = off'
+compare 'groups, sorted above the gather' "$grouped" 'Finalize GroupAggregate.*Sort.*Gather .*Partial' 'SET enable_gathermerge = off; SET enable_hashagg = on'
+compare 'partitions' "$halves" 'Parallel' 'SET enable_partitionwise_aggregate = on'
+compare 'groups that spill' "$grouped" 'Aggregate' "SET work_mem = '64kB'"
+compare 'read again' "$again" 'Nested Loop.*Finalize Aggregate.*Gather' 'SET enable_material = off; SET enable_hashjoin = off'
+compare 'read again from a sort' "$again_sorted" 'Nested Loop' 'SET enable_material = off; SET enable_hashjoin = off; SET enable_gathermerge = off'
+[ -z "$(unowned)" ]
+result $? 'nothing is left in shared memory'
+
+# A worker's rows are beyond what a bytea holds only with gigabytes; that shared memory is what
+# carries them is seen in its use while the leader is busy with the fit.
+long="kmeans_options(init => 'first', tol => 0, max_iter => 1000000)"
+query -c "$parallel" -c "SELECT kmeans(f, 500, $long), pg_sleep(0) FROM part_rows" >"$folder/out" 2>&1 &
+victim=$!
+until pid=$(query -c "SELECT pid FROM pg_stat_progress_kmeans WHERE datname = current_database()") && [ -n "$pid" ]; do sleep 0.05; done
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+wait $victim
+grep -q 'canceling statement' "$folder/out"
+result $? 'a cancel during the fit'
+
+# The session goes on: its own answer, in order, and no more segments mapped than before.
+query -c "CREATE FUNCTION mapped() RETURNS bigint LANGUAGE sql AS
+\$\$SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/self/maps'), '\n') AS line WHERE line LIKE '%/dev/shm/%'\$\$"
+expected=$(query -c "$serial" -c "$whole")
+sound() {
+    [ "$(awk '/^before/ { print $2 }' "$1")" = "$(awk '/^after/ { print $2 }' "$1")" ] && grep -qxF "$expected" "$1"
+}
+prologue="$parallel; SELECT ($whole) IS NULL; SELECT 'before ' || mapped();"
+epilogue="RESET statement_timeout; $whole; SELECT 'after ' || mapped();"
+
+{
+    echo '\set VERBOSITY sqlstate' && echo "$prologue"
+    for ((ms = 2; ms <= 400; ms += 8)); do echo "SET statement_timeout = $ms; SELECT md5(($whole)::text); RESET statement_timeout;"; done
+    echo "$epilogue"
+} | psql -XqAt >"$folder/timeouts" 2>"$folder/errors"
+grep -q 57014 "$folder/errors" && ! grep -v 57014 "$folder/errors" | grep -q . && sound "$folder/timeouts"
+result $? "$(grep -c 57014 "$folder/errors") timeouts at all moments"
+
+{
+    echo '\set VERBOSITY sqlstate' && echo "$prologue"
+    for _ in 1 2 3 4 5 6; do
+        echo "SELECT kmeans(f, k) FROM part_bad;"                                        # in a worker, or when two meet
+        echo "SELECT kmeans(f, 4, $given), 1 / (count(*) - 400000) FROM part_rows;"      # when all have been merged
+        echo "SELECT kmeans(f, 3, kmeans_options(init_centroids => '{{1,2}}')) FROM part_rows;" # in the fit
+    done
+    echo "$epilogue"
+} | psql -XqAt >"$folder/bad" 2>"$folder/errors"
+[ "$(grep -c 22023 "$folder/errors")" -eq 12 ] && [ "$(grep -c 22012 "$folder/errors")" -eq 6 ] && sound "$folder/bad"
+result $? "errors in workers, between and in the fit: $(sort "$folder/errors" | uniq -c | tr -s ' \n' ' ')"
+
+{
+    echo '\set VERBOSITY sqlstate' && echo "$prologue"
+    for _ in $(seq 30); do echo "SELECT md5(($whole)::text);"; done
+    echo "$epilogue"
+} | psql -XqAt >"$folder/killed" 2>"$folder/errors" &
+victim=$!
+while kill -0 $victim 2>/dev/null; do
+    query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE '%md5%'" >>"$folder/strikes" 2>&1
+    sleep 0.05
+done
+wait $victim
+! grep -vE '57P01|55000|08006' "$folder/errors" | grep -q . && sound "$folder/killed"
+result $? "$(grep -c t "$folder/strikes") workers terminated, $(wc -l <"$folder/errors") statements failed"
+
+# The leader itself is terminated while its workers read, or just after.
+for delay in 0.05 0.1 0.2 0.3; do
+    : >"$folder/leader"
+    psql -XqAt -c 'SELECT pg_backend_pid()' -c "$parallel" -c "$whole" -c "$whole" -c "$whole" >"$folder/leader" 2>/dev/null &
+    victim=$!
+    until pid=$(head -n 1 "$folder/leader") && [ -n "$pid" ]; do sleep 0.01; done
+    sleep $delay
+    query -c "SELECT pg_terminate_backend($pid)" >/dev/null
+    wait $victim
+done
+query -c "DO \$\$BEGIN
+    WHILE EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database()) LOOP
+        PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+    END LOOP; END\$\$"
+[ -z "$(unowned)" ]
+result $? 'after all that nothing is left in shared memory'
+echo 1..$number
