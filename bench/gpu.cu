@@ -177,7 +177,7 @@ struct Setup {
     }
 };
 
-const char *const assignments[] = {"auto", "register", "generic", "tiled", "tensor_core"};
+const char *const assignments[] = {"auto", "register", "register_constant", "register_shared", "register_global", "generic", "generic_constant", "tiled", "tensor_core"};
 const char *const executions[] = {"auto", "cross_processing", "multi_pass", "single_pass"};
 const char *const features[] = {"auto", "cluster_merge", "partitioned_features", "ballot", "divide_and_conquer", "atomic", "sorted"};
 const char *const masses[] = {"auto", "global_atomic", "partitioned_global", "partitioned_local", "partitioned_private"};
@@ -198,7 +198,7 @@ void bench_row(const Row &row, bool all)
         std::printf("   %-12s %-22s %.4f ms\n", stage, name, setup.time(forced, 5).iteration);
         std::fflush(stdout);
     };
-    for (int i = 1; i <= 4; ++i)
+    for (int i = 1; i <= 8; ++i)
         strategy("assignment", assignments[i], {.assignment = static_cast<Assignment>(i)});
     strategy("execution", executions[2], {.execution = Execution::multi_pass});
     for (int i = 1; i <= 6; ++i)

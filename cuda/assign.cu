@@ -48,8 +48,10 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
             distances.download(out.distances + first, count, job.stream());
         context.wait(job.stream());
     });
-    std::vector<std::int64_t> totals(job.totals.count()), masses(2 * k), measured(k * measure_cells);
-    job.totals.download(totals.data(), out.totals == nullptr ? 0 : totals.size(), job.stream());
+    const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();
+    const Claim claim(context.host_budget, 8 * (n_totals + 2 * k + k * measure_cells));
+    std::vector<std::int64_t> totals(n_totals), masses(2 * k), measured(k * measure_cells);
+    job.totals.download(totals.data(), n_totals, job.stream());
     job.masses.download(masses.data(), masses.size(), job.stream());
     cells.download(measured.data(), measured.size(), job.stream());
     context.wait(job.stream());

@@ -8,8 +8,37 @@
 namespace pgkm::cuda {
 namespace {
 
-std::atomic<long> calls_until_fault{0}; // 0: no fault is armed
-std::atomic<bool> fault_is_memory{false};
+// What an armed fault does when its call comes.
+enum class Fault { failure, memory, timeout, gone, trap };
+
+struct Armed {
+    std::atomic<long> calls{0}; // until the fault; 0: none is armed
+    std::atomic<bool> lasting{false};
+    Fault             kind = Fault::failure;
+};
+Armed armed;
+
+// A kernel that really fails: from then on the process has no usable context.
+__global__ void trap_kernel() { asm("trap;"); }
+
+cudaError_t strike(Fault kind)
+{
+    switch (kind) {
+    case Fault::memory:
+        return cudaErrorMemoryAllocation;
+    case Fault::timeout:
+        armed.lasting = true;
+        return cudaErrorLaunchTimeout;
+    case Fault::gone:
+        armed.lasting = true;
+        return cudaErrorDevicesUnavailable;
+    case Fault::trap:
+        trap_kernel<<<1, 1>>>();
+        return cudaDeviceSynchronize();
+    default:
+        return cudaErrorLaunchFailure;
+    }
+}
 
 } // namespace
 
@@ -46,17 +75,25 @@ void check(cudaError_t code, const char *call)
 void arm_fault_injection() noexcept
 {
     const char *setting = std::getenv("PGKM_CUDA_FAULT");
-    fault_is_memory = setting != nullptr && std::strstr(setting, ":oom") != nullptr;
-    calls_until_fault = setting == nullptr ? 0 : std::atol(setting);
+    if (setting == nullptr)
+        setting = "";
+    const auto is = [&](const char *suffix) { return std::strstr(setting, suffix) != nullptr; };
+    armed.kind = is(":oom")       ? Fault::memory
+                 : is(":timeout") ? Fault::timeout
+                 : is(":gone")    ? Fault::gone
+                 : is(":trap")    ? Fault::trap
+                                  : Fault::failure;
+    armed.lasting = false;
+    armed.calls = std::atol(setting);
 }
 
 cudaError_t injected_fault() noexcept
 {
-    if (calls_until_fault.load(std::memory_order_relaxed) <= 0)
+    if (armed.lasting.load(std::memory_order_relaxed))
+        return armed.kind == Fault::gone ? cudaErrorDevicesUnavailable : cudaErrorLaunchTimeout;
+    if (armed.calls.load(std::memory_order_relaxed) <= 0 || armed.calls.fetch_sub(1) != 1)
         return cudaSuccess;
-    if (calls_until_fault.fetch_sub(1) != 1)
-        return cudaSuccess;
-    return fault_is_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
+    return strike(armed.kind);
 }
 
 } // namespace pgkm::cuda

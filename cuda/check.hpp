@@ -1,7 +1,9 @@
 // check.hpp - every CUDA call goes through here: a failure becomes the engine's Error.
 //
 // Test hook: with PGKM_CUDA_FAULT=n in the environment when a context is opened, the nth
-// checked call after that fails without being made (n:oom: as if memory had run out).
+// checked call after that fails without being made. n:oom: as if memory had run out; n:timeout,
+// n:gone: and so does every call after it, as after a kernel's time-out or with the device gone;
+// n:trap: a kernel really fails, and the process can use the device no more.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -14,11 +14,14 @@ template <typename Enum>
 Enum parse(const char *stage, const char *name, const char *const *names)
 {
     if (name == nullptr || std::strcmp(name, "auto") == 0)
-        return Enum{0};
+        return Enum{};
     for (int i = 0; names[i] != nullptr; ++i)
         if (std::strcmp(name, names[i]) == 0)
             return static_cast<Enum>(i + 1);
-    throw Error(PGKM_UNSUPPORTED, std::string("backend cuda has no ") + stage + " strategy \"" + name + "\"");
+    std::string text = std::string("the CUDA backend has no ") + stage + " strategy \"" + name + "\"; it has: auto";
+    for (int i = 0; names[i] != nullptr; ++i)
+        text += std::string(", ") + names[i];
+    throw Error(PGKM_UNSUPPORTED, text);
 }
 
 } // namespace
@@ -32,6 +35,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     forced.execution = parse<Execution>("execution", options.tuning.execution, strategy_names("execution"));
     forced.feature_sum = parse<FeatureSum>("feature_sum", options.tuning.feature_sum, strategy_names("feature_sum"));
     forced.mass_sum = parse<MassSum>("mass_sum", options.tuning.mass_sum, strategy_names("mass_sum"));
+    parse<std::int8_t>("instruction_set", options.tuning.instruction_set, strategy_names("instruction_set"));
     arm_fault_injection();
     int count = 0;
     checked("cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&count); });
@@ -44,6 +48,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     facts = {properties.multiProcessorCount, properties.major * 10 + properties.minor,
              static_cast<std::int32_t>(properties.sharedMemPerBlockOptin)};
     budget.limit = options.device_memory_limit;
+    host_budget.limit = options.memory_limit;
     compute = make_stream();
     copy = make_stream();
 }
@@ -92,10 +97,26 @@ std::int64_t *Context::scratch(std::size_t bytes)
 {
     if (workspace.bytes() < bytes) {
         checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+        ++workspace_generation;
         workspace = DeviceArray<char>(); // first give back, so that the budget holds one
         workspace = DeviceArray<char>(budget, bytes);
     }
     return reinterpret_cast<std::int64_t *>(workspace.get());
+}
+
+std::uint64_t Context::scratch_room() const
+{
+    const std::uint64_t room = budget.room(), held = workspace.bytes();
+    return room > std::numeric_limits<std::uint64_t>::max() - held ? room : room + held;
+}
+
+void Context::make_room(std::uint64_t bytes)
+{
+    if (budget.fits(bytes))
+        return;
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+    ++workspace_generation;
+    workspace = DeviceArray<char>();
 }
 
 void Context::report(const char *phase, int problem, int iteration, double shift) const

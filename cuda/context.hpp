@@ -19,9 +19,11 @@ struct Context {
     DeviceFacts facts{};
     Forced      forced;
     PgkmHost    host{};
-    Budget      budget;
+    Budget      budget{"device memory"};
+    Budget      host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream  compute;
     DeviceArray<char> workspace; // of scratch()
+    int         workspace_generation = 0; // counts its changes: graphs hold its address
     CudaStream  copy; // chunks of streamed data, and the cancel flag while kernels run
 
     explicit Context(const PgkmOpen &options);
@@ -37,6 +39,10 @@ struct Context {
     // Device memory for a stage, valid until the next call; work enqueued before in the compute
     // stream may still use it, so it only ever grows between waits.
     std::int64_t *scratch(std::size_t bytes);
+    // The most that scratch() can be asked for within the limit.
+    std::uint64_t scratch_room() const;
+    // Gives the workspace back, unless `bytes` fit the limit beside it.
+    void make_room(std::uint64_t bytes);
     void report(const char *phase, int problem, int iteration, double shift) const;
 };
 
@@ -58,6 +64,9 @@ struct Data {
     Data(Context &owner, const PgkmPoints &points);
     ~Data();
 
+    // Gives the device's copy of the rows up: from now on they come in chunks.
+    void stream();
+
     std::size_t element_bytes() const { return host.element == PGKM_FLOAT32 ? 4 : 8; }
     std::size_t row_bytes() const { return element_bytes() * static_cast<std::size_t>(host.d); }
 
@@ -70,6 +79,7 @@ struct Data {
         Event               used[2];
         bool                registered = false; // the caller's memory is page-locked
         PinnedArray<char>   staging[2];         // where it could not be
+        Claim               claim;              // on the host's limit, for them
         Event               staged[2];
     } chunks;
 
@@ -84,6 +94,8 @@ struct Data {
                  host.weights == nullptr ? nullptr : weights.get() + first_row, std::int64_t{0}, n_rows);
             return;
         }
+        if (chunks.rows < 1)
+            throw Error(PGKM_LIMIT, "the device memory limit holds no chunk of rows");
         std::int64_t done = 0;
         for (int slot = 0; done < n_rows; slot ^= 1) {
             const std::int64_t rows = n_rows - done < chunks.rows ? n_rows - done : chunks.rows;

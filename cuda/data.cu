@@ -67,6 +67,17 @@ Data::~Data()
         cudaHostUnregister(const_cast<void *>(host.values));
 }
 
+void Data::stream()
+{
+    if (!resident)
+        return;
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
+    resident = false;
+    values = DeviceArray<char>();
+    weights = DeviceArray<double>();
+    make_chunks();
+}
+
 void Data::make_chunks()
 {
     const std::size_t per_row = row_bytes() + (host.weights == nullptr ? 0 : sizeof(double));
@@ -74,8 +85,8 @@ void Data::make_chunks()
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     const std::size_t room = context.budget.limit == 0 ? free_bytes : context.budget.limit;
     const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
-    chunks.rows = static_cast<std::int64_t>(chunk_bytes / per_row);
-    if (chunks.rows < 1)
+    const auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
+    if (rows < 1)
         throw Error(PGKM_LIMIT, "the device memory limit does not hold two chunks of one row");
     // Failing to lock the memory is no error: shared memory of another owner, or a limit.
     const cudaError_t locked = cudaHostRegister(const_cast<void *>(host.values),
@@ -90,16 +101,19 @@ void Data::make_chunks()
             cudaGetLastError();
         chunks.registered = writable == cudaSuccess;
     }
+    if (!chunks.registered)
+        chunks.claim = Claim(context.host_budget, 2 * static_cast<std::uint64_t>(rows) * row_bytes());
     for (int slot = 0; slot < 2; ++slot) {
-        chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(chunks.rows) * row_bytes());
+        chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(rows) * row_bytes());
         if (host.weights != nullptr)
-            chunks.weights[slot] = DeviceArray<double>(context.budget, static_cast<std::size_t>(chunks.rows));
+            chunks.weights[slot] = DeviceArray<double>(context.budget, static_cast<std::size_t>(rows));
         if (!chunks.registered)
-            chunks.staging[slot] = PinnedArray<char>(static_cast<std::size_t>(chunks.rows) * row_bytes());
+            chunks.staging[slot] = PinnedArray<char>(static_cast<std::size_t>(rows) * row_bytes());
         chunks.filled[slot] = make_event();
         chunks.used[slot] = make_event();
         chunks.staged[slot] = make_event();
     }
+    chunks.rows = rows;
 }
 
 void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)

@@ -17,7 +17,8 @@ template <typename T>
 class Fit {
   public:
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
-        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(1), state_(1)
+        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(1), state_(1),
+          claim_(data.context.host_budget, 3 * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
     {
     }
 
@@ -31,7 +32,10 @@ class Fit {
     void fetch_control();
     void take_centroids();
     std::vector<std::int32_t> labels_of(int set, std::vector<double> *distances);
+    // On the host: labels of two iterations and the distances of one.
+    Claim claim_labels() { return Claim(context().host_budget, 16 * static_cast<std::uint64_t>(problem_.n_rows)); }
     void relocate();
+    void compare_labels_of_history();
     void iterate_on_host();
     void sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums);
     void finish_host_iteration(const std::vector<std::int32_t> &labels, const std::vector<double> &distances, Sums &sums,
@@ -49,6 +53,8 @@ class Fit {
     PinnedArray<Control>  state_; // the device's control, as last fetched
     Graph                 graph_;
     GraphExec             exec_;
+    int                   generation_ = 0; // of the workspace that the graph was made with
+    Claim                 claim_;          // for the sums of an iteration that the host finishes
     std::int32_t          reported_ = -1;
 };
 
@@ -89,12 +95,13 @@ void Fit<T>::build_graph()
     try {
         for (int i = 0; i < unrolled; ++i)
             enqueue_iteration(arguments);
+        checked("cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream(), &body); });
     } catch (...) {
         cudaGraph_t abandoned;
         cudaStreamEndCapture(stream(), &abandoned);
         throw;
     }
-    checked("cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream(), &body); });
+    generation_ = context().workspace_generation;
     checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(exec_.out(), graph_.get(), 0); });
 }
 
@@ -143,6 +150,10 @@ void Fit<T>::iterate_on_device()
     const bool use_graph = job_.data.resident && params_.max_iter - problem_.n_iter > 2 &&
                            (setting == nullptr || setting[0] != '0');
     do {
+        if (exec_.get() != nullptr && generation_ != context().workspace_generation) {
+            exec_ = GraphExec(); // its kernels know a workspace that is gone
+            graph_ = Graph();
+        }
         if (use_graph && exec_.get() != nullptr) {
             checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_.get(), stream()); });
         } else {
@@ -173,6 +184,7 @@ std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distan
     DeviceArray<double> measured;
     if (distances != nullptr) {
         distances->resize(n);
+        context().make_room(job_.labels.count() * sizeof(double));
         measured = DeviceArray<double>(context().budget, job_.labels.count());
     }
     job_.each_slice(set, [&](const View<T> &rows, std::int64_t first) {
@@ -211,6 +223,7 @@ template <typename T>
 void Fit<T>::relocate()
 {
     take_centroids();
+    const Claim claim = claim_labels();
     std::vector<std::int64_t> totals(job_.totals.count()), masses(job_.masses.count());
     job_.totals.download(totals.data(), totals.size(), stream());
     job_.masses.download(masses.data(), masses.size(), stream());
@@ -236,6 +249,14 @@ void Fit<T>::relocate()
     job_.upload_centroids(problem_.centroids, &params_);
 }
 
+// The device cannot tell whether labels changed: only those of the last two iterations can.
+template <typename T>
+void Fit<T>::compare_labels_of_history()
+{
+    const Claim claim = claim_labels();
+    problem_.converged = problem_.n_iter > 1 && labels_of(1, nullptr) == labels_of(2, nullptr);
+}
+
 template <typename T>
 void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 {
@@ -257,6 +278,7 @@ void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 template <typename T>
 void Fit<T>::iterate_on_host()
 {
+    const Claim claim = claim_labels();
     std::vector<std::int32_t> previous;
     std::vector<double> distances;
     Sums sums;
@@ -286,7 +308,7 @@ void Fit<T>::run()
         if (state_[0].stop == empty_cluster)
             relocate();
         else if (state_[0].stop == compare_labels)
-            problem_.converged = problem_.n_iter > 1 && labels_of(1, nullptr) == labels_of(2, nullptr);
+            compare_labels_of_history();
     }
     take_centroids();
 }

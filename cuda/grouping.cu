@@ -285,8 +285,10 @@ Grouping<T> group_rows(Context &context, const T *values, std::int64_t n, int d,
 {
     Grouping<T> g;
     const cudaStream_t stream = context.compute.get();
-    const std::int64_t panel = std::int64_t{k} * d * 4;
-    const int most = static_cast<int>(std::clamp<std::int64_t>((std::int64_t{256} << 20) / panel, 1, most_anchors));
+    // The lists of all groups take at most 256 MB, and a quarter of what the limit leaves.
+    const std::int64_t panel = std::int64_t{(k + 63) / 64 * 64} * (d * 4 + 16);
+    const auto room = static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
+    const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_anchors));
     const std::vector<double> chosen = choose_anchors(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
     const std::vector<T> anchors(chosen.begin(), chosen.end());
     const auto count = anchors.size() / static_cast<std::size_t>(d);

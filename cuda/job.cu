@@ -12,8 +12,31 @@ std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
     std::int64_t rows = std::min(problem.n_rows, most);
     const Budget &budget = data.context.budget;
     if (budget.limit != 0)
-        rows = std::clamp<std::int64_t>(static_cast<std::int64_t>((budget.limit - std::min(budget.limit, budget.used)) / 16), 1024, rows);
+        rows = std::min(rows, std::max<std::int64_t>(static_cast<std::int64_t>(budget.room() / 32), 1024));
     return std::max<std::int64_t>(rows, 1);
+}
+
+// Device memory that a problem needs beside its rows, whatever the strategies.
+template <typename T>
+std::uint64_t least_bytes(std::int32_t d, std::int32_t k)
+{
+    const auto cells = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
+    const std::uint64_t per_cell = 4 * sizeof(T) + 16; // three sets of centroids, fresh ones, totals
+    return cells * per_cell + static_cast<std::uint64_t>(k) * (8 + 16 + 48) + static_cast<std::uint64_t>(d) * 16 + 65536;
+}
+
+// Makes what only a faster kernel needs; false where the device's limit has no room for it.
+template <typename Make>
+bool within_limit(Make &&make)
+{
+    try {
+        make();
+        return true;
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+        return false;
+    }
 }
 
 } // namespace
@@ -28,6 +51,9 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
     plan = choose(shape, context.facts, context.forced);
     const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     Budget &budget = context.budget;
+    context.make_room(least_bytes<T>(d, k));
+    if (!budget.fits(least_bytes<T>(d, k)))
+        data.stream();
     centroids = DeviceArray<T>(budget, 3 * cells);
     centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
     fresh = DeviceArray<T>(budget, cells);
@@ -40,6 +66,8 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
         exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
     else
         exponents.fill_zero(stream());
+    if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
+        constant.take();
     make_filter();
     make_groups();
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
@@ -63,34 +91,43 @@ void Job<T>::make_filter()
         square += reach * reach;
     }
     FilterHead bounds = {0.0f, static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20))};
-    shift = DeviceArray<T>(context.budget, middle.size());
+    const auto groups = static_cast<std::size_t>((k + panel_group - 1) / panel_group);
+    const bool made = within_limit([&] {
+        shift = DeviceArray<T>(context.budget, middle.size());
+        head = DeviceArray<FilterHead>(context.budget, 1);
+        operands.panel_d = panel_d;
+        panel = DeviceArray<float>(context.budget, groups * static_cast<std::size_t>(operands.panel_stride()));
+    });
+    if (!made) { // no panel: the generic kernels
+        operands = {};
+        return;
+    }
     shift.upload(middle.data(), middle.size(), stream());
-    head = DeviceArray<FilterHead>(context.budget, 1);
     head.upload(&bounds, 1, stream());
     operands.shift = shift.get();
     operands.head = head.get();
-    operands.panel_d = panel_d;
-    const std::size_t groups = static_cast<std::size_t>(operands.panel_groups(k));
-    panel = DeviceArray<float>(context.budget, groups * static_cast<std::size_t>(operands.panel_stride()));
     operands.panel = panel.get();
     checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream()); }); // the sources are locals
 }
 
-template <typename T>
-bool Job<T>::uses_tiles() const
-{
-    if (plan.execution == Execution::single_pass)
-        return plan.assignment == Assignment::tiled;
-    return plan.assignment == Assignment::tiled;
-}
-
 // Resident rows are grouped; those that come in parts (streamed, or more than labels are held
-// for) are taken as they come, around the middle of the box.
+// for) are taken as they come, around the middle of the box. Where the device's limit has no
+// room for the groups' lists, the generic kernels serve, which need none.
 template <typename T>
 void Job<T>::make_groups()
 {
-    if (!uses_tiles())
+    if (plan.assignment != Assignment::tiled)
         return;
+    if (within_limit([&] { group(); }))
+        return;
+    grouping = {};
+    whole = {};
+    plan.assignment = Assignment::generic;
+}
+
+template <typename T>
+void Job<T>::group()
+{
     if (data.resident && problem.n_rows < (std::int64_t{1} << 31))
         grouping = group_rows(context, reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d,
                               problem.n_rows, d, k);
@@ -165,6 +202,14 @@ void Job<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32
         if (sizeof(T) == 8 || (fits_register(shape, context.facts) && operands.panel != nullptr))
             return assign_register(stage(watched), rows, out);
         break;
+    case Assignment::register_constant:
+        return assign_register_constant(stage(watched), rows, out);
+    case Assignment::register_shared:
+        return assign_register_shared(stage(watched), rows, out);
+    case Assignment::register_global:
+        return assign_register_global(stage(watched), rows, out);
+    case Assignment::generic_constant:
+        return assign_generic_constant(stage(watched), rows, out);
     case Assignment::tiled:
         return assign_tiled(stage_for(rows, watched), rows, out);
     case Assignment::tensor_core:
@@ -214,7 +259,7 @@ void Job<T>::pass(const View<T> &rows, const Control *watched)
             return fused_tiled(stage_for(rows, watched), rows, {totals.get(), masses.get()});
         if constexpr (sizeof(T) == 4) {
             const Shape shape = {rows.n, d, k, false, rows.weights != nullptr};
-            if (fits_fused_register(shape, context.facts))
+            if (operands.panel != nullptr && fits_fused_register(shape, context.facts))
                 return fused_register(stage(watched), rows, {totals.get(), masses.get()});
         }
         return fused_generic(stage(watched), rows, {totals.get(), masses.get()});

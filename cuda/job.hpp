@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "assign/constant.hpp"
 #include "choose.hpp"
 #include "operations.hpp"
 #include "context.hpp"
@@ -18,6 +19,7 @@ struct Job {
     const PgkmProblem problem; // as it was given
     Plan              plan;
     std::int32_t      d, k;
+    ConstantLease     constant; // given back after the arrays, whose release waits for the kernels
 
     DeviceArray<T>            centroids; // three sets
     DeviceArray<T>            fresh;
@@ -40,7 +42,8 @@ struct Job {
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage(const Control *watched)
     {
-        return {context, stream(), watched, operands, {}, watched != nullptr && data.resident ? &prepared : nullptr};
+        return {context, stream(), watched, operands, {}, watched != nullptr && data.resident ? &prepared : nullptr,
+                constant.held()};
     }
     Stage<T> stage_for(const View<T> &rows, const Control *watched);
     UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
@@ -77,7 +80,7 @@ struct Job {
   private:
     void make_filter();
     void make_groups();
-    bool uses_tiles() const;
+    void group();
 };
 
 } // namespace pgkm::cuda

@@ -4,8 +4,10 @@
 // and after a device fault every free fails anyway.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,20 +15,50 @@
 
 namespace pgkm::cuda {
 
-// Device memory that a context may hold; 0 means no limit.
+// Memory that a context may hold, on the device or on the host; a limit of 0 means none.
 struct Budget {
+    const char   *what;
     std::uint64_t limit = 0;
     std::uint64_t used = 0;
 
-    bool fits(std::uint64_t bytes) const { return limit == 0 || used + bytes <= limit; }
+    std::uint64_t room() const
+    {
+        if (limit == 0)
+            return std::numeric_limits<std::uint64_t>::max();
+        return limit - std::min(limit, used);
+    }
+    bool fits(std::uint64_t bytes) const { return bytes <= room(); }
     void take(std::uint64_t bytes)
     {
         if (!fits(bytes))
-            throw Error(PGKM_LIMIT, "device memory limit of " + std::to_string(limit) + " bytes: " +
+            throw Error(PGKM_LIMIT, std::string(what) + " limit of " + std::to_string(limit) + " bytes: " +
                                         std::to_string(used + bytes) + " bytes are needed");
         used += bytes;
     }
     void give(std::uint64_t bytes) { used -= bytes; }
+};
+
+// A share of a budget for memory that something else allocates, such as vectors.
+class Claim {
+  public:
+    Claim() = default;
+    Claim(Budget &budget, std::uint64_t bytes) : budget_(&budget), bytes_(bytes) { budget.take(bytes); }
+    Claim(Claim &&other) noexcept : budget_(other.budget_), bytes_(std::exchange(other.bytes_, 0)) {}
+    Claim &operator=(Claim &&other) noexcept
+    {
+        std::swap(budget_, other.budget_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~Claim()
+    {
+        if (bytes_ != 0)
+            budget_->give(bytes_);
+    }
+
+  private:
+    Budget       *budget_ = nullptr;
+    std::uint64_t bytes_ = 0;
 };
 
 // An array of device memory, counted against a budget.
@@ -129,6 +161,37 @@ class PinnedArray {
   private:
     T          *data_ = nullptr;
     std::size_t count_ = 0;
+};
+
+// An array that kernels read and write: on the device where its budget has room (and `spare`
+// bytes beside it), else page-locked on the host, where they reach it over the bus.
+template <typename T>
+class NearArray {
+  public:
+    NearArray() = default;
+    NearArray(Budget &device, Budget &host, std::size_t count, std::uint64_t spare = 0)
+    {
+        if (device.fits(count * sizeof(T) + spare)) {
+            on_device_ = DeviceArray<T>(device, count);
+        } else {
+            claim_ = Claim(host, count * sizeof(T));
+            on_host_ = PinnedArray<T>(count);
+        }
+    }
+    T *get() const { return on_device_.get() != nullptr ? on_device_.get() : on_host_.get(); }
+
+    // Pageable host memory: the call returns once the source has been read.
+    void upload(const T *from, std::size_t count, cudaStream_t stream)
+    {
+        if (count != 0)
+            checked("cudaMemcpyAsync",
+                    [&] { return cudaMemcpyAsync(get(), from, count * sizeof(T), cudaMemcpyDefault, stream); });
+    }
+
+  private:
+    Claim          claim_; // on the host's budget
+    DeviceArray<T> on_device_;
+    PinnedArray<T> on_host_;
 };
 
 // One CUDA handle of any kind: Destroy is the function that ends it.

@@ -13,7 +13,8 @@ namespace pgkm::cuda {
 
 const char *const *strategy_names(const char *stage) noexcept
 {
-    static const char *const assignment[] = {"register", "generic", "tiled", "tensor_core", nullptr};
+    static const char *const assignment[] = {"register",        "register_constant", "register_shared", "register_global", "generic",
+                                             "generic_constant", "tiled",            "tensor_core",     nullptr};
     static const char *const execution[] = {"cross_processing", "multi_pass", "single_pass", nullptr};
     static const char *const feature_sum[] = {"cluster_merge", "partitioned_features", "ballot",
                                               "divide_and_conquer", "atomic", "sorted", nullptr};

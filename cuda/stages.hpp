@@ -39,6 +39,7 @@ struct Stage {
     const Operands<T> operands; // centroids prepared for the register filter
     const Groups<T>   groups;   // rows and centroids prepared for the tiled filter
     PreparedRows     *prepared = nullptr; // given when the same rows will come again
+    bool              constant = false;   // the job holds the process's constant memory
 };
 
 // ---- assignment: labels[i] of every row of the view ----
@@ -50,6 +51,14 @@ template <>
 void assign_register<float>(const Stage<float> &stage, const View<float> &view, std::int32_t *labels);
 template <>
 void assign_register<double>(const Stage<double> &stage, const View<double> &view, std::int32_t *labels);
+template <typename T>
+void assign_register_constant(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+template <typename T>
+void assign_register_shared(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+template <typename T>
+void assign_register_global(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+template <typename T>
+void assign_generic_constant(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
 template <typename T>
 void assign_tiled(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
 template <typename T>

@@ -32,6 +32,9 @@ struct MomentSums {
     std::int64_t square[4]; // limbs of sum((x - middle)^2)
 };
 
+// Memory of one feature of one problem, on the device as on the host.
+constexpr std::size_t cell_bytes = sizeof(Bounds) + sizeof(MomentScale) + sizeof(MomentSums);
+
 // An order-preserving integer image of a double without NaN; -0 and 0 become the same.
 __host__ __device__ unsigned long long ordered(double value)
 {
@@ -137,7 +140,7 @@ class Summariser {
   public:
     Summariser(Data &data, const PgkmProblem *problems, std::size_t count)
         : data_(data), problems_(problems), count_(count), cells_(count * static_cast<std::size_t>(data.host.d)),
-          ranges_(data.context.budget, count), device_bounds_(data.context.budget, cells_),
+          claim_(data.context.host_budget, cells_ * cell_bytes), ranges_(data.context.budget, count), device_bounds_(data.context.budget, cells_),
           device_weight_(data.context.budget, count), bounds_(cells_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
     {
     }
@@ -241,6 +244,7 @@ class Summariser {
     const PgkmProblem              *problems_;
     std::size_t                     count_;
     std::size_t                     cells_;
+    Claim                           claim_;
     DeviceArray<RowRange>           ranges_;
     DeviceArray<Bounds>             device_bounds_;
     DeviceArray<unsigned long long> device_weight_;
@@ -256,7 +260,11 @@ void summarise_problems(Data &data, const PgkmProblem *problems, std::int64_t n_
                         PgkmSummary *summaries)
 {
     // A grid has at most 65,535 rows of blocks; streamed data is read once per problem.
-    const std::int64_t most = data.resident ? 32768 : 1;
+    std::int64_t most = 1;
+    if (data.resident) {
+        const std::uint64_t room = data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * cell_bytes + 24);
+        most = static_cast<std::int64_t>(std::clamp<std::uint64_t>(room, 1, 32768));
+    }
     for (std::int64_t first = 0; first < n_problems; first += most) {
         data.context.poll();
         const auto count = static_cast<std::size_t>(std::min(most, n_problems - first));

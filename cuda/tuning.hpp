@@ -5,7 +5,18 @@
 
 namespace pgkm::cuda {
 
-enum class Assignment : std::int8_t { automatic, register_, generic, tiled, tensor_core };
+// In the order of the names that strategies() lists (plugin.cu).
+enum class Assignment : std::int8_t {
+    automatic,
+    register_,
+    register_constant,
+    register_shared,
+    register_global,
+    generic,
+    generic_constant,
+    tiled,
+    tensor_core
+};
 enum class Execution : std::int8_t { automatic, cross_processing, multi_pass, single_pass };
 enum class FeatureSum : std::int8_t {
     automatic,

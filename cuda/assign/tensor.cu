@@ -158,7 +158,7 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     // Sums, labels and other jobs need memory too: half of what is left is theirs.
     const Budget &budget = stage.context.budget;
-    if (bytes > free_bytes / 2 || (budget.limit != 0 && budget.used + 2 * bytes > budget.limit)) {
+    if (bytes > free_bytes / 2 || 2 * bytes > budget.room()) {
         prepared->refused = true;
         return nullptr;
     }
@@ -166,18 +166,41 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
     return prepared->parts.back().memory.get();
 }
 
+// Bytes of a slice's layout: the lasting part and the passing one.
+template <typename T>
+std::pair<std::size_t, std::size_t> layout_bytes(std::int64_t rows, int d, int k, bool prepared)
+{
+    Carver lasting(nullptr), passing(nullptr);
+    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared);
+    return {lasting.used(), passing.used()};
+}
+
+// At most `most` rows, halved until their layout fits the device's limit; 0 where few would fit.
+// Rows that are prepared already are taken in the same slices again.
+template <typename T>
+std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::int64_t most)
+{
+    if (stage.prepared != nullptr)
+        for (const PreparedRows::Part &part : stage.prepared->parts)
+            if (part.values == view.values && part.k == view.k)
+                return part.n;
+    const Context &context = stage.context;
+    for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
+        const auto [lasting, passing] = layout_bytes<T>(rows, view.d, view.k, false);
+        if (lasting + passing <= context.scratch_room())
+            return rows;
+        if (rows <= 1024)
+            return 0;
+    }
+}
+
 template <typename T>
 void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const int groups = group_count(view.n, view.d, view.k);
-    const auto sizes = [&](bool prepared) {
-        Carver lasting(nullptr), passing(nullptr);
-        carve<T>(lasting, passing, view.n, view.d, view.k, groups, prepared);
-        return std::pair(lasting.used(), passing.used());
-    };
     bool fresh = true;
-    char *kept = lasting_memory(stage, view, sizes(true).first, fresh);
-    const auto [lasting_bytes, passing_bytes] = sizes(kept != nullptr);
+    char *kept = lasting_memory(stage, view, layout_bytes<T>(view.n, view.d, view.k, true).first, fresh);
+    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(view.n, view.d, view.k, kept != nullptr);
     const std::size_t apart = kept != nullptr ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
     Carver lasting(kept != nullptr ? kept : scratch), passing(scratch + apart);
@@ -202,7 +225,10 @@ void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *lab
     // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
     const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
-    const std::int64_t most = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
+    const std::int64_t wanted = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
+    const std::int64_t most = tensor::rows_within_limit(stage, view, wanted);
+    if (most == 0)
+        return assign_generic(stage, view, labels);
     const std::int64_t slices = (view.n + most - 1) / most, rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)
         tensor::assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);

@@ -53,8 +53,11 @@ void sum_features_divide_and_conquer(const Stage<T> &stage, const View<T> &view,
                                      std::int64_t *totals)
 {
     const std::int64_t cells = std::int64_t{view.k} * view.d * 2;
-    int groups = 1; // a power of two, of at most 256 MB of copies
-    while (groups < 256 && std::int64_t{groups} * 512 < view.n && cells * groups * 2 * 8 <= (std::int64_t{256} << 20))
+    const auto room = static_cast<std::int64_t>(std::min(stage.context.scratch_room(), std::uint64_t{256} << 20));
+    if (cells * 8 > room)
+        return sum_features_atomic(stage, view, labels, totals); // not one copy within the device's limit
+    int groups = 1; // a power of two
+    while (groups < 256 && std::int64_t{groups} * 512 < view.n && cells * groups * 2 * 8 <= room)
         groups *= 2;
     std::int64_t *copies = stage.context.scratch(static_cast<std::size_t>(cells) * static_cast<std::size_t>(groups) * 8);
     checked("cudaMemsetAsync", [&] {

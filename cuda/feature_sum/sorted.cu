@@ -46,32 +46,65 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
     }
 }
 
+// One sort: labels, row numbers and both in order, with CUB's own storage behind them.
+struct Sort {
+    const std::int32_t *labels;
+    std::int32_t        n;
+    int                 bits; // of a label
+    cudaStream_t        stream;
+
+    std::size_t arrays() const { return (static_cast<std::size_t>(n) * 3 * 4 + 255) / 256 * 256; }
+    std::size_t temporary() const
+    {
+        std::size_t bytes = 0;
+        checked("cub::DeviceRadixSort", [&] { return run(nullptr, bytes, nullptr); });
+        return bytes;
+    }
+    // array: n sorted labels, n row numbers, n sorted row numbers.
+    cudaError_t run(void *storage, std::size_t &bytes, std::int32_t *array) const
+    {
+        return cub::DeviceRadixSort::SortPairs(storage, bytes, labels, array, array + n, array + 2 * std::int64_t{n}, n, 0,
+                                               bits, stream);
+    }
+};
+
+// Rows per sort: 32-bit numbers, and memory within the device's limit; 0 where few would fit.
+std::int64_t rows_per_sort(Context &context, Sort sort, std::int64_t n)
+{
+    std::int64_t rows = std::min(n, std::int64_t{1} << 27);
+    for (;; rows = (rows + 1) / 2) {
+        sort.n = static_cast<std::int32_t>(rows);
+        if (sort.arrays() + sort.temporary() <= context.scratch_room())
+            return rows;
+        if (rows <= 1024)
+            return 0;
+    }
+}
+
 } // namespace
 
 template <typename T>
 void sum_features_sorted(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
-    constexpr std::int64_t most = std::int64_t{1} << 27; // rows per sort: 32-bit row numbers
+    Sort sort = {labels, 0, 1, stage.stream};
+    while (sort.bits < 31 && (std::int64_t{1} << sort.bits) < view.k)
+        ++sort.bits;
+    const std::int64_t most = rows_per_sort(stage.context, sort, view.n);
+    if (most == 0)
+        return sum_features_atomic(stage, view, labels, totals);
     for (std::int64_t skip = 0; skip < view.n; skip += most) {
         const View<T> part = slice(view, skip, std::min(most, view.n - skip));
-        const auto n = static_cast<std::int32_t>(part.n);
-        std::size_t temporary = 0;
-        int bits = 1; // of a label
-        while (bits < 31 && (std::int64_t{1} << bits) < view.k)
-            ++bits;
-        const auto sort = [&](void *storage, std::int32_t *array) {
-            return cub::DeviceRadixSort::SortPairs(storage, temporary, labels + skip, array, array + n, array + 2 * n, n, 0,
-                                                   bits, stage.stream);
-        };
-        check(sort(nullptr, nullptr), "cub::DeviceRadixSort");
-        const std::size_t arrays = (static_cast<std::size_t>(n) * 3 * 4 + 255) / 256 * 256;
-        auto *array = reinterpret_cast<std::int32_t *>(stage.context.scratch(arrays + temporary));
-        number_kernel<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stage.stream>>>(array + n, n);
+        sort.labels = labels + skip;
+        sort.n = static_cast<std::int32_t>(part.n);
+        std::size_t temporary = sort.temporary();
+        auto *array = reinterpret_cast<std::int32_t *>(stage.context.scratch(sort.arrays() + temporary));
+        number_kernel<<<static_cast<unsigned>((part.n + 255) / 256), 256, 0, stage.stream>>>(array + part.n, sort.n);
         launched("number_kernel");
-        checked("cub::DeviceRadixSort", [&] { return sort(reinterpret_cast<char *>(array) + arrays, array); });
+        checked("cub::DeviceRadixSort",
+                [&] { return sort.run(reinterpret_cast<char *>(array) + sort.arrays(), temporary, array); });
         const std::int64_t warps = (part.n + stretch - 1) / stretch;
         runs_kernel<<<static_cast<unsigned>((warps + 7) / 8), 256, 0, stage.stream>>>(part, stage.control, array,
-                                                                                     array + 2 * n, totals);
+                                                                                     array + 2 * part.n, totals);
         launched("runs_kernel");
     }
 }

@@ -1,12 +1,10 @@
 // fit.cu (groups) - Lloyd's iterations of many problems, each by one block from start to end.
 //
-// Distances are the contract's own: at these sizes the latency of the steps counts, not their
-// arithmetic. Centroids lie in shared memory in float64; sums as in fused/register.cu.
+// Distances are the contract's own. Centroids lie in shared memory in float64; sums as in
+// fused/register.cu. float32 rows of few features go to fit_register.cu.
 #include <cstring>
 
-#include "../exact.cuh"
-#include "../stages.hpp"
-#include "groups.hpp"
+#include "fit.cuh"
 
 namespace pgkm::cuda {
 
@@ -14,27 +12,11 @@ std::size_t group_fit_bytes(std::int64_t k, std::int64_t d);
 
 namespace {
 
-constexpr int replicas = 4;
-constexpr int rounds = limb_additions / (group_threads / replicas); // of a row per thread, between flushes
-
-template <typename T>
-struct Arguments {
-    const T             *values;
-    const double        *weights;
-    int                  d;
-    GroupProblem        *problems;
-    T                   *centroids;
-    const std::int32_t  *exponents;
-    int                  max_iter;
-    bool                 cosine;
-    const volatile std::int32_t *cancel;
-};
-
 struct Shared {
     double       *centroids; // k x d
     std::int64_t *sums;      // k x (2 d + 2): limbs of features, then of the mass
     double       *shifts;    // k
-    std::int32_t *cells;     // replicas x k x (2 d + 2)
+    std::int32_t *cells;     // group_replicas x k x (2 d + 2)
 };
 
 __device__ Shared carve(int k, int d)
@@ -48,26 +30,15 @@ __device__ Shared carve(int k, int d)
     return s;
 }
 
-__device__ void flush(const Shared &s, int cells)
-{
-    __syncthreads();
-    for (int i = threadIdx.x; i < cells; i += group_threads)
-        for (int r = 0; r < replicas; ++r) {
-            s.sums[i] += s.cells[r * cells + i];
-            s.cells[r * cells + i] = 0;
-        }
-    __syncthreads();
-}
-
 template <typename T>
 __device__ void sum_rows(const View<T> &view, const Shared &s)
 {
     const int width = 2 * view.d + 2, cells = view.k * width;
     int round = 0;
     for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
-        if (round == rounds) {
+        if (round == group_rounds) {
             round = 0;
-            flush(s, cells);
+            flush_cells(s.sums, s.cells, cells);
         }
         const std::int64_t row = start + threadIdx.x;
         if (row >= view.n)
@@ -82,7 +53,7 @@ __device__ void sum_rows(const View<T> &view, const Shared &s)
                 label = j;
             }
         }
-        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % replicas * cells + label * width;
+        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % group_replicas * cells + label * width;
         for (int f = 0; f < view.d; ++f) {
             const Split limbs = feature_limbs(view, row, f);
             atomicAdd(cell + 2 * f, limbs.hi);
@@ -93,7 +64,7 @@ __device__ void sum_rows(const View<T> &view, const Shared &s)
             atomicAdd(cell + 2 * view.d, mass.hi);
         atomicAdd(cell + 2 * view.d + 1, mass.lo);
     }
-    flush(s, cells);
+    flush_cells(s.sums, s.cells, cells);
 }
 
 // New centroid of cluster j by one thread, in the order of update_centroids(); the shift goes to s.shifts.
@@ -118,18 +89,17 @@ __device__ void move_centroid(const View<T> &view, const Shared &s, int j, bool 
 }
 
 template <typename T>
-__global__ void __launch_bounds__(group_threads) fit_kernel(Arguments<T> a)
+__global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
 {
     __shared__ int stop;
     GroupProblem &problem = a.problems[blockIdx.x];
     const int d = a.d, k = problem.k, cells = k * (2 * d + 2);
     const Shared s = carve(k, d);
     T *centroids = a.centroids + problem.cluster * d;
-    const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
-                          problem.n_rows, d, k, centroids, a.exponents + std::int64_t{blockIdx.x} * d, problem.weight_exponent};
+    const View<T> view = group_view(a, problem);
     for (int i = threadIdx.x; i < k * d; i += group_threads)
         s.centroids[i] = static_cast<double>(centroids[i]);
-    for (int i = threadIdx.x; i < replicas * cells; i += group_threads)
+    for (int i = threadIdx.x; i < group_replicas * cells; i += group_threads)
         s.cells[i] = 0;
     if (threadIdx.x == 0)
         stop = running;
@@ -140,10 +110,7 @@ __global__ void __launch_bounds__(group_threads) fit_kernel(Arguments<T> a)
             s.sums[i] = 0;
         __syncthreads();
         sum_rows(view, s);
-        bool empty = false;
-        for (int j = threadIdx.x; j < k; j += group_threads)
-            empty |= s.sums[j * (2 * d + 2) + 2 * d] == 0 && s.sums[j * (2 * d + 2) + 2 * d + 1] == 0;
-        if (__syncthreads_or(empty)) {
+        if (group_has_empty(s.sums, k, d)) {
             if (threadIdx.x == 0)
                 stop = empty_cluster;
             __syncthreads();
@@ -153,20 +120,32 @@ __global__ void __launch_bounds__(group_threads) fit_kernel(Arguments<T> a)
             move_centroid(view, s, j, a.cosine, centroids + std::int64_t{j} * d);
         __syncthreads();
         ++iteration;
-        if (threadIdx.x == 0) {
-            double shift = 0.0;
-            for (int j = 0; j < k; ++j)
-                shift += s.shifts[j];
-            problem.shift = shift;
-            problem.converged = shift <= problem.tol;
-            stop = shift <= problem.tol ? finished : shift == 0.0 ? compare_labels : *a.cancel != 0 ? cancelled : running;
-        }
+        if (threadIdx.x == 0)
+            stop = close_group_iteration(problem, s.shifts, *a.cancel != 0);
         __syncthreads();
     }
     if (threadIdx.x == 0) {
         problem.n_iter = iteration;
         problem.stop = stop;
     }
+}
+
+template <typename T>
+void launch_fit(Context &context, const GroupFit<T> &arguments, const std::vector<GroupProblem> &problems)
+{
+    std::int32_t most_k = 0;
+    for (const GroupProblem &problem : problems)
+        most_k = std::max(most_k, problem.k);
+    const auto count = static_cast<int>(problems.size());
+    if constexpr (sizeof(T) == 4)
+        if (launch_register_fit(context, arguments, count, most_k))
+            return;
+    const std::size_t bytes = group_fit_bytes(most_k, arguments.d);
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(fit_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    });
+    fit_kernel<T><<<static_cast<unsigned>(count), group_threads, bytes, context.compute.get()>>>(arguments);
+    launched("groups fit_kernel");
 }
 
 } // namespace
@@ -183,17 +162,11 @@ std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const st
     Packed<T> packed(data, problems, which, true);
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
-    std::size_t bytes = 0;
-    for (const GroupProblem &problem : packed.problems)
-        bytes = std::max(bytes, group_fit_bytes(problem.k, data.host.d));
-    checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(fit_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    });
-    fit_kernel<T><<<static_cast<unsigned>(which.size()), group_threads, bytes, stream>>>(
-        {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
-         data.host.d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), params.max_iter,
-         params.metric == PGKM_COSINE, cancel.get()});
-    launched("groups fit_kernel");
+    launch_fit<T>(context,
+                  {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
+                   data.host.d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), params.max_iter,
+                   params.metric == PGKM_COSINE, cancel.get()},
+                  packed.problems);
     context.report("iterating", 0, 0, 0.0);
     context.wait(stream, cancel.get());
     std::vector<T> centroids(packed.centroids.count());

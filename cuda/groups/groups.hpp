@@ -32,7 +32,8 @@ struct GroupProblem {
     double       shift;
 };
 
-// Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays.
+// Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays and
+// memory allows.
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
 
 // Each returns the indices it has not served.

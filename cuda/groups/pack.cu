@@ -12,6 +12,22 @@ std::size_t group_fit_bytes(std::int64_t k, std::int64_t d)
     return static_cast<std::size_t>(k * d * 8 + k * (2 * d + 2) * 8 + k * 8 + 4 * k * (2 * d + 2) * 4);
 }
 
+namespace {
+
+// Whether all of them at once keep within the limits: an assignment, which needs most.
+bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which)
+{
+    const auto d = static_cast<std::uint64_t>(data.host.d);
+    std::uint64_t clusters = 0;
+    for (const std::int64_t p : which)
+        clusters += static_cast<std::uint64_t>(problems[p].k);
+    const std::uint64_t rows = static_cast<std::uint64_t>(data.host.n) * 12; // labels, distances
+    const std::uint64_t bytes = rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * (2 * d + 7) + d * data.element_bytes());
+    return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
+}
+
+} // namespace
+
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems)
 {
     std::vector<std::int64_t> which;
@@ -29,7 +45,7 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
             group_fit_bytes(problem.k, d) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
             which.push_back(p);
     }
-    if (which.size() < 4)
+    if (which.size() < 4 || !fits_limits(data, problems, which))
         which.clear();
     return which;
 }

@@ -41,7 +41,10 @@ void sum_masses_partitioned_global(const Stage<T> &stage, const View<T> &view, c
                                    std::int64_t *masses)
 {
     const std::int64_t cells = std::int64_t{view.k} * 2;
-    const int most = static_cast<int>(std::clamp<std::int64_t>((std::int64_t{64} << 20) / (cells * 8), 1, 512));
+    const auto room = static_cast<std::int64_t>(std::min(stage.context.scratch_room(), std::uint64_t{64} << 20));
+    if (cells * 8 > room)
+        return sum_masses_global_atomic(stage, view, labels, masses); // not one copy within the device's limit
+    const int most = static_cast<int>(std::min<std::int64_t>(room / (cells * 8), 512));
     const int copies = blocks_for(view.n, 256, most);
     const std::size_t bytes = static_cast<std::size_t>(cells) * static_cast<std::size_t>(copies) * 8;
     std::int64_t *scratch = stage.context.scratch(bytes);

@@ -25,15 +25,9 @@ class Seeder {
           state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
           candidates_(context.budget, static_cast<std::size_t>(most_trials) * static_cast<std::size_t>(rows.d))
     {
-        // Where even one number per row is beyond the device's limit, the kernels reach it over
-        // the bus, in page-locked memory.
-        if (context.budget.fits(static_cast<std::uint64_t>(rows.n) * 8 + context.budget.limit / 8)) {
-            nearest_ = DeviceArray<double>(context.budget, static_cast<std::size_t>(rows.n));
-            rows_.nearest = nearest_.get();
-        } else {
-            far_nearest_ = PinnedArray<double>(static_cast<std::size_t>(rows.n));
-            rows_.nearest = far_nearest_.get();
-        }
+        nearest_ = NearArray<double>(context.budget, context.host_budget, static_cast<std::size_t>(rows.n),
+                                     context.budget.limit / 8);
+        rows_.nearest = nearest_.get();
         state_.fill_zero(context.compute.get());
         kernels_ = {state_.get(), tiles_.get(), {params.seed, params.restart, first, trial},
                     context.facts.multiprocessors, context.compute.get()};
@@ -63,10 +57,11 @@ class Seeder {
     void extend(std::int32_t k, std::int32_t known)
     {
         const int trials = greedy_trials(k);
+        // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
+        const double terms = static_cast<double>(rows_.n) * rows_.d * (trials + 1);
+        const auto at_once = static_cast<std::int32_t>(std::clamp(3e10 / terms, 1.0, 32.0));
         for (std::int32_t i = known; i < k; ++i) {
-            if (i % 32 == 0)
-                context_.wait(stream());
-            if (i % 32 == 0 && fetch().done != 0)
+            if ((i - known) % at_once == 0 && fetch().done != 0)
                 return;
             step(false, trials);
         }
@@ -114,17 +109,21 @@ class Seeder {
         }
     }
 
-    // Adds rows whose values are given.
+    // Adds rows whose values are given, as many at a time as half of the device's limit holds.
     void add(const std::vector<T> &values, std::int32_t count)
     {
-        if (count == 0)
-            return;
-        DeviceArray<T> added(context_.budget, values.size());
-        added.upload(values.data(), values.size(), stream());
-        checked("cudaMemsetAsync",
-                [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
-        each([&](const SeedRows<T> &part) { kernels_.update_nearest(part, added.get(), count, false, false); });
-        context_.wait(stream());
+        const auto d = static_cast<std::size_t>(rows_.d);
+        const std::uint64_t room = context_.budget.room() / 2 / (d * sizeof(T));
+        const auto most = static_cast<std::int32_t>(std::clamp<std::uint64_t>(room, 1, static_cast<std::uint64_t>(std::max(count, 1))));
+        DeviceArray<T> added(context_.budget, count == 0 ? 0 : static_cast<std::size_t>(most) * d);
+        for (std::int32_t first = 0; first < count; first += most) {
+            const std::int32_t some = std::min(most, count - first);
+            added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d, stream());
+            // The largest of all v_i is found anew by each walk over the rows.
+            checked("cudaMemsetAsync",
+                    [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
+            each([&](const SeedRows<T> &part) { add_to(part, added.get(), some); });
+        }
     }
 
     // Makes `rows` the chosen ones, all of them already added.
@@ -140,6 +139,23 @@ class Seeder {
 
   private:
     cudaStream_t stream() const { return context_.compute.get(); }
+
+    // In launches of some 10 ms, since a cancel is seen between them.
+    void add_to(const SeedRows<T> &rows, const T *added, std::int32_t count)
+    {
+        const double terms = static_cast<double>(count) * rows.d;
+        const auto most = static_cast<std::int64_t>(std::max(3e10 / terms, 1024.0));
+        for (std::int64_t first = 0; first < rows.n; first += most) {
+            SeedRows<T> part = rows;
+            part.values += first * rows.d;
+            if (part.weights != nullptr)
+                part.weights += first;
+            part.nearest += first;
+            part.n = std::min(most, rows.n - first);
+            kernels_.update_nearest(part, added, count, false, false);
+            context_.wait(stream());
+        }
+    }
 
     template <typename Body>
     void each(Body &&body)
@@ -186,8 +202,7 @@ class Seeder {
 
     Context                        &context_;
     SeedRows<T>                     rows_;
-    DeviceArray<double>             nearest_;     // v_i of every row, here
-    PinnedArray<double>             far_nearest_; // or here
+    NearArray<double>               nearest_; // v_i of every row
     DeviceArray<unsigned long long> tiles_;
     DeviceArray<SeedState>          state_;
     DeviceArray<std::int64_t>       chosen_;
@@ -196,6 +211,12 @@ class Seeder {
     Data                           *data_ = nullptr;
     std::int64_t                    first_row_ = 0;
 };
+
+// On the host's limit, for rows that are drawn: their numbers and values.
+Claim claim_rows(const Data &data, std::int64_t count)
+{
+    return Claim(data.context.host_budget, static_cast<std::uint64_t>(count) * (data.row_bytes() + 24));
+}
 
 template <typename T>
 std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
@@ -209,33 +230,15 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
     return values;
 }
 
-// Masses of the rows nearest to each candidate, on the host.
-template <typename T>
-std::vector<Int128> candidate_masses_on_host(Data &data, const PgkmProblem &problem, const std::vector<T> &values,
-                                             std::int32_t count)
+std::vector<Int128> join_masses(const std::vector<std::int64_t> &limbs)
 {
-    const std::int32_t d = data.host.d;
-    std::vector<Int128> masses(static_cast<std::size_t>(count), 0);
-    for (std::int64_t i = 0; i < problem.n_rows; ++i) {
-        if (i % 256 == 0)
-            data.context.poll();
-        const std::int64_t row = problem.first_row + i;
-        const T *x = static_cast<const T *>(data.host.values) + row * d;
-        double least = std::numeric_limits<double>::infinity();
-        std::size_t label = 0;
-        for (std::size_t c = 0; c < masses.size(); ++c) {
-            const double distance = exact_distance(x, values.data() + c * static_cast<std::size_t>(d), d);
-            if (distance < least) {
-                least = distance;
-                label = c;
-            }
-        }
-        masses[label] += row_mass(data.host, problem, row);
-    }
+    std::vector<Int128> masses;
+    for (std::size_t c = 0; c < limbs.size() / 2; ++c)
+        masses.push_back(join_limb_sums(limbs[2 * c], limbs[2 * c + 1]));
     return masses;
 }
 
-// The same by the stages of a pass.
+// Masses of the rows nearest to each candidate, by the stages of a pass.
 template <typename T>
 std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std::vector<T> &values, std::int32_t count)
 {
@@ -252,10 +255,37 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std
     std::vector<std::int64_t> limbs(job.masses.count());
     job.masses.download(limbs.data(), limbs.size(), job.stream());
     data.context.wait(job.stream());
-    std::vector<Int128> masses;
-    for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c)
-        masses.push_back(join_limb_sums(limbs[2 * c], limbs[2 * c + 1]));
-    return masses;
+    return join_masses(limbs);
+}
+
+// The same with little device memory: the candidates stay where they are, and labels are held
+// for few rows at a time.
+template <typename T>
+std::vector<Int128> candidate_masses_within_limit(Data &data, const PgkmProblem &problem, const T *candidates,
+                                                  std::int32_t count)
+{
+    Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    constexpr std::int64_t some = 4096;
+    DeviceArray<std::int32_t> labels(context.budget, some);
+    DeviceArray<std::int64_t> masses(context.budget, 2 * static_cast<std::size_t>(count));
+    masses.fill_zero(stream);
+    const Stage<T> stage = {context, stream, nullptr, {}, {}};
+    data.template each_chunk<T>(problem.first_row, problem.n_rows,
+                                [&](const T *values, const double *weights, std::int64_t, std::int64_t n) {
+        const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
+        for (std::int64_t done = 0; done < n; done += some) {
+            context.poll();
+            const View<T> part = slice(all, done, std::min(some, n - done));
+            assign_generic(stage, part, labels.get());
+            sum_masses_global_atomic(stage, part, labels.get(), masses.get());
+            context.wait(stream);
+        }
+    });
+    std::vector<std::int64_t> limbs(masses.count());
+    masses.download(limbs.data(), limbs.size(), stream);
+    context.wait(stream);
+    return join_masses(limbs);
 }
 
 // Weighted greedy k-means++ among the candidates of k-means||.
@@ -264,16 +294,20 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
                                            const std::vector<std::int64_t> &rows)
 {
     Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    const Claim claim = claim_rows(data, static_cast<std::int64_t>(rows.size()));
     std::vector<T> values = rows_of<T>(data, problem, rows);
     const auto count = static_cast<std::int32_t>(rows.size());
+    // What a job around so many centroids takes; the candidates alone may lie on the host.
+    const std::uint64_t cells = values.size();
+    const bool roomy = cells * (4 * sizeof(T) + 32) + (std::uint64_t{1} << 20) <= context.budget.room();
     std::vector<Int128> masses;
-    try {
+    if (roomy)
         masses = candidate_masses(data, problem, values, count);
-    } catch (const Error &error) {
-        if (error.status() != PGKM_LIMIT)
-            throw;
-        masses = candidate_masses_on_host(data, problem, values, count); // too many values for the device's limit
-    }
+    NearArray<T> device_values(context.budget, context.host_budget, cells, context.budget.limit / 4);
+    device_values.upload(values.data(), values.size(), stream);
+    if (!roomy)
+        masses = candidate_masses_within_limit(data, problem, device_values.get(), count);
     Int128 total = 0;
     for (const Int128 mass : masses)
         total += mass;
@@ -284,9 +318,6 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
         weights.push_back(to_double(mass));
         integers.push_back(static_cast<std::int64_t>(mass >> shift));
     }
-    const cudaStream_t stream = context.compute.get();
-    DeviceArray<T> device_values(context.budget, values.size());
-    device_values.upload(values.data(), values.size(), stream);
     DeviceArray<double> device_weights(context.budget, weights.size());
     device_weights.upload(weights.data(), weights.size(), stream);
     DeviceArray<std::int64_t> device_masses(context.budget, integers.size());
@@ -361,6 +392,7 @@ template <typename T>
 void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params)
 {
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
+    const Claim claim = claim_rows(data, at_most_n);
     std::vector<std::int64_t> rows;
     if (params.init == PGKM_INIT_RANDOM) {
         rows = random_rows(problem.n_rows, at_most_n, params);

@@ -24,6 +24,10 @@ static const config_enum_entry assignments[] = {{"auto", 0, false},
                                                 {"register", 4, false},
                                                 {"generic", 5, false},
                                                 {"tensor_core", 6, false},
+                                                {"register_constant", 7, false},
+                                                {"register_shared", 8, false},
+                                                {"register_global", 9, false},
+                                                {"generic_constant", 10, false},
                                                 {NULL, 0, false}};
 
 static const config_enum_entry executions[] = {{"auto", 0, false},

@@ -1,0 +1,65 @@
+// constant.hpp - batches of centroids through constant memory.
+//
+// Constant memory belongs to the process, not to a stream: what one job copies there another's
+// kernels would read. So one job at a time holds it (Job::constant); others take the same
+// strategy's kernel without it.
+#pragma once
+
+#include <atomic>
+
+#include "../stages.hpp"
+
+namespace pgkm::cuda {
+
+inline constexpr int constant_bytes = 61440; // of 65,536; kernels' own constants need some
+
+// Holds the process's constant memory, or does not.
+class ConstantLease {
+  public:
+    ConstantLease() = default;
+    ConstantLease(const ConstantLease &) = delete;
+    ConstantLease &operator=(const ConstantLease &) = delete;
+    ~ConstantLease()
+    {
+        if (held_)
+            taken().store(false);
+    }
+    // Whether it is held now.
+    bool take()
+    {
+        held_ = held_ || !taken().exchange(true);
+        return held_;
+    }
+    bool held() const { return held_; }
+
+  private:
+    static std::atomic<bool> &taken();
+    bool held_ = false;
+};
+
+// Centroids per batch; 0 where not one fits.
+template <typename T>
+int constant_batch(int d)
+{
+    return static_cast<int>(constant_bytes / (static_cast<std::int64_t>(d) * static_cast<std::int64_t>(sizeof(T))));
+}
+
+// Calls body(first centroid, count) after the copy of each batch to `symbol`.
+template <typename T, typename Body>
+void in_constant_batches(const Stage<T> &stage, const View<T> &view, const void *symbol, Body &&body)
+{
+    void *room = nullptr;
+    checked("cudaGetSymbolAddress", [&] { return cudaGetSymbolAddress(&room, symbol); });
+    const int batch = constant_batch<T>(view.d);
+    for (int first = 0; first < view.k; first += batch) {
+        const int count = std::min(batch, view.k - first);
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(room, view.centroids + std::int64_t{first} * view.d,
+                                   static_cast<std::size_t>(count) * static_cast<std::size_t>(view.d) * sizeof(T),
+                                   cudaMemcpyDeviceToDevice, stage.stream);
+        });
+        body(first, count);
+    }
+}
+
+} // namespace pgkm::cuda

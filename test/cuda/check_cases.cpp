@@ -1,0 +1,114 @@
+#include "check_cases.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "engine/contract.hpp"
+
+namespace plugin_check {
+
+Rows make_rows(const Case &c, unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    std::uniform_int_distribution<int> blob(0, 4);
+    Rows rows;
+    std::vector<double> centres(5 * static_cast<std::size_t>(c.d));
+    for (double &centre : centres)
+        centre = 10.0 * c.spread * normal(random);
+    const auto d = static_cast<std::size_t>(c.d);
+    for (std::int64_t i = 0; i < c.n; ++i) {
+        const std::size_t from = static_cast<std::size_t>(blob(random)) * d;
+        for (std::size_t f = 0; f < d; ++f) {
+            double value = c.offset + centres[from + f] + c.spread * normal(random);
+            if (c.mixed_scale)
+                value *= std::pow(10.0, static_cast<double>(i % 13) - 3.0);
+            rows.f64.push_back(static_cast<double>(static_cast<float>(value)));
+        }
+    }
+    for (std::int64_t i = c.distinct; c.distinct > 0 && i < c.n; ++i)
+        std::copy_n(rows.f64.begin() + (i % c.distinct) * c.d, d, rows.f64.begin() + i * c.d);
+    if (c.metric == PGKM_COSINE)
+        for (std::int64_t i = 0; i < c.n; ++i)
+            pgkm::normalise(rows.f64.data() + i * c.d, c.d);
+    if (c.weighted)
+        for (std::int64_t i = 0; i < c.n; ++i)
+            rows.weights.push_back(0.25 + std::fabs(normal(random)));
+    if (c.element == PGKM_FLOAT32)
+        rows.f32.assign(rows.f64.begin(), rows.f64.end());
+    rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element, c.n,
+                   c.d, c.weighted ? rows.weights.data() : nullptr};
+    return rows;
+}
+
+namespace {
+
+std::vector<Case> tiny_cases()
+{
+    return {
+        {.name = "narrow", .n = 300, .d = 3, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+        {.name = "weighted", .n = 211, .d = 2, .k = 4, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL},
+        {.name = "wide", .n = 300, .d = 41, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+        {.name = "empty clusters", .n = 150, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_RANDOM, .far_start = true},
+        {.name = "groups", .n = 240, .d = 4, .k = 3, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6},
+        {.name = "cosine", .n = 200, .d = 12, .k = 5, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE},
+    };
+}
+
+} // namespace
+
+std::vector<Case> make_cases(Extent extent)
+{
+    std::vector<Case> cases;
+    const auto add = [&](Case c) {
+        for (const PgkmElement element : {PGKM_FLOAT32, PGKM_FLOAT64}) {
+            c.element = element;
+            cases.push_back(c);
+        }
+    };
+    if (extent == Extent::tiny) {
+        for (const Case &c : tiny_cases())
+            add(c);
+        return cases;
+    }
+    const PgkmInit inits[] = {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST};
+    int i = 0;
+    for (const int d : {1, 2, 3, 4, 7, 8, 16, 17, 32, 34, 41, 54, 64, 100, 128})
+        add({.name = "d", .n = 3001, .d = d, .k = 7 + d % 5, .weighted = d % 3 == 0, .init = inits[i++ % 4]});
+    add({.name = "one cluster", .n = 777, .d = 5, .k = 1, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+    add({.name = "n clusters", .n = 65, .d = 3, .k = 65, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+    add({.name = "n below k", .n = 9, .d = 3, .k = 20, .init = PGKM_INIT_KMEANS_PARALLEL});
+    add({.name = "many clusters", .n = 5000, .d = 4, .k = 400, .init = PGKM_INIT_RANDOM});
+    add({.name = "duplicates", .n = 2000, .d = 4, .k = 16, .distinct = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+    add({.name = "duplicates random", .n = 2000, .d = 20, .k = 16, .distinct = 9, .init = PGKM_INIT_RANDOM});
+    add({.name = "offset", .n = 4000, .d = 6, .k = 12, .offset = 1e6, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+    add({.name = "offset 40", .n = 4000, .d = 40, .k = 12, .offset = 1e6, .init = PGKM_INIT_RANDOM});
+    add({.name = "mixed scale", .n = 3000, .d = 3, .k = 10, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL, .mixed_scale = true});
+    add({.name = "mixed scale 33", .n = 3000, .d = 33, .k = 10, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+    add({.name = "tiny", .n = 3000, .d = 5, .k = 10, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
+    add({.name = "huge", .n = 3000, .d = 5, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
+    add({.name = "huge 40", .n = 1000, .d = 40, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
+    add({.name = "empty clusters", .n = 3000, .d = 4, .k = 12, .init = PGKM_INIT_RANDOM, .far_start = true});
+    add({.name = "empty clusters 48", .n = 1500, .d = 48, .k = 12, .weighted = true, .init = PGKM_INIT_RANDOM, .far_start = true});
+    add({.name = "negative tol", .n = 1500, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM, .tol = -1.0});
+    add({.name = "tol", .n = 1500, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM, .tol = 1e-3});
+    add({.name = "cosine", .n = 3000, .d = 12, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .metric = PGKM_COSINE});
+    add({.name = "cosine 64", .n = 3000, .d = 64, .k = 9, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL, .metric = PGKM_COSINE});
+    add({.name = "groups", .n = 4000, .d = 4, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 12});
+    add({.name = "groups 2", .n = 4000, .d = 9, .k = 6, .init = PGKM_INIT_KMEANS_PARALLEL, .groups = 7, .far_start = true});
+    add({.name = "groups 80", .n = 6000, .d = 5, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 80, .tol = 1e-3});
+    add({.name = "groups cosine", .n = 6000, .d = 10, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .metric = PGKM_COSINE, .groups = 9});
+    add({.name = "groups duplicates", .n = 3000, .d = 3, .k = 12, .distinct = 11, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6});
+    if (extent == Extent::full) {
+        add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+        add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
+        add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});
+        add({.name = "longer", .n = 200000, .d = 4, .k = 8, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
+        add({.name = "longer 40", .n = 60000, .d = 40, .k = 20, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "longer 2", .n = 300000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM});
+    }
+    return cases;
+}
+
+} // namespace plugin_check

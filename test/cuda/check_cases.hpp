@@ -1,0 +1,44 @@
+// check_cases.hpp - shapes and kinds of data that the plugin is checked on, without a test framework.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace plugin_check {
+
+struct Case {
+    std::string  name;
+    std::int64_t n;
+    int          d;
+    int          k;
+    PgkmElement  element = PGKM_FLOAT32;
+    bool         weighted = false;
+    double       offset = 0.0;
+    double       spread = 1.0;
+    int          distinct = 0; // rows are drawn from so many values; 0: all differ
+    PgkmInit     init = PGKM_INIT_RANDOM;
+    PgkmMetric   metric = PGKM_L2;
+    int          groups = 1;
+    bool         far_start = false; // centroids that leave clusters empty
+    double       tol = 0.0;
+    bool         mixed_scale = false;
+};
+
+struct Rows {
+    std::vector<float>  f32;
+    std::vector<double> f64;
+    std::vector<double> weights;
+    PgkmPoints          points{};
+};
+
+// The rows of a case, the same for the same number.
+Rows make_rows(const Case &c, unsigned seed);
+
+// quick: small cases of every kind; full: larger ones beside them; tiny: a few of some hundred
+// rows, which even compute-sanitizer runs in seconds.
+enum class Extent { tiny, quick, full };
+std::vector<Case> make_cases(Extent extent);
+
+} // namespace plugin_check

@@ -1,0 +1,157 @@
+#include "check_faults.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "check_answer.hpp"
+#include "engine/reference.hpp"
+
+namespace plugin_check {
+namespace {
+
+struct Job {
+    Case    shape;
+    Setting setting;
+    Rows    rows;
+    Answer  want;
+};
+
+Job make_job(Case shape, const PgkmTuning &tuning, std::uint64_t device_limit)
+{
+    Setting setting = {tuning, device_limit, 4, -1};
+    Rows rows = make_rows(shape, 7);
+    Answer want = run(pgkm::reference_backend(), shape, rows, {{}, 0, setting.max_iter, -1});
+    return {std::move(shape), setting, std::move(rows), std::move(want)};
+}
+
+// Jobs that between them pass through every file of the plugin.
+std::vector<Job> make_jobs()
+{
+    const auto tuned = [](const char *assignment, const char *execution, const char *feature_sum, const char *mass_sum) {
+        PgkmTuning tuning{};
+        tuning.assignment = assignment;
+        tuning.execution = execution;
+        tuning.feature_sum = feature_sum;
+        tuning.mass_sum = mass_sum;
+        return tuning;
+    };
+    std::vector<Job> jobs;
+    jobs.push_back(make_job({.name = "plain", .n = 700, .d = 4, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS}, {}, 0));
+    jobs.push_back(make_job({.name = "wide", .n = 900, .d = 40, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
+    jobs.push_back(make_job({.name = "emptied", .n = 600, .d = 5, .k = 8, .init = PGKM_INIT_RANDOM, .far_start = true}, {}, 0));
+    jobs.push_back(make_job({.name = "grouped", .n = 900, .d = 3, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 9}, {}, 0));
+    jobs.push_back(make_job({.name = "sorted", .n = 600, .d = 24, .k = 9, .init = PGKM_INIT_RANDOM},
+                            tuned("tensor_core", nullptr, "sorted", "partitioned_global"), 0));
+    jobs.push_back(make_job({.name = "halved", .n = 900, .d = 3, .k = 6, .init = PGKM_INIT_FIRST},
+                            tuned("generic", "multi_pass", "divide_and_conquer", "partitioned_private"), 0));
+    jobs.push_back(make_job({.name = "crossed", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM},
+                            tuned(nullptr, "cross_processing", nullptr, nullptr), 0));
+    jobs.push_back(make_job({.name = "streamed", .n = 9000, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+                            {}, 500000));
+    return jobs;
+}
+
+bool is_fault(const Answer &answer)
+{
+    const bool known = answer.status == PGKM_DEVICE_ERROR || answer.status == PGKM_OUT_OF_MEMORY || answer.status == PGKM_UNAVAILABLE;
+    return known && !answer.text.empty();
+}
+
+std::uint64_t free_memory(const PgkmBackend *backend)
+{
+    PgkmDevice device{};
+    std::int32_t count = 0;
+    PgkmError error{};
+    backend->probe(&device, 1, &count, &error);
+    return device.memory_free;
+}
+
+bool expect_right(const PgkmBackend *backend, const Job &job, const char *when)
+{
+    const std::vector<std::string> wrong = differences(job.want, run(backend, job.shape, job.rows, job.setting));
+    for (const std::string &what : wrong)
+        std::printf("FAIL %s %s: %s\n", job.shape.name.c_str(), when, what.c_str());
+    return wrong.empty();
+}
+
+// Every call, or every `step`th, fails once in the way that `kind` says. Returns how many were
+// reached, or -1 after a failure.
+int fail_in_turn(const PgkmBackend *backend, const Job &job, const char *kind, int step)
+{
+    int reached = 0;
+    for (int call = 1; call < 100000; call += step) {
+        setenv("PGKM_CUDA_FAULT", (std::to_string(call) + kind).c_str(), 1);
+        const Answer got = run(backend, job.shape, job.rows, job.setting);
+        unsetenv("PGKM_CUDA_FAULT");
+        if (got.status == PGKM_OK && differences(job.want, got).empty())
+            return reached; // the job makes fewer calls
+        if (!is_fault(got)) {
+            std::printf("FAIL %s call %d%s: status %d \"%s\"\n", job.shape.name.c_str(), call, kind, got.status, got.text.c_str());
+            return -1;
+        }
+        ++reached;
+        if (call % 16 == 0 && !expect_right(backend, job, "after a fault"))
+            return -1;
+    }
+    return reached;
+}
+
+} // namespace
+
+int check_faults(const PgkmBackend *backend)
+{
+    int failures = 0, faults = 0;
+    std::uint64_t before = 0;
+    for (const Job &job : make_jobs()) {
+        failures += !expect_right(backend, job, "without a fault");
+        if (before == 0)
+            before = free_memory(backend); // what the context itself takes has been taken
+        const struct {
+            const char *kind;
+            int         step;
+        } kinds[] = {{"", 1}, {":oom", 5}, {":timeout", 7}, {":gone", 11}};
+        for (const auto &[kind, step] : kinds) {
+            const int reached = fail_in_turn(backend, job, kind, step);
+            if (reached < 1) {
+                std::printf("FAIL %s%s: %d faults\n", job.shape.name.c_str(), kind, reached);
+                ++failures;
+            }
+            faults += reached;
+        }
+        failures += !expect_right(backend, job, "after all faults");
+    }
+    const std::uint64_t after = free_memory(backend);
+    // The driver keeps some: modules loaded late, freed blocks.
+    if (after + (std::uint64_t{256} << 20) < before) {
+        std::printf("FAIL device memory: %llu bytes free before the faults, %llu after\n",
+                    static_cast<unsigned long long>(before), static_cast<unsigned long long>(after));
+        ++failures;
+    }
+    std::printf("faults: %d injected, %d failures\n", faults, failures);
+    return failures;
+}
+
+int check_poisoned(const PgkmBackend *backend)
+{
+    const Job job = make_jobs().front();
+    int failures = !expect_right(backend, job, "without a fault");
+    setenv("PGKM_CUDA_FAULT", "40:trap", 1);
+    const Answer first = run(backend, job.shape, job.rows, job.setting);
+    unsetenv("PGKM_CUDA_FAULT");
+    const Answer second = run(backend, job.shape, job.rows, job.setting);
+    failures += !is_fault(first) + !is_fault(second);
+    std::printf("poisoned: \"%s\", then \"%s\", %d failures\n", first.text.c_str(), second.text.c_str(), failures);
+    return failures;
+}
+
+int check_absent(const PgkmBackend *backend)
+{
+    Job job = make_jobs().front();
+    job.setting.device = 4095;
+    const Answer got = run(backend, job.shape, job.rows, job.setting);
+    const int failures = !(got.status == PGKM_UNAVAILABLE && !got.text.empty());
+    std::printf("absent: status %d \"%s\", %d failures\n", got.status, got.text.c_str(), failures);
+    return failures;
+}
+
+} // namespace plugin_check
