@@ -1,4 +1,4 @@
-# One program per bench/*.cpp; those of the GPU (bench/gpu*) are built by hand.
+# One program per bench/*.cpp; bench/gpu is one more, built with the plugin (CudaPlugin.cmake).
 if(NOT PGKM_BENCH)
   return()
 endif()
@@ -7,9 +7,6 @@ find_package(benchmark QUIET)
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
 foreach(source ${bench_sources})
   get_filename_component(name ${source} NAME_WE)
-  if(name MATCHES "^gpu")
-    continue()
-  endif()
   add_executable(bench_${name} ${source})
   target_link_libraries(bench_${name} PRIVATE pgkm)
   if(benchmark_FOUND)

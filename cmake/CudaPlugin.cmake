@@ -42,20 +42,38 @@ enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
 
-add_library(pg_kmeans_cuda MODULE ${cuda_sources})
-set_target_properties(pg_kmeans_cuda PROPERTIES
-  PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
-  CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
-target_compile_definitions(pg_kmeans_cuda PRIVATE PGKM_CUDA_PLUGIN)
-target_include_directories(pg_kmeans_cuda PRIVATE src cuda)
 # The standard by hand: CMake 3.25 does not know that nvcc has it.
 # --fmad=false and -ffp-contract=off: the numeric contract, as on the CPU.
 string(REPLACE ";" "," cuda_host_flags "${pgkm_host_flags}")
-target_compile_options(pg_kmeans_cuda PRIVATE
-  "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;-Xcompiler=${cuda_host_flags}>")
+function(pgkm_cuda_settings target)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+  target_compile_definitions(${target} PRIVATE PGKM_CUDA_PLUGIN)
+  target_include_directories(${target} PRIVATE src cuda)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;-Xcompiler=${cuda_host_flags}>")
+endfunction()
+
+# The objects apart: the benchmark of the kernels is made of them too.
+add_library(pgkm_cuda OBJECT ${cuda_sources})
+pgkm_cuda_settings(pgkm_cuda)
+add_library(pg_kmeans_cuda MODULE $<TARGET_OBJECTS:pgkm_cuda>)
+pgkm_cuda_settings(pg_kmeans_cuda)
+set_target_properties(pg_kmeans_cuda PROPERTIES
+  PREFIX "" LINKER_LANGUAGE CUDA LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 # The runtime is linked in and hidden: beside the C library the plugin needs nothing, and
 # it exports the one entry point of src/backend/backend.h.
 target_link_options(pg_kmeans_cuda PRIVATE
   -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/plugin.map -Wl,--as-needed)
 target_link_libraries(pg_kmeans_cuda PRIVATE pgkm CUDA::cudart_static)
 add_dependencies(plugin pg_kmeans_cuda)
+
+if(PGKM_BENCH)
+  file(GLOB bench_gpu_sources CONFIGURE_DEPENDS bench/gpu/*.cu)
+  add_executable(bench_gpu ${bench_gpu_sources} $<TARGET_OBJECTS:pgkm_cuda>)
+  pgkm_cuda_settings(bench_gpu)
+  target_include_directories(bench_gpu PRIVATE bench/gpu)
+  target_link_libraries(bench_gpu PRIVATE pgkm CUDA::cudart_static)
+  set_target_properties(bench_gpu PROPERTIES
+    OUTPUT_NAME gpu RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endif()

@@ -141,9 +141,9 @@ void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<
 }
 
 // Memory for the lasting part of the layout: kept in stage.prepared, or nullptr where it shall
-// be scratch. Sets `fresh` when nothing is in it yet.
+// be scratch, of which `passing` bytes must be left. Sets `fresh` when nothing is in it yet.
 template <typename T>
-char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, bool &fresh)
+char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, std::size_t passing, bool &fresh)
 {
     fresh = true;
     PreparedRows *prepared = stage.prepared;
@@ -158,8 +158,9 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     // Sums, labels and other jobs need memory too: half of what is left is theirs.
     const Budget &budget = stage.context.budget;
-    if (bytes > free_bytes / 2 || 2 * bytes > budget.room()) {
+    if (bytes > free_bytes / 2 || 2 * bytes > budget.room() || bytes + passing > stage.context.scratch_room()) {
         prepared->refused = true;
+        prepared->parts.clear(); // of slices before this one: all are converted on load, then
         return nullptr;
     }
     prepared->parts.push_back({view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
@@ -199,7 +200,8 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
 {
     const int groups = group_count(view.n, view.d, view.k);
     bool fresh = true;
-    char *kept = lasting_memory(stage, view, layout_bytes<T>(view.n, view.d, view.k, true).first, fresh);
+    const auto [to_keep, beside] = layout_bytes<T>(view.n, view.d, view.k, true);
+    char *kept = lasting_memory(stage, view, to_keep, beside, fresh);
     const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(view.n, view.d, view.k, kept != nullptr);
     const std::size_t apart = kept != nullptr ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));

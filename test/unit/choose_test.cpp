@@ -1,0 +1,84 @@
+// The CUDA plugin's choice of strategies is a pure function: no GPU is needed to test it.
+#include <gtest/gtest.h>
+
+#include "../../cuda/choose.hpp"
+
+namespace {
+
+using namespace pgkm::cuda;
+
+constexpr DeviceFacts hopper = {132, 90, 232448};
+constexpr DeviceFacts ampere = {108, 80, 166912};
+constexpr DeviceFacts small = {16, 75, 65536};
+
+constexpr Shape shape(std::int64_t n, std::int32_t d, std::int32_t k) { return {n, d, k, false, false}; }
+
+TEST(Choose, LeavesNothingAutomatic)
+{
+    for (const DeviceFacts &device : {hopper, ampere, small})
+        for (const std::int64_t n : {std::int64_t{1}, std::int64_t{100}, std::int64_t{10000}, std::int64_t{1} << 36})
+            for (const std::int32_t d : {1, 2, 3, 16, 17, 41, 128, 1536, 20000})
+                for (const std::int32_t k : {1, 2, 8, 64, 1024, 65536, 1 << 24})
+                    for (const bool float64 : {false, true})
+                        for (const bool weighted : {false, true}) {
+                            const Plan plan = choose({n, d, k, float64, weighted}, device, {});
+                            EXPECT_NE(plan.assignment, Assignment::automatic);
+                            EXPECT_NE(plan.execution, Execution::automatic);
+                            EXPECT_NE(plan.feature_sum, FeatureSum::automatic);
+                            EXPECT_NE(plan.mass_sum, MassSum::automatic);
+                        }
+}
+
+TEST(Choose, KeepsWhatIsForced)
+{
+    Forced forced;
+    forced.assignment = Assignment::generic_constant;
+    forced.execution = Execution::cross_processing;
+    forced.feature_sum = FeatureSum::ballot;
+    forced.mass_sum = MassSum::partitioned_private;
+    const Plan plan = choose(shape(1000, 4, 4), hopper, forced);
+    EXPECT_EQ(plan.assignment, Assignment::generic_constant);
+    EXPECT_EQ(plan.execution, Execution::cross_processing);
+    EXPECT_EQ(plan.feature_sum, FeatureSum::ballot);
+    EXPECT_EQ(plan.mass_sum, MassSum::partitioned_private);
+}
+
+// A forced stage that a fused kernel would pass over means stages apart.
+TEST(Choose, ForcedStagesRunApart)
+{
+    Forced forced;
+    forced.feature_sum = FeatureSum::sorted;
+    EXPECT_EQ(choose(shape(1 << 20, 4, 16), hopper, forced).execution, Execution::multi_pass);
+    EXPECT_EQ(choose(shape(1 << 20, 4, 16), hopper, {}).execution, Execution::single_pass);
+}
+
+TEST(Choose, FewFeaturesStayInRegisters)
+{
+    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).assignment, Assignment::register_);
+    EXPECT_EQ(choose({1000000, 8, 100, true, false}, hopper, {}).assignment, Assignment::register_);
+    EXPECT_EQ(register_size(5), 6);
+    EXPECT_EQ(register_size(16), 16);
+    EXPECT_EQ(register_size(17), 0);
+}
+
+TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
+{
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), ampere, {}).assignment, Assignment::tensor_core);
+    EXPECT_NE(choose(shape(1000000, 128, 1024), small, {}).assignment, Assignment::tensor_core);
+    EXPECT_NE(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
+}
+
+// What a plan takes of a block's shared memory is there.
+TEST(Choose, FusedRegisterFitsTheDevice)
+{
+    for (const DeviceFacts &device : {hopper, ampere, small})
+        for (std::int32_t d = 1; d <= register_d; ++d)
+            for (std::int32_t k = 1; k < 8192; k = k * 5 / 4 + 1)
+                if (const Shape s = shape(1 << 20, d, k); fits_fused_register(s, device)) {
+                    EXPECT_LT(fused_register_bytes(s, 8), device.shared_bytes_per_block);
+                    EXPECT_TRUE(fits_register(s, device));
+                }
+}
+
+} // namespace
