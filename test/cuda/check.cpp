@@ -47,7 +47,8 @@ void check_strategies(const PgkmBackend *backend, const Case &c, const Rows &row
             Setting setting;
             setting.max_iter = max_iter;
             setting.tuning.*stage.member = *name;
-            compare(c.name + " d=" + std::to_string(c.d) + " " + stage.name + "=" + *name, want, run(backend, c, rows, setting));
+            compare(c.name + " d=" + std::to_string(c.d) + " " + stage.name + "=" + *name, want,
+                    run(backend, c, rows, setting));
         }
 }
 

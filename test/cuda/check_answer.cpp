@@ -10,14 +10,14 @@ namespace {
 
 // One group's statistics, scales and centroids.
 struct Group {
-    std::vector<double>       stats;
+    std::vector<double> stats;
     std::vector<std::int32_t> exponents;
-    std::vector<char>         centroids;
+    std::vector<char> centroids;
 };
 
 // The calls of one run, each of which needs those before it.
 class Run {
-  public:
+public:
     Run(const PgkmBackend *backend, const Case &c, const Rows &rows, const Setting &setting)
         : backend_(backend), case_(c), rows_(rows), setting_(setting), width_(c.element == PGKM_FLOAT32 ? 4 : 8),
           d_(static_cast<std::size_t>(c.d)), groups_(static_cast<std::size_t>(c.groups)), problems_(groups_.size())
@@ -39,7 +39,7 @@ class Run {
         return std::move(answer_);
     }
 
-  private:
+private:
     bool good(PgkmStatus status)
     {
         answer_.status = status;
@@ -61,7 +61,8 @@ class Run {
             const std::int64_t left = case_.n - first, after = count() - static_cast<std::int64_t>(g);
             const std::int64_t part = case_.groups > 20 ? left / after : left / (2 + static_cast<std::int64_t>(g) % 3);
             const std::int64_t rows = after == 1 ? left : std::max<std::int64_t>(1, part);
-            problems_[g] = {first, rows, case_.k, group.centroids.data(), group.exponents.data(), 0, 0, case_.tol, 0, 0, 0.0};
+            problems_[g] = {first, rows, case_.k, group.centroids.data(), group.exponents.data(), 0, 0, case_.tol,
+                            0,     0,    0.0};
             first += rows;
         }
     }
@@ -73,7 +74,8 @@ class Run {
         open.device = setting_.device;
         open.device_memory_limit = setting_.device_limit;
         open.tuning = setting_.tuning;
-        return good(backend_->open(&open, &context_, &error_)) && good(backend_->load(context_, &rows_.points, &data_, &error_));
+        return good(backend_->open(&open, &context_, &error_)) &&
+               good(backend_->load(context_, &rows_.points, &data_, &error_));
     }
 
     bool summarise()
@@ -108,7 +110,8 @@ class Run {
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             answer_.integers.push_back(problems_[g].k);
             const std::vector<char> &from = groups_[g].centroids;
-            answer_.seeds.insert(answer_.seeds.end(), from.begin(), from.begin() + static_cast<long>(centroid_bytes(g)));
+            answer_.seeds.insert(answer_.seeds.end(), from.begin(),
+                                 from.begin() + static_cast<long>(centroid_bytes(g)));
             if (case_.far_start)
                 leave_half_empty(g);
         }
@@ -138,7 +141,8 @@ class Run {
             answer_.integers.push_back(problems_[g].converged);
             answer_.shifts.push_back(problems_[g].shift);
             const std::vector<char> &from = groups_[g].centroids;
-            answer_.centroids.insert(answer_.centroids.end(), from.begin(), from.begin() + static_cast<long>(centroid_bytes(g)));
+            answer_.centroids.insert(answer_.centroids.end(), from.begin(),
+                                     from.begin() + static_cast<long>(centroid_bytes(g)));
         }
         return true;
     }
@@ -154,8 +158,12 @@ class Run {
             const auto k = static_cast<std::size_t>(problems_[g].k);
             sums[g].resize(k * (d_ + 2));
             sizes[g].resize(k);
-            out[g] = {answer_.labels.data() + problems_[g].first_row, answer_.distances.data() + problems_[g].first_row,
-                      sums[g].data(), sums[g].data() + k * d_, sums[g].data() + k * (d_ + 1), sizes[g].data()};
+            out[g] = {answer_.labels.data() + problems_[g].first_row,
+                      answer_.distances.data() + problems_[g].first_row,
+                      sums[g].data(),
+                      sums[g].data() + k * d_,
+                      sums[g].data() + k * (d_ + 1),
+                      sizes[g].data()};
         }
         good(backend_->assign(data_, problems_.data(), count(), out.data(), &error_));
         for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -164,18 +172,18 @@ class Run {
         }
     }
 
-    const PgkmBackend       *backend_;
-    const Case              &case_;
-    const Rows              &rows_;
-    const Setting           &setting_;
-    std::size_t              width_;
-    std::size_t              d_;
-    std::vector<Group>       groups_;
+    const PgkmBackend *backend_;
+    const Case &case_;
+    const Rows &rows_;
+    const Setting &setting_;
+    std::size_t width_;
+    std::size_t d_;
+    std::vector<Group> groups_;
     std::vector<PgkmProblem> problems_;
-    PgkmContext             *context_ = nullptr;
-    PgkmData                *data_ = nullptr;
-    PgkmError                error_{};
-    Answer                   answer_;
+    PgkmContext *context_ = nullptr;
+    PgkmData *data_ = nullptr;
+    PgkmError error_{};
+    Answer answer_;
 };
 
 template <typename V>

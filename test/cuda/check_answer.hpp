@@ -10,24 +10,24 @@
 namespace plugin_check {
 
 struct Answer {
-    PgkmStatus               status = PGKM_OK;
-    std::string              text;
-    std::vector<double>      summary;
-    std::vector<int>         integers; // k found, n_iter, converged per group
-    std::vector<double>      shifts;
-    std::vector<char>        seeds, centroids;
+    PgkmStatus status = PGKM_OK;
+    std::string text;
+    std::vector<double> summary;
+    std::vector<int> integers; // k found, n_iter, converged per group
+    std::vector<double> shifts;
+    std::vector<char> seeds, centroids;
     std::vector<std::int32_t> labels;
-    std::vector<double>      distances;
-    std::vector<PgkmInt128>  sums;
+    std::vector<double> distances;
+    std::vector<PgkmInt128> sums;
     std::vector<std::int64_t> sizes;
 };
 
 // How a case is run: forced strategies, and limits in bytes.
 struct Setting {
-    PgkmTuning    tuning{};
+    PgkmTuning tuning{};
     std::uint64_t device_limit = 0;
-    int           max_iter = 12;
-    std::int32_t  device = -1;
+    int max_iter = 12;
+    std::int32_t device = -1;
 };
 
 // open, load, summarise, seed, fit and assign; what follows a call that failed is left out.

@@ -37,8 +37,8 @@ Rows make_rows(const Case &c, unsigned seed)
             rows.weights.push_back(0.25 + std::fabs(normal(random)));
     if (c.element == PGKM_FLOAT32)
         rows.f32.assign(rows.f64.begin(), rows.f64.end());
-    rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element, c.n,
-                   c.d, c.weighted ? rows.weights.data() : nullptr};
+    rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element,
+                   c.n, c.d, c.weighted ? rows.weights.data() : nullptr};
     return rows;
 }
 
@@ -50,7 +50,13 @@ std::vector<Case> tiny_cases()
         {.name = "narrow", .n = 300, .d = 3, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
         {.name = "weighted", .n = 211, .d = 2, .k = 4, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL},
         {.name = "wide", .n = 300, .d = 41, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
-        {.name = "empty clusters", .n = 150, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_RANDOM, .far_start = true},
+        {.name = "empty clusters",
+         .n = 150,
+         .d = 20,
+         .k = 6,
+         .weighted = true,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true},
         {.name = "groups", .n = 240, .d = 4, .k = 3, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6},
         {.name = "cosine", .n = 200, .d = 12, .k = 5, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE},
     };
@@ -84,22 +90,71 @@ std::vector<Case> make_cases(Extent extent)
     add({.name = "duplicates random", .n = 2000, .d = 20, .k = 16, .distinct = 9, .init = PGKM_INIT_RANDOM});
     add({.name = "offset", .n = 4000, .d = 6, .k = 12, .offset = 1e6, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
     add({.name = "offset 40", .n = 4000, .d = 40, .k = 12, .offset = 1e6, .init = PGKM_INIT_RANDOM});
-    add({.name = "mixed scale", .n = 3000, .d = 3, .k = 10, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL, .mixed_scale = true});
+    add({.name = "mixed scale",
+         .n = 3000,
+         .d = 3,
+         .k = 10,
+         .weighted = true,
+         .init = PGKM_INIT_KMEANS_PARALLEL,
+         .mixed_scale = true});
     add({.name = "mixed scale 33", .n = 3000, .d = 33, .k = 10, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "tiny", .n = 3000, .d = 5, .k = 10, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
     add({.name = "huge", .n = 3000, .d = 5, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
     add({.name = "huge 40", .n = 1000, .d = 40, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
     add({.name = "empty clusters", .n = 3000, .d = 4, .k = 12, .init = PGKM_INIT_RANDOM, .far_start = true});
-    add({.name = "empty clusters 48", .n = 1500, .d = 48, .k = 12, .weighted = true, .init = PGKM_INIT_RANDOM, .far_start = true});
+    add({.name = "empty clusters 48",
+         .n = 1500,
+         .d = 48,
+         .k = 12,
+         .weighted = true,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true});
     add({.name = "negative tol", .n = 1500, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM, .tol = -1.0});
     add({.name = "tol", .n = 1500, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM, .tol = 1e-3});
     add({.name = "cosine", .n = 3000, .d = 12, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .metric = PGKM_COSINE});
-    add({.name = "cosine 64", .n = 3000, .d = 64, .k = 9, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL, .metric = PGKM_COSINE});
-    add({.name = "groups", .n = 4000, .d = 4, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 12});
-    add({.name = "groups 2", .n = 4000, .d = 9, .k = 6, .init = PGKM_INIT_KMEANS_PARALLEL, .groups = 7, .far_start = true});
-    add({.name = "groups 80", .n = 6000, .d = 5, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 80, .tol = 1e-3});
-    add({.name = "groups cosine", .n = 6000, .d = 10, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .metric = PGKM_COSINE, .groups = 9});
-    add({.name = "groups duplicates", .n = 3000, .d = 3, .k = 12, .distinct = 11, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6});
+    add({.name = "cosine 64",
+         .n = 3000,
+         .d = 64,
+         .k = 9,
+         .weighted = true,
+         .init = PGKM_INIT_KMEANS_PARALLEL,
+         .metric = PGKM_COSINE});
+    add({.name = "groups",
+         .n = 4000,
+         .d = 4,
+         .k = 6,
+         .weighted = true,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .groups = 12});
+    add({.name = "groups 2",
+         .n = 4000,
+         .d = 9,
+         .k = 6,
+         .init = PGKM_INIT_KMEANS_PARALLEL,
+         .groups = 7,
+         .far_start = true});
+    add({.name = "groups 80",
+         .n = 6000,
+         .d = 5,
+         .k = 5,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .groups = 80,
+         .tol = 1e-3});
+    add({.name = "groups cosine",
+         .n = 6000,
+         .d = 10,
+         .k = 7,
+         .weighted = true,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .metric = PGKM_COSINE,
+         .groups = 9});
+    add({.name = "groups duplicates",
+         .n = 3000,
+         .d = 3,
+         .k = 12,
+         .distinct = 11,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .groups = 6});
     if (extent == Extent::full) {
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});

@@ -9,28 +9,28 @@
 namespace plugin_check {
 
 struct Case {
-    std::string  name;
+    std::string name;
     std::int64_t n;
-    int          d;
-    int          k;
-    PgkmElement  element = PGKM_FLOAT32;
-    bool         weighted = false;
-    double       offset = 0.0;
-    double       spread = 1.0;
-    int          distinct = 0; // rows are drawn from so many values; 0: all differ
-    PgkmInit     init = PGKM_INIT_RANDOM;
-    PgkmMetric   metric = PGKM_L2;
-    int          groups = 1;
-    bool         far_start = false; // centroids that leave clusters empty
-    double       tol = 0.0;
-    bool         mixed_scale = false;
+    int d;
+    int k;
+    PgkmElement element = PGKM_FLOAT32;
+    bool weighted = false;
+    double offset = 0.0;
+    double spread = 1.0;
+    int distinct = 0; // rows are drawn from so many values; 0: all differ
+    PgkmInit init = PGKM_INIT_RANDOM;
+    PgkmMetric metric = PGKM_L2;
+    int groups = 1;
+    bool far_start = false; // centroids that leave clusters empty
+    double tol = 0.0;
+    bool mixed_scale = false;
 };
 
 struct Rows {
-    std::vector<float>  f32;
+    std::vector<float> f32;
     std::vector<double> f64;
     std::vector<double> weights;
-    PgkmPoints          points{};
+    PgkmPoints points{};
 };
 
 // The rows of a case, the same for the same number.

@@ -10,11 +10,11 @@ namespace plugin_check {
 namespace {
 
 struct Job {
-    Case    shape;
+    Case shape;
     Setting setting;
-    Rows    rows;
-    Answer  want;
-    int     step; // of its calls, every how many are tried
+    Rows rows;
+    Answer want;
+    int step; // of its calls, every how many are tried
 };
 
 Job make_job(Case shape, const PgkmTuning &tuning, std::uint64_t device_limit, int step = 1)
@@ -28,7 +28,8 @@ Job make_job(Case shape, const PgkmTuning &tuning, std::uint64_t device_limit, i
 // Jobs that between them pass through every file of the plugin.
 std::vector<Job> make_jobs()
 {
-    const auto tuned = [](const char *assignment, const char *execution, const char *feature_sum, const char *mass_sum) {
+    const auto tuned = [](const char *assignment, const char *execution, const char *feature_sum,
+                          const char *mass_sum) {
         PgkmTuning tuning{};
         tuning.assignment = assignment;
         tuning.execution = execution;
@@ -38,23 +39,28 @@ std::vector<Job> make_jobs()
     };
     std::vector<Job> jobs;
     jobs.push_back(make_job({.name = "plain", .n = 700, .d = 4, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS}, {}, 0));
-    jobs.push_back(make_job({.name = "wide", .n = 900, .d = 40, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
-    jobs.push_back(make_job({.name = "emptied", .n = 600, .d = 5, .k = 8, .init = PGKM_INIT_RANDOM, .far_start = true}, {}, 0));
-    jobs.push_back(make_job({.name = "grouped", .n = 900, .d = 3, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 9}, {}, 0));
+    jobs.push_back(make_job(
+        {.name = "wide", .n = 900, .d = 40, .k = 7, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
+    jobs.push_back(
+        make_job({.name = "emptied", .n = 600, .d = 5, .k = 8, .init = PGKM_INIT_RANDOM, .far_start = true}, {}, 0));
+    jobs.push_back(make_job(
+        {.name = "grouped", .n = 900, .d = 3, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 9}, {}, 0));
     jobs.push_back(make_job({.name = "sorted", .n = 600, .d = 24, .k = 9, .init = PGKM_INIT_RANDOM},
                             tuned("tensor_core", nullptr, "sorted", "partitioned_global"), 0));
     jobs.push_back(make_job({.name = "halved", .n = 900, .d = 3, .k = 6, .init = PGKM_INIT_FIRST},
                             tuned("generic", "multi_pass", "divide_and_conquer", "partitioned_private"), 0));
     jobs.push_back(make_job({.name = "crossed", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM},
                             tuned(nullptr, "cross_processing", nullptr, nullptr), 0));
-    jobs.push_back(make_job({.name = "streamed", .n = 9000, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
-                            {}, 500000, 7));
+    jobs.push_back(
+        make_job({.name = "streamed", .n = 9000, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+                 {}, 500000, 7));
     return jobs;
 }
 
 bool is_fault(const Answer &answer)
 {
-    const bool known = answer.status == PGKM_DEVICE_ERROR || answer.status == PGKM_OUT_OF_MEMORY || answer.status == PGKM_UNAVAILABLE;
+    const bool known =
+        answer.status == PGKM_DEVICE_ERROR || answer.status == PGKM_OUT_OF_MEMORY || answer.status == PGKM_UNAVAILABLE;
     return known && !answer.text.empty();
 }
 
@@ -87,7 +93,8 @@ int fail_in_turn(const PgkmBackend *backend, const Job &job, const char *kind, i
         if (got.status == PGKM_OK && differences(job.want, got).empty())
             return reached; // the job makes fewer calls
         if (!is_fault(got)) {
-            std::printf("FAIL %s call %d%s: status %d \"%s\"\n", job.shape.name.c_str(), call, kind, got.status, got.text.c_str());
+            std::printf("FAIL %s call %d%s: status %d \"%s\"\n", job.shape.name.c_str(), call, kind, got.status,
+                        got.text.c_str());
             return -1;
         }
         ++reached;
@@ -109,7 +116,7 @@ int check_faults(const PgkmBackend *backend)
             before = free_memory(backend); // what the context itself takes has been taken
         const struct {
             const char *kind;
-            int         step;
+            int step;
         } kinds[] = {{"", 1}, {":oom", 5}, {":timeout", 7}, {":gone", 11}};
         for (const auto &[kind, step] : kinds) {
             const int reached = fail_in_turn(backend, job, kind, step * job.step);

@@ -11,7 +11,10 @@ constexpr DeviceFacts hopper = {132, 90, 232448};
 constexpr DeviceFacts ampere = {108, 80, 166912};
 constexpr DeviceFacts small = {16, 75, 65536};
 
-constexpr Shape shape(std::int64_t n, std::int32_t d, std::int32_t k) { return {n, d, k, false, false}; }
+constexpr Shape shape(std::int64_t n, std::int32_t d, std::int32_t k)
+{
+    return {n, d, k, false, false};
+}
 
 TEST(Choose, LeavesNothingAutomatic)
 {
