@@ -63,6 +63,7 @@ SELECT pg_temp.outcome('SELECT (kmeans(ARRAY[i, i, i, i], 2)).k FROM generate_se
        pg_temp.outcome('SELECT (kmeans(ARRAY[i, i, i, i], 2)).k FROM generate_series(1, 1000) AS i') AS fit,
        pg_temp.outcome('SELECT kmeans_label(ARRAY[i, i, i, i], 2) OVER () FROM generate_series(1, 10000) AS i') AS label,
        pg_temp.outcome('SELECT count(kmeans) FROM (SELECT kmeans(ARRAY[i, i, i, i], 1) FROM generate_series(1, 10000) AS i GROUP BY i) AS s') AS groups;
+SELECT pg_temp.outcome('SELECT kmeans_label(NULL::real[], 2) OVER () FROM generate_series(1, 100000)') AS labels_alone;
 DO $$
 DECLARE
     n integer;

@@ -26,7 +26,9 @@ enum LabelArgument { ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS };
 
 /* Partition-local memory, zero at a partition's start. */
 struct PartitionLabels {
-    int32 *labels; /* one per row */
+    int32                *labels;   /* one per row */
+    uint64                reserved; /* their bytes, counted against pg_kmeans.memory_limit */
+    MemoryContextCallback on_reset;
 };
 
 /* What lives as long as the reading and clustering of one partition. */
@@ -138,12 +140,31 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
     pgkm_run_end(&run);
 }
 
-static int32 *fit_partition(FunctionCallInfo fcinfo, MemoryContext partition)
+/* The partition's memory goes by itself; the account has to be told. */
+static void release_labels(void *partition_labels)
 {
-    const WindowObject window = PG_WINDOW_OBJECT();
-    const int64        n = WinGetPartitionRowCount(window);
-    int32 *const       labels = (int32 *) MemoryContextAllocHuge(partition, n * sizeof(int32));
-    PartitionFit       fit;
+    pgkm_memory_release(((PartitionLabels *) partition_labels)->reserved);
+}
+
+static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, int64 n)
+{
+    const uint64 bytes = (uint64) n * sizeof(int32);
+
+    pgkm_memory_reserve(bytes);
+    local->reserved = bytes;
+    local->on_reset.func = release_labels;
+    local->on_reset.arg = local;
+    MemoryContextRegisterResetCallback(partition, &local->on_reset);
+    return (int32 *) MemoryContextAllocHuge(partition, bytes);
+}
+
+static void fit_partition(FunctionCallInfo fcinfo, PartitionLabels *local)
+{
+    const WindowObject  window = PG_WINDOW_OBJECT();
+    const MemoryContext partition = GetMemoryChunkContext(local);
+    const int64         n = WinGetPartitionRowCount(window);
+    int32 *const        labels = allocate_labels(local, partition, n);
+    PartitionFit        fit;
 
     memset(&fit, 0, sizeof fit);
     fit.window = window;
@@ -153,7 +174,7 @@ static int32 *fit_partition(FunctionCallInfo fcinfo, MemoryContext partition)
     if (fit.rows != NULL)
         label_partition(fcinfo, &fit, labels, n);
     MemoryContextDelete(fit.context); /* the job, its result and the rows go with it */
-    return labels;
+    local->labels = labels;
 }
 
 /*
@@ -167,7 +188,7 @@ Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
         (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
 
     if (local->labels == NULL)
-        local->labels = fit_partition(fcinfo, GetMemoryChunkContext(local));
+        fit_partition(fcinfo, local);
 
     const int32 label = local->labels[WinGetCurrentPosition(window)];
 
