@@ -22,6 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
+inline constexpr int pack_part = 16; // features: 64 bytes of a row
+
 // Four rows' vectors of four features become four features' vectors of four rows.
 template <typename V>
 HWY_INLINE void transpose4(V &a, V &b, V &c, V &d)
@@ -94,10 +96,13 @@ HWY_INLINE void pack_rows(const T *const *rows, int count, int d, const T *shift
     if constexpr (sizeof(T) == 4) {
         packed_rows = count / 4 * 4;
         packed_features = d / 4 * 4;
-        for (int i = 0; i < packed_rows; i += 4)
-            for (int f = 0; f < packed_features; f += 4)
-                pack4x4(rows + i, f, shift, width,
-                        block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
+        // Of every row a cache line at a time: with many features the block does not stay in
+        // cache until the next four rows come.
+        for (int part = 0; part < packed_features; part += pack_part)
+            for (int i = 0; i < packed_rows; i += 4)
+                for (int f = part; f < std::min(part + pack_part, packed_features); f += 4)
+                    pack4x4(rows + i, f, shift, width,
+                            block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
     }
 #endif
     pack_scalar(rows, packed_rows, packed_features, d, shift, width, block);

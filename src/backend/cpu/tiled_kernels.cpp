@@ -96,14 +96,19 @@ void add(const float *block, int features, const float *panels, std::int64_t pan
 
 void norms(const float *block, int d, float *squares)
 {
+    constexpr int strip = 64; // features that stay in L1 while all points pass
     const Single tag;
-    for (int i = 0; i < tiled_width; i += static_cast<int>(hn::Lanes(tag))) {
-        SingleVector sum = hn::Zero(tag);
-        for (int f = 0; f < d; ++f) {
-            const SingleVector x = hn::Load(tag, block + static_cast<std::ptrdiff_t>(f) * tiled_width + i);
-            sum = hn::MulAdd(x, x, sum);
+    std::fill_n(squares, tiled_width, 0.0f);
+    for (int first = 0; first < d; first += strip) {
+        const int last = std::min(first + strip, d);
+        for (int i = 0; i < tiled_width; i += static_cast<int>(hn::Lanes(tag))) {
+            SingleVector sum = hn::Load(tag, squares + i);
+            for (int f = first; f < last; ++f) {
+                const SingleVector x = hn::Load(tag, block + static_cast<std::ptrdiff_t>(f) * tiled_width + i);
+                sum = hn::MulAdd(x, x, sum);
+            }
+            hn::Store(sum, tag, squares + i);
         }
-        hn::Store(sum, tag, squares + i);
     }
 }
 
