@@ -62,6 +62,7 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
     masses = DeviceArray<std::int64_t>(budget, 2 * static_cast<std::size_t>(k));
     exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
     control = DeviceArray<Control>(budget, 1);
+    control.fill_zero(stream());
     if (problem.feature_exponent != nullptr)
         exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
     else
@@ -104,6 +105,7 @@ void Job<T>::make_filter()
     }
     shift.upload(middle.data(), middle.size(), stream());
     head.upload(&bounds, 1, stream());
+    panel.fill_zero(stream()); // what lies between two groups is copied with them
     operands.shift = shift.get();
     operands.head = head.get();
     operands.panel = panel.get();

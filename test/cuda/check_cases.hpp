@@ -26,7 +26,12 @@ struct Case {
     bool mixed_scale = false;
 };
 
+// Moved, never copied: points shows into the vectors.
 struct Rows {
+    Rows() = default;
+    Rows(Rows &&) = default;
+    Rows &operator=(Rows &&) = default;
+
     std::vector<float> f32;
     std::vector<double> f64;
     std::vector<double> weights;

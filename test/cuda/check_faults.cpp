@@ -141,7 +141,8 @@ int check_faults(const PgkmBackend *backend)
 
 int check_poisoned(const PgkmBackend *backend)
 {
-    const Job job = make_jobs().front();
+    const std::vector<Job> jobs = make_jobs();
+    const Job &job = jobs.front();
     int failures = !expect_right(backend, job, "without a fault");
     setenv("PGKM_CUDA_FAULT", "40:trap", 1);
     const Answer first = run(backend, job.shape, job.rows, job.setting);
@@ -154,7 +155,8 @@ int check_poisoned(const PgkmBackend *backend)
 
 int check_absent(const PgkmBackend *backend)
 {
-    Job job = make_jobs().front();
+    std::vector<Job> jobs = make_jobs();
+    Job &job = jobs.front();
     job.setting.device = 4095;
     const Answer got = run(backend, job.shape, job.rows, job.setting);
     const int failures = !(got.status == PGKM_UNAVAILABLE && !got.text.empty());
