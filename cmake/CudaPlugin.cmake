@@ -50,6 +50,7 @@ function(pgkm_cuda_settings target)
     POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
   target_compile_definitions(${target} PRIVATE PGKM_CUDA_PLUGIN)
   target_include_directories(${target} PRIVATE src cuda)
+  target_link_libraries(${target} PRIVATE pgkm_flags)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--fmad=false;-Xcompiler=${cuda_host_flags}>")
 endfunction()
