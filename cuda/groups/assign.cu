@@ -1,47 +1,197 @@
-// assign.cu (groups) - one assignment of many problems, one block each, with all its sums.
-#include "../exact.cuh"
+// assign.cu (groups) - one assignment of many problems, one block each, with what is asked over it.
+//
+// Sums lie in shared memory, in copies of 32-bit limbs that are flushed before they can
+// overflow, and leave the block once.
+#include "../choose.hpp"
 #include "../measure.hpp"
 #include "../stages.hpp"
 #include "engine/update.hpp"
 #include "groups.hpp"
+#include "labels.cuh"
+#include "transfer.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
 // Sums of one cluster: d x 2 feature limbs, 2 of the mass, 4 of the squared distances, the size.
-__host__ __device__ int sums_of(int d) { return 2 * d + 7; }
+__host__ __device__ constexpr int sums_of(int d) { return 2 * d + 7; }
 
 template <typename T>
-__global__ void __launch_bounds__(group_threads)
-    assign_kernel(const T *values, const double *weights, int d, const GroupProblem *problems, const T *centroids,
-                  const std::int32_t *exponents, std::int32_t *labels, double *distances, std::int64_t *sums)
-{
-    const GroupProblem problem = problems[blockIdx.x];
-    const View<T> view = {values + problem.first_row * d, weights == nullptr ? nullptr : weights + problem.first_row,
-                          problem.n_rows, d, problem.k, centroids + problem.cluster * d,
-                          exponents + std::int64_t{blockIdx.x} * d, problem.weight_exponent};
-    for (std::int64_t row = threadIdx.x; row < view.n; row += group_threads) {
-        const Nearest nearest = nearest_by_thread(view.values + row * d, view.centroids, view.k, d);
-        labels[problem.first_row + row] = nearest.label;
-        distances[problem.first_row + row] = nearest.distance;
-        std::int64_t *own = sums + (problem.cluster + nearest.label) * sums_of(d);
-        for (int f = 0; f < d; ++f) {
-            const Split limbs = feature_limbs(view, row, f);
-            add64(own + 2 * f, limbs.hi);
-            add64(own + 2 * f + 1, limbs.lo);
-        }
-        const Split mass = mass_limbs(view, row);
-        add64(own + 2 * d, mass.hi);
-        add64(own + 2 * d + 1, mass.lo);
-        const double weighted = view.weights == nullptr ? nearest.distance : view.weights[row] * nearest.distance;
-        const Limbs square = quantise_square(weighted, power_of_two(problem.distance_exponent));
-        const Split hi = split_limbs(square.hi), lo = split_limbs(square.lo);
-        add64(own + 2 * d + 2, hi.hi);
-        add64(own + 2 * d + 3, hi.lo);
-        add64(own + 2 * d + 4, lo.hi);
-        add64(own + 2 * d + 5, lo.lo);
-        add64(own + 2 * d + 6, 1);
+struct Arguments {
+    const T            *values;
+    const double       *weights;
+    int                 d;
+    const GroupProblem *problems;
+    const T            *centroids; // of all problems
+    const std::int32_t *exponents; // problems x d
+    std::int32_t       *labels;    // of all rows, or nullptr
+    double             *distances; // of all rows, or nullptr
+    std::int64_t       *sums;      // of all clusters, or nullptr
+    int                 replicas;  // copies of the block's cells
+};
+
+// How rows are labelled: by the register filter, for float32 rows of at most D features ...
+template <int D>
+struct FilteredLabels {
+    using Element = float;
+    __host__ __device__ static int padded(int) { return D; }
+    __device__ static void stage(const View<float> &view, float *centroids) { stage_centroids<D>(view, centroids); }
+    __device__ static int label(const View<float> &view, std::int32_t row, const float *centroids)
+    {
+        const GroupRow<D> rows[1] = {load_group_row<D>(view, row)};
+        const std::int32_t at[1] = {row};
+        int label[1];
+        labels_of(view, rows, at, centroids, label);
+        return label[0];
     }
+};
+
+// ... and by exact distances otherwise.
+template <typename T>
+struct ExactLabels {
+    using Element = T;
+    __host__ __device__ static int padded(int d) { return d; }
+    __device__ static void stage(const View<T> &view, T *centroids)
+    {
+        for (int i = threadIdx.x; i < view.k * view.d; i += blockDim.x)
+            centroids[i] = view.centroids[i];
+    }
+    __device__ static int label(const View<T> &view, std::int32_t row, const T *centroids)
+    {
+        return nearest_by_thread(view.values + std::int64_t{row} * view.d, centroids, view.k, view.d).label;
+    }
+};
+
+struct Shared {
+    void         *centroids; // k x padded d
+    std::int64_t *sums;      // k x sums_of(d)
+    std::int32_t *cells;     // replicas x k x sums_of(d)
+};
+
+__device__ Shared carve(int k, int d, std::size_t centroid_bytes)
+{
+    extern __shared__ double2 memory[];
+    Shared s;
+    s.centroids = memory;
+    s.sums = reinterpret_cast<std::int64_t *>(reinterpret_cast<char *>(memory) + (centroid_bytes + 15) / 16 * 16);
+    s.cells = reinterpret_cast<std::int32_t *>(s.sums + k * sums_of(d));
+    return s;
+}
+
+__device__ void flush(const Shared &s, int cells, int replicas)
+{
+    __syncthreads();
+    for (int i = threadIdx.x; i < cells; i += group_threads) {
+        std::int64_t sum = s.sums[i];
+        for (int r = 0; r < replicas; ++r) {
+            sum += s.cells[r * cells + i];
+            s.cells[r * cells + i] = 0;
+        }
+        s.sums[i] = sum;
+    }
+    __syncthreads();
+}
+
+__device__ void add(std::int32_t *cell, Split limbs)
+{
+    if (limbs.hi != 0)
+        atomicAdd(cell, limbs.hi);
+    atomicAdd(cell + 1, limbs.lo);
+}
+
+// Everything that is summed over one row, in the cells of its cluster.
+template <typename T>
+__device__ void add_row(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *cell)
+{
+    for (int f = 0; f < view.d; ++f)
+        add(cell + 2 * f, feature_limbs(view, row, f));
+    cell += 2 * view.d;
+    add(cell, mass_limbs(view, row));
+    const Limbs square = quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
+    add(cell + 2, split_limbs(square.hi));
+    add(cell + 4, split_limbs(square.lo));
+    atomicAdd(cell + 6, 1);
+}
+
+template <typename Labels, typename T = typename Labels::Element>
+__global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
+{
+    const GroupProblem &problem = a.problems[blockIdx.x];
+    const int d = a.d, k = problem.k, cells = a.sums == nullptr ? 0 : k * sums_of(d);
+    const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
+                          problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
+                          problem.weight_exponent};
+    const Shared s = carve(k, d, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::padded(d)) * sizeof(T));
+    T *centroids = static_cast<T *>(s.centroids);
+    Labels::stage(view, centroids);
+    for (int i = threadIdx.x; i < cells; i += group_threads)
+        s.sums[i] = 0;
+    for (int i = threadIdx.x; i < a.replicas * cells; i += group_threads)
+        s.cells[i] = 0;
+    __syncthreads();
+    // A limb of a square is at most 2^23: 255 of them fit a cell.
+    const int rounds = 255 / (group_threads / a.replicas);
+    int round = 0;
+    for (std::int32_t start = 0; start < view.n; start += group_threads) {
+        const std::int32_t row = start + static_cast<std::int32_t>(threadIdx.x);
+        if (row < view.n) {
+            const int label = Labels::label(view, row, centroids);
+            double distance = 0.0;
+            if (a.distances != nullptr || a.sums != nullptr)
+                distance = exact_distance(view.values + std::int64_t{row} * d, view.centroids + std::int64_t{label} * d, d);
+            if (a.labels != nullptr)
+                a.labels[problem.first_row + row] = label;
+            if (a.distances != nullptr)
+                a.distances[problem.first_row + row] = distance;
+            if (a.sums != nullptr)
+                add_row(view, row, distance, power_of_two(problem.distance_exponent),
+                        s.cells + static_cast<int>(threadIdx.x) % a.replicas * cells + label * sums_of(d));
+        }
+        if (a.sums != nullptr && ++round == rounds) {
+            round = 0;
+            flush(s, cells, a.replicas);
+        }
+    }
+    if (a.sums == nullptr)
+        return;
+    flush(s, cells, a.replicas);
+    for (int i = threadIdx.x; i < cells; i += group_threads)
+        a.sums[problem.cluster * sums_of(d) + i] = s.sums[i];
+}
+
+template <typename Labels, typename T = typename Labels::Element>
+void launch(Context &context, Arguments<T> a, int problems, int most_k)
+{
+    const auto k = static_cast<std::size_t>(most_k), width = static_cast<std::size_t>(sums_of(a.d));
+    const auto bytes = [&](int replicas) {
+        const std::size_t centroids = (k * static_cast<std::size_t>(Labels::padded(a.d)) * sizeof(T) + 15) / 16 * 16;
+        return a.sums == nullptr ? centroids : centroids + k * width * (8 + 4 * static_cast<std::size_t>(replicas));
+    };
+    a.replicas = bytes(4) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block) ? 4 : 2;
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(assign_kernel<Labels>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes(a.replicas)));
+    });
+    assign_kernel<Labels><<<static_cast<unsigned>(problems), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
+    launched("groups assign_kernel");
+}
+
+template <typename T>
+void launch_assign(Context &context, const Arguments<T> &a, const std::vector<GroupProblem> &problems)
+{
+    std::int32_t most_k = 0;
+    for (const GroupProblem &problem : problems)
+        most_k = std::max(most_k, problem.k);
+    const auto count = static_cast<int>(problems.size());
+    if constexpr (sizeof(T) == 4) {
+        if (a.d <= 4)
+            return launch<FilteredLabels<4>>(context, a, count, most_k);
+        if (a.d <= 8)
+            return launch<FilteredLabels<8>>(context, a, count, most_k);
+        if (a.d <= 16)
+            return launch<FilteredLabels<16>>(context, a, count, most_k);
+    }
+    launch<ExactLabels<T>>(context, a, count, most_k);
 }
 
 void store(const std::int64_t *own, std::int32_t k, int d, PgkmAssignment &out)
@@ -62,6 +212,12 @@ void store(const std::int64_t *own, std::int32_t k, int d, PgkmAssignment &out)
 
 } // namespace
 
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d)
+{
+    const std::int64_t padded = d <= 4 ? 4 : d <= 8 ? 8 : d <= 16 ? 16 : d;
+    return static_cast<std::size_t>(k * padded * 8 + 16 + k * sums_of(static_cast<int>(d)) * (8 + 4 * 2));
+}
+
 template <typename T>
 void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
                    PgkmAssignment *assignments)
@@ -71,39 +227,43 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     const int d = data.host.d;
+    bool want_labels = false, want_distances = false, want_sums = false;
+    for (const std::int64_t p : which) {
+        const PgkmAssignment &out = assignments[p];
+        want_labels |= out.labels != nullptr;
+        want_distances |= out.distances != nullptr;
+        want_sums |= out.totals != nullptr || out.masses != nullptr || out.within != nullptr || out.sizes != nullptr;
+    }
     Packed<T> packed(data, problems, which, true);
     const auto rows = static_cast<std::size_t>(data.host.n);
-    DeviceArray<std::int32_t> labels(context.budget, rows);
-    DeviceArray<double> distances(context.budget, rows);
-    DeviceArray<std::int64_t> sums(context.budget, static_cast<std::size_t>(packed.clusters * sums_of(d)));
-    sums.fill_zero(stream);
-    assign_kernel<T><<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
-        reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(), d,
-        packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(), distances.get(),
-        sums.get());
-    launched("groups assign_kernel");
+    DeviceArray<std::int32_t> labels(context.budget, want_labels ? rows : 0);
+    DeviceArray<double> distances(context.budget, want_distances ? rows : 0);
+    DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * sums_of(d)) : 0);
+    launch_assign<T>(context,
+                     {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
+                      d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(),
+                      distances.get(), sums.get(), 0},
+                     packed.problems);
     context.wait(stream);
-    bool want_labels = false, want_distances = false;
-    for (const std::int64_t p : which) {
-        want_labels |= assignments[p].labels != nullptr;
-        want_distances |= assignments[p].distances != nullptr;
-    }
-    std::vector<std::int32_t> host_labels(want_labels ? rows : 0);
-    std::vector<double> host_distances(want_distances ? rows : 0);
-    std::vector<std::int64_t> host_sums(sums.count());
-    labels.download(host_labels.data(), host_labels.size(), stream);
-    distances.download(host_distances.data(), host_distances.size(), stream);
-    sums.download(host_sums.data(), host_sums.size(), stream);
-    context.wait(stream);
+    std::vector<Rows<std::int32_t>> label_rows;
+    std::vector<Rows<double>> distance_rows;
     for (std::size_t i = 0; i < which.size(); ++i) {
         const GroupProblem &problem = packed.problems[i];
-        PgkmAssignment &out = assignments[which[i]];
+        const PgkmAssignment &out = assignments[which[i]];
         if (out.labels != nullptr)
-            std::copy_n(host_labels.begin() + problem.first_row, problem.n_rows, out.labels);
+            label_rows.push_back({problem.first_row, problem.n_rows, out.labels});
         if (out.distances != nullptr)
-            std::copy_n(host_distances.begin() + problem.first_row, problem.n_rows, out.distances);
-        store(host_sums.data() + problem.cluster * sums_of(d), problem.k, d, out);
+            distance_rows.push_back({problem.first_row, problem.n_rows, out.distances});
     }
+    download_rows(context, labels, label_rows);
+    download_rows(context, distances, distance_rows);
+    if (!want_sums)
+        return;
+    std::vector<std::int64_t> host_sums(sums.count());
+    sums.download(host_sums.data(), host_sums.size(), stream);
+    context.wait(stream);
+    for (std::size_t i = 0; i < which.size(); ++i)
+        store(host_sums.data() + packed.problems[i].cluster * sums_of(d), packed.problems[i].k, d, assignments[which[i]]);
 }
 
 template void assign_groups<float>(Data &, const PgkmProblem *, const std::vector<std::int64_t> &, PgkmAssignment *);

@@ -1,24 +1,26 @@
 // fit_register.cu (groups) - Lloyd's iterations of many problems of float32 rows with d <= 16, one
 // block each; up to 1024 rows stay in the block's registers from the first iteration to the last.
 //
-// Labels: the float32 distances S = sum of fma(x - c, x - c) are a filter. A difference of two
-// float32 values and each fma err by at most 2^-24 of their results, all terms are positive, so
-// that S lies within a factor 1 +- (d + 3) 2^-24 of the exact distance, plus d 2^-149 where terms
-// underflow. A row whose second least S exceeds the least by more than twice that has its label;
-// the others are settled by the contract's distance over all centroids. An S that overflowed is
-// infinite, which leaves the row to be settled.
-//
 // Sums are kept from one iteration to the next: rows in registers know their last label, and
-// only those whose label changed are taken off one sum and added to another (integer sums make
-// that exact). Where nothing changed, the centroids cannot move.
+// those whose label changed are queued, to be taken off one sum and added to another by all
+// threads together, one feature each (integer sums make that exact). Where nothing changed, the
+// centroids cannot move.
 #include "../choose.hpp"
 #include "../limbs.cuh"
 #include "fit.cuh"
+#include "labels.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int held = 4; // rows of a thread in registers
+
+// A row whose label changed: from is 0 for none, else the old label + 1.
+struct Moved {
+    std::int32_t  row;
+    std::uint16_t from;
+    std::uint16_t to;
+};
 
 struct Shared {
     std::int64_t *sums;      // k x (2 d + 2): limbs of features, then of the mass
@@ -27,12 +29,15 @@ struct Shared {
     float        *fresh;     // k x D
     std::int32_t *cells;     // group_replicas x k x (2 d + 2)
     std::int32_t *exponents; // D
+    std::int32_t *queued;
+    Moved        *queue; // held x group_threads
 };
 
 __host__ __device__ inline std::size_t shared_bytes(std::size_t k, std::size_t d, std::size_t padded)
 {
     const std::size_t cells = k * (2 * d + 2);
-    return cells * 8 + k * 8 + 2 * k * padded * 4 + 12 + group_replicas * cells * 4 + padded * 4;
+    return cells * 8 + k * 8 + 2 * k * padded * 4 + 12 + group_replicas * cells * 4 + padded * 4 + 4 +
+           held * group_threads * sizeof(Moved);
 }
 
 __device__ Shared carve(int k, int d, int padded)
@@ -47,126 +52,85 @@ __device__ Shared carve(int k, int d, int padded)
     s.fresh = s.centroids + k * padded;
     s.cells = reinterpret_cast<std::int32_t *>(s.fresh + k * padded);
     s.exponents = s.cells + group_replicas * k * (2 * d + 2);
+    s.queued = s.exponents + padded;
+    s.queue = reinterpret_cast<Moved *>(s.queued + 1);
     return s;
 }
 
-template <int D>
-struct Row {
-    float x[D];
-};
-
-template <int D>
-__device__ Row<D> load_row(const View<float> &view, std::int64_t row)
+// The limbs of feature f of a row, or of its mass (f = d).
+__device__ Split limbs_of(const View<float> &view, const Shared &s, std::int64_t row, int f)
 {
-    Row<D> r;
-#pragma unroll
-    for (int f = 0; f < D; ++f)
-        r.x[f] = f < view.d ? view.values[row * view.d + f] : 0.0f;
-    return r;
+    if (f == view.d)
+        return mass_limbs(view, row);
+    if (view.weights != nullptr || !has_float_scale(s.exponents[f]))
+        return feature_limbs(view, row, f);
+    const Split biased = biased_limbs(view.values[row * view.d + f], float_scale(s.exponents[f]));
+    return {biased.hi - rounding_bits, biased.lo - rounding_bits};
 }
 
-// The contract's label. Padded features add fma(0, 0, sum), which changes nothing.
-template <int D>
-__device__ __noinline__ int settle(const Row<D> &r, const float *centroids, int k)
+__device__ std::int32_t *cell_of(const View<float> &view, const Shared &s, int replica, int label, int f)
 {
-    Nearest best = {__longlong_as_double(0x7ff0000000000000LL), 0};
-    for (int j = 0; j < k; ++j) {
-        double sum = 0.0;
-#pragma unroll
-        for (int f = 0; f < D; ++f) {
-            const double difference = static_cast<double>(r.x[f]) - static_cast<double>(centroids[j * D + f]);
-            sum = ::fma(difference, difference, sum);
-        }
-        if (sum < best.distance)
-            best = {sum, j};
-    }
-    return best.label;
+    return s.cells + (replica * view.k + label) * (2 * view.d + 2) + 2 * f;
 }
 
-template <int D>
-__device__ int label_of(const Row<D> &r, const float *centroids, int k)
+// Moves the queued rows from their old clusters (0: none, else label + 1) to the new ones; a copy
+// of the cells meets a quarter of at most 1024 rows.
+__device__ void move_queued(const View<float> &view, const Shared &s, int queued)
 {
-    float best = INFINITY, second = INFINITY;
-    int label = 0;
-#pragma unroll 2
-    for (int j = 0; j < k; ++j) {
-        float sum = 0.0f;
-#pragma unroll
-        for (int f = 0; f < D; ++f) {
-            const float difference = r.x[f] - centroids[j * D + f];
-            sum = __fmaf_rn(difference, difference, sum);
-        }
-        second = fminf(second, fmaxf(best, sum));
-        label = sum < best ? j : label;
-        best = fminf(best, sum);
+    const int width = view.d + 1;
+    for (int i = threadIdx.x; i < queued * width; i += group_threads) {
+        const int place = i / width, f = i - place * width, replica = place % group_replicas;
+        const Moved moved = s.queue[place];
+        const Split limbs = limbs_of(view, s, moved.row, f);
+        std::int32_t *to = cell_of(view, s, replica, moved.to, f);
+        atomicAdd(to, limbs.hi);
+        atomicAdd(to + 1, limbs.lo);
+        if (moved.from == 0)
+            continue;
+        std::int32_t *from = cell_of(view, s, replica, moved.from - 1, f);
+        atomicAdd(from, -limbs.hi);
+        atomicAdd(from + 1, -limbs.lo);
     }
-    constexpr float slack = 1.0f + 4.0f * (D + 4) * 0x1p-24f;
-    if (second > best * slack + 0x1p-130f)
-        return label;
-    return settle(r, centroids, k);
-}
-
-// Adds the row's limbs to its cluster's cells, or takes them off (sign -1).
-template <int D>
-__device__ void add_row(const View<float> &view, const Shared &s, const Row<D> &r, std::int64_t row, int label, int sign)
-{
-    std::int32_t *cell = s.cells + (static_cast<int>(threadIdx.x) % group_replicas * view.k + label) * (2 * view.d + 2);
-#pragma unroll
-    for (int f = 0; f < D; ++f) {
-        if (f >= view.d)
-            break;
-        Split limbs;
-        if (view.weights == nullptr && has_float_scale(s.exponents[f])) {
-            limbs = biased_limbs(r.x[f], float_scale(s.exponents[f]));
-            limbs.hi -= rounding_bits;
-            limbs.lo -= rounding_bits;
-        } else {
-            limbs = feature_limbs(view, row, f);
-        }
-        atomicAdd(cell + 2 * f, sign * limbs.hi);
-        atomicAdd(cell + 2 * f + 1, sign * limbs.lo);
-    }
-    const Split mass = mass_limbs(view, row);
-    if (mass.hi != 0)
-        atomicAdd(cell + 2 * view.d, sign * mass.hi);
-    atomicAdd(cell + 2 * view.d + 1, sign * mass.lo);
 }
 
 // Rows that stay: each thread's are threadIdx.x, + group_threads, ... below n.
 template <int D>
 struct HeldRows {
-    Row<D> row[held];
-    int    label[held];
+    GroupRow<D>  row[held];
+    std::int32_t at[held];
+    int          label[held];
 
     __device__ void load(const View<float> &view)
     {
 #pragma unroll
         for (int i = 0; i < held; ++i) {
-            const std::int64_t at = i * group_threads + static_cast<int>(threadIdx.x);
+            at[i] = i * group_threads + static_cast<int>(threadIdx.x);
             label[i] = -1;
-            row[i] = load_row<D>(view, at < view.n ? at : 0);
+            at[i] = at[i] < view.n ? at[i] : 0;
+            row[i] = load_group_row<D>(view, at[i]);
         }
     }
     // Labels anew; sums follow. Whether any label of the block changed.
     __device__ bool pass(const View<float> &view, const Shared &s)
     {
-        bool changed = false;
+        int now[held];
+        labels_of(view, row, at, s.centroids, now);
+        if (threadIdx.x == 0)
+            *s.queued = 0;
+        __syncthreads();
 #pragma unroll
-        for (int i = 0; i < held; ++i) {
-            const std::int64_t at = i * group_threads + static_cast<int>(threadIdx.x);
-            if (at >= view.n)
-                break;
-            const int now = label_of(row[i], s.centroids, view.k);
-            if (now == label[i])
-                continue;
-            if (label[i] >= 0)
-                add_row(view, s, row[i], at, label[i], -1);
-            add_row(view, s, row[i], at, now, 1);
-            label[i] = now;
-            changed = true;
-        }
-        if (!__syncthreads_or(changed))
+        for (int i = 0; i < held; ++i)
+            if (i * group_threads + static_cast<int>(threadIdx.x) < view.n && now[i] != label[i]) {
+                const int place = atomicAdd(s.queued, 1);
+                s.queue[place] = {at[i], static_cast<std::uint16_t>(label[i] + 1),
+                                  static_cast<std::uint16_t>(now[i])};
+                label[i] = now[i];
+            }
+        __syncthreads();
+        const int queued = *s.queued;
+        if (queued == 0)
             return false;
+        move_queued(view, s, queued);
         flush_cells(s.sums, s.cells, view.k * (2 * view.d + 2));
         return true;
     }
@@ -191,8 +155,16 @@ struct PassingRows {
             const std::int64_t at = start + threadIdx.x;
             if (at >= view.n)
                 continue;
-            const Row<D> r = load_row<D>(view, at);
-            add_row(view, s, r, at, label_of(r, s.centroids, view.k), 1);
+            const GroupRow<D> row[1] = {load_group_row<D>(view, at)};
+            const std::int32_t number[1] = {static_cast<std::int32_t>(at)};
+            int label[1];
+            labels_of(view, row, number, s.centroids, label);
+            for (int f = 0; f <= view.d; ++f) {
+                const Split limbs = limbs_of(view, s, at, f);
+                std::int32_t *cell = cell_of(view, s, static_cast<int>(threadIdx.x) % group_replicas, label[0], f);
+                atomicAdd(cell, limbs.hi);
+                atomicAdd(cell + 1, limbs.lo);
+            }
         }
         flush_cells(s.sums, s.cells, cells);
         return true;
@@ -252,18 +224,14 @@ __device__ int iterate(const GroupFit<float> &a, const View<float> &view, const 
 }
 
 template <int D>
-__global__ void __launch_bounds__(group_threads) register_fit_kernel(GroupFit<float> a)
+__global__ void __launch_bounds__(group_threads, D <= 8 ? 3 : 2) register_fit_kernel(GroupFit<float> a)
 {
     GroupProblem &problem = a.problems[blockIdx.x];
     const View<float> view = group_view(a, problem);
     float *centroids = a.centroids + problem.cluster * a.d;
     const Shared s = carve(view.k, view.d, D);
     const int cells = view.k * (2 * view.d + 2);
-    for (int i = threadIdx.x; i < view.k * D; i += group_threads) {
-        const int j = i / D, f = i - j * D;
-        s.centroids[i] = f < view.d ? centroids[j * view.d + f] : 0.0f;
-        s.fresh[i] = 0.0f;
-    }
+    stage_centroids<D>(view, s.centroids);
     for (int i = threadIdx.x; i < cells; i += group_threads)
         s.sums[i] = 0;
     for (int i = threadIdx.x; i < group_replicas * cells; i += group_threads)

@@ -6,6 +6,8 @@
 
 namespace pgkm::cuda {
 
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d); // with two copies of the cells; in assign.cu
+
 // Shared memory of fit_kernel: centroids in float64, four copies of 32-bit cells, 64-bit sums, shifts.
 std::size_t group_fit_bytes(std::int64_t k, std::int64_t d)
 {
@@ -42,7 +44,7 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
         // The last bound keeps an iteration of one block near 10 ms, for cancel's sake.
         if (problem.k >= 1 && problem.n_rows >= 1 && problem.first_row >= 0 &&
             problem.first_row + problem.n_rows <= data.host.n && problem.n_rows <= group_rows_limit &&
-            group_fit_bytes(problem.k, d) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
+            std::max(group_fit_bytes(problem.k, d), group_assign_bytes(problem.k, d)) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
             which.push_back(p);
     }
     if (which.size() < 4 || !fits_limits(data, problems, which))

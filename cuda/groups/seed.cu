@@ -13,7 +13,10 @@ namespace {
 constexpr int warps = group_threads / 32;
 constexpr int together = 8; // trials whose potentials are summed in one walk over the rows
 
+constexpr int staged_d = 16;  // candidates of at most so many features are staged
+
 struct Shared {
+    double             candidate[together][staged_d];
     unsigned long long parts[warps];
     std::int64_t       picks[most_trials];
     unsigned long long potential[most_trials];
@@ -55,37 +58,87 @@ __device__ std::int64_t find_row(const SeedRows<T> &rows, unsigned long long tar
     return rows.n - 1; // not reached: the target is below the total
 }
 
+// One row and its exact distances to rows that were picked. With D > 0 the row lies in registers
+// and the picked rows in shared memory, both padded with zeros: fma(0, 0, sum) changes nothing.
+template <typename T, int D>
+struct Row {
+    double x[D];
+
+    __device__ Row(const SeedRows<T> &rows, std::int64_t i)
+    {
+#pragma unroll
+        for (int f = 0; f < D; ++f)
+            x[f] = f < rows.d ? static_cast<double>(rows.values[i * rows.d + f]) : 0.0;
+    }
+    // Copies `count` picked rows, from place 0 on.
+    __device__ static void stage(const SeedRows<T> &rows, Shared &s, const std::int64_t *picks, int count)
+    {
+        __syncthreads();
+        for (int i = threadIdx.x; i < count * D; i += group_threads)
+            s.candidate[i / D][i % D] =
+                i % D < rows.d ? static_cast<double>(rows.values[picks[i / D] * rows.d + i % D]) : 0.0;
+        __syncthreads();
+    }
+    __device__ double distance(const SeedRows<T> &, const Shared &s, const std::int64_t *, int place) const
+    {
+        double sum = 0.0;
+#pragma unroll
+        for (int f = 0; f < D; ++f) {
+            const double difference = x[f] - s.candidate[place][f];
+            sum = ::fma(difference, difference, sum);
+        }
+        return sum;
+    }
+};
+
 template <typename T>
+struct Row<T, 0> {
+    std::int64_t number;
+
+    __device__ Row(const SeedRows<T> &, std::int64_t i) : number(i) {}
+    __device__ static void stage(const SeedRows<T> &, Shared &, const std::int64_t *, int) {}
+    __device__ double distance(const SeedRows<T> &rows, const Shared &, const std::int64_t *picks, int place) const
+    {
+        return exact_distance(rows.values + number * rows.d, rows.values + picks[place] * rows.d, rows.d);
+    }
+};
+
+template <typename T, int D>
 __device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, double scale)
 {
     for (int first = 0; first < trials; first += together) {
+        const int some = min(together, trials - first);
+        const std::int64_t *picks = s.picks + first;
+        Row<T, D>::stage(rows, s, picks, some);
         unsigned long long mine[together] = {};
-        for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads)
+        for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
+            const Row<T, D> row(rows, i);
+            const double nearest = rows.nearest[i];
 #pragma unroll
             for (int t = 0; t < together; ++t)
-                if (first + t < trials) {
-                    const double distance =
-                        exact_distance(rows.values + i * rows.d, rows.values + s.picks[first + t] * rows.d, rows.d);
-                    const double least = fmin(rows.nearest[i], weigh_distance(rows, i, distance));
+                if (t < some) {
+                    const double least = fmin(nearest, weigh_distance(rows, i, row.distance(rows, s, picks, t)));
                     mine[t] += static_cast<unsigned long long>(quantise_mass(least, scale));
                 }
-#pragma unroll
-        for (int t = 0; t < together; ++t) {
-            const unsigned long long sum = sum_in_block(s, mine[t]);
-            if (threadIdx.x == 0 && first + t < trials)
-                s.potential[first + t] = sum;
         }
+#pragma unroll
+        for (int t = 0; t < together; ++t)
+            if (t < some) {
+                const unsigned long long sum = sum_in_block(s, mine[t]);
+                if (threadIdx.x == 0)
+                    s.potential[first + t] = sum;
+            }
     }
 }
 
 // v_i = min(v_i, w_i D to row `pick`); returns the largest v_i to every thread.
-template <typename T>
-__device__ double update_nearest(const SeedRows<T> &rows, Shared &s, std::int64_t pick, bool fresh)
+template <typename T, int D>
+__device__ double update_nearest(const SeedRows<T> &rows, Shared &s, const std::int64_t *pick, bool fresh)
 {
+    Row<T, D>::stage(rows, s, pick, 1);
     double largest = 0.0;
     for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
-        const double distance = weigh_distance(
-            rows, i, exact_distance(rows.values + i * rows.d, rows.values + pick * rows.d, rows.d));
+        const double distance = weigh_distance(rows, i, Row<T, D>(rows, i).distance(rows, s, pick, 0));
         rows.nearest[i] = fresh ? distance : fmin(rows.nearest[i], distance);
         largest = fmax(largest, seed_value(rows, i));
     }
@@ -101,8 +154,8 @@ __device__ double update_nearest(const SeedRows<T> &rows, Shared &s, std::int64_
 }
 
 // problem.n_iter brings the number of trials and takes the number of rows chosen.
-template <typename T>
-__global__ void __launch_bounds__(group_threads)
+template <typename T, int D>
+__global__ void __launch_bounds__(group_threads, 3)
     seed_kernel(const T *values, const double *weights, int d, GroupProblem *problems, double *nearest,
                 std::int64_t *chosen, SeedKey key, const volatile std::int32_t *cancel)
 {
@@ -132,7 +185,7 @@ __global__ void __launch_bounds__(group_threads)
         }
         __syncthreads();
         if (!first)
-            sum_potentials(rows, s, draws, scale);
+            sum_potentials<T, D>(rows, s, draws, scale);
         if (threadIdx.x == 0) {
             s.best = 0;
             for (int t = 1; t < draws; ++t)
@@ -141,12 +194,18 @@ __global__ void __launch_bounds__(group_threads)
             chosen[problem.cluster + count] = s.picks[s.best];
         }
         __syncthreads();
-        largest = update_nearest(rows, s, s.picks[s.best], first);
+        largest = update_nearest<T, D>(rows, s, s.picks + s.best, first);
         if (__syncthreads_or(*cancel != 0))
             return;
     }
     if (threadIdx.x == 0)
         problem.n_iter = count;
+}
+
+template <typename T>
+auto kernel_for(int d)
+{
+    return d <= 4 ? seed_kernel<T, 4> : d <= 8 ? seed_kernel<T, 8> : d <= staged_d ? seed_kernel<T, staged_d> : seed_kernel<T, 0>;
 }
 
 } // namespace
@@ -168,7 +227,8 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
     const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
-    seed_kernel<T><<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
+    const auto kernel = kernel_for<T>(data.host.d);
+    kernel<<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
         reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
         data.host.d, packed.device_problems.get(), nearest.get(), chosen.get(), key, cancel.get());
     launched("groups seed_kernel");

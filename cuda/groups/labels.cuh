@@ -1,0 +1,106 @@
+// labels.cuh (groups) - the nearest of centroids in shared memory to rows in registers, for float32
+// rows of few features.
+//
+// The float32 distances S = sum of fma(x - c, x - c) are a filter. A difference of two float32
+// values and each fma err by at most 2^-24 of their results, all terms are positive, so that S
+// lies within a factor 1 +- (d + 3) 2^-24 of the exact distance, plus d 2^-149 where terms
+// underflow. A row whose second least S exceeds the least by more than twice that has its
+// label; the others are settled by the contract's distance over all centroids. An S that
+// overflowed is infinite, which leaves the row to be settled.
+#pragma once
+
+#include "../exact.cuh"
+
+namespace pgkm::cuda {
+
+template <int D>
+struct alignas(D % 4 == 0 ? 16 : 4) GroupRow {
+    float x[D]; // zero beyond d
+};
+
+template <int D>
+__device__ inline GroupRow<D> load_group_row(const View<float> &view, std::int64_t row)
+{
+    GroupRow<D> r;
+    const float *from = view.values + row * view.d;
+    if constexpr (D % 4 == 0)
+        if (view.d == D && reinterpret_cast<std::uintptr_t>(view.values) % 16 == 0) {
+#pragma unroll
+            for (int f = 0; f < D; f += 4)
+                *reinterpret_cast<float4 *>(&r.x[f]) = *reinterpret_cast<const float4 *>(from + f);
+            return r;
+        }
+#pragma unroll
+    for (int f = 0; f < D; ++f)
+        r.x[f] = f < view.d ? from[f] : 0.0f;
+    return r;
+}
+
+// Centroids of this block's problem (16-byte aligned), padded with zeros from d to D features.
+template <int D>
+__device__ inline void stage_centroids(const View<float> &view, float *centroids)
+{
+    for (int i = threadIdx.x; i < view.k * D; i += blockDim.x) {
+        const int j = i / D, f = i - j * D;
+        centroids[i] = f < view.d ? view.centroids[j * view.d + f] : 0.0f;
+    }
+}
+
+// The contract's label of a row; padded features would add fma(0, 0, sum) and are left out.
+template <int D>
+__device__ __noinline__ int settle_group_row(const float *row, int d, const float *centroids, int k)
+{
+    Nearest best = {__longlong_as_double(0x7ff0000000000000LL), 0};
+    for (int j = 0; j < k; ++j) {
+        const double distance = exact_distance(row, centroids + j * D, d);
+        if (distance < best.distance)
+            best = {distance, j};
+    }
+    return best.label;
+}
+
+// Labels of R rows at once (a centroid is read once for all of them); row i is number at[i] of the view.
+template <int D, int R>
+__device__ inline void labels_of(const View<float> &view, const GroupRow<D> (&row)[R], const std::int32_t (&at)[R],
+                                 const float *centroids, int (&label)[R])
+{
+    float best[R], second[R];
+#pragma unroll
+    for (int i = 0; i < R; ++i) {
+        best[i] = INFINITY;
+        second[i] = INFINITY;
+        label[i] = 0;
+    }
+#pragma unroll 1
+    for (int j = 0; j < view.k; ++j) {
+        alignas(16) float c[D];
+        if constexpr (D % 4 == 0) {
+#pragma unroll
+            for (int f = 0; f < D; f += 4)
+                *reinterpret_cast<float4 *>(&c[f]) = *reinterpret_cast<const float4 *>(centroids + j * D + f);
+        } else {
+#pragma unroll
+            for (int f = 0; f < D; ++f)
+                c[f] = centroids[j * D + f];
+        }
+#pragma unroll
+        for (int i = 0; i < R; ++i) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int f = 0; f < D; ++f) {
+                const float difference = row[i].x[f] - c[f];
+                sum = __fmaf_rn(difference, difference, sum);
+            }
+            second[i] = fminf(second[i], fmaxf(best[i], sum));
+            label[i] = sum < best[i] ? j : label[i];
+            best[i] = fminf(best[i], sum);
+        }
+    }
+    constexpr float slack = 1.0f + 4.0f * (D + 4) * 0x1p-24f;
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+        if (!(second[i] > best[i] * slack + 0x1p-130f))
+            label[i] = settle_group_row<D>(view.values + std::int64_t{at[i]} * view.d, view.d, centroids, view.k);
+}
+
+} // namespace pgkm::cuda
