@@ -114,6 +114,7 @@ __device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, d
         for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
             const Row<T, D> row(rows, i);
             const double nearest = rows.nearest[i];
+            asm volatile("" ::: "memory"); // candidates stay in shared memory: together they fill the registers
 #pragma unroll
             for (int t = 0; t < together; ++t)
                 if (t < some) {
