@@ -21,6 +21,8 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
 {
     Context &context = data.context;
     Job<T> job(data, problem);
+    job.iterates = false;
+    const Control *control = job.control.get();
     job.upload_centroids(problem.centroids, nullptr);
     const auto k = static_cast<std::size_t>(problem.k);
     const bool want_cells = out.within != nullptr || out.sizes != nullptr;
@@ -32,20 +34,21 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
     job.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         context.poll();
         const auto count = static_cast<std::size_t>(rows.n);
-        job.assign_rows(rows, nullptr, job.labels.get());
+        job.assign_rows(rows, control, job.labels.get());
         if (out.totals != nullptr)
-            job.sum_features(rows, nullptr, job.labels.get());
+            job.sum_features(rows, control, job.labels.get());
         if (out.masses != nullptr)
-            job.sum_masses(rows, nullptr, job.labels.get());
+            job.sum_masses(rows, control, job.labels.get());
         if (want_cells || out.distances != nullptr)
             measure<T>({rows, job.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
-                        problem.distance_exponent, nullptr},
+                        problem.distance_exponent, control},
                        context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, job.stream());
-        context.wait(job.stream());
+        job.wait();
         if (out.labels != nullptr)
             job.labels.download(out.labels + first, count, job.stream());
         if (out.distances != nullptr)
             distances.download(out.distances + first, count, job.stream());
+        context.bytes_moved += count * ((out.labels != nullptr ? 4 : 0) + (out.distances != nullptr ? 8 : 0));
         context.wait(job.stream());
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();

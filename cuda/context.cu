@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -49,6 +50,8 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
              static_cast<std::int32_t>(properties.sharedMemPerBlockOptin)};
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
+    const char *spare = std::getenv("PGKM_CUDA_SPARE");
+    budget.keep_spare(spare == nullptr || spare[0] != '0');
     compute = make_stream();
     copy = make_stream();
 }
@@ -90,6 +93,8 @@ void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<
         if (Clock::now() - start > std::chrono::milliseconds(1))
             std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
+    if (told) // nothing may write the flag after its memory has been given away again
+        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(copy.get()); });
     poll();
 }
 
@@ -119,6 +124,18 @@ void Context::make_room(std::uint64_t bytes)
     workspace = DeviceArray<char>();
 }
 
+void Context::use(const Plan &plan)
+{
+    const auto name = [](const char *stage, auto value) { return strategy_names(stage)[static_cast<int>(value) - 1]; };
+    chosen = {};
+    chosen.assignment = name("assignment", plan.assignment);
+    chosen.execution = name("execution", plan.execution);
+    if (plan.execution != Execution::multi_pass)
+        return; // no stages of their own for sums
+    chosen.feature_sum = name("feature_sum", plan.feature_sum);
+    chosen.mass_sum = name("mass_sum", plan.mass_sum);
+}
+
 void Context::report(const char *phase, int problem, int iteration, double shift) const
 {
     if (host.progress == nullptr)
@@ -128,6 +145,8 @@ void Context::report(const char *phase, int problem, int iteration, double shift
     progress.problem = problem;
     progress.iteration = iteration;
     progress.shift = shift;
+    progress.chosen = chosen;
+    progress.bytes_moved = bytes_moved;
     host.progress(host.arg, &progress);
 }
 

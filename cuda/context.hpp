@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -19,14 +20,27 @@ struct Context {
     DeviceFacts facts{};
     Forced      forced;
     PgkmHost    host{};
-    Budget      budget{"device memory"};
+    DeviceMemory budget;
     Budget      host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream  compute;
     DeviceArray<char> workspace; // of scratch()
     int         workspace_generation = 0; // counts its changes: graphs hold its address
+    PgkmTuning    chosen{};         // names of the strategies at work, for progress
+    std::uint64_t bytes_moved = 0; // rows and labels, to and from the device
     CudaStream  copy; // chunks of streamed data, and the cancel flag while kernels run
 
     explicit Context(const PgkmOpen &options);
+
+    // Page-locked memory for what the device tells the host of a fit, one fit at a time.
+    template <typename V>
+    V *mailbox(std::size_t offset)
+    {
+        if (page.get() == nullptr)
+            page = PinnedArray<char>(page_bytes);
+        return new (page.get() + offset) V{};
+    }
+    static constexpr std::size_t page_bytes = 4096;
+    PinnedArray<char>            page;
 
     // Every entry point: CUDA's current device belongs to the calling thread.
     void make_current() const;
@@ -43,6 +57,8 @@ struct Context {
     std::uint64_t scratch_room() const;
     // Gives the workspace back, unless `bytes` fit the limit beside it.
     void make_room(std::uint64_t bytes);
+    // Names a plan in `chosen`.
+    void use(const Plan &plan);
     void report(const char *phase, int problem, int iteration, double shift) const;
 };
 

@@ -23,6 +23,7 @@ void upload_bytes(Context &context, void *to, const void *from, std::size_t byte
             return cudaMemcpyAsync(static_cast<char *>(to) + done, static_cast<const char *>(from) + done, piece,
                                    cudaMemcpyHostToDevice, context.compute.get());
         });
+        context.bytes_moved += piece;
     }
     context.wait(context.compute.get());
 }
@@ -103,6 +104,8 @@ void Data::make_chunks()
     }
     if (!chunks.registered)
         chunks.claim = Claim(context.host_budget, 2 * static_cast<std::uint64_t>(rows) * row_bytes());
+    // A block that was in use before may still be read by kernels: copies come in another stream.
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
     for (int slot = 0; slot < 2; ++slot) {
         chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(rows) * row_bytes());
         if (host.weights != nullptr)
@@ -133,6 +136,7 @@ void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
         return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream);
     });
     checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.staged[slot].get(), stream); });
+    context.bytes_moved += bytes;
     if (host.weights != nullptr)
         chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);
     checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.filled[slot].get(), stream); });

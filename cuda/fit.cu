@@ -17,7 +17,8 @@ template <typename T>
 class Fit {
   public:
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
-        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(1), state_(1),
+        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
+          state_(data.context.mailbox<Control>(256)),
           claim_(data.context.host_budget, 3 * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
     {
     }
@@ -49,8 +50,8 @@ class Fit {
     PgkmProblem          &problem_;
     std::int32_t          index_;
     const PgkmFitParams  &params_;
-    PinnedArray<Progress> progress_;
-    PinnedArray<Control>  state_; // the device's control, as last fetched
+    Progress             *progress_;
+    Control              *state_; // the device's control, as last fetched
     Graph                 graph_;
     GraphExec             exec_;
     int                   generation_ = 0; // of the workspace that the graph was made with
@@ -75,7 +76,7 @@ template <typename T>
 void Fit<T>::build_graph()
 {
     checked("cudaGraphCreate", [&] { return cudaGraphCreate(graph_.out(), 0); });
-    UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_.get());
+    UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
     arguments.has_handle = true;
     checked("cudaGraphConditionalHandleCreate", [&] {
         return cudaGraphConditionalHandleCreate(&arguments.handle, graph_.get(), 1, cudaGraphCondAssignDefault);
@@ -121,7 +122,7 @@ void Fit<T>::start_control()
 template <typename T>
 void Fit<T>::fetch_control()
 {
-    job_.control.download(state_.get(), 1, stream());
+    job_.control.download(state_, 1, stream());
     context().wait(stream(), &job_.control.get()->stop, [&] { tick(); });
     problem_.n_iter = state_[0].n_iter;
     problem_.converged = state_[0].converged;
@@ -144,7 +145,7 @@ template <typename T>
 void Fit<T>::iterate_on_device()
 {
     start_control();
-    const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_.get());
+    const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
     // compute-sanitizer does not follow kernels into conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = job_.data.resident && params_.max_iter - problem_.n_iter > 2 &&
@@ -187,19 +188,21 @@ std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distan
         context().make_room(job_.labels.count() * sizeof(double));
         measured = DeviceArray<double>(context().budget, job_.labels.count());
     }
+    start_control(); // kernels shall run, until a cancel stops them
+    const Control *control = job_.control.get();
     job_.each_slice(set, [&](const View<T> &rows, std::int64_t first) {
         // The operands belong to the current centroids: other sets are assigned without a filter.
         if (set == 0)
-            job_.assign_rows(rows, nullptr, job_.labels.get());
+            job_.assign_rows(rows, control, job_.labels.get());
         else
-            assign_generic(job_.stage(nullptr), rows, job_.labels.get());
+            assign_generic(job_.stage(control), rows, job_.labels.get());
         job_.labels.download(labels.data() + first, static_cast<std::size_t>(rows.n), stream());
         if (distances != nullptr) {
-            measure<T>({rows, job_.labels.get(), measured.get(), nullptr, 0, nullptr}, context().facts.multiprocessors, 0,
+            measure<T>({rows, job_.labels.get(), measured.get(), nullptr, 0, control}, context().facts.multiprocessors, 0,
                        stream());
             measured.download(distances->data() + first, static_cast<std::size_t>(rows.n), stream());
         }
-        context().wait(stream());
+        job_.wait();
     });
     return labels;
 }

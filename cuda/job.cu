@@ -43,14 +43,15 @@ bool within_limit(Make &&make)
 
 template <typename T>
 Job<T>::Job(Data &owner, const PgkmProblem &given)
-    : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k)
+    : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k),
+      constant(owner.context)
 {
     if (k < 1 || problem.n_rows < 1 || problem.first_row < 0 || problem.first_row + problem.n_rows > data.host.n)
         throw Error(PGKM_INVALID, "a problem needs k >= 1 and rows within the points");
     const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
     plan = choose(shape, context.facts, context.forced);
     const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
-    Budget &budget = context.budget;
+    DeviceMemory &budget = context.budget;
     context.make_room(least_bytes<T>(d, k));
     if (!budget.fits(least_bytes<T>(d, k)))
         data.stream();
@@ -71,6 +72,7 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
         constant.take();
     make_filter();
     make_groups();
+    context.use(plan);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
 }
 

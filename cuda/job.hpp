@@ -19,7 +19,7 @@ struct Job {
     const PgkmProblem problem; // as it was given
     Plan              plan;
     std::int32_t      d, k;
-    ConstantLease     constant; // given back after the arrays, whose release waits for the kernels
+    ConstantLease     constant;
 
     DeviceArray<T>            centroids; // three sets
     DeviceArray<T>            fresh;
@@ -34,6 +34,7 @@ struct Job {
     DeviceArray<std::int32_t> labels; // of one slice of rows
     Operands<T>               operands;
     PreparedRows              prepared; // by assign_tensor, for iterations over resident rows
+    bool                      iterates = true; // the same rows come again
     Grouping<T>               grouping; // of the problem's rows
     Grouping<T>               whole;    // one group, for rows that come in parts
 
@@ -42,11 +43,14 @@ struct Job {
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage(const Control *watched)
     {
-        return {context, stream(), watched, operands, {}, watched != nullptr && data.resident ? &prepared : nullptr,
+        return {context, stream(), watched, operands, {}, iterates && data.resident ? &prepared : nullptr,
                 constant.held()};
     }
     Stage<T> stage_for(const View<T> &rows, const Control *watched);
     UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
+
+    // Waits for what was enqueued under `control`; on cancel the rest of it returns at once.
+    void wait() { context.wait(stream(), &control.get()->stop); }
 
     // Centroids from the caller's memory, history and sums cleared, operands prepared.
     void upload_centroids(const void *values, const PgkmFitParams *params);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -61,23 +62,86 @@ class Claim {
     std::uint64_t bytes_ = 0;
 };
 
-// An array of device memory, counted against a budget.
+// Device memory within a budget. Small blocks that are given back are kept for the next request of
+// the same size: a job makes some twenty arrays, and problems of one call tend to be of one shape.
+// A block may still be in use by kernels when it is given away again, which is right as long as
+// all work on it is in one stream (the chunks' copies wait for the stream of the kernels).
+class DeviceMemory : public Budget {
+  public:
+    DeviceMemory() : Budget{"device memory"} {}
+    DeviceMemory(const DeviceMemory &) = delete;
+    DeviceMemory &operator=(const DeviceMemory &) = delete;
+    ~DeviceMemory() { flush(); }
+
+    void *allocate(std::size_t bytes)
+    {
+        take(bytes);
+        const auto found = spare_.find(bytes);
+        if (found != spare_.end()) {
+            void *block = found->second;
+            spare_.erase(found);
+            spare_bytes_ -= bytes;
+            return block;
+        }
+        if (limit != 0 && used + spare_bytes_ > limit)
+            flush();
+        void *block = nullptr;
+        try {
+            checked("cudaMalloc", [&] {
+                cudaError_t state = cudaMalloc(&block, bytes);
+                if (state == cudaErrorMemoryAllocation && !spare_.empty()) {
+                    cudaGetLastError();
+                    flush();
+                    state = cudaMalloc(&block, bytes);
+                }
+                return state;
+            });
+        } catch (...) {
+            give(bytes);
+            throw;
+        }
+        return block;
+    }
+    void release(void *block, std::size_t bytes) noexcept
+    {
+        give(bytes);
+        if (keeps_ && bytes <= largest_spare && spare_bytes_ + bytes <= most_spare) {
+            try {
+                spare_.emplace(bytes, block);
+                spare_bytes_ += bytes;
+                return;
+            } catch (...) { // no memory to remember it
+            }
+        }
+        cudaFree(block);
+    }
+    // Whether blocks are kept; tools that look for unwritten memory want fresh ones.
+    void keep_spare(bool keeps) { keeps_ = keeps; }
+
+  private:
+    static constexpr std::size_t largest_spare = std::size_t{1} << 20, most_spare = std::size_t{16} << 20;
+
+    void flush() noexcept
+    {
+        for (const auto &[bytes, block] : spare_)
+            cudaFree(block);
+        spare_.clear();
+        spare_bytes_ = 0;
+    }
+    std::multimap<std::size_t, void *> spare_;
+    std::size_t                        spare_bytes_ = 0;
+    bool                               keeps_ = true;
+};
+
+// An array of device memory.
 template <typename T>
 class DeviceArray {
   public:
     DeviceArray() = default;
-    DeviceArray(Budget &budget, std::size_t count) : budget_(&budget), count_(count)
+    DeviceArray(DeviceMemory &memory, std::size_t count) : memory_(&memory), count_(count)
     {
-        const std::size_t bytes = this->bytes();
-        if (bytes == 0)
-            return;
-        budget.take(bytes);
-        try {
-            checked("cudaMalloc", [&] { return cudaMalloc(reinterpret_cast<void **>(&data_), bytes); });
-        } catch (...) {
-            budget.give(bytes);
-            throw;
-        }
+        if (bytes() != 0)
+            data_ = static_cast<T *>(memory.allocate(bytes()));
     }
     DeviceArray(DeviceArray &&other) noexcept { swap(other); }
     DeviceArray &operator=(DeviceArray &&other) noexcept
@@ -88,10 +152,8 @@ class DeviceArray {
     }
     ~DeviceArray()
     {
-        if (data_ != nullptr) {
-            cudaFree(data_);
-            budget_->give(bytes());
-        }
+        if (data_ != nullptr)
+            memory_->release(data_, bytes());
     }
 
     T *get() const { return data_; }
@@ -123,12 +185,12 @@ class DeviceArray {
     void swap(DeviceArray &other) noexcept
     {
         std::swap(data_, other.data_);
-        std::swap(budget_, other.budget_);
+        std::swap(memory_, other.memory_);
         std::swap(count_, other.count_);
     }
-    T          *data_ = nullptr;
-    Budget     *budget_ = nullptr;
-    std::size_t count_ = 0;
+    T            *data_ = nullptr;
+    DeviceMemory *memory_ = nullptr;
+    std::size_t   count_ = 0;
 };
 
 // Page-locked host memory that the device can read and write in place.
@@ -169,7 +231,7 @@ template <typename T>
 class NearArray {
   public:
     NearArray() = default;
-    NearArray(Budget &device, Budget &host, std::size_t count, std::uint64_t spare = 0)
+    NearArray(DeviceMemory &device, Budget &host, std::size_t count, std::uint64_t spare = 0)
     {
         if (device.fits(count * sizeof(T) + spare)) {
             on_device_ = DeviceArray<T>(device, count);

@@ -150,6 +150,7 @@ PgkmStatus cuda_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_probl
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
             using T = decltype(element);
+            self(data)->context.chosen = {};
             const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
             const std::vector<std::int64_t> returned = seed_groups<T>(*self(data), problems, which, *params);
             for (const std::int64_t p : remaining(n_problems, which, returned)) {
@@ -168,6 +169,7 @@ PgkmStatus cuda_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_proble
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
             using T = decltype(element);
+            self(data)->context.chosen = {};
             const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
             const std::vector<std::int64_t> returned = fit_groups<T>(*self(data), problems, which, *params);
             for (const std::int64_t p : remaining(n_problems, which, returned)) {
@@ -185,6 +187,7 @@ PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t
         self(data)->context.make_current();
         with_element(*self(data), [&](auto element) {
             using T = decltype(element);
+            self(data)->context.chosen = {};
             const std::vector<std::int64_t> which = eligible(*self(data), problems, n_problems);
             assign_groups<T>(*self(data), problems, which, assignments);
             for (const std::int64_t p : remaining(n_problems, which, {})) {

@@ -16,13 +16,15 @@ inline constexpr int constant_bytes = 61440; // of 65,536; kernels' own constant
 // Holds the process's constant memory, or does not.
 class ConstantLease {
   public:
-    ConstantLease() = default;
+    explicit ConstantLease(const Context &context) : context_(context) {}
     ConstantLease(const ConstantLease &) = delete;
     ConstantLease &operator=(const ConstantLease &) = delete;
     ~ConstantLease()
     {
-        if (held_)
-            taken().store(false);
+        if (!held_)
+            return;
+        cudaStreamSynchronize(context_.compute.get()); // kernels may still read it
+        taken().store(false);
     }
     // Whether it is held now.
     bool take()
@@ -34,7 +36,8 @@ class ConstantLease {
 
   private:
     static std::atomic<bool> &taken();
-    bool held_ = false;
+    const Context &context_;
+    bool           held_ = false;
 };
 
 // Centroids per batch; 0 where not one fits.

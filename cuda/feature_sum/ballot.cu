@@ -1,18 +1,20 @@
 // ballot.cu - rows of a warp that share a label are found by ballot and summed by the warp
 // before one addition per cluster and feature leaves it (Aggarwal 2013, sections 5.1, 5.2).
 //
-// Lane l sums feature l, l + 32, ... over the rows of the ballot. The inter-block reduction
-// is a 64-bit atomic on the global sums. To use: few clusters, or rows sorted by label.
+// Lane l sums feature l, l + 32, ... over the rows of the ballot into the block's copy of the sums;
+// the inter-block reduction is a kernel of its own. To use: few clusters, or rows sorted by label.
+#include "../copies.hpp"
 #include "../stages.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
 template <typename T>
-__global__ void ballot_kernel(View<T> view, const Control *control, const std::int32_t *labels, std::int64_t *totals)
+__global__ void ballot_kernel(View<T> view, const Control *control, const std::int32_t *labels, Copies copies)
 {
     if (stopped(control))
         return;
+    std::int64_t *totals = own_copy(copies);
     const int lane = static_cast<int>(threadIdx.x & 31);
     const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / 32);
     for (std::int64_t start = (std::int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32) * 32; start < view.n;
@@ -47,8 +49,13 @@ template <typename T>
 void sum_features_ballot(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
     const int blocks = blocks_for(view.n, 256, stage.context.facts.multiprocessors * 16);
-    ballot_kernel<<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, totals);
+    const std::int64_t cells = std::int64_t{view.k} * view.d * 2;
+    const Copies copies = make_copies(stage.context, cells, blocks, std::int64_t{32} << 20, stage.stream);
+    if (copies.count == 0)
+        return sum_features_atomic(stage, view, labels, totals);
+    ballot_kernel<<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, copies);
     launched("ballot_kernel");
+    merge_copies(copies, totals, stage.control, stage.stream);
 }
 
 template void sum_features_ballot<float>(const Stage<float> &, const View<float> &, const std::int32_t *, std::int64_t *);

@@ -30,6 +30,8 @@ void download_rows(Context &context, const DeviceArray<V> &from, const std::vect
             runs.push_back(rows);
     }
     const cudaStream_t stream = context.compute.get();
+    for (const Rows<V> &run : runs)
+        context.bytes_moved += static_cast<std::uint64_t>(run.n) * sizeof(V);
     if (runs.size() <= most_copies) {
         for (const Rows<V> &run : runs)
             from.download(run.to, static_cast<std::size_t>(run.n), stream, static_cast<std::size_t>(run.first));

@@ -113,7 +113,11 @@ class Seeder {
     void add(const std::vector<T> &values, std::int32_t count)
     {
         const auto d = static_cast<std::size_t>(rows_.d);
-        const std::uint64_t room = context_.budget.room() / 2 / (d * sizeof(T));
+        std::uint64_t room = context_.budget.room() / 2 / (d * sizeof(T));
+        // So many that a launch of some 10 ms has rows for all multiprocessors; streamed rows come
+        // over the bus for each batch, and shall not for more than need be.
+        if (data_ == nullptr)
+            room = std::min<std::uint64_t>(room, std::max<std::uint64_t>((std::uint64_t{1} << 18) / d, 64));
         const auto most = static_cast<std::int32_t>(std::clamp<std::uint64_t>(room, 1, static_cast<std::uint64_t>(std::max(count, 1))));
         DeviceArray<T> added(context_.budget, count == 0 ? 0 : static_cast<std::size_t>(most) * d);
         for (std::int32_t first = 0; first < count; first += most) {
@@ -246,11 +250,13 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std
     around.k = count;
     around.centroids = values.data();
     Job<T> job(data, around);
+    job.iterates = false;
     job.upload_centroids(values.data(), nullptr);
     job.each_slice(0, [&](const View<T> &rows, std::int64_t) {
         data.context.poll();
-        job.assign_rows(rows, nullptr, job.labels.get());
-        job.sum_masses(rows, nullptr, job.labels.get());
+        job.assign_rows(rows, job.control.get(), job.labels.get());
+        job.sum_masses(rows, job.control.get(), job.labels.get());
+        job.wait();
     });
     std::vector<std::int64_t> limbs(job.masses.count());
     job.masses.download(limbs.data(), limbs.size(), job.stream());

@@ -96,6 +96,7 @@ void print_probe(const PgkmBackend *backend)
 
 int main(int argc, char **argv)
 {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     const std::string mode = argc > 2 ? argv[2] : "quick";
     const Extent extent = mode == "full" ? Extent::full : mode == "tiny" ? Extent::tiny : Extent::quick;
     const unsigned seed = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1;
