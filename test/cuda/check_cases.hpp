@@ -1,6 +1,7 @@
 // check_cases.hpp - shapes and kinds of data that the plugin is checked on, without a test framework.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
