@@ -211,6 +211,7 @@ CREATE FUNCTION kmeans_last_run(
     function        OUT text,
     relid           OUT oid,
     started         OUT timestamptz,
+    groups          OUT bigint,
     n               OUT bigint,
     d               OUT integer,
     k               OUT integer,

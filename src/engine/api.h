@@ -47,9 +47,23 @@ typedef struct PgkmOptions {
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
 void pgkm_options_default(PgkmOptions *options);
 
+/* Rows that are clustered by themselves. */
+typedef struct PgkmGroup {
+    const void   *values;  /* n x d of the request's element type */
+    const double *weights; /* n, or NULL like the request's */
+    int64_t       n;       /* >= 1 */
+    int64_t       k;       /* as PgkmFitRequest.k */
+} PgkmGroup;
+
+/* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmFitRequest {
-    PgkmPoints   points; /* the caller's memory, unchanged until the job is freed */
-    int64_t      k;      /* 1 .. 2^31 - 1; more than the distinct rows gives fewer clusters */
+    PgkmPoints   points;
+    int64_t      k; /* 1 .. 2^31 - 1; more than the distinct rows gives fewer clusters */
+    /* Many fits at once, with the same results as one by one: n_groups > 0 groups, which need
+     * not lie together. Of `points` only element and d are read then, `k` is not, and there are
+     * no labels and distances. */
+    const PgkmGroup *groups;
+    int64_t          n_groups; /* 0: points and k are the one group */
     PgkmOptions  options;
     PgkmSettings settings;
     int32_t      want_labels;    /* fill PgkmFitResult.labels */
@@ -103,6 +117,9 @@ typedef struct PgkmJobProgress {
 /* Bytes of host memory that a fit of this shape needs beside its points; UINT64_MAX on overflow. */
 uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
                            int32_t has_weights);
+/* The same of a request, with its groups, which are copied together; and what one group adds. */
+uint64_t pgkm_request_estimate(const PgkmFitRequest *request);
+uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *group);
 
 /* Starts a fit; *job is never NULL on PGKM_OK. The request is copied, its arrays are not. */
 PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error);
@@ -112,6 +129,8 @@ int pgkm_job_wait(PgkmJob *job, int milliseconds);
 void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress);
 /* After the end: the result, or the error that ended it. The result lives until pgkm_job_free. */
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
+/* The same of group 0 .. n_groups - 1. */
+PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *result, PgkmError *error);
 /* Cancels if still running, joins its threads and frees everything. NULL is allowed. */
 void pgkm_job_free(PgkmJob *job);
 /* Cancels and joins every job of the process, for an exit hook; their owners may still free them. */

@@ -1,4 +1,4 @@
-// fit.hpp - from a request to a model: preparation, restarts, the choice of the best.
+// fit.hpp - from a request to models: the choice of a backend, and what follows when it fails.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,23 @@ struct Model {
     std::vector<double>       scale;  // d, or empty
     std::vector<std::int32_t> labels; // n, or empty
     std::vector<double>       distances; // n, or empty
-    std::string               backend;
-    std::string               notice;
 };
 
-// Runs the whole fit on the first backend that can; with backend = auto a device that fails
-// on the way is followed by the CPU, which gives the same model, and Model.notice says so. The
-// monitor learns of every step. Throws Error.
-Model fit_model(const PgkmFitRequest &request, Monitor &monitor);
+struct Fits {
+    std::vector<Model> models; // one per group of the request
+    std::string        backend;
+    std::string        notice;
+};
+
+// Runs all fits of a request on the first backend that can; with backend = auto a device that
+// fails on the way is followed by the CPU, which gives the same models, and the notice says so.
+// The monitor learns of every step. Throws Error.
+Fits fit_models(const PgkmFitRequest &request, Monitor &monitor);
+
+// The groups of a request: its own, or its points as the only one.
+std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request);
+
+// The work of a request, in the terms of fit_work().
+double request_work(const PgkmFitRequest &request);
 
 } // namespace pgkm

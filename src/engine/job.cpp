@@ -17,6 +17,7 @@
 #include "engine/fit.hpp"
 
 using pgkm::Error;
+using pgkm::Fits;
 using pgkm::Model;
 using pgkm::Monitor;
 
@@ -27,7 +28,7 @@ struct PgkmJob {
     std::mutex              mutex; // guards what follows
     std::condition_variable ended;
     bool                    done = false;
-    Model                   model;
+    Fits                    fits;
     PgkmError               error = {};
 };
 
@@ -43,11 +44,11 @@ std::set<PgkmJob *> jobs; // every job not yet freed
 void run(PgkmJob *job) noexcept
 {
     PgkmError error = {};
-    Model model;
-    pgkm::guarded(&error, [&] { model = pgkm::fit_model(job->request, job->monitor); });
+    Fits fits;
+    pgkm::guarded(&error, [&] { fits = pgkm::fit_models(job->request, job->monitor); });
     job->monitor.end();
     const std::lock_guard<std::mutex> lock(job->mutex);
-    job->model = std::move(model);
+    job->fits = std::move(fits);
     job->error = error;
     job->done = true;
     job->ended.notify_all();
@@ -97,9 +98,8 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
             jobs.insert(fresh.get());
         }
         PgkmJob *started = fresh.release();
-        const double work =
-            pgkm::fit_work(request->points.n, request->points.d, request->k, request->options);
         try {
+            const double work = pgkm::request_work(*request);
             const SignalGuard guard;
             if (work < inline_work && request->settings.backend != PGKM_BACKEND_CUDA)
                 run(started);
@@ -126,13 +126,20 @@ void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress)
 
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error)
 {
+    return pgkm_job_group_result(job, 0, result, error);
+}
+
+PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *result, PgkmError *error)
+{
     *result = {};
     const std::lock_guard<std::mutex> lock(job->mutex);
     if (!job->done)
         return pgkm::set_error(error, PGKM_INTERNAL, "the job has not ended");
     if (job->error.status != PGKM_OK)
         return pgkm::set_error(error, job->error.status, job->error.text);
-    const Model &model = job->model;
+    if (group < 0 || group >= static_cast<int64_t>(job->fits.models.size()))
+        return pgkm::set_error(error, PGKM_INTERNAL, "the job has no such group");
+    const Model &model = job->fits.models[static_cast<std::size_t>(group)];
     result->k = model.k;
     result->d = model.d;
     result->n = model.n;
@@ -146,8 +153,8 @@ PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error
     result->scale = data_or_null(model.scale);
     result->labels = data_or_null(model.labels);
     result->distances = data_or_null(model.distances);
-    result->backend = model.backend.c_str();
-    std::snprintf(result->notice, sizeof result->notice, "%s", model.notice.c_str());
+    result->backend = job->fits.backend.c_str();
+    std::snprintf(result->notice, sizeof result->notice, "%s", job->fits.notice.c_str());
     return pgkm::set_error(error, PGKM_OK, "");
 }
 
@@ -170,15 +177,55 @@ void pgkm_stop_all_jobs(void)
         stop(job);
 }
 
-uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
-                           int32_t has_weights)
+namespace {
+
+// What every fit takes, whatever its size.
+constexpr double fixed_bytes = 1e6;
+
+bool copies_rows(const PgkmOptions &options) { return options.standardize != 0 || options.metric == PGKM_COSINE; }
+
+double value_size(PgkmElement element) { return element == PGKM_FLOAT32 ? 4.0 : 8.0; }
+
+double working_bytes(std::int64_t n, std::int32_t d, std::int64_t k, PgkmElement element, const PgkmOptions &options,
+                     bool weighted)
 {
     // Per row: label, previous label, nearest distance, two bounds; D^2 masks and weights while
     // seeding. Per centroid coordinate: the value, its predecessor, integer totals, packed copies.
     const double clusters = static_cast<double>(std::min(k, n));
-    const double size = element == PGKM_FLOAT32 ? 4.0 : 8.0;
-    const bool copies = options->standardize != 0 || options->metric == PGKM_COSINE;
-    const double per_row = 40.0 + (has_weights != 0 ? 8.0 : 0.0) + (copies ? size * d : 0.0);
-    const double bytes = static_cast<double>(n) * per_row + clusters * d * (64.0 + 2.0 * size) + 1e6;
-    return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
+    const double size = value_size(element);
+    const double per_row = 40.0 + (weighted ? 8.0 : 0.0) + (copies_rows(options) ? size * d : 0.0);
+    return static_cast<double>(n) * per_row + clusters * d * (64.0 + 2.0 * size);
+}
+
+std::uint64_t to_estimate(double bytes) { return bytes < 1e19 ? static_cast<std::uint64_t>(bytes) : UINT64_MAX; }
+
+} // namespace
+
+uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
+                           int32_t has_weights)
+{
+    return to_estimate(working_bytes(n, d, k, element, *options, has_weights != 0) + fixed_bytes);
+}
+
+uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *group)
+{
+    const PgkmPoints &points = request->points;
+    const bool weighted = group->weights != nullptr;
+    // The rows side by side: what is copied for its transformation is counted already.
+    const double row = (copies_rows(request->options) ? 0.0 : value_size(points.element) * points.d) +
+                       (weighted ? 8.0 : 0.0);
+    return to_estimate(static_cast<double>(group->n) * row +
+                       working_bytes(group->n, points.d, group->k, points.element, request->options, weighted));
+}
+
+uint64_t pgkm_request_estimate(const PgkmFitRequest *request)
+{
+    const PgkmPoints &points = request->points;
+    if (request->n_groups == 0)
+        return pgkm_fit_estimate(points.n, points.d, request->k, points.element, &request->options,
+                                 points.weights != nullptr);
+    double bytes = fixed_bytes;
+    for (int64_t g = 0; g < request->n_groups; ++g)
+        bytes += static_cast<double>(pgkm_group_estimate(request, &request->groups[g]));
+    return to_estimate(bytes);
 }

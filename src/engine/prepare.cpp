@@ -1,5 +1,6 @@
 #include "engine/prepare.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/contract.hpp"
@@ -27,28 +28,29 @@ bool transform_row(T *row, std::int32_t d, const double *center, const double *s
 }
 
 template <typename T>
-std::vector<T> transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                              PgkmMetric metric, const PgkmHost &host)
+void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
+                    PgkmMetric metric, const PgkmHost &host, T *result)
 {
     constexpr std::int64_t rows_between_polls = 4096;
-    std::vector<T> result(rows, rows + n * d);
     const bool standardize = !standardization.center.empty();
+    const double *center = standardize ? standardization.center.data() : nullptr;
+    const double *scale = standardize ? standardization.scale.data() : nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
         if (i % rows_between_polls == 0 && host.cancelled != nullptr && host.cancelled(host.arg) != 0)
             throw Error(PGKM_CANCELLED, "cancelled");
-        if (!transform_row(result.data() + i * d, d, standardize ? standardization.center.data() : nullptr,
-                           standardize ? standardization.scale.data() : nullptr, metric))
+        if (result != rows)
+            std::copy_n(rows + i * d, d, result + i * d);
+        if (!transform_row(result + i * d, d, center, scale, metric))
             throw Error(PGKM_INVALID, "row " + std::to_string(i + 1) +
                                           " is a zero vector, which has no direction for metric cosine");
     }
-    return result;
 }
 
 template bool transform_row<float>(float *, std::int32_t, const double *, const double *, PgkmMetric);
 template bool transform_row<double>(double *, std::int32_t, const double *, const double *, PgkmMetric);
-template std::vector<float> transform_rows<float>(const float *, std::int64_t, std::int32_t, const Standardization &,
-                                                  PgkmMetric, const PgkmHost &);
-template std::vector<double> transform_rows<double>(const double *, std::int64_t, std::int32_t,
-                                                    const Standardization &, PgkmMetric, const PgkmHost &);
+template void transform_rows<float>(const float *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
+                                    const PgkmHost &, float *);
+template void transform_rows<double>(const double *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
+                                     const PgkmHost &, double *);
 
 } // namespace pgkm

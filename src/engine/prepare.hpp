@@ -27,10 +27,10 @@ Standardization standardization_of(const std::vector<double> &mean, const std::v
 template <typename T>
 bool transform_row(T *row, std::int32_t d, const double *center, const double *scale, PgkmMetric metric);
 
-// A transformed copy of all rows. Throws Error(PGKM_INVALID) naming the row (from 1) of a zero
-// vector under the cosine metric.
+// All rows, transformed, to `result`, which may be `rows` themselves. Throws Error(PGKM_INVALID)
+// naming the row (from 1) of a zero vector under the cosine metric.
 template <typename T>
-std::vector<T> transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                              PgkmMetric metric, const PgkmHost &host);
+void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
+                    PgkmMetric metric, const PgkmHost &host, T *result);
 
 } // namespace pgkm

@@ -35,35 +35,39 @@ void Session::load(const PgkmPoints &points)
     check(table_->load(context_, &points_, &data_, &error), error);
 }
 
-Summary Session::summarise(bool want_moments)
+std::vector<Summary> Session::summarise(const std::vector<PgkmProblem> &problems, bool want_moments)
 {
-    Summary summary(points_.d);
-    PgkmSummary view = {summary.min.data(),  summary.max.data(),      summary.max_abs.data(),
-                        summary.mean.data(), summary.variance.data(), 1.0};
-    PgkmProblem problem = {};
-    problem.n_rows = points_.n;
+    std::vector<Summary> summaries(problems.size(), Summary(points_.d));
+    std::vector<PgkmSummary> views;
+    for (Summary &summary : summaries)
+        views.push_back({summary.min.data(), summary.max.data(), summary.max_abs.data(), summary.mean.data(),
+                         summary.variance.data(), 1.0});
     PgkmError error = {};
-    check(table_->summarise(data_, &problem, 1, want_moments ? 1 : 0, &view, &error), error);
-    summary.max_weight = view.max_weight;
-    return summary;
+    check(table_->summarise(data_, problems.data(), static_cast<std::int64_t>(problems.size()), want_moments ? 1 : 0,
+                            views.data(), &error),
+          error);
+    for (std::size_t i = 0; i < views.size(); ++i)
+        summaries[i].max_weight = views[i].max_weight;
+    return summaries;
 }
 
-void Session::seed(PgkmProblem &problem, const PgkmSeedParams &params)
+void Session::seed(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params)
 {
     PgkmError error = {};
-    check(table_->seed(data_, &problem, 1, &params, &error), error);
+    check(table_->seed(data_, problems.data(), static_cast<std::int64_t>(problems.size()), &params, &error), error);
 }
 
-void Session::fit(PgkmProblem &problem, const PgkmFitParams &params)
+void Session::fit(std::vector<PgkmProblem> &problems, const PgkmFitParams &params)
 {
     PgkmError error = {};
-    check(table_->fit(data_, &problem, 1, &params, &error), error);
+    check(table_->fit(data_, problems.data(), static_cast<std::int64_t>(problems.size()), &params, &error), error);
 }
 
-void Session::assign(const PgkmProblem &problem, PgkmAssignment &assignment)
+void Session::assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmAssignment> &assignments)
 {
     PgkmError error = {};
-    check(table_->assign(data_, &problem, 1, &assignment, &error), error);
+    check(table_->assign(data_, problems.data(), static_cast<std::int64_t>(problems.size()), assignments.data(), &error),
+          error);
 }
 
 } // namespace pgkm

@@ -29,11 +29,12 @@ class Session {
     Session &operator=(const Session &) = delete;
 
     // Replaces what was loaded before.
-    void    load(const PgkmPoints &points);
-    Summary summarise(bool want_moments);
-    void    seed(PgkmProblem &problem, const PgkmSeedParams &params);
-    void    fit(PgkmProblem &problem, const PgkmFitParams &params);
-    void    assign(const PgkmProblem &problem, PgkmAssignment &assignment);
+    void load(const PgkmPoints &points);
+    // One problem or many, as the table has it.
+    std::vector<Summary> summarise(const std::vector<PgkmProblem> &problems, bool want_moments);
+    void seed(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params);
+    void fit(std::vector<PgkmProblem> &problems, const PgkmFitParams &params);
+    void assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmAssignment> &assignments);
 
     const char *name() const { return table_->name; }
 

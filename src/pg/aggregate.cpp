@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/datum.h"
 #include "pg/model.h"
@@ -80,6 +81,7 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmVector *ve
     pgkm_group_begin(&state->group, context, &fcinfo->args[ARGUMENT_K], &options, has_constant_options(fcinfo));
     state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
                                    PG_NARGS() > ARGUMENT_WEIGHT);
+    pgkm_batch_enlist(fcinfo, context, state);
     return state;
 }
 
@@ -140,12 +142,29 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo)
     return (FinalCache *) flinfo->fn_extra;
 }
 
+static const PgkmFitResult *fit_alone(AggregateState *state)
+{
+    PgkmFitRequest request;
+    PgkmRun        run;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(state->rows);
+    request.k = state->group.k;
+    request.options = state->group.options;
+    pgkm_run_begin(&run, "kmeans", InvalidOid);
+
+    const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
+
+    pgkm_run_end(&run);
+    return result;
+}
+
 /*
  * kmeans_final(state internal) -> kmeans_model
  *
  *   if state is NULL: return NULL
  *   return the model of a fit of the state's rows; the state stays as it is, so that a
- *   window frame may go on growing
+ *   window frame may go on growing. Groups of a hash table are fitted together.
  */
 Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 {
@@ -155,24 +174,21 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 
     AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
     FinalCache *const     cache = final_cache(fcinfo);
-    PgkmFitRequest        request;
-    PgkmRun               run;
+    PgkmFitResult         result;
 
     pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
-    memset(&request, 0, sizeof request);
-    request.points = pgkm_rows_points(state->rows);
-    request.k = state->group.k;
-    request.options = state->group.options;
-    pgkm_run_begin(&run, "kmeans", InvalidOid);
+    const bool in_batch = pgkm_batch_fit(fcinfo, state);
 
-    const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
-
+    if (in_batch)
+        pgkm_group_result(state->holder, state->place, &result);
+    else
+        result = *fit_alone(state);
     if (!cache->warned)
-        cache->warned = pgkm_warn_clusters(result, state->group.k);
+        cache->warned = pgkm_warn_clusters(&result, state->group.k);
 
-    const Datum model = pgkm_model_build(result, &state->group.options, cache->tupdesc);
+    const Datum model = pgkm_model_build(&result, &state->group.options, cache->tupdesc);
 
-    pgkm_release_fit(state->holder);
-    pgkm_run_end(&run);
+    if (!in_batch)
+        pgkm_release_fit(state->holder);
     PG_RETURN_DATUM(model);
 }

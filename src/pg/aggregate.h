@@ -13,6 +13,9 @@ struct AggregateState {
     PgkmGroupArguments group;
     PgkmRows          *rows;
     PgkmJobHolder     *holder; /* of the last fit */
+    bool               fitted; /* in a batch: holder has its result */
+    int64              place;  /* among the groups of that batch */
+    AggregateState    *next;   /* that waits for its fit */
 };
 
 #endif

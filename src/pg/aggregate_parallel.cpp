@@ -4,6 +4,7 @@
  */
 #include "pg/aggregate.h"
 
+#include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/rows_image.h"
 
@@ -91,6 +92,7 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
     }
     if (a == NULL) {
         a = copy_state(context, &b->state);
+        pgkm_batch_enlist(fcinfo, context, a);
     } else {
         pgkm_group_check_equal(&a->group, &b->state.group);
         check_same_length(a->rows, b->state.rows);

@@ -99,8 +99,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
     if (limit == 0)
         return 0;
 
-    const uint64 estimate = pgkm_fit_estimate(points->n, points->d, request->k, points->element, &request->options,
-                                              points->weights != NULL);
+    const uint64 estimate = pgkm_request_estimate(request);
     const uint64 available = pgkm_memory_available();
 
     if (estimate > available)
@@ -168,6 +167,14 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;
+}
+
+void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result)
+{
+    PgkmError error;
+
+    if (pgkm_job_group_result(holder->job, group, result, &error) != PGKM_OK)
+        pgkm_raise(&error);
 }
 
 void pgkm_release_fit(PgkmJobHolder *holder)

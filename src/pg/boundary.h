@@ -38,6 +38,9 @@ struct PgkmJobHolder;
  */
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder);
 
+/* After that: the result of one of the request's groups, which lives as long. */
+void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result);
+
 /* Frees the job and its result at once. */
 void pgkm_release_fit(PgkmJobHolder *holder);
 

@@ -92,6 +92,11 @@ void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, c
         compare_options(group, options);
 }
 
+bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
+{
+    return same_options(&a->options, &b->options);
+}
+
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
     check_k(a->k, b->k);

@@ -27,7 +27,10 @@ void pgkm_group_begin(PgkmGroupArguments *group, MemoryContext context, const Nu
 /* Checks a later row's: 22023 when they differ. */
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
 
-/* The same for two groups that are to become one. */
+/* Whether two groups have the same options; k does not matter. */
+bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
+
+/* 22023 unless two groups that are to become one have the same k and options. */
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
 
 #endif

@@ -12,7 +12,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 
 /* What is kept of the fits of a run. */
 struct FitReport {
-    int64           fits; /* 0: none since the last run ended */
+    int64           groups; /* 0: no fit since the last run ended */
     int64           rows;
     int32           features;
     int32           clusters;
@@ -46,7 +46,7 @@ void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
 void pgkm_run_end(const PgkmRun *run)
 {
     pgkm_progress_stop(&run->outer);
-    if (noted.fits == 0)
+    if (noted.groups == 0)
         return;
     last.function = run->function;
     last.relation = run->relation;
@@ -59,8 +59,10 @@ void pgkm_run_end(const PgkmRun *run)
 
 void pgkm_run_note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, const PgkmJobProgress *job)
 {
-    noted.fits = 1;
-    noted.rows = result->n;
+    noted.groups = Max(request->n_groups, (int64_t) 1);
+    noted.rows = request->n_groups == 0 ? result->n : 0;
+    for (int64 i = 0; i < request->n_groups; ++i)
+        noted.rows += request->groups[i].n;
     noted.features = result->d;
     noted.clusters = result->k;
     noted.n_iter = result->n_iter;
@@ -72,6 +74,7 @@ enum RunColumn {
     RUN_FUNCTION,
     RUN_RELATION,
     RUN_STARTED,
+    RUN_GROUPS,
     RUN_ROWS,
     RUN_FEATURES,
     RUN_CLUSTERS,
@@ -132,6 +135,7 @@ static void fill_fit(RunRow *row, const FitReport *fit)
 {
     const PgkmJobProgress *const job = &fit->job;
 
+    set(row, RUN_GROUPS, Int64GetDatum(fit->groups));
     set(row, RUN_ROWS, Int64GetDatum(fit->rows));
     set(row, RUN_FEATURES, Int32GetDatum(fit->features));
     set(row, RUN_CLUSTERS, Int32GetDatum(fit->clusters));
@@ -152,7 +156,8 @@ static void fill_fit(RunRow *row, const FitReport *fit)
 
 /*
  * kmeans_last_run() -> how the session's last fit went: one row, or none before the first. Of a
- * query with groups it is the last group's.
+ * query with groups it is the last one fitted; of groups fitted together, k and n_iter are the
+ * first one's.
  */
 Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
 {

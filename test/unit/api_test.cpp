@@ -46,6 +46,105 @@ class FitRun {
 
 const std::vector<double> two_clouds = {0, 0, 0, 1, 1, 0, 10, 10, 10, 11, 11, 10};
 
+// Groups of one request give what each gives alone.
+class Groups : public testing::Test {
+  protected:
+    static constexpr std::int32_t d = 3;
+
+    void SetUp() override
+    {
+        for (int g = 0; g < 40; ++g) {
+            const std::int64_t n = 1 + g * g % 97;
+            std::vector<double> rows, row_weights;
+            for (std::int64_t i = 0; i < n * d; ++i)
+                rows.push_back(std::sin(static_cast<double>(i * i + 31 * g)) * (g + 1) + 0.1);
+            for (std::int64_t i = 0; i < n; ++i)
+                row_weights.push_back(1.0 + static_cast<double>((i + g) % 4));
+            values.push_back(rows);
+            weights.push_back(row_weights);
+        }
+    }
+
+    void expect_same(PgkmOptions options, bool weighted)
+    {
+        std::vector<PgkmGroup> groups;
+        for (std::size_t g = 0; g < values.size(); ++g)
+            groups.push_back({values[g].data(), weighted ? weights[g].data() : nullptr,
+                              static_cast<std::int64_t>(weights[g].size()), 1 + static_cast<std::int64_t>(g % 6)});
+        PgkmFitRequest together = request_for(values[0], d, 1);
+        together.options = options;
+        together.points.values = nullptr;
+        together.points.n = 0;
+        together.want_labels = together.want_distances = 0;
+        together.groups = groups.data();
+        together.n_groups = static_cast<std::int64_t>(groups.size());
+        PgkmJob *job = nullptr;
+        PgkmError error = {};
+        ASSERT_EQ(pgkm_fit_start(&together, &job, &error), PGKM_OK) << error.text;
+        while (pgkm_job_wait(job, 1000) == 0) {
+        }
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            PgkmFitRequest alone = request_for(values[g], d, groups[g].k);
+            alone.options = options;
+            alone.points.weights = groups[g].weights;
+            const FitRun run(alone);
+            PgkmFitResult result = {};
+            ASSERT_EQ(pgkm_job_group_result(job, static_cast<std::int64_t>(g), &result, &error), PGKM_OK) << error.text;
+            ASSERT_EQ(result.k, run.result.k) << g;
+            EXPECT_EQ(result.n, run.result.n) << g;
+            EXPECT_EQ(result.n_iter, run.result.n_iter) << g;
+            EXPECT_EQ(result.converged, run.result.converged) << g;
+            EXPECT_EQ(result.inertia, run.result.inertia) << g;
+            EXPECT_TRUE(std::equal(result.centroids, result.centroids + result.k * d, run.result.centroids)) << g;
+            EXPECT_TRUE(std::equal(result.sizes, result.sizes + result.k, run.result.sizes)) << g;
+            ASSERT_EQ(result.center == nullptr, run.result.center == nullptr) << g;
+            if (result.center != nullptr) {
+                EXPECT_TRUE(std::equal(result.center, result.center + d, run.result.center)) << g;
+                EXPECT_TRUE(std::equal(result.scale, result.scale + d, run.result.scale)) << g;
+            }
+        }
+        PgkmFitResult none;
+        EXPECT_EQ(pgkm_job_group_result(job, together.n_groups, &none, &error), PGKM_INTERNAL);
+        pgkm_job_free(job);
+    }
+
+    std::vector<std::vector<double>> values, weights;
+};
+
+TEST_F(Groups, AreFittedAsAlone)
+{
+    PgkmOptions options;
+    pgkm_options_default(&options);
+    expect_same(options, false);
+    expect_same(options, true);
+    options.n_init = 4;
+    options.init = PGKM_INIT_RANDOM;
+    expect_same(options, false);
+}
+
+TEST_F(Groups, AreTransformedAsAlone)
+{
+    PgkmOptions options;
+    pgkm_options_default(&options);
+    options.standardize = 1;
+    expect_same(options, false);
+    options.metric = PGKM_COSINE;
+    options.standardize = 0;
+    expect_same(options, true);
+}
+
+TEST_F(Groups, OneOfThemCanBeWrong)
+{
+    const std::vector<double> zero(d, 0.0);
+    const PgkmGroup groups[] = {{values[5].data(), nullptr, 26, 2}, {zero.data(), nullptr, 1, 1}};
+    PgkmFitRequest request = request_for(values[0], d, 1);
+    request.options.metric = PGKM_COSINE;
+    request.groups = groups;
+    request.n_groups = 2;
+    const FitRun run(request);
+    EXPECT_EQ(run.error.status, PGKM_INVALID);
+}
+
 TEST(Fit, TellsHowItWent)
 {
     PgkmFitRequest request = request_for(two_clouds, 2, 2);

@@ -1,0 +1,207 @@
+/*
+ * aggregate_batch.cpp - the groups of a hash aggregate, fitted together.
+ */
+#include "pg/aggregate_batch.h"
+
+#include "pg/compat.h"
+#include "pg/progress.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+#include "utils/memutils.h"
+}
+
+/* Rows of more bytes keep the threads busy by themselves and are not worth a copy. */
+#define LARGE_GROUP_BYTES (16 * 1024 * 1024)
+
+/* A batch takes at most this share of the memory that is left. */
+#define MEMORY_SHARE 4
+
+/* States looked at in vain, when options differ from group to group, beside four for each found. */
+#define VAIN_LOOKS 1024
+
+/* The states in one hash table's memory. A spilled aggregate resets it before the next part of
+ * its groups, and the states with it. */
+struct Waiting {
+    MemoryContextCallback on_reset;
+    MemoryContext         context;
+    AggregateState       *states; /* not fitted yet */
+    Waiting              *next;   /* of another aggregate that runs */
+};
+
+static Waiting *all_waiting = NULL;
+
+static void forget(void *argument)
+{
+    Waiting **place = &all_waiting;
+
+    while (*place != argument)
+        place = &(*place)->next;
+    *place = (*place)->next;
+}
+
+static Waiting *waiting_in(MemoryContext context)
+{
+    for (Waiting *waiting = all_waiting; waiting != NULL; waiting = waiting->next)
+        if (waiting->context == context)
+            return waiting;
+    return NULL;
+}
+
+static Waiting *start_waiting(MemoryContext context)
+{
+    Waiting *const waiting = (Waiting *) MemoryContextAllocZero(context, sizeof(Waiting));
+
+    waiting->context = context;
+    waiting->on_reset.func = forget;
+    waiting->on_reset.arg = waiting;
+    waiting->next = all_waiting;
+    all_waiting = waiting;
+    MemoryContextRegisterResetCallback(context, &waiting->on_reset);
+    return waiting;
+}
+
+/* The executor's node, when the group at hand lies in its hash table; else NULL. */
+static const AggState *hashed_node(FunctionCallInfo fcinfo)
+{
+    if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
+        return NULL;
+
+    const AggState *const node = (const AggState *) fcinfo->context;
+    const bool            hashed = node->hashcontext != NULL && node->curaggcontext == node->hashcontext;
+
+    return hashed && !DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? node : NULL;
+}
+
+void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state)
+{
+    if (hashed_node(fcinfo) == NULL)
+        return;
+
+    Waiting *waiting = waiting_in(context);
+
+    if (waiting == NULL)
+        waiting = start_waiting(context);
+    state->next = waiting->states;
+    waiting->states = state;
+}
+
+static bool is_large(const AggregateState *state)
+{
+    return state->rows->n * state->rows->row_bytes > LARGE_GROUP_BYTES;
+}
+
+static bool may_join(const AggregateState *a, const AggregateState *b)
+{
+    return a->rows->element == b->rows->element && a->rows->d == b->rows->d && a->rows->weighted == b->rows->weighted &&
+           !is_large(b) && pgkm_group_same_options(&a->group, &b->group);
+}
+
+/* States chosen for one call. */
+struct Batch {
+    PgkmFitRequest   request;
+    PgkmGroup       *groups;
+    AggregateState **states;
+    int64            n;
+    int64            capacity;
+    uint64           bytes_left;
+};
+
+/* False when it is too much beside the others. */
+static bool add(Batch *batch, AggregateState *state)
+{
+    const PgkmPoints points = pgkm_rows_points(state->rows);
+    const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
+    const uint64     bytes = pgkm_group_estimate(&batch->request, &group);
+
+    if (bytes > batch->bytes_left)
+        return false;
+    if (batch->n == batch->capacity) {
+        batch->capacity *= 2;
+        batch->groups = (PgkmGroup *) repalloc_huge(batch->groups, batch->capacity * sizeof(PgkmGroup));
+        batch->states = (AggregateState **) repalloc_huge(batch->states, batch->capacity * sizeof(AggregateState *));
+    }
+    batch->bytes_left -= bytes;
+    batch->groups[batch->n] = group;
+    batch->states[batch->n++] = state;
+    return true;
+}
+
+static void start_batch(Batch *batch, const AggregateState *state)
+{
+    const uint64 available = pgkm_memory_available();
+    const uint64 fixed = pgkm_fit_estimate(0, state->rows->d, 0, state->rows->element, &state->group.options, false);
+
+    memset(batch, 0, sizeof *batch);
+    batch->request.points.element = state->rows->element;
+    batch->request.points.d = state->rows->d;
+    batch->request.options = state->group.options;
+    batch->capacity = 64;
+    batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
+    batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));
+    batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
+}
+
+/* The asked state and all that may join it. */
+static void choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
+{
+    int64 looked = 0;
+
+    if (!add(batch, asked))
+        return;
+    for (AggregateState *state = waiting; state != NULL && looked <= VAIN_LOOKS + 4 * batch->n; state = state->next) {
+        ++looked;
+        if (state != asked && !state->fitted && may_join(asked, state) && !add(batch, state))
+            break;
+    }
+}
+
+static void fit(Batch *batch, MemoryContext context)
+{
+    PgkmJobHolder *holder = NULL;
+    PgkmRun        run;
+
+    batch->request.groups = batch->groups;
+    batch->request.n_groups = batch->n;
+    pgkm_run_begin(&run, "kmeans", InvalidOid);
+    pgkm_run_fit(&batch->request, context, &holder);
+    pgkm_run_end(&run);
+    for (int64 i = 0; i < batch->n; ++i) {
+        batch->states[i]->holder = holder;
+        batch->states[i]->place = i;
+        batch->states[i]->fitted = true;
+    }
+}
+
+static void unlink_fitted(AggregateState **place)
+{
+    while (*place != NULL) {
+        if ((*place)->fitted)
+            *place = (*place)->next;
+        else
+            place = &(*place)->next;
+    }
+}
+
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
+{
+    if (state->fitted)
+        return true;
+
+    const AggState *const node = hashed_node(fcinfo);
+    const MemoryContext   context = state->rows->context;
+    Waiting *const        waiting = node != NULL && node->table_filled ? waiting_in(context) : NULL;
+    Batch                 batch;
+
+    if (waiting == NULL || is_large(state))
+        return false;
+    start_batch(&batch, state);
+    choose(&batch, state, waiting->states);
+    if (batch.n > 1) {
+        fit(&batch, context);
+        unlink_fitted(&waiting->states);
+    }
+    pfree(batch.groups);
+    pfree(batch.states);
+    return batch.n > 1;
+}

@@ -1,0 +1,28 @@
+/*
+ * aggregate_batch.h - the groups of a hash aggregate, fitted together.
+ *
+ * A hash aggregate has all groups of its table complete before it asks for the first result.
+ * So the first final call fits them all in one call of the backend, where threads (or a GPU)
+ * share out what would each be too small for them; the calls that follow find their results.
+ * Each result is the same bits as one by one.
+ *
+ * Groups of a sorted or plain aggregate, of the sorted phases of GROUPING SETS, and of a window
+ * are not complete when another is asked for: they are fitted one by one.
+ */
+#ifndef PGKM_PG_AGGREGATE_BATCH_H
+#define PGKM_PG_AGGREGATE_BATCH_H
+
+#include "pg/aggregate.h"
+
+extern "C" {
+#include "fmgr.h"
+}
+
+/* A state was made in `context` by the transition or combine function called with `fcinfo`. */
+void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state);
+
+/* In the final function called with `fcinfo`: fits the state together with others that are
+ * complete, unless an earlier call did. False when it has to be fitted alone. */
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state);
+
+#endif
