@@ -244,7 +244,8 @@ CREATE FUNCTION kmeans_fit(
     relation text, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL)
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
@@ -254,7 +255,8 @@ CREATE FUNCTION kmeans_labels(
     relation text, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL)
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false)
 RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
@@ -270,6 +272,42 @@ RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, wit
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
 COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster of each into a column of it';
+
+CREATE FUNCTION kmeans_sweep(
+    relation text, features text[], k_min bigint, k_max bigint,
+    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
+    standardize boolean DEFAULT false, weight text DEFAULT NULL, loaded boolean DEFAULT false)
+RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
+    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
+AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
+COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and tells how good the clusters are';
+
+CREATE FUNCTION kmeans_load(relation text, features text[], weight text DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in this session, for loaded => true';
+
+CREATE FUNCTION kmeans_unload(relation text DEFAULT NULL, features text[] DEFAULT NULL, weight text DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_unload'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION kmeans_unload IS 'gives rows back that kmeans_load keeps: of one load, of a relation, or all';
+
+CREATE FUNCTION kmeans_loaded(
+    relid     OUT oid,
+    relation  OUT text,
+    features  OUT text[],
+    weight    OUT text,
+    n         OUT bigint,
+    d         OUT integer,
+    bytes     OUT bigint,
+    loaded_at OUT timestamptz
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
+COMMENT ON FUNCTION kmeans_loaded IS 'rows that kmeans_load keeps in this session';
 
 -- One step
 

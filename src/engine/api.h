@@ -47,6 +47,10 @@ typedef struct PgkmOptions {
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
 void pgkm_options_default(PgkmOptions *options);
 
+/* What a backend made of rows that are fitted again and again: its context and the rows as
+ * loaded there (for a GPU: in its memory), with their statistics. */
+typedef struct PgkmResident PgkmResident;
+
 /* Rows that are clustered by themselves. */
 typedef struct PgkmGroup {
     const void   *values;  /* n x d of the request's element type */
@@ -64,11 +68,23 @@ typedef struct PgkmFitRequest {
      * no labels and distances. */
     const PgkmGroup *groups;
     int64_t          n_groups; /* 0: points and k are the one group */
+    /* A sweep: k, k + 1, ... k_last, each with its quality; no groups, no labels and distances.
+     * 0: k alone. */
+    int64_t          k_last;
+    PgkmResident    *resident; /* of these very points, used by one job at a time; or NULL */
     PgkmOptions  options;
     PgkmSettings settings;
     int32_t      want_labels;    /* fill PgkmFitResult.labels */
     int32_t      want_distances; /* fill PgkmFitResult.distances */
 } PgkmFitRequest;
+
+/* How well separated clusters are, in the space of the distance; a row of weight w counts as w
+ * rows. NaN where it is not defined (fewer than 2 clusters, or as many as rows). */
+typedef struct PgkmQuality {
+    double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
+    double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
+    double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+} PgkmQuality;
 
 /* A fitted model. With standardize, centroids are in standardized units (value - center) /
  * scale; with cosine they have unit length. Arrays belong to the job. */
@@ -86,6 +102,7 @@ typedef struct PgkmFitResult {
     const double  *scale;     /* d, or NULL unless standardized */
     const int32_t *labels;    /* n, or NULL */
     const double  *distances; /* n squared distances, or NULL */
+    PgkmQuality    quality;   /* of a sweep, else NaN */
     const char    *backend;   /* "cpu" or "cuda": what computed it */
     char           notice[512]; /* not empty: a WARNING to pass on (a GPU fault survived) */
 } PgkmFitResult;
@@ -121,6 +138,11 @@ uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element,
 uint64_t pgkm_request_estimate(const PgkmFitRequest *request);
 uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *group);
 
+/* Keeps what a backend makes of rows from the first fit that uses it on, until it is freed: before
+ * the rows, and after the jobs. NULL when there is no memory; free allows NULL. */
+PgkmResident *pgkm_resident_create(void);
+void pgkm_resident_free(PgkmResident *resident);
+
 /* Starts a fit; *job is never NULL on PGKM_OK. The request is copied, its arrays are not. */
 PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error);
 /* Waits up to `milliseconds` for the job's end; 1 when it has ended. */
@@ -129,7 +151,7 @@ int pgkm_job_wait(PgkmJob *job, int milliseconds);
 void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress);
 /* After the end: the result, or the error that ended it. The result lives until pgkm_job_free. */
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
-/* The same of group 0 .. n_groups - 1. */
+/* The same of group 0 .. n_groups - 1, or, of a sweep, of k + group. */
 PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *result, PgkmError *error);
 /* Cancels if still running, joins its threads and frees everything. NULL is allowed. */
 void pgkm_job_free(PgkmJob *job);

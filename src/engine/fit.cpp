@@ -6,7 +6,8 @@
 #include "engine/fitter.hpp"
 #include "engine/options.hpp"
 #include "engine/processors.hpp"
-#include "engine/session.hpp"
+#include "engine/quality.hpp"
+#include "engine/resident.hpp"
 
 namespace pgkm {
 namespace {
@@ -21,29 +22,67 @@ std::int32_t useful_threads(std::int32_t setting, double work)
     return std::min(setting == 0 ? usable_processors() : setting, static_cast<std::int32_t>(useful));
 }
 
+// The models of one k after the other, with their quality.
 template <typename T>
-std::vector<Model> fit_in(const PgkmFitRequest &request, Session &session, Monitor &monitor)
+std::vector<Model> sweep(Workplace<T> &place, FitTask task, const PgkmFitRequest &request, int threads, Monitor &monitor)
 {
-    monitor.enter(PGKM_LOADING);
-    const LoadedRows<T> rows(request, session, monitor);
+    std::vector<Model> models;
+    task.want_labels = true;
+    task.want_distances = false;
+    for (std::int64_t k = request.k; k <= request.k_last; ++k) {
+        task.k = {k};
+        Model model = std::move(fit_loaded(place.rows, task, place.session, monitor)[0]);
+        model.quality = quality_of(place.rows.points(), model, threads, monitor.host());
+        model.labels = {};
+        models.push_back(std::move(model));
+    }
+    return models;
+}
+
+template <typename T>
+std::vector<Model> fit_at(Workplace<T> &place, const PgkmFitRequest &request, int threads, Monitor &monitor)
+{
     FitTask task = {request.options, {}, request.want_labels != 0, request.want_distances != 0};
+    if (request.k_last != 0)
+        return sweep(place, task, request, threads, monitor);
     for (const PgkmGroup &group : groups_of(request))
         task.k.push_back(group.k);
-    return fit_loaded(rows, task, session, monitor);
+    return fit_loaded(place.rows, task, place.session, monitor);
+}
+
+template <typename T>
+std::vector<Model> fit_as(const BackendChoice &choice, const PgkmOpen &open, const PgkmFitRequest &request,
+                          Monitor &monitor)
+{
+    monitor.enter(PGKM_LOADING);
+    if (request.resident == nullptr) {
+        Workplace<T> place(choice, open, request, monitor);
+        return fit_at(place, request, open.threads, monitor);
+    }
+    try {
+        auto &place = request.resident->workplace<T>(choice, open, request, monitor);
+        std::vector<Model> models = fit_at(place, request, open.threads, monitor);
+        request.resident->rest();
+        return models;
+    } catch (...) {
+        request.resident->drop();
+        request.resident->rest();
+        throw;
+    }
 }
 
 std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &request, Monitor &monitor, double work)
 {
     monitor.begin_backend(choice.table->name);
     PgkmOpen open = {};
-    open.threads = useful_threads(request.settings.cpu_threads, work);
+    // What stays serves fits of any size: all threads, or the next one would need another workplace.
+    open.threads = useful_threads(request.settings.cpu_threads, request.resident == nullptr ? work : INFINITY);
     open.memory_limit = request.settings.memory_limit;
     open.device_memory_limit = request.settings.gpu_memory_limit;
     open.tuning = request.settings.tuning;
     open.host = monitor.host();
-    Session session(choice, open);
-    return request.points.element == PGKM_FLOAT32 ? fit_in<float>(request, session, monitor)
-                                                  : fit_in<double>(request, session, monitor);
+    return request.points.element == PGKM_FLOAT32 ? fit_as<float>(choice, open, request, monitor)
+                                                  : fit_as<double>(choice, open, request, monitor);
 }
 
 // What auto may leave for the next backend: everything that is the device's fault.
@@ -73,6 +112,17 @@ void check_memory(const PgkmFitRequest &request, const std::vector<PgkmGroup> &g
     throw Error(PGKM_LIMIT, text);
 }
 
+void check_sweep(const PgkmFitRequest &request)
+{
+    if (request.k_last == 0)
+        return;
+    if (request.n_groups > 0 || request.options.init == PGKM_INIT_GIVEN)
+        throw Error(PGKM_INVALID, "a sweep has neither groups nor given centroids");
+    if (request.k_last < request.k)
+        throw Error(PGKM_INVALID, "a sweep must not end before it begins");
+    check_options(request.options, request.k_last, request.points.d);
+}
+
 } // namespace
 
 std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request)
@@ -86,7 +136,8 @@ double request_work(const PgkmFitRequest &request)
 {
     double work = 0.0;
     for (const PgkmGroup &group : groups_of(request))
-        work += fit_work(group.n, request.points.d, group.k, request.options);
+        for (std::int64_t k = group.k; k <= std::max(group.k, request.k_last); ++k)
+            work += fit_work(group.n, request.points.d, k, request.options);
     return work;
 }
 
@@ -98,6 +149,7 @@ Fits fit_models(const PgkmFitRequest &request, Monitor &monitor)
             throw Error(PGKM_INVALID, "there are no rows to cluster");
         check_options(request.options, group.k, request.points.d);
     }
+    check_sweep(request);
     check_memory(request, groups);
     const double work = request_work(request);
     const std::vector<BackendChoice> choices = choose_backends(request.settings, work);

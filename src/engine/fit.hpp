@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ struct Model {
     std::vector<double>       scale;  // d, or empty
     std::vector<std::int32_t> labels; // n, or empty
     std::vector<double>       distances; // n, or empty
+    PgkmQuality               quality = {NAN, NAN, NAN};
 };
 
 struct Fits {
-    std::vector<Model> models; // one per group of the request
+    std::vector<Model> models; // one per group of the request, or per k of its sweep
     std::string        backend;
     std::string        notice;
 };

@@ -153,6 +153,7 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
     result->scale = data_or_null(model.scale);
     result->labels = data_or_null(model.labels);
     result->distances = data_or_null(model.distances);
+    result->quality = model.quality;
     result->backend = job->fits.backend.c_str();
     std::snprintf(result->notice, sizeof result->notice, "%s", job->fits.notice.c_str());
     return pgkm::set_error(error, PGKM_OK, "");
@@ -222,8 +223,8 @@ uint64_t pgkm_request_estimate(const PgkmFitRequest *request)
 {
     const PgkmPoints &points = request->points;
     if (request->n_groups == 0)
-        return pgkm_fit_estimate(points.n, points.d, request->k, points.element, &request->options,
-                                 points.weights != nullptr);
+        return pgkm_fit_estimate(points.n, points.d, std::max(request->k, request->k_last), points.element,
+                                 &request->options, points.weights != nullptr);
     double bytes = fixed_bytes;
     for (int64_t g = 0; g < request->n_groups; ++g)
         bytes += static_cast<double>(pgkm_group_estimate(request, &request->groups[g]));

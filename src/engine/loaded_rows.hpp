@@ -32,6 +32,7 @@ class LoadedRows {
     LoadedRows &operator=(const LoadedRows &) = delete;
 
     std::int32_t                    d() const { return points_.d; }
+    const PgkmPoints               &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
 
   private:

@@ -4,6 +4,7 @@
 #include "pg/boundary.h"
 
 #include "pg/compat.h"
+#include "pg/loaded.h"
 #include "pg/progress.h"
 #include "pg/settings.h"
 
@@ -100,6 +101,9 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
         return 0;
 
     const uint64 estimate = pgkm_request_estimate(request);
+
+    pgkm_loaded_make_room(estimate, request->resident);
+
     const uint64 available = pgkm_memory_available();
 
     if (estimate > available)
@@ -208,6 +212,8 @@ uint64 pgkm_memory_available(void)
 
 void pgkm_memory_reserve(uint64 bytes)
 {
+    if (unlikely(bytes > pgkm_memory_available()))
+        pgkm_loaded_make_room(bytes, NULL);
     if (bytes > pgkm_memory_available())
         ereport(ERROR,
                 (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),

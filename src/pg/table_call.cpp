@@ -3,6 +3,7 @@
  */
 #include "pg/table_call.h"
 
+#include "pg/loaded.h"
 #include "pg/model.h"
 #include "pg/options.h"
 
@@ -24,35 +25,61 @@ const char *table_call_relation_name(FunctionCallInfo fcinfo)
     return TextDatumGetCString(required_argument(fcinfo, TABLE_RELATION, "relation"));
 }
 
-TableCall *table_call_create(FunctionCallInfo fcinfo)
+TableCall *table_call_create_plain(FunctionCallInfo)
 {
     MemoryContext    context = AllocSetContextCreate(CurrentMemoryContext, "kmeans table", ALLOCSET_DEFAULT_SIZES);
     TableCall *const call = (TableCall *) MemoryContextAllocZero(context, sizeof(TableCall));
 
     call->context = context;
-    call->k = pgkm_k_argument(fcinfo, TABLE_K);
-    pgkm_options_fields(fcinfo->args + TABLE_OPTIONS, context, &call->options);
     return call;
 }
 
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo)
+TableCall *table_call_create(FunctionCallInfo fcinfo)
+{
+    TableCall *const call = table_call_create_plain(fcinfo);
+
+    call->k = pgkm_k_argument(fcinfo, TABLE_K);
+    pgkm_options_fields(fcinfo->args + TABLE_OPTIONS, call->context, &call->options);
+    return call;
+}
+
+void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight_number)
 {
     const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
-    if (PG_ARGISNULL(TABLE_WEIGHT))
+    if (PG_ARGISNULL(weight_number))
         return;
 
     TableColumn *const weight = (TableColumn *) palloc(sizeof(TableColumn));
 
-    table_column_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(TABLE_WEIGHT)));
+    table_column_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(weight_number)));
     if (weight->kind != COLUMN_NUMBER)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("weight column \"%s\" is not a number", weight->name)));
     call->weight = weight;
 }
 
+void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded)
+{
+    const bool from_loaded = !PG_ARGISNULL(loaded) && PG_GETARG_BOOL(loaded);
+
+    table_relation_find(&call->relation, table_call_relation_name(fcinfo), use, !from_loaded);
+    table_call_find_columns(call, fcinfo, weight);
+    if (from_loaded)
+        call->loaded = pgkm_loaded_find(call);
+}
+
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how)
+{
+    if (call->loaded == NULL)
+        return table_call_read_into(call, function, how, call->context);
+    pgkm_run_begin(&call->run, function, call->relation.id);
+    call->run.scan.road = "loaded";
+    return call->loaded->rows;
+}
+
+TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context)
 {
     TableQuery query = *how;
     instr_time start;
@@ -66,13 +93,22 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
 
-    TableRows *const rows = table_read(&query, call->context, &call->run.scan);
+    TableRows *const rows = table_read(&query, context, &call->run.scan);
 
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
     call->run.scan.rows = rows->n;
     call->run.scan.seconds = INSTR_TIME_GET_DOUBLE(duration);
     return rows;
+}
+
+void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitRequest *request)
+{
+    memset(request, 0, sizeof *request);
+    request->points = pgkm_rows_points(rows->used);
+    request->k = call->k;
+    request->options = call->options;
+    request->resident = call->loaded == NULL ? NULL : call->loaded->resident;
 }
 
 const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels)
@@ -82,10 +118,7 @@ const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool
     if (table_rows_used(rows) == 0)
         return NULL;
     pgkm_model_check_size(call->k, rows->used->n, rows->used->d);
-    memset(&request, 0, sizeof request);
-    request.points = pgkm_rows_points(rows->used);
-    request.k = call->k;
-    request.options = call->options;
+    table_call_request(call, rows, &request);
     request.want_labels = want_labels;
     request.want_distances = want_labels;
 

@@ -18,8 +18,11 @@ enum TableArgument {
     TABLE_K,
     TABLE_OPTIONS, /* eight of them, in the order of kmeans_options */
     TABLE_WEIGHT = TABLE_OPTIONS + 8,
-    TABLE_LABEL /* kmeans_cluster */
+    TABLE_LOADED,               /* kmeans_fit and kmeans_labels */
+    TABLE_LABEL = TABLE_LOADED, /* kmeans_cluster */
 };
+
+struct PgkmLoaded;
 
 struct TableCall {
     MemoryContext  context; /* holds everything of this call */
@@ -31,24 +34,36 @@ struct TableCall {
     PgkmOptions    options;
     PgkmJobHolder *job;
     PgkmRun        run;
+    PgkmLoaded    *loaded; /* what the rows are taken from, instead of the table; or NULL */
 };
 
 /* The relation's name as given; 22004 when it is NULL. */
 const char *table_call_relation_name(FunctionCallInfo fcinfo);
 
-/* Makes a context below the current one and reads k and the options into it. */
+/* Makes a context below the current one; the second one reads k and the options into it. */
+TableCall *table_call_create_plain(FunctionCallInfo fcinfo);
 TableCall *table_call_create(FunctionCallInfo fcinfo);
 
-/* Looks up the feature and weight columns of call->relation. */
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo);
+/* Looks up the feature and weight columns of call->relation; the weight's name is argument
+ * number `weight`. */
+void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight);
+
+/* Finds what argument number `loaded` (a boolean) asks for: the relation, its columns, and,
+ * when it is true, the rows loaded under those names. */
+void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's). Of
  * `how` the caller fills label, need_ctid and new_snapshot. */
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
+/* The same with the rows in a context of their own. */
+TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
 
 /* Clusters the rows; NULL when there are none. The result lives as long as the call. A
  * WARNING when there are fewer clusters than k. */
 const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels);
+
+/* A fit's request for the rows and the call's k, options and loaded rows. */
+void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitRequest *request);
 
 /* Ends the run and frees everything. After an ERROR the contexts above see to that. */
 void table_call_destroy(TableCall *call);

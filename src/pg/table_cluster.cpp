@@ -57,7 +57,7 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 
     InitMaterializedSRF(fcinfo, 0);
     table_lock_for_update(&call->relation, name);
-    table_call_find_columns(call, fcinfo);
+    table_call_find_columns(call, fcinfo, TABLE_WEIGHT);
     check_label_is_no_input(call, label);
     table_ensure_label(&call->relation, label);
 

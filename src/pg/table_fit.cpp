@@ -27,18 +27,16 @@ static TableRows *read_rows(TableCall *call, const char *function, bool need_cti
 /*
  * kmeans_fit(relation, features, k, ...) -> kmeans_model
  *
- *   rows := SELECT features, weight FROM relation, as the caller
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
 Datum pgkm_table_fit(PG_FUNCTION_ARGS)
 {
-    TupleDesc   tupdesc = pgkm_model_tupdesc(fcinfo);
-    const char *name = table_call_relation_name(fcinfo);
+    TupleDesc  tupdesc = pgkm_model_tupdesc(fcinfo);
     TableCall  *call = table_call_create(fcinfo);
     Datum       model = (Datum) 0;
 
-    table_relation_find(&call->relation, name, TABLE_READ, true);
-    table_call_find_columns(call, fcinfo);
+    table_call_find(call, fcinfo, TABLE_READ, TABLE_WEIGHT, TABLE_LOADED);
 
     const PgkmFitResult *result = table_call_fit(call, read_rows(call, "kmeans_fit", false), false);
 
@@ -85,19 +83,23 @@ static void put_labels(const TableCall *call, const TableRows *rows, const PgkmF
 /*
  * kmeans_labels(relation, features, k, ...) -> setof (ctid, cluster_id, distance, tableoid)
  *
- *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller
+ *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
  *   return each row's cluster, in the order of the rows; NULL for a row without features
  */
 Datum pgkm_table_labels(PG_FUNCTION_ARGS)
 {
-    const char *name = table_call_relation_name(fcinfo);
-    TableCall  *call = table_call_create(fcinfo);
+    TableCall *call = table_call_create(fcinfo);
 
     InitMaterializedSRF(fcinfo, 0);
-    table_relation_find(&call->relation, name, TABLE_LOCATE, true);
-    table_call_find_columns(call, fcinfo);
+    table_call_find(call, fcinfo, TABLE_LOCATE, TABLE_WEIGHT, TABLE_LOADED);
 
-    TableRows           *rows = read_rows(call, "kmeans_labels", true);
+    TableRows *rows = read_rows(call, "kmeans_labels", true);
+
+    if (!rows->wants.ctid)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied for table %s", call->relation.name),
+                        errdetail("The rows were loaded without the right to read ctid.")));
+
     const PgkmFitResult *result = table_call_fit(call, rows, true);
 
     pgkm_progress_writing();

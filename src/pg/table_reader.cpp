@@ -63,7 +63,7 @@ static void end_nothing(DestReceiver *)
 }
 
 /* Column grants do not reach ctid: a SELECT of it needs the privilege on the whole table. */
-static bool may_read_ctid(const TableRelation *relation)
+bool table_may_read_ctid(const TableRelation *relation)
 {
     return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
@@ -77,7 +77,7 @@ static int add_column(StringInfo sql, int *count, const char *name, const char *
 
 static char *build_select(const TableQuery *query, TableRowShape *shape)
 {
-    const bool     with_ctid = query->need_ctid || may_read_ctid(query->relation);
+    const bool     with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
     int            count = 0;
     StringInfoData sql;
 

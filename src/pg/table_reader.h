@@ -21,6 +21,9 @@ struct TableQuery {
     bool                 new_snapshot; /* see what was committed until now, not what the query sees */
 };
 
+/* Whether the caller may read where the relation's rows are. */
+bool table_may_read_ctid(const TableRelation *relation);
+
 /*
  * Reads all rows. A row takes part in the fit unless its features are NULL (its array; all
  * of its columns) or its weight is NULL or 0. 22004, 22003, 22023, 2202E for bad values,

@@ -145,6 +145,67 @@ TEST_F(Groups, OneOfThemCanBeWrong)
     EXPECT_EQ(run.error.status, PGKM_INVALID);
 }
 
+// What stays of one fit does not show in the next.
+TEST(Resident, GivesTheSame)
+{
+    std::vector<double> rows;
+    for (int i = 0; i < 3000; ++i)
+        rows.push_back(std::sin(i * 12.9898) * 100.0 + i % 7);
+    PgkmResident *resident = pgkm_resident_create();
+    ASSERT_NE(resident, nullptr);
+    for (const std::int64_t k : {3, 8, 3, 50}) {
+        for (const PgkmMetric metric : {PGKM_L2, PGKM_L2, PGKM_COSINE}) {
+            PgkmFitRequest request = request_for(rows, 3, k);
+            request.options.metric = metric;
+            request.options.tol = k == 8 ? 0.0 : 1e-4;
+            const FitRun alone(request);
+            request.resident = resident;
+            const FitRun run(request);
+            ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+            ASSERT_EQ(run.result.k, alone.result.k);
+            EXPECT_EQ(run.result.inertia, alone.result.inertia);
+            EXPECT_EQ(run.result.n_iter, alone.result.n_iter);
+            EXPECT_TRUE(std::equal(run.result.labels, run.result.labels + run.result.n, alone.result.labels));
+        }
+    }
+    PgkmFitRequest wrong = request_for(rows, 3, 3);
+    wrong.resident = resident;
+    wrong.settings.tuning.assignment = "none such";
+    EXPECT_EQ(FitRun(wrong).error.status, PGKM_UNSUPPORTED);
+    pgkm_resident_free(resident);
+    pgkm_resident_free(nullptr);
+}
+
+TEST(Sweep, GivesEachFitAndItsQuality)
+{
+    PgkmFitRequest request = request_for(two_clouds, 2, 1);
+    request.k_last = 6;
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    while (pgkm_job_wait(job, 1000) == 0) {
+    }
+    for (std::int64_t k = 1; k <= 6; ++k) {
+        PgkmFitResult result;
+        ASSERT_EQ(pgkm_job_group_result(job, k - 1, &result, &error), PGKM_OK) << error.text;
+        const FitRun alone(request_for(two_clouds, 2, k));
+        EXPECT_EQ(result.inertia, alone.result.inertia) << k;
+        EXPECT_EQ(result.labels, nullptr);
+        EXPECT_EQ(std::isnan(result.quality.davies_bouldin), k == 1 || k == 6) << k;
+    }
+    // Two clouds of three rows (0,0), (0,1), (1,0), 10 apart in both features.
+    PgkmFitResult two;
+    ASSERT_EQ(pgkm_job_group_result(job, 1, &two, &error), PGKM_OK);
+    const double spread = (std::sqrt(2.0) / 3.0 + 2.0 * std::sqrt(5.0) / 3.0) / 3.0;
+    EXPECT_NEAR(two.quality.davies_bouldin, 2.0 * spread / std::sqrt(200.0), 1e-12);
+    EXPECT_NEAR(two.quality.calinski_harabasz, 6.0 * 50.0 * 4.0 / (8.0 / 3.0), 1e-9);
+    pgkm_job_free(job);
+    request.k_last = 0;
+    request.k = 3;
+    request.k_last = 2;
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+}
+
 TEST(Fit, TellsHowItWent)
 {
     PgkmFitRequest request = request_for(two_clouds, 2, 2);

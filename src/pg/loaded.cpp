@@ -1,0 +1,245 @@
+/*
+ * loaded.cpp - rows that a session keeps.
+ */
+#include "pg/loaded.h"
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_load);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_unload);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_loaded);
+}
+
+/* Arguments of kmeans_load and kmeans_unload. */
+enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT };
+
+static PgkmLoaded *all_loaded = NULL;
+static uint64      uses = 0;
+
+static const char *weight_name(const TableCall *call)
+{
+    return call->weight == NULL ? NULL : call->weight->name;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
+{
+    if (loaded->relation != call->relation.id || loaded->owner != GetUserId() ||
+        loaded->n_features != call->n_features || !same_name(loaded->weight, weight_name(call)))
+        return false;
+    for (int i = 0; i < loaded->n_features; ++i)
+        if (strcmp(loaded->features[i], call->features[i].name) != 0)
+            return false;
+    return true;
+}
+
+static PgkmLoaded *find(const TableCall *call)
+{
+    for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+        if (is_loaded_as(loaded, call))
+            return loaded;
+    return NULL;
+}
+
+PgkmLoaded *pgkm_loaded_find(const TableCall *call)
+{
+    PgkmLoaded *const loaded = find(call);
+
+    if (loaded == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("these columns of relation \"%s\" are not loaded", call->relation.name),
+                        errhint("Call kmeans_load with the same features and weight first.")));
+    loaded->last_use = ++uses;
+    return loaded;
+}
+
+/* Called when the context goes, before the rows in it. */
+static void forget(void *argument)
+{
+    PgkmLoaded *const loaded = (PgkmLoaded *) argument;
+
+    for (PgkmLoaded **place = &all_loaded; *place != NULL; place = &(*place)->next)
+        if (*place == loaded) {
+            *place = loaded->next;
+            break;
+        }
+    pgkm_resident_free(loaded->resident);
+    loaded->resident = NULL;
+}
+
+static uint64 bytes_of(const PgkmLoaded *loaded)
+{
+    return loaded->rows->reserved + (loaded->rows->used == NULL ? 0 : loaded->rows->used->reserved);
+}
+
+static bool may_go(const PgkmLoaded *loaded, const PgkmResident *keep)
+{
+    return keep == NULL || loaded->resident != keep;
+}
+
+/* What there would be without them. */
+static uint64 available_at_most(const PgkmResident *keep)
+{
+    uint64 bytes = pgkm_memory_available();
+
+    for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+        if (may_go(loaded, keep))
+            bytes += bytes_of(loaded);
+    return bytes;
+}
+
+void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep)
+{
+    if (all_loaded == NULL || available_at_most(keep) < bytes)
+        return;
+    while (pgkm_memory_available() < bytes) {
+        PgkmLoaded *oldest = NULL;
+
+        for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+            if (may_go(loaded, keep) && (oldest == NULL || loaded->last_use < oldest->last_use))
+                oldest = loaded;
+        if (oldest == NULL)
+            return;
+        ereport(NOTICE, (errmsg("loaded rows of relation \"%s\" were given up for memory", oldest->name)));
+        MemoryContextDelete(oldest->context);
+    }
+}
+
+static PgkmLoaded *create(const TableCall *call, MemoryContext context)
+{
+    MemoryContext     caller = MemoryContextSwitchTo(context);
+    PgkmLoaded *const loaded = (PgkmLoaded *) palloc0(sizeof(PgkmLoaded));
+
+    loaded->context = context;
+    loaded->relation = call->relation.id;
+    loaded->owner = GetUserId();
+    loaded->name = pstrdup(call->relation.name);
+    loaded->n_features = call->n_features;
+    loaded->features = (const char **) palloc(call->n_features * sizeof(char *));
+    for (int i = 0; i < call->n_features; ++i)
+        loaded->features[i] = pstrdup(call->features[i].name);
+    loaded->weight = call->weight == NULL ? NULL : pstrdup(call->weight->name);
+    loaded->loaded_at = GetCurrentTimestamp();
+    loaded->last_use = ++uses;
+    MemoryContextSwitchTo(caller);
+    return loaded;
+}
+
+/* From now on the session's and no more the query's. */
+static void keep(PgkmLoaded *loaded)
+{
+    loaded->resident = pgkm_resident_create();
+    if (loaded->resident == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    loaded->on_reset.func = forget;
+    loaded->on_reset.arg = loaded;
+    MemoryContextRegisterResetCallback(loaded->context, &loaded->on_reset);
+    MemoryContextSetParent(loaded->context, TopMemoryContext);
+    loaded->next = all_loaded;
+    all_loaded = loaded;
+}
+
+/*
+ * kmeans_load(relation, features, weight) -> bigint: reads the rows and keeps them for the session,
+ * instead of those that were loaded under the same names; returns how many take part in a fit.
+ */
+Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
+{
+    const char   *name = table_call_relation_name(fcinfo);
+    MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
+    TableCall    *call = table_call_create_plain(fcinfo);
+    TableQuery    query;
+
+    table_relation_find(&call->relation, name, TABLE_READ, true);
+    table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+
+    PgkmLoaded *const before = find(call);
+
+    if (before != NULL)
+        MemoryContextDelete(before->context);
+    memset(&query, 0, sizeof query);
+    query.need_ctid = table_may_read_ctid(&call->relation);
+
+    PgkmLoaded *const loaded = create(call, context);
+
+    loaded->rows = table_call_read_into(call, "kmeans_load", &query, context);
+    keep(loaded);
+
+    const int64 used = table_rows_used(loaded->rows);
+
+    table_call_destroy(call);
+    PG_RETURN_INT64(used);
+}
+
+/*
+ * kmeans_unload(relation, features, weight) -> bigint: gives loaded rows back, those of one load; with
+ * features NULL of all loads of the relation, with relation NULL of all; returns how many loads.
+ */
+Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
+{
+    TableCall *const call = table_call_create_plain(fcinfo);
+    const bool       everything = PG_ARGISNULL(LOAD_RELATION);
+    const bool       one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
+    int64            count = 0;
+
+    if (!everything)
+        table_relation_find(&call->relation, table_call_relation_name(fcinfo), TABLE_READ, false);
+    if (one)
+        table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+    for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
+        next = loaded->next;
+        if (everything || (one ? is_loaded_as(loaded, call) : loaded->relation == call->relation.id)) {
+            MemoryContextDelete(loaded->context);
+            ++count;
+        }
+    }
+    MemoryContextDelete(call->context);
+    PG_RETURN_INT64(count);
+}
+
+static Datum names_array(const PgkmLoaded *loaded)
+{
+    Datum *const names = (Datum *) palloc(loaded->n_features * sizeof(Datum));
+
+    for (int i = 0; i < loaded->n_features; ++i)
+        names[i] = CStringGetTextDatum(loaded->features[i]);
+    return PointerGetDatum(construct_array(names, loaded->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* kmeans_loaded() -> one row per load of this session. */
+Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
+{
+    enum { RELID, RELATION, FEATURES, WEIGHT, N, D, BYTES, LOADED_AT, COUNT };
+    ReturnSetInfo *const result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+    InitMaterializedSRF(fcinfo, 0);
+    for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next) {
+        Datum values[COUNT];
+        bool  nulls[COUNT] = {false};
+
+        values[RELID] = ObjectIdGetDatum(loaded->relation);
+        values[RELATION] = CStringGetTextDatum(loaded->name);
+        values[FEATURES] = names_array(loaded);
+        nulls[WEIGHT] = loaded->weight == NULL;
+        values[WEIGHT] = nulls[WEIGHT] ? (Datum) 0 : CStringGetTextDatum(loaded->weight);
+        values[N] = Int64GetDatum(table_rows_used(loaded->rows));
+        nulls[D] = loaded->rows->used == NULL;
+        values[D] = nulls[D] ? (Datum) 0 : Int32GetDatum(loaded->rows->used->d);
+        values[BYTES] = Int64GetDatum((int64) bytes_of(loaded));
+        values[LOADED_AT] = TimestampTzGetDatum(loaded->loaded_at);
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+    return (Datum) 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * loaded.h - rows that a session keeps: kmeans_load, kmeans_unload, kmeans_loaded.
+ *
+ * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when
+ * told to (loaded => true), for the relation, the features and the weight they were loaded under,
+ * and only for the role that loaded them. They stay, with what a backend made of them, until
+ * kmeans_unload, the end of the session, or until other rows of the session need their memory.
+ */
+#ifndef PGKM_PG_LOADED_H
+#define PGKM_PG_LOADED_H
+
+#include "pg/table_call.h"
+
+struct PgkmLoaded {
+    MemoryContextCallback on_reset;
+    MemoryContext         context;   /* holds all of it */
+    Oid                   relation;
+    Oid                   owner;     /* the role that loaded them */
+    const char           *name;      /* of the relation, then */
+    int                   n_features;
+    const char          **features;
+    const char           *weight;    /* NULL: none */
+    TableRows            *rows;
+    PgkmResident         *resident;
+    TimestampTz           loaded_at;
+    uint64                last_use;  /* a count of uses, for the choice of what has to go */
+    PgkmLoaded           *next;
+};
+
+/* The rows loaded under the call's relation and columns; 55000 when there are none. */
+PgkmLoaded *pgkm_loaded_find(const TableCall *call);
+
+/* Gives back loaded rows, those not used for the longest time first, until so many bytes are
+ * available; none when that would not be enough, and never `keep`. A NOTICE names each. */
+void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep);
+
+#endif
