@@ -228,3 +228,15 @@ ROLLBACK;
 RESET pg_kmeans.scan;
 SET client_min_messages = warning;
 DROP SCHEMA kmeans_scan CASCADE;
+
+-- A direct scan counts in the server's statistics as a sequential scan does. (They are sent off
+-- between transactions only.)
+CREATE TABLE scan_counted AS SELECT i AS x FROM generate_series(1, 1000) AS i;
+DELETE FROM scan_counted WHERE x > 900;
+BEGIN;
+SELECT pg_stat_get_xact_numscans('scan_counted'::regclass) AS scans, pg_stat_get_xact_tuples_returned('scan_counted'::regclass) AS rows \gset
+SELECT (kmeans_fit('scan_counted', '{x}', 2)).n;
+SELECT pg_stat_get_xact_numscans('scan_counted'::regclass) - :scans AS scans,
+    pg_stat_get_xact_tuples_returned('scan_counted'::regclass) - :rows AS rows;
+COMMIT;
+DROP TABLE scan_counted;

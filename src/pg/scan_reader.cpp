@@ -8,6 +8,7 @@
 extern "C" {
 #include "access/table.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 }
@@ -58,6 +59,8 @@ static void open_relation(ScanReader *reader, int32 index)
     scan_reader_close(reader);
     scan_access_open(reader->access, table_open(target->id, AccessShareLock));
     reader->relation = index;
+    /* Once per process, as in a parallel sequential scan. */
+    pgstat_count_heap_scan(reader->access->relation);
     /* As the server's own scans: a table that would sweep the buffer pool reads through a ring. */
     if (!RelationUsesLocalBuffers(reader->access->relation) && target->n_blocks > (BlockNumber) NBuffers / 4)
         reader->strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -101,6 +104,8 @@ static void read_block(ScanReader *reader, BlockNumber block)
             __builtin_prefetch(PageGetItem(page, PageGetItemId(page, offsets[i + AHEAD])));
         read_tuple(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);
     }
+    /* It counts rows of whatever relation. */
+    pgstat_count_index_tuples(relation, count);
     ReleaseBuffer(buffer);
 }
 

@@ -1,0 +1,86 @@
+#!/bin/bash
+# A hot standby: everything that writes nothing works there, with the primary's results, and a
+# conflict with recovery ends a statement and not the server.
+set -uo pipefail
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+# The standby belongs to the primary's user and listens beside it, on the next port.
+socket=$PGHOST
+port=$((PGPORT + 1))
+folder=$(mktemp -d /tmp/pgkm.XXXXXX)
+standby=
+as_server=()
+if [ "$(id -u)" -eq 0 ]; then
+    user=$(stat -c %U "$socket")
+    as_server=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --clear-groups)
+    chown "$user" "$folder"
+fi
+stop() {
+    [ -z "$standby" ] || { kill -INT "$standby" && wait "$standby"; } 2>/dev/null
+    rm -rf "$folder"
+}
+trap stop EXIT
+
+query <<'SQL'
+CREATE TABLE standby_rows WITH (parallel_workers = 2) AS
+SELECT i AS id, sin(i)::real AS x, cos(i * 7)::real AS y, i % 5 AS g FROM generate_series(1, 60000) AS i;
+DELETE FROM standby_rows WHERE id % 10 = 0;
+CREATE TABLE standby_doomed AS SELECT x, y FROM standby_rows;
+SQL
+(cd "$folder" && "${as_server[@]}" pg_basebackup -D "$folder/data" -R -X stream -c fast --no-sync -h "$socket" -p "$PGPORT" -U "$PGUSER") >&2
+(cd "$folder" && exec "${as_server[@]}" postgres -D "$folder/data" -c port="$port" -c max_standby_streaming_delay=100ms) >"$folder/log" 2>&1 &
+standby=$!
+for ((i = 0; i < 300; i++)); do
+    pg_isready -q -h "$socket" -p "$port" && break
+    kill -0 "$standby" 2>/dev/null || break
+    sleep 0.1
+done
+there() { query -p "$port" "$@"; }
+query -c "INSERT INTO standby_rows SELECT id + 100000, y, x, g FROM standby_rows WHERE id <= 1000"
+target=$(query -c "SELECT pg_current_wal_lsn()")
+for ((i = 0; i < 200; i++)); do
+    [ "$(there -c "SELECT pg_last_wal_replay_lsn() >= '$target'")" = t ] && break
+    sleep 0.05
+done
+[ "$(there -c 'SELECT pg_is_in_recovery()')" = t ]
+result $? 'the standby runs'
+[ $? -eq 0 ] || cat "$folder/log" >&2
+
+# same NAME SQL: the same answer on both.
+same() {
+    local here now
+    here=$(query -c "SET max_parallel_workers_per_gather = 2" -c "$2") && now=$(there -c "SET max_parallel_workers_per_gather = 2" -c "$2") &&
+        [ -n "$here" ] && [ "$here" = "$now" ]
+    result $? "$1"
+}
+same 'kmeans_fit, read directly by several processes' "SET pg_kmeans.scan = direct; SELECT kmeans_fit('standby_rows', '{x,y}', 5); SELECT scan, workers FROM kmeans_last_run()"
+same 'kmeans_fit through the executor' "SET pg_kmeans.scan = executor; SELECT kmeans_fit('standby_rows', '{x,y}', 5)"
+same 'kmeans_labels' "SELECT count(*), sum(cluster_id), sum(distance) FROM kmeans_labels('standby_rows', '{x,y}', 5)"
+same 'kmeans_sweep on loaded rows' "SELECT kmeans_load('standby_rows', '{x,y}'); SELECT * FROM kmeans_sweep('standby_rows', '{x,y}', 2, 4, loaded => true)"
+same 'the aggregate' "SET max_parallel_workers_per_gather = 0; SELECT g, kmeans(ARRAY[x, y], 3) FROM standby_rows GROUP BY g ORDER BY g"
+same 'the aggregate in a parallel plan' "SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_centroids => '{{0,0},{1,1}}')) FROM standby_rows"
+same 'the window function' "SELECT sum(l) FROM (SELECT kmeans_label(ARRAY[x, y], 3) OVER (PARTITION BY g ORDER BY id) AS l FROM standby_rows) AS s"
+same 'progress and status' "SELECT count(*), (SELECT count(*) FROM kmeans_status() WHERE backend = 'cpu') FROM pg_stat_progress_kmeans"
+
+state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('standby_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')
+[ "$state" = 25006 ]
+result $? "kmeans_cluster is refused: $state"
+
+# The primary drops a table that a fit on the standby holds a lock on.
+psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_fit('standby_doomed', '{x,y}', 50, n_init => 1000000)" >"$folder/doomed" 2>&1 &
+victim=$!
+for ((i = 0; i < 200; i++)); do
+    [ "$(there -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1")" = 1 ] && break
+    sleep 0.05
+done
+query -c 'DROP TABLE standby_doomed'
+wait $victim
+grep -qE '^ERROR: +40001$' "$folder/doomed"
+result $? "a conflict with recovery ends the statement: $(head -c 100 "$folder/doomed")"
+same 'and nothing else' "SELECT kmeans_fit('standby_rows', '{x,y}', 2)"
+echo "1..$number"
