@@ -273,6 +273,15 @@ AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
 COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster of each into a column of it';
 
+CREATE FUNCTION kmeans_label_changes(tableoid oid, ctid tid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'pgkm_label_changes'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION kmeans_label_changes IS 'for the UPDATE of kmeans_cluster: whether a row gets another label';
+CREATE FUNCTION kmeans_new_label(tableoid oid, ctid tid) RETURNS integer
+AS 'MODULE_PATHNAME', 'pgkm_new_label'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION kmeans_new_label IS 'for the UPDATE of kmeans_cluster: a row''s new label';
+
 CREATE FUNCTION kmeans_sweep(
     relation text, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,

@@ -93,3 +93,26 @@ SELECT * FROM cluster_points, kmeans_cluster('cluster_points', '{x,y}', 2, label
 DROP FUNCTION cluster_twice, cluster_log CASCADE;
 DROP TABLE cluster_points, cluster_log, cluster_parted;
 DROP TABLE cluster_many CASCADE;
+
+-- One UPDATE, also where its triggers cluster another table; its functions serve nobody else.
+CREATE TABLE cluster_outer (id integer, x real);
+CREATE TABLE cluster_inner (id integer, x real);
+INSERT INTO cluster_outer VALUES (1, 0), (2, 10), (3, NULL), (4, 1), (5, 11);
+INSERT INTO cluster_inner VALUES (1, 5), (2, 50), (3, 51);
+CREATE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN IF NEW.id = 2 THEN PERFORM kmeans_cluster('cluster_inner', '{x}', 2, init => 'first'); END IF; RETURN NEW; END$$;
+CREATE FUNCTION cluster_statement() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE NOTICE 'a statement on %', TG_TABLE_NAME; RETURN NULL; END$$;
+CREATE TRIGGER nested BEFORE UPDATE ON cluster_outer FOR EACH ROW EXECUTE FUNCTION cluster_nested();
+CREATE TRIGGER statement AFTER UPDATE ON cluster_outer FOR EACH STATEMENT EXECUTE FUNCTION cluster_statement();
+SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init => 'first');
+SELECT id, cluster_id FROM cluster_outer ORDER BY id;
+SELECT id, cluster_id FROM cluster_inner ORDER BY id;
+SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{0},{10}}');
+-- an error in the statement ends the lookup, too
+CREATE OR REPLACE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$;
+SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}');
+SELECT kmeans_new_label(tableoid, ctid) FROM cluster_outer;
+SELECT kmeans_label_changes(tableoid, ctid) FROM cluster_outer;
+DROP TABLE cluster_outer, cluster_inner;
+DROP FUNCTION cluster_nested, cluster_statement;

@@ -70,7 +70,8 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     const PgkmFitResult *result = table_call_fit(call, rows, true);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, result == NULL ? NULL : result->labels, label);
+    table_write_labels(call, rows, result == NULL ? NULL : result->labels, label,
+                       fcinfo->flinfo->fn_oid);
     if (result != NULL) {
         ReturnSetInfo *target = (ReturnSetInfo *) fcinfo->resultinfo;
         PgkmModel      model;

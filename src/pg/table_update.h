@@ -15,7 +15,9 @@ void table_lock_for_update(TableRelation *relation, const char *name);
 void table_ensure_label(const TableRelation *relation, const char *label);
 
 /* Writes the label of every row whose label differs from its old one. `labels` are those of
- * rows->used; the other rows get NULL. */
-void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label);
+ * rows->used; the other rows get NULL. `function` is the one called, kmeans_cluster: the
+ * functions that the UPDATE needs lie in its schema. */
+void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label,
+                        Oid function);
 
 #endif
