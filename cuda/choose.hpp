@@ -93,10 +93,43 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
     return MassSum::global_atomic;
 }
 
+// Most centroids and cells that a block's memory holds as operands, 32-bit sums of three limbs
+// and the update's workspace; fused/slots.cu and fused/strips.cu.
+inline constexpr int strips_k = 128;
+inline constexpr int slots_k = 1024;
+
+constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
+{
+    const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
+    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + 8192 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block / 2 - 1024;
+}
+
+constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
+{
+    const long long tiles = (shape.k + 31LL) / 32 * 4, chunks = (shape.d + 15LL) / 16;
+    return tiles * (chunks * 512 + 128) + chunks * 64 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block - 1024;
+}
+
+// Most rows change their label in the first iterations alone: after those, an iteration whose
+// sums follow the rows has only the assignment to do.
+constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
+{
+    if (shape.float64 || device.capability < 80)
+        return Moves::none;
+    if (shape.d <= register_d && shape.k <= 8)
+        return Moves::few;
+    if (shape.d <= register_d && shape.k <= slots_k && fits_slots(shape, device))
+        return Moves::slots;
+    if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
+        fits_strips(shape, device))
+        return Moves::strips;
+    return Moves::none;
+}
+
 // What is forced stays; a forced sum or assignment alone means that stages run apart.
 constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Forced &forced)
 {
-    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum};
+    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none};
     if (plan.execution == Execution::automatic)
         plan.execution = forced.assignment != Assignment::automatic || forced.feature_sum != FeatureSum::automatic ||
                                  forced.mass_sum != MassSum::automatic
@@ -108,6 +141,8 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         plan.feature_sum = choose_feature_sum(shape, device);
     if (plan.mass_sum == MassSum::automatic)
         plan.mass_sum = choose_mass_sum(shape, device);
+    if (plan.execution == Execution::single_pass && forced.assignment == Assignment::automatic)
+        plan.moves = choose_moves(shape, device);
     return plan;
 }
 

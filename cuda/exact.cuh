@@ -7,6 +7,33 @@
 
 namespace pgkm::cuda {
 
+// exact_distance() with sixteen loads under way: the same operations in the same order.
+template <typename T>
+__device__ inline double distance_ahead(const T *x, const T *c, int d)
+{
+    constexpr int ahead = 16;
+    double sum = 0.0;
+    int f = 0;
+    for (; f + ahead <= d; f += ahead) {
+        T a[ahead], b[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            a[i] = x[f + i];
+            b[i] = c[f + i];
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+            sum = ::fma(difference, difference, sum);
+        }
+    }
+    for (; f < d; ++f) {
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
+        sum = ::fma(difference, difference, sum);
+    }
+    return sum;
+}
+
 // A centroid and its distance, ordered as the contract orders them: nearer first, lowest
 // index on a tie. label -1 stands for none.
 struct Nearest {

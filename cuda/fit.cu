@@ -11,7 +11,7 @@
 namespace pgkm::cuda {
 namespace {
 
-constexpr int unrolled = 4; // iterations per turn of the graph's loop
+constexpr int unrolled = 8; // iterations per turn of the graph's loop
 
 template <typename T>
 class Fit {
@@ -62,16 +62,10 @@ class Fit {
 template <typename T>
 void Fit<T>::enqueue_iteration(const UpdateArguments<T> &arguments)
 {
-    const Control *control = job_.control.get();
-    job_.data.template each_chunk<T>(problem_.first_row, problem_.n_rows,
-                                     [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
-                                         job_.pass(job_.view(values, weights, rows), control);
-                                     });
-    update(arguments, stream());
-    job_.prepare_tiles(control);
+    job_.iteration(arguments, job_.control.get());
 }
 
-// while (running) { four iterations }; kernels after the decision to stop return at once.
+// while (running) { some iterations }; kernels after the decision to stop return at once.
 template <typename T>
 void Fit<T>::build_graph()
 {
@@ -188,6 +182,8 @@ std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distan
         context().make_room(job_.labels.count() * sizeof(double));
         measured = DeviceArray<double>(context().budget, job_.labels.count());
     }
+    if (set == 0) // an iteration whose sums follow the rows leaves the filters' operands behind
+        job_.prepare_operands(&params_);
     start_control(); // kernels shall run, until a cancel stops them
     const Control *control = job_.control.get();
     job_.each_slice(set, [&](const View<T> &rows, std::int64_t first) {

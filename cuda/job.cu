@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "fused/moves.hpp"
+
 namespace pgkm::cuda {
 namespace {
 
@@ -187,6 +189,7 @@ void Job<T>::upload_centroids(const void *values, const PgkmFitParams *params)
     centroids.upload(static_cast<const T *>(values), cells, stream());
     totals.fill_zero(stream());
     masses.fill_zero(stream());
+    forget_labels();
     prepare_operands(params);
 }
 
@@ -275,6 +278,64 @@ void Job<T>::pass(const View<T> &rows, const Control *watched)
         sum_features(part, watched, labels.get());
         sum_masses(part, watched, labels.get());
     }
+}
+
+template <typename T>
+bool Job<T>::takes_floats() const
+{
+    bool fits = data.host.weights == nullptr;
+    for (std::int32_t f = 0; f < d && problem.feature_exponent != nullptr; ++f)
+        fits = fits && cuda::takes_floats(problem.feature_exponent[f]);
+    return fits;
+}
+
+// Sums follow the rows where the plan has it and there is memory for their labels.
+template <typename T>
+bool Job<T>::keeps_labels()
+{
+    const bool prepared = plan.moves == Moves::strips ? grouping.groups.count > 0 : head.get() != nullptr;
+    if (plan.moves == Moves::none || !data.resident || !prepared)
+        return false;
+    if (kept.get() != nullptr)
+        return true;
+    const std::size_t bytes = static_cast<std::size_t>(problem.n_rows) * (k > 255 ? 2 : 1);
+    if (!within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); })) {
+        plan.moves = Moves::none;
+        return false;
+    }
+    forget_labels();
+    return true;
+}
+
+template <typename T>
+void Job<T>::forget_labels()
+{
+    if (kept.get() != nullptr)
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
+}
+
+template <typename T>
+void Job<T>::iteration(const UpdateArguments<T> &arguments, const Control *watched)
+{
+    if constexpr (sizeof(T) == 4)
+        if (keeps_labels()) {
+            data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+                const MoveArguments moves = {view(values, weights, rows), shift.get(), head.get(), grouping.groups, arguments,
+                                             {kept.get(), k > 255}, 0, 0, 0, takes_floats(), 0, false};
+                switch (plan.moves) {
+                case Moves::few: return iterate_few(stage(watched), moves);
+                case Moves::slots: return iterate_slots(stage(watched), moves);
+                default: return iterate_strips(stage(watched), moves);
+                }
+            });
+            return;
+        }
+    data.template each_chunk<T>(problem.first_row, problem.n_rows,
+                                [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+                                    pass(view(values, weights, rows), watched);
+                                });
+    update(arguments, stream());
+    prepare_tiles(watched);
 }
 
 template struct Job<float>;

@@ -37,6 +37,7 @@ struct Job {
     bool                      iterates = true; // the same rows come again
     Grouping<T>               grouping; // of the problem's rows
     Grouping<T>               whole;    // one group, for rows that come in parts
+    DeviceArray<char>         kept;     // labels of the last iteration, where sums follow the rows
 
     Job(Data &owner, const PgkmProblem &given);
 
@@ -67,6 +68,8 @@ struct Job {
     void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
     // One pass over rows on the device: labels (not kept) and sums.
     void pass(const View<T> &rows, const Control *watched);
+    // One iteration over all rows: labels, sums, new centroids, and what the next one needs.
+    void iteration(const UpdateArguments<T> &arguments, const Control *watched);
 
     // Slices of rows whose labels fit the labels array: body(view, first).
     template <typename Body>
@@ -85,6 +88,9 @@ struct Job {
     void make_filter();
     void make_groups();
     void group();
+    bool keeps_labels();
+    bool takes_floats() const;
+    void forget_labels();
 };
 
 } // namespace pgkm::cuda

@@ -29,6 +29,9 @@ enum class FeatureSum : std::int8_t {
 };
 enum class MassSum : std::int8_t { automatic, global_atomic, partitioned_global, partitioned_local, partitioned_private };
 
+// Kernels of a whole iteration whose sums follow the rows from label to label (fused/moves.hpp).
+enum class Moves : std::int8_t { none, few, slots, strips };
+
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {
     Assignment assignment = Assignment::automatic;
@@ -43,6 +46,7 @@ struct Plan {
     Execution  execution;
     FeatureSum feature_sum;
     MassSum    mass_sum;
+    Moves      moves; // what a fit's iterations run instead, where rows and labels are resident
 };
 
 // The shape of one problem.

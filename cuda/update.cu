@@ -4,11 +4,7 @@
 // One warp per cluster. Divisions are independent and shared out to the lanes; the two sums
 // whose order counts (norm, shift) run as one chain over values that the lanes exchange. The
 // block that arrives last adds the clusters' shifts in order and decides.
-//
-// Labels are not compared: equal labels in two iterations without empty clusters mean equal
-// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
-// The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
-#include "update.cuh"
+#include "update_decide.cuh"
 
 #include "check.hpp"
 #include "exact.cuh"
@@ -17,15 +13,6 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int update_warps = 4;
-
-// Any cluster without mass? Every thread of the block gets the answer.
-__device__ bool block_finds_empty(const std::int64_t *masses, int k)
-{
-    bool empty = false;
-    for (int j = threadIdx.x; j < k; j += blockDim.x)
-        empty |= masses[2 * j] == 0 && masses[2 * j + 1] == 0;
-    return __syncthreads_or(empty) != 0;
-}
 
 // The new centroid of cluster j in fresh; false when it keeps the old one (cosine, zero mean).
 template <typename T>
@@ -116,27 +103,9 @@ __device__ void close_iteration(const UpdateArguments<T> &a)
         a.sums.masses[j] = 0;
     if (threadIdx.x != 0)
         return;
-    Control *control = a.control;
-    control->shift = shift;
-    control->n_iter += 1;
-    control->arrived = 0;
-    if (a.operands.head != nullptr) {
-        a.operands.head->radius = __uint_as_float(atomicExch(&control->radius_bits, 0u));
-    }
-    if (shift <= control->tol) {
-        control->converged = 1;
-        atomicCAS(&control->stop, running, finished);
-    } else if (shift == 0.0) {
-        atomicCAS(&control->stop, running, compare_labels);
-    } else if (control->n_iter >= control->max_iter) {
-        atomicCAS(&control->stop, running, finished);
-    }
-    if (a.has_handle && control->stop != running)
-        cudaGraphSetConditional(a.handle, 0);
-    if (a.progress != nullptr) {
-        a.progress->shift = shift;
-        a.progress->iteration = control->n_iter;
-    }
+    if (a.operands.head != nullptr)
+        a.operands.head->radius = __uint_as_float(atomicExch(&a.control->radius_bits, 0u));
+    decide(a, shift);
 }
 
 template <typename T>
@@ -149,7 +118,7 @@ __global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArgumen
     __syncthreads();
     if (!halted && block_finds_empty(a.sums.masses, a.k)) {
         if (threadIdx.x == 0)
-            atomicCAS(&a.control->stop, running, empty_cluster);
+            stop_for_empty(a);
         halted = true;
     }
     __syncthreads();

@@ -20,8 +20,9 @@ std::string plan_of(const Row &row, const DeviceFacts &device)
     const Plan plan = choose({row.n, row.d, row.k, false, false}, device, {});
     const std::string text = name_of("execution", static_cast<int>(plan.execution)) + " " +
                              name_of("assignment", static_cast<int>(plan.assignment));
+    const char *const moves[] = {"", " few", " slots", " strips"};
     if (plan.execution == Execution::single_pass)
-        return text;
+        return text + moves[static_cast<int>(plan.moves)];
     return text + " " + name_of("feature_sum", static_cast<int>(plan.feature_sum)) + " " +
            name_of("mass_sum", static_cast<int>(plan.mass_sum));
 }

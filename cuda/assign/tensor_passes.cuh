@@ -178,33 +178,6 @@ __global__ void __launch_bounds__(filter_threads, S::columns == 64 && Kept ? 3 :
     }
 }
 
-// exact_distance() with sixteen loads under way: the same operations in the same order.
-template <typename T>
-__device__ inline double distance_ahead(const T *x, const T *c, int d)
-{
-    constexpr int ahead = 16;
-    double sum = 0.0;
-    int f = 0;
-    for (; f + ahead <= d; f += ahead) {
-        T a[ahead], b[ahead];
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            a[i] = x[f + i];
-            b[i] = c[f + i];
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-            sum = ::fma(difference, difference, sum);
-        }
-    }
-    for (; f < d; ++f) {
-        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
-        sum = ::fma(difference, difference, sum);
-    }
-    return sum;
-}
-
 // Four lanes per row measure its candidates; rows with too many are left to settle().
 template <typename T, typename S>
 __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block,

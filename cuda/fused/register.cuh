@@ -32,9 +32,9 @@ __device__ inline float register_margin(const FilterHead &head, int d)
     return 2.04f * 0x1p-24f * bound + 0x1p-100f;
 }
 
+// One row, aligned for wide reads where d is D; zeros from feature d on.
 template <int D>
-__device__ inline void load_row(const float *values, std::int64_t row, int d, const float4 *factors, float (&x)[D],
-                                float (&negated)[D])
+__device__ inline void load_row(const float *values, std::int64_t row, int d, float (&x)[D])
 {
     const float *from = values + row * d;
     if (D % 4 == 0 && d == D) {
@@ -50,9 +50,17 @@ __device__ inline void load_row(const float *values, std::int64_t row, int d, co
         for (int f = 0; f < D; ++f)
             x[f] = f < d ? from[f] : 0.0f;
     }
+}
+
+// The same with the row's negated centred values, 0 - 0 where d is padded.
+template <int D>
+__device__ inline void load_row(const float *values, std::int64_t row, int d, const float4 *factors, float (&x)[D],
+                                float (&negated)[D])
+{
+    load_row<D>(values, row, d, x);
 #pragma unroll
     for (int f = 0; f < D; ++f)
-        negated[f] = factors[f].w - x[f]; // 0 - 0 where d is padded
+        negated[f] = factors[f].w - x[f];
 }
 
 // Scores of four centroids of a group for P points: a value is read once for all of them.
@@ -104,25 +112,13 @@ __device__ inline void take(Best &best, const float (&score)[4], int first)
     }
 }
 
-// Filtered labels of P points at once. Few: all centroids (at most Few) are one group.
-template <int D, int P, int Few>
-__device__ inline void filter(const float *panel, int groups, int stride, const float (&negated)[P][D], Best (&best)[P])
+// The least score of each group of eight and the second least of the groups; then the winning
+// groups once more.
+template <int D, int P>
+__device__ inline void filter_groups(const float *panel, int groups, int stride, const float (&negated)[P][D], Best (&best)[P])
 {
     const float infinity = __int_as_float(0x7f800000);
     float s[P][4];
-#pragma unroll
-    for (int p = 0; p < P; ++p)
-        best[p] = {infinity, infinity, 0};
-    if constexpr (Few > 0) {
-#pragma unroll
-        for (int first = 0; first < Few; first += 4) {
-            four_scores<D, P>(panel + first, negated, s);
-#pragma unroll
-            for (int p = 0; p < P; ++p)
-                take(best[p], s[p], first);
-        }
-        return;
-    }
 #pragma unroll 1
     for (int g = 0; g < groups; ++g) {
         float first_half[P];
@@ -152,6 +148,28 @@ __device__ inline void filter(const float *panel, int groups, int stride, const 
         four_scores<D, 1>(group + 4, one, score);
         take(inside, score[0], 4);
         best[p] = {inside.least, fminf(best[p].second, inside.second), best[p].index * panel_group + inside.index};
+    }
+}
+
+// Filtered labels of P points at once. Few: all centroids (at most Few) are one group.
+template <int D, int P, int Few>
+__device__ inline void filter(const float *panel, int groups, int stride, const float (&negated)[P][D], Best (&best)[P])
+{
+    const float infinity = __int_as_float(0x7f800000);
+    float s[P][4];
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+        best[p] = {infinity, infinity, 0};
+    if constexpr (Few > 0) {
+#pragma unroll
+        for (int first = 0; first < Few; first += 4) {
+            four_scores<D, P>(panel + first, negated, s);
+#pragma unroll
+            for (int p = 0; p < P; ++p)
+                take(best[p], s[p], first);
+        }
+    } else {
+        filter_groups<D, P>(panel, groups, stride, negated, best);
     }
 }
 

@@ -156,6 +156,14 @@ std::vector<Case> make_cases(Extent extent)
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
     if (extent == Extent::full) {
+        add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
+        add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
+        add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "slots duplicates", .n = 9000, .d = 3, .k = 60, .distinct = 55, .init = PGKM_INIT_RANDOM, .far_start = true});
+        add({.name = "strips", .n = 20000, .d = 34, .k = 70, .init = PGKM_INIT_RANDOM});
+        add({.name = "strips 64", .n = 8000, .d = 64, .k = 120, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "strips cosine", .n = 9000, .d = 41, .k = 30, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE});
+        add({.name = "strips duplicates", .n = 9000, .d = 20, .k = 30, .distinct = 25, .init = PGKM_INIT_RANDOM, .far_start = true});
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
         add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});

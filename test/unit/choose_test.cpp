@@ -72,6 +72,30 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
     EXPECT_NE(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
 }
 
+// A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
+TEST(Choose, SumsFollowTheRows)
+{
+    EXPECT_EQ(choose(shape(134217728, 4, 4), hopper, {}).moves, Moves::few);
+    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
+    EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 2, slots_k + 1), hopper, {}).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::none); // no tensor cores of that kind
+    EXPECT_EQ(choose({1000000, 4, 64, true, false}, hopper, {}).moves, Moves::none);
+}
+
+TEST(Choose, ForcedStagesMakeTheirOwnSums)
+{
+    Forced assignment, sum;
+    assignment.assignment = Assignment::register_;
+    sum.mass_sum = MassSum::global_atomic;
+    EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, assignment).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, sum).moves, Moves::none);
+}
+
 // What a plan takes of a block's shared memory is there.
 TEST(Choose, FusedRegisterFitsTheDevice)
 {

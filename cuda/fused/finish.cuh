@@ -1,0 +1,110 @@
+// finish.cuh - the update by the block that finishes an assignment last, so that an iteration
+// is one launch: for few cells, where a launch of its own costs more than the update.
+#pragma once
+
+#include "../exact.cuh"
+#include "../update_decide.cuh"
+
+namespace pgkm::cuda {
+
+// Cells that one block updates in little more time than a launch takes.
+inline constexpr int finish_cells = 8192;
+
+// Bytes of the block's memory that finish_iteration() works in.
+__host__ __device__ inline std::size_t finish_bytes(int k, int d)
+{
+    return static_cast<std::size_t>(k) * (8 + 8 * static_cast<std::size_t>(d));
+}
+
+// Whether this block is the last of the launch to get here; all its threads get the answer,
+// and see what the others wrote.
+__device__ inline bool arrives_last(Control *control)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicAdd(&control->arrived, 1u) == gridDim.x - 1;
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// One answer for the block: the flag may change while its threads read it. A graph's loop is
+// told to end.
+__device__ inline bool block_stopped(const UpdateArguments<float> &a)
+{
+    __shared__ bool halted;
+    if (threadIdx.x == 0) {
+        halted = stopped(a.control);
+        if (halted && a.has_handle && blockIdx.x == 0)
+            cudaGraphSetConditional(a.handle, 0);
+    }
+    __syncthreads();
+    return halted;
+}
+
+namespace finish_detail {
+
+__device__ inline float mean_at(const UpdateArguments<float> &a, int j, int i, int f)
+{
+    const Int128 total = join_limb_sums(__ldcg(a.sums.totals + 2 * i), __ldcg(a.sums.totals + 2 * i + 1));
+    const Int128 mass = join_limb_sums(__ldcg(a.sums.masses + 2 * j), __ldcg(a.sums.masses + 2 * j + 1));
+    return static_cast<float>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
+}
+
+// Gives cluster j's new mean unit length; a zero mean keeps the old centroid (one thread).
+__device__ inline void normalise_mean(const UpdateArguments<float> &a, float *next, const float *old)
+{
+    if (!normalise(next, a.d))
+        for (int f = 0; f < a.d; ++f)
+            next[f] = old[f];
+}
+
+} // namespace finish_detail
+
+// New centroids from the sums, their history, the shift and the decision. `memory`:
+// finish_bytes() of shared memory. The sums stay as they are: rows move between them.
+__device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
+{
+    const int cells = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    double *shifts = static_cast<double *>(memory);
+    float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + cells;
+    if (block_finds_empty(a.sums.masses, a.k)) {
+        if (self == 0) {
+            stop_for_empty(a);
+            a.control->arrived = 0;
+            if (a.has_handle)
+                cudaGraphSetConditional(a.handle, 0);
+        }
+        return;
+    }
+    for (int i = self; i < cells; i += threads) {
+        const int j = i / a.d;
+        next[i] = finish_detail::mean_at(a, j, i, i - j * a.d);
+        old[i] = a.centroids[i];
+    }
+    __syncthreads();
+    if (a.cosine) {
+        for (int j = self; j < a.k; j += threads)
+            finish_detail::normalise_mean(a, next + j * a.d, old + j * a.d);
+        __syncthreads();
+    }
+    for (int i = self; i < cells; i += threads) {
+        a.centroids[2 * cells + i] = a.centroids[cells + i];
+        a.centroids[cells + i] = old[i];
+        a.centroids[i] = next[i];
+    }
+    for (int j = self; j < a.k; j += threads)
+        shifts[j] = distance_ahead(next + j * a.d, old + j * a.d, a.d);
+    __syncthreads();
+    if (self != 0)
+        return;
+    double shift = 0.0;
+#pragma unroll 8
+    for (int j = 0; j < a.k; ++j)
+        shift += shifts[j];
+    decide(a, shift);
+}
+
+} // namespace pgkm::cuda

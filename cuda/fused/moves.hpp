@@ -1,0 +1,50 @@
+// moves.hpp - a whole iteration in one launch or few: assignment, sums that follow the rows
+// (moves.cuh) and the update by the last block (finish.cuh).
+#pragma once
+
+#include "../stages.hpp"
+#include "finish.cuh"
+#include "moves.cuh"
+
+namespace pgkm::cuda {
+
+struct MoveArguments {
+    View<float>            view;
+    const float           *shift; // of the whole problem's rows; nullptr where groups have their own
+    const FilterHead      *head;
+    Groups<float>          groups;
+    UpdateArguments<float> update;
+    KeptLabels             last;
+    std::int64_t           first;    // rows of this launch within the groups' order
+    std::int64_t           end;
+    std::int64_t           share;    // rows per block, where blocks take contiguous ones
+    bool                   floats;   // no weights, and takes_floats() of all features
+    int                    replicas; // of the block's sums
+    bool                   finish;   // the last launch of the iteration
+};
+
+// Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
+void iterate_few(const Stage<float> &stage, MoveArguments arguments);
+// d <= 16, more clusters: products by the tensor cores, a row's values in the slots of one product.
+void iterate_slots(const Stage<float> &stage, MoveArguments arguments);
+// 16 < d <= 64, groups of rows with lists of centroids (grouping.hpp): products by the tensor cores.
+void iterate_strips(const Stage<float> &stage, MoveArguments arguments);
+
+// Calls launch(part, blocks) for stretches of rows of which no block of `most` gets more than
+// its sums can take; the last one finishes the iteration.
+template <typename Launch>
+void in_moves(const MoveArguments &arguments, int most, int rows_per_round, Launch &&launch)
+{
+    const std::int64_t n = arguments.view.n;
+    const std::int64_t per_launch = std::int64_t{most} * (move_limit / 2) * arguments.replicas;
+    for (std::int64_t done = 0; done < n; done += per_launch) {
+        MoveArguments part = arguments;
+        const std::int64_t rows = std::min(per_launch, n - done);
+        part.view = slice(arguments.view, done, rows);
+        part.last.values = static_cast<char *>(arguments.last.values) + done * (arguments.last.wide ? 2 : 1);
+        part.finish = done + rows == n;
+        launch(part, blocks_for(rows, rows_per_round, most));
+    }
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,472 @@
+// slots.cu (fused) - an iteration over low-dimensional float32 rows whose scores are products
+// of the tensor cores (halves.cuh), sums that follow the rows.
+//
+// A warp takes strips of 16 rows. Lane l holds features of rows l / 4 and l / 4 + 8, F of them,
+// and four slots of each 16-deep product: x1 and x2 against c1, x1 against c2, and a one that
+// brings in a piece of the score's constant. So four features at all three products of the
+// split, with the constant, fill one product. Then each lane sees to one row: its label follows
+// from the candidates within the margin (up to 64 clusters) or from a second look at the winning
+// group of eight. To use: d <= 16, more than 8 clusters.
+#include "../choose.hpp"
+#include "halves.cuh"
+#include "moves.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int warps = threads / 32;
+constexpr int later_words = warps * 2 * Later::capacity * 2;
+constexpr float unreachable = 60000.0f; // above every score, within fp16
+
+// Most centroids whose scores are all in registers at once.
+constexpr int held_columns = 64;
+
+// Tiles of eight centroids, padded to a multiple of the T whose scores are in registers at a time.
+template <int T>
+__host__ __device__ inline int tiles_of(int k)
+{
+    return (k + 8 * T - 1) / (8 * T) * T;
+}
+
+struct Shared {
+    uint2        *slots;   // tiles x F x lanes: the centroids' side of the products
+    double       *squares; // tiles x 8: |c'|^2
+    float        *values;  // tiles x 8 x (4 F + 1): -c' and h + b, where groups are looked into again
+    Later::Entry *later;   // of this warp: moved rows, and after them open ones
+    std::int32_t *cells;
+};
+
+template <int F, int T>
+__host__ __device__ inline std::size_t operand_bytes(int k)
+{
+    const std::size_t again = k > held_columns ? 32 * (4 * F + 1) : 0;
+    return static_cast<std::size_t>(tiles_of<T>(k)) * (F * 256 + 64 + again);
+}
+
+template <int F, int T>
+__device__ Shared carve(const MoveArguments &a)
+{
+    extern __shared__ uint4 memory[];
+    const int tiles = tiles_of<T>(a.view.k);
+    Shared s;
+    s.slots = reinterpret_cast<uint2 *>(memory);
+    s.squares = reinterpret_cast<double *>(s.slots + tiles * F * 32);
+    s.values = reinterpret_cast<float *>(s.squares + tiles * 8);
+    float *end = s.values + (a.view.k > held_columns ? tiles * 8 * (4 * F + 1) : 0);
+    s.later = reinterpret_cast<Later::Entry *>(end) + threadIdx.x / 32 * 2 * Later::capacity;
+    s.cells = reinterpret_cast<std::int32_t *>(end) + later_words;
+    return s;
+}
+
+template <int F, int T>
+std::size_t shared_bytes(const MoveArguments &a, int replicas)
+{
+    return operand_bytes<F, T>(a.view.k) + later_words * 4 +
+           std::max(MoveCells::count(a.view.k, a.view.d, replicas) * 4, finish_bytes(a.view.k, a.view.d));
+}
+
+// The centroids' slots (negated: products are subtracted) and the scale, by the whole block.
+template <int F, int T>
+__device__ HalfScale prepare(const MoveArguments &a, const Shared &shared)
+{
+    __shared__ unsigned reach;
+    const int d = a.view.d, k = a.view.k, tiles = tiles_of<T>(k);
+    if (threadIdx.x == 0)
+        reach = 0;
+    __syncthreads();
+    for (int j = static_cast<int>(threadIdx.x); j < k; j += threads) {
+        double square = 0.0;
+        for (int f = 0; f < d; ++f) {
+            const double centred = static_cast<double>(a.view.centroids[j * d + f] - a.shift[f]);
+            square += centred * centred;
+        }
+        shared.squares[j] = square;
+        atomicMax(&reach, __float_as_uint(__double2float_ru(sqrt(square) * (1.0 + 0x1p-40)))); // NaN is the largest
+    }
+    __syncthreads();
+    const HalfScale scale = half_scale(a.head->box, __uint_as_float(reach), d, F);
+    for (int i = static_cast<int>(threadIdx.x); i < tiles * F * 32; i += threads) {
+        const int lane = i & 31, step = (i >> 5) % F, j = (i >> 5) / F * 8 + lane / 4, f = (lane & 3) * F + step;
+        const float value = j < k && f < d ? (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale : 0.0f;
+        const double factor = static_cast<double>(scale.scale) * static_cast<double>(scale.scale) / 2;
+        float constant = j < k ? static_cast<float>(shared.squares[j] * factor) + scale.bias : unreachable;
+        for (int piece = 0; piece < (lane & 3); ++piece)
+            constant -= upper_half(constant);
+        const float first = upper_half(value);
+        shared.slots[i] = {pack_halves(first, first), pack_halves(value - first, step == 0 ? constant : 0.0f)};
+    }
+    for (int i = static_cast<int>(threadIdx.x); k > held_columns && i < tiles * 8 * (4 * F + 1); i += threads) {
+        const int j = i / (4 * F + 1), f = i % (4 * F + 1);
+        const double factor = static_cast<double>(scale.scale) * static_cast<double>(scale.scale) / 2;
+        float value = 0.0f;
+        if (f == 4 * F)
+            value = j < k ? static_cast<float>(shared.squares[j] * factor) + scale.bias : unreachable;
+        else if (j < k && f < d)
+            value = (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale;
+        shared.values[i] = value;
+    }
+    __syncthreads();
+    return scale;
+}
+
+// A lane's values of the rows of M strips. When the rows' candidates are known each lane sees to
+// one row: half q % 2 of strip q / 2 for lane q of the quad that shares it.
+template <int F, int M>
+struct Rows {
+    float x[M][2][F];
+    int   last; // label of the lane's own row
+};
+
+__device__ inline int own_row(int first)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    return first + (lane & 2) * 8 + (lane & 1) * 8 + lane / 4;
+}
+
+template <int F, int M, bool Narrow>
+__device__ void load(const MoveArguments &a, int first, Rows<F, M> &rows)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, f = (lane & 3) * F;
+    const int most = static_cast<int>(a.view.n) - 1, own = min(own_row(first), most);
+    rows.last = Narrow ? static_cast<const std::uint8_t *>(a.last.values)[own] : a.last.get(own);
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int row = min(first + m * 16 + h * 8 + lane / 4, most);
+            const float *from = a.view.values + (row * d + f); // a launch has fewer than 2^31 values
+            if (F == 2 && d == 8) {
+                *reinterpret_cast<float2 *>(rows.x[m][h]) = *reinterpret_cast<const float2 *>(from);
+            } else if (F == 4 && d == 16) {
+                *reinterpret_cast<float4 *>(rows.x[m][h]) = *reinterpret_cast<const float4 *>(from);
+            } else {
+#pragma unroll
+                for (int i = 0; i < F; ++i)
+                    rows.x[m][h][i] = f + i < d ? from[i] : 0.0f;
+            }
+        }
+}
+
+// The rows' side of the products of one strip.
+template <int F>
+__device__ void split(const float (&x)[2][F], const float (&shift)[F], float scale, unsigned (&slots)[F][4])
+{
+#pragma unroll
+    for (int i = 0; i < F; ++i)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const float value = __fmaf_rn(x[h][i], scale, -shift[i]); // shift is scaled already
+            const float first = upper_half(value);
+            slots[i][h] = pack_halves(first, value - first);
+            slots[i][2 + h] = pack_halves(first, i == 0 ? 1.0f : 0.0f);
+        }
+}
+
+// Scores of M strips against T tiles.
+template <int F, int M, int T>
+__device__ void multiply(const uint2 *slots, const unsigned (&rows)[M][F][4], float (&score)[M][T][4])
+{
+#pragma unroll
+    for (int t = 0; t < T; ++t) {
+        uint2 b[F];
+#pragma unroll
+        for (int i = 0; i < F; ++i)
+            b[i] = slots[(t * F + i) * 32];
+#pragma unroll
+        for (int m = 0; m < M; ++m) {
+            start_product(score[m][t], rows[m][0], b[0].x, b[0].y);
+#pragma unroll
+            for (int i = 1; i < F; ++i)
+                tensor::multiply_fp16(score[m][t], rows[m][i], b[i].x, b[i].y);
+        }
+    }
+}
+
+// Adds up over the four lanes of a quad; lane q gets the sum of value q, if there is one.
+template <int M>
+__device__ inline int scatter_sums(const int (&value)[M][2])
+{
+    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+    int pair[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+        pair[m] = (odd ? value[m][1] : value[m][0]) + __shfl_xor_sync(~0u, odd ? value[m][0] : value[m][1], 1);
+    return (upper ? pair[M - 1] : pair[0]) + __shfl_xor_sync(~0u, upper ? pair[0] : pair[M - 1], 2);
+}
+
+// The sum of candidates (halves.cuh) of the lane's own row, among T tiles.
+template <int F, int M, int T>
+__device__ int filter(const uint2 *slots, const unsigned (&rows)[M][F][4], float margin)
+{
+    float score[M][T][4];
+    int sums[M][2];
+    multiply<F, M, T>(slots + (threadIdx.x & 31), rows, score);
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            int least = INT_MAX;
+#pragma unroll
+            for (int t = 0; t < T; ++t)
+                least = least_bits(least, score[m][t][2 * h], score[m][t][2 * h + 1]);
+            const float threshold = __int_as_float(least_of_quad(least)) + margin;
+            sums[m][h] = candidates_of(count_candidates<T>(score[m], h, threshold));
+        }
+    return scatter_sums<M>(sums);
+}
+
+// The least and second least of groups of scores, one lane's eight of a chunk of T tiles each.
+struct Leaders {
+    int least, second; // float bits
+    int group;         // 4 x chunk + lane of the quad
+
+    __device__ void merge(const Leaders &other)
+    {
+        second = min(min(second, other.second), max(least, other.least));
+        group = other.least < least ? other.group : group;
+        least = min(least, other.least);
+    }
+};
+
+__device__ inline Leaders from_lane(const Leaders &mine, int mask)
+{
+    return {__shfl_xor_sync(~0u, mine.least, mask), __shfl_xor_sync(~0u, mine.second, mask),
+            __shfl_xor_sync(~0u, mine.group, mask)};
+}
+
+// Field by field: the structures stay in registers.
+__device__ inline Leaders pick(bool first, const Leaders &a, const Leaders &b)
+{
+    return {first ? a.least : b.least, first ? a.second : b.second, first ? a.group : b.group};
+}
+
+// The leaders of the lane's own row: what scatter_sums() does to sums.
+template <int M>
+__device__ inline Leaders scatter_leaders(const Leaders (&value)[M][2])
+{
+    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+    Leaders pair[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+        pair[m] = pick(odd, value[m][1], value[m][0]);
+        pair[m].merge(from_lane(pick(odd, value[m][0], value[m][1]), 1));
+    }
+    Leaders own = pick(upper, pair[M - 1], pair[0]);
+    own.merge(from_lane(pick(upper, pair[0], pair[M - 1]), 2));
+    return own;
+}
+
+// Label of the lane's own row, -1: open. For more centroids than have room in registers: groups
+// of eight are compared by their least, and the winning one is looked into again in float32,
+// whose error is less than the products'.
+template <int F, int M, int T>
+__device__ int filter_groups(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4], const HalfScale &scale,
+                             int row)
+{
+    const int tiles = tiles_of<T>(a.view.k);
+    const uint2 *mine = shared.slots + (threadIdx.x & 31);
+    Leaders leaders[M][2];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            leaders[m][h] = {INT_MAX, INT_MAX, 0};
+    int group = static_cast<int>(threadIdx.x & 3);
+#pragma unroll 1
+    for (int first = 0; first < tiles; first += T, group += 4) {
+        float score[M][T][4];
+        multiply<F, M, T>(mine + first * F * 32, rows, score);
+#pragma unroll
+        for (int m = 0; m < M; ++m)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                int least = INT_MAX;
+#pragma unroll
+                for (int t = 0; t < T; ++t)
+                    least = least_bits(least, score[m][t][2 * h], score[m][t][2 * h + 1]);
+                leaders[m][h].second = min(leaders[m][h].second, max(leaders[m][h].least, least));
+                leaders[m][h].group = least < leaders[m][h].least ? group : leaders[m][h].group;
+                leaders[m][h].least = min(leaders[m][h].least, least);
+            }
+    }
+    const Leaders own = scatter_leaders<M>(leaders);
+    const float *from = a.view.values + row * a.view.d;
+    float x[4 * F];
+#pragma unroll
+    for (int f = 0; f < 4 * F; ++f)
+        x[f] = f < a.view.d ? __fmaf_rn(from[f], scale.scale, -a.shift[f] * scale.scale) : 0.0f;
+    float least = INFINITY, second = __int_as_float(own.second);
+    int label = 0;
+#pragma unroll
+    for (int i = 0; i < 2 * T; ++i) {
+        const int column = own.group / 4 * 8 * T + i / 2 * 8 + 2 * (own.group & 3) + i % 2;
+        const float *value = shared.values + column * (4 * F + 1);
+        float score = value[4 * F];
+#pragma unroll
+        for (int f = 0; f < 4 * F; ++f)
+            score = __fmaf_rn(x[f], value[f], score);
+        second = fminf(second, fmaxf(least, score));
+        label = score < least ? column : label;
+        least = fminf(least, score);
+    }
+    return second > least + scale.margin ? label : -1;
+}
+
+// Labels of open rows, one per lane. Float32 sums of squares err in proportion to the distance,
+// not to the row's length as the products do: by (d + 3) 2^-24 of it. What is nearer to each
+// other than that gets the contract's distances to all centroids.
+template <int F>
+__device__ __noinline__ Later::Entry settle_later(const MoveArguments &a, Later::Entry entry)
+{
+    if (entry.row < 0)
+        return entry;
+    const int d = a.view.d;
+    const float *row = a.view.values + std::int64_t{entry.row} * d;
+    float x[4 * F];
+#pragma unroll
+    for (int f = 0; f < 4 * F; ++f)
+        x[f] = f < d ? row[f] : 0.0f;
+    float least = INFINITY, second = INFINITY;
+    int label = 0;
+#pragma unroll 4
+    for (int j = 0; j < a.view.k; ++j) {
+        const float *c = a.view.centroids + j * d;
+        float sum = 0.0f;
+#pragma unroll
+        for (int f = 0; f < 4 * F; ++f) {
+            const float difference = f < d ? x[f] - __ldg(c + f) : 0.0f;
+            sum = __fmaf_rn(difference, difference, sum);
+        }
+        second = fminf(second, fmaxf(least, sum));
+        label = sum < least ? j : label;
+        least = fminf(least, sum);
+    }
+    if (!(second > least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)) // below that, underflow counts
+        label = nearest_by_thread(row, a.view.centroids, a.view.k, d).label;
+    entry.to = static_cast<std::int16_t>(label);
+    return entry;
+}
+
+// Moves rows, one per lane, between the sums.
+__device__ __noinline__ void move_later(const MoveArguments &a, const MoveCells &cells, Later::Entry entry)
+{
+    if (entry.row < 0)
+        return;
+    const float *x = a.view.values + std::int64_t{entry.row} * a.view.d;
+    const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), none = a.last.none();
+    const int from = a.last.wide ? static_cast<std::uint16_t>(entry.from) : entry.from;
+    for (int f = 0; f < a.view.d; ++f)
+        cells.move(from, entry.to, none, f, feature_limbs15(a.view, entry.row, f, x[f], a.floats), replica);
+    cells.move(from, entry.to, none, a.view.d, mass_limbs15(a.view, entry.row), replica);
+    a.last.set(entry.row, entry.to);
+}
+
+template <int F>
+__device__ __forceinline__ void settle_open(const MoveArguments &a, const MoveCells &cells, Later &moved, Later &open)
+{
+    const Later::Entry entry = settle_later<F>(a, open.pop());
+    moved.push(entry.row >= 0 && entry.to != entry.from, entry);
+    if (moved.full())
+        move_later(a, cells, moved.pop());
+}
+
+template <int F, int M, int T, bool Once>
+__global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant__ MoveArguments a)
+{
+    if (block_stopped(a.update))
+        return;
+    const Shared shared = carve<F, T>(a);
+    const MoveCells cells = {shared.cells, a.view.k, a.view.d, a.replicas};
+    cells.clear();
+    const HalfScale scale = prepare<F, T>(a, shared);
+    Later moved(shared.later), open(shared.later + Later::capacity);
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    float shift[F];
+    for (int i = 0; i < F; ++i)
+        shift[i] = (lane & 3) * F + i < a.view.d ? a.shift[(lane & 3) * F + i] * scale.scale : 0.0f;
+    // A launch has far fewer than 2^31 rows: no more than its blocks' sums can take.
+    const int n = static_cast<int>(a.view.n), step = static_cast<int>(gridDim.x) * warps * 16 * M;
+    int first = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32) * 16 * M;
+    Rows<F, M> next;
+    load<F, M, Once>(a, first, next);
+    for (; first < n; first += step) {
+        const Rows<F, M> rows = next;
+        load<F, M, Once>(a, first + step, next);
+        unsigned slots[M][F][4];
+#pragma unroll
+        for (int m = 0; m < M; ++m)
+            split<F>(rows.x[m], shift, scale.scale, slots[m]);
+        const int row = own_row(first);
+        int label;
+        if constexpr (Once)
+            label = sole_candidate(filter<F, M, T>(shared.slots, slots, scale.margin));
+        else
+            label = filter_groups<F, M, T>(a, shared, slots, scale, min(row, n - 1));
+        label = scale.usable ? label : -1;
+        const bool changed = label != rows.last && row < n && (M == 2 || (lane & 2) == 0);
+        if (!__any_sync(~0u, changed))
+            continue;
+        moved.push(changed && label >= 0, Later::entry(row, rows.last, label));
+        if (moved.full())
+            move_later(a, cells, moved.pop());
+        open.push(changed && label < 0, Later::entry(row, rows.last, label));
+        if (open.full())
+            settle_open<F>(a, cells, moved, open);
+    }
+    settle_open<F>(a, cells, moved, open);
+    move_later(a, cells, moved.pop());
+    __syncthreads();
+    cells.publish(a.update.sums);
+    if (a.finish && arrives_last(a.update.control))
+        finish_iteration(a.update, shared.cells);
+}
+
+template <int F, int T, bool Once>
+void launch(const Stage<float> &stage, MoveArguments a)
+{
+    constexpr int M = F <= 2 ? 2 : 1;
+    const DeviceFacts &facts = stage.context.facts;
+    a.replicas = 8;
+    while (a.replicas > 1 && shared_bytes<F, T>(a, a.replicas) > static_cast<std::size_t>(facts.shared_bytes_per_block) / 2 - 1024)
+        a.replicas /= 2;
+    const std::size_t bytes = shared_bytes<F, T>(a, a.replicas);
+    const auto kernel = slots_kernel<F, M, T, Once>;
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    });
+    int per_unit = 0;
+    checked("cudaOccupancy", [&] {
+        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, bytes);
+    });
+    in_moves(a, facts.multiprocessors * std::max(per_unit, 1), warps * 16 * M, [&](const MoveArguments &part, int blocks) {
+        kernel<<<blocks, threads, bytes, stage.stream>>>(part);
+        launched("slots_kernel");
+    });
+}
+
+template <int F>
+void launch_for(const Stage<float> &stage, const MoveArguments &a)
+{
+    if (a.view.k <= 16)
+        return launch<F, 2, true>(stage, a);
+    if (a.view.k <= 32)
+        return launch<F, 4, true>(stage, a);
+    if (a.view.k <= 64)
+        return launch<F, 8, true>(stage, a);
+    launch<F, 4, false>(stage, a);
+}
+
+} // namespace
+
+void iterate_slots(const Stage<float> &stage, MoveArguments a)
+{
+    switch ((a.view.d + 3) / 4) {
+    case 1: return launch_for<1>(stage, a);
+    case 2: return launch_for<2>(stage, a);
+    case 3: return launch_for<3>(stage, a);
+    default: return launch_for<4>(stage, a);
+    }
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,476 @@
+// strips.cu (fused) - an iteration over float32 rows of 17 to 64 features whose scores are
+// products of the tensor cores (halves.cuh), for grouped rows (grouping.hpp), sums that follow
+// the rows.
+//
+// A block takes a stretch of the groups' order. For each group in it, it lists the centroids
+// that can be nearest to one of its rows and splits them around the group's anchor. Its warps
+// then take strips of 16 rows by themselves: a lane loads four features of rows l / 4 and
+// l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
+// the product does not matter as long as both sides agree), so that rows pass through no shared
+// memory and no barrier. To use: k up to 128 and sums that fit the block's memory.
+#include "../choose.hpp"
+#include "halves.cuh"
+#include "moves.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 512;
+constexpr int warps = threads / 32;
+constexpr int strip_rows = 16;
+constexpr float unreachable = 1e9f; // above every score
+
+// Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
+__host__ __device__ inline int tiles_of(int k) { return k <= 8 ? 1 : k <= 16 ? 2 : (k + 31) / 32 * 4; }
+
+struct Shared {
+    uint4        *operands; // tiles x C x lanes: c1 and c2
+    float4       *shift;    // C x 4: the anchor, scaled, as the lanes of a quad need it
+    double       *squares;  // tiles x 8: |c'|^2
+    float        *constant; // tiles x 8: h + b
+    std::int32_t *list;     // tiles x 8
+    std::int32_t *cells;
+};
+
+template <int C>
+__host__ __device__ inline std::size_t operand_bytes(int k)
+{
+    return static_cast<std::size_t>(tiles_of(k)) * (C * 512 + 8 * 16) + C * 64;
+}
+
+template <int C>
+__device__ Shared carve(const MoveArguments &a)
+{
+    extern __shared__ uint4 memory[];
+    const int tiles = tiles_of(a.view.k);
+    Shared s;
+    s.operands = memory;
+    s.shift = reinterpret_cast<float4 *>(s.operands + tiles * C * 32);
+    s.squares = reinterpret_cast<double *>(s.shift + C * 4);
+    s.constant = reinterpret_cast<float *>(s.squares + tiles * 8);
+    s.list = reinterpret_cast<std::int32_t *>(s.constant + tiles * 8);
+    s.cells = s.list + tiles * 8;
+    return s;
+}
+
+template <int C>
+std::size_t shared_bytes(const MoveArguments &a)
+{
+    return operand_bytes<C>(a.view.k) +
+           std::max(MoveCells::count(a.view.k, a.view.d, 1) * 4, finish_bytes(a.view.k, a.view.d));
+}
+
+// Feature that lane `q` of a quad holds in slot w of chunk c, loads being W values wide.
+template <int W>
+__device__ constexpr int feature_of(int c, int q, int w)
+{
+    return 16 * c + w / W * 4 * W + q * W + w % W;
+}
+
+struct Group {
+    int       listed; // centroids
+    HalfScale scale;
+};
+
+// Squared distances of all centroids from the group's anchor: eight lanes each.
+__device__ void measure_centroids(const MoveArguments &a, const float *anchor, double *squares)
+{
+    for (int j = static_cast<int>(threadIdx.x) / 8; j < (a.view.k + 3) / 4 * 4; j += threads / 8) {
+        double square = 0.0;
+        for (int f = static_cast<int>(threadIdx.x & 7); j < a.view.k && f < a.view.d; f += 8) {
+            const double centred = static_cast<double>(a.view.centroids[j * a.view.d + f] - anchor[f]);
+            square += centred * centred;
+        }
+        for (int offset = 4; offset > 0; offset >>= 1)
+            square += __shfl_xor_sync(~0u, square, offset);
+        if ((threadIdx.x & 7) == 0 && j < a.view.k)
+            squares[j] = square;
+    }
+}
+
+// The list of one group, ascending, by one warp; returns its length and an upper bound of the
+// distances. Float32 will do: its roundings are far below the slack.
+__device__ int list_centroids(const Shared &shared, int k, float radius, float &reach)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    float least = INFINITY, largest = 0.0f;
+    for (int j = lane; j < k; j += 32)
+        least = fminf(least, static_cast<float>(shared.squares[j]));
+    for (int offset = 16; offset > 0; offset >>= 1)
+        least = fminf(least, __shfl_xor_sync(~0u, least, offset));
+    // Nearer to some row x than the centroid nearest to the anchor s is: |c - s| <= least + 2 |x - s|.
+    const float limit = (sqrtf(least) + 2.0f * radius) * (1.0f + 0x1p-16f), square_limit = limit * limit;
+    int listed = 0;
+    for (int first = 0; first < k; first += 32) {
+        const int j = first + lane;
+        const float square = j < k ? static_cast<float>(shared.squares[j]) : 0.0f;
+        const bool taken = j < k && !(square > square_limit); // NaN is taken
+        const unsigned ballot = __ballot_sync(~0u, taken);
+        if (taken) {
+            shared.list[listed + __popc(ballot & ((1u << lane) - 1))] = j;
+            largest = square > largest || isnan(square) ? square : largest;
+        }
+        listed += __popc(ballot);
+    }
+    for (int offset = 16; offset > 0; offset >>= 1) {
+        const float other = __shfl_xor_sync(~0u, largest, offset);
+        largest = other > largest || isnan(other) ? other : largest;
+    }
+    reach = sqrtf(largest) * (1.0f + 0x1p-20f);
+    return listed;
+}
+
+// Prepares group g for the block's warps.
+template <int C, int W>
+__device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
+{
+    __shared__ int listed;
+    __shared__ float reach;
+    const int d = a.view.d;
+    const float *anchor = a.groups.anchors + std::int64_t{g} * d;
+    const float radius = a.groups.radius[g];
+    measure_centroids(a, anchor, shared.squares);
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        float most;
+        const int count = list_centroids(shared, a.view.k, radius, most);
+        if (threadIdx.x == 0) {
+            listed = count;
+            reach = most;
+        }
+    }
+    __syncthreads();
+    const Group group = {listed, half_scale(radius * (1.0f + 0x1p-20f), reach, d, 3 * C)};
+    const float scale = group.scale.scale;
+    const double factor = static_cast<double>(scale) * static_cast<double>(scale) / 2;
+    for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * 8; i += threads)
+        shared.constant[i] =
+            i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + group.scale.bias : unreachable;
+    for (int i = static_cast<int>(threadIdx.x); i < C * 16; i += threads) {
+        const int f = feature_of<W>(i / 16, i / 4 % 4, i % 4);
+        reinterpret_cast<float *>(shared.shift)[i] = f < d ? anchor[f] * scale : 0.0f;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * C * 32; i += threads) {
+        const int lane = i & 31, c = (i >> 5) % C, place = (i >> 5) / C * 8 + lane / 4;
+        const int j = place < listed ? shared.list[place] : 0;
+        float high[4], low[4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const int f = feature_of<W>(c, lane & 3, w);
+            const float value = f < d ? (anchor[f] - a.view.centroids[j * d + f]) * scale : 0.0f; // negated
+            high[w] = upper_half(value);
+            low[w] = value - high[w];
+        }
+        shared.operands[i] = {pack_halves(high[0], high[1]), pack_halves(high[2], high[3]), pack_halves(low[0], low[1]),
+                              pack_halves(low[2], low[3])};
+    }
+    __syncthreads();
+    return group;
+}
+
+// Four values of a row; beyond d they are zero.
+template <int W>
+__device__ void load_four(const float *row, int c, int d, float (&value)[4])
+{
+    const int q = static_cast<int>(threadIdx.x & 3);
+#pragma unroll
+    for (int w = 0; w < 4; w += W) {
+        const int f = feature_of<W>(c, q, w);
+        if constexpr (W == 4) {
+            const float4 four = f < d ? __ldg(reinterpret_cast<const float4 *>(row + f)) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            value[0] = four.x;
+            value[1] = four.y;
+            value[2] = four.z;
+            value[3] = four.w;
+        } else if constexpr (W == 2) {
+            const float2 two = f < d ? __ldg(reinterpret_cast<const float2 *>(row + f)) : make_float2(0.0f, 0.0f);
+            value[w] = two.x;
+            value[w + 1] = two.y;
+        } else {
+            value[w] = f < d ? __ldg(row + f) : 0.0f;
+        }
+    }
+}
+
+// The rows' side of the products: x1 and x2 of a strip.
+template <int C>
+struct Rows {
+    unsigned high[C][4];
+    unsigned low[C][4];
+};
+
+template <int C, int W>
+__device__ void load_rows(const MoveArguments &a, const Shared &shared, const std::int32_t (&row)[2], float scale, Rows<C> &rows)
+{
+    float value[2][C][4];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+        for (int c = 0; c < C; ++c)
+            load_four<W>(a.view.values + std::int64_t{row[h]} * a.view.d, c, a.view.d, value[h][c]);
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const float4 shift = shared.shift[c * 4 + (threadIdx.x & 3)];
+        const float shifts[4] = {shift.x, shift.y, shift.z, shift.w};
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            float high[4], low[4];
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                const float centred = __fmaf_rn(value[h][c][w], scale, -shifts[w]);
+                high[w] = upper_half(centred);
+                low[w] = centred - high[w];
+            }
+            rows.high[c][h] = pack_halves(high[0], high[1]);
+            rows.high[c][2 + h] = pack_halves(high[2], high[3]);
+            rows.low[c][h] = pack_halves(low[0], low[1]);
+            rows.low[c][2 + h] = pack_halves(low[2], low[3]);
+        }
+    }
+}
+
+// Scores of the strip against T tiles from `first` on.
+template <int C, int T>
+__device__ void multiply(const Shared &shared, const Rows<C> &rows, int first, float (&score)[T][4])
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+#pragma unroll
+    for (int t = 0; t < T; ++t) {
+        const float2 constant = *reinterpret_cast<const float2 *>(shared.constant + (first + t) * 8 + 2 * (lane & 3));
+        score[t][0] = score[t][2] = constant.x;
+        score[t][1] = score[t][3] = constant.y;
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (int t = 0; t < T; ++t) {
+            const uint4 b = shared.operands[((first + t) * C + c) * 32 + lane];
+            tensor::multiply_fp16(score[t], rows.low[c], b.x, b.y);
+            tensor::multiply_fp16(score[t], rows.high[c], b.z, b.w);
+            tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
+        }
+}
+
+template <int T>
+__device__ void take_least(const float (&score)[T][4], int (&least)[2])
+{
+#pragma unroll
+    for (int t = 0; t < T; ++t)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            least[h] = least_bits(least[h], score[t][2 * h], score[t][2 * h + 1]);
+}
+
+// The lane's own candidates among `tiles` tiles, T at a time; T tiles are multiplied once.
+template <int C, int T>
+__device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, float margin, unsigned (&own)[2])
+{
+    float score[T][4];
+    int least[2] = {INT_MAX, INT_MAX};
+    for (int first = 0; first < tiles; first += T) {
+        multiply<C, T>(shared, rows, first, score);
+        take_least<T>(score, least);
+    }
+    float threshold[2];
+    for (int h = 0; h < 2; ++h) {
+        threshold[h] = __int_as_float(least_of_quad(least[h])) + margin;
+        own[h] = 0;
+    }
+    for (int first = tiles - T; first >= 0; first -= T) { // the last tiles' scores are still there
+        if (first < tiles - T)
+            multiply<C, T>(shared, rows, first, score);
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            own[h] |= mark_candidates<T>(score, h, threshold[h]) << (2 * first);
+    }
+}
+
+// A squared distance by the whole warp, in an order of its own.
+__device__ double rough_distance(const float *x, const float *c, int d)
+{
+    double sum = 0.0;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
+        sum = ::fma(difference, difference, sum);
+    }
+    for (int offset = 16; offset > 0; offset >>= 1)
+        sum += __shfl_xor_sync(~0u, sum, offset);
+    return sum;
+}
+
+// Labels of the warp's open rows, one after the other: float64 distances to the candidates, and
+// the contract's own to all centroids where those are too near to each other.
+__device__ __noinline__ int settle(const MoveArguments &a, const std::int32_t *list, std::int32_t row, int label,
+                                   unsigned candidates, bool usable)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
+    // Both sums are of the same rounded differences, in at most d + 5 roundings of 2^-53.
+    const double slack = 1.0 + 4.0 * static_cast<double>(d + 8) * 0x1p-53;
+    for (unsigned left = __ballot_sync(~0u, label < 0 && (lane & 3) == 0); left != 0; left &= left - 1) {
+        const int owner = __ffs(static_cast<int>(left)) - 1;
+        const float *x = a.view.values + std::int64_t{__shfl_sync(~0u, row, owner)} * d;
+        double best = INFINITY, second = INFINITY;
+        int nearest = 0;
+        for (int q = 0; q < 4 && usable; ++q)
+            for (unsigned mask = __shfl_sync(~0u, candidates, owner + q); mask != 0; mask &= mask - 1) {
+                const int j = list[column_of(__ffs(static_cast<int>(mask)) - 1, q)];
+                const double distance = rough_distance(x, a.view.centroids + std::int64_t{j} * d, d);
+                second = fmin(second, fmax(best, distance));
+                nearest = distance < best ? j : nearest;
+                best = fmin(best, distance);
+            }
+        if (!(second > best * slack + 0x1p-1000)) // below that, underflow counts
+            nearest = settle_by_warp(x, a.view.centroids, a.view.k, d).label;
+        label = (lane & ~3) == owner ? nearest : label;
+    }
+    return label;
+}
+
+// Moves the rows of a warp whose label changed, one after the other, lanes over the features.
+__device__ __noinline__ void move_rows(const MoveArguments &a, const MoveCells &cells, std::int32_t row, int from,
+                                       int to, unsigned moved)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
+    for (; moved != 0; moved &= moved - 1) {
+        const int owner = __ffs(static_cast<int>(moved)) - 1;
+        const std::int64_t moving = __shfl_sync(~0u, row, owner);
+        const int source = __shfl_sync(~0u, from, owner), target = __shfl_sync(~0u, to, owner);
+        const float *x = a.view.values + moving * d;
+#pragma unroll 2
+        for (int f = lane; f < d; f += 32)
+            cells.move(source, target, none, f, feature_limbs15(a.view, moving, f, x[f], a.floats), 0);
+        if (lane == 0)
+            cells.move(source, target, none, d, mass_limbs15(a.view, moving), 0);
+    }
+}
+
+// The two rows of a strip that a lane works on.
+struct Strip {
+    int          place[2]; // in the groups' order
+    std::int32_t row[2];
+    int          last[2]; // label
+};
+
+// Beyond the end: any row will do.
+__device__ void find_strip(const MoveArguments &a, int first, int end, Strip &strip)
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        strip.place[h] = min(first + h * 8 + static_cast<int>(threadIdx.x & 31) / 4, end - 1);
+        strip.row[h] = a.groups.order != nullptr ? a.groups.order[strip.place[h]] : strip.place[h];
+        strip.last[h] = static_cast<const std::uint8_t *>(a.last.values)[strip.place[h]]; // strips_k < 255
+    }
+}
+
+// Starts the rows' way from memory to the second-level cache: 64 bytes per lane.
+__device__ void prefetch_strip(const MoveArguments &a, const Strip &strip)
+{
+    const int q = static_cast<int>(threadIdx.x & 3);
+    for (int h = 0; h < 2; ++h)
+        if (q * 16 < a.view.d)
+            tensor::prefetch_line(a.view.values + std::int64_t{strip.row[h]} * a.view.d + q * 16);
+}
+
+template <int C, int W>
+__device__ void take_strip(const MoveArguments &a, const Shared &shared, const MoveCells &cells, const Group &group,
+                           const Strip &strip, const Strip &next, int first, int end)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    Rows<C> rows;
+    load_rows<C, W>(a, shared, strip.row, group.scale.scale, rows);
+    unsigned own[2];
+    if (tiles_of(group.listed) == 1)
+        filter<C, 1>(shared, rows, 1, group.scale.margin, own);
+    else if (tiles_of(group.listed) == 2)
+        filter<C, 2>(shared, rows, 2, group.scale.margin, own);
+    else
+        filter<C, 4>(shared, rows, tiles_of(group.listed), group.scale.margin, own);
+    prefetch_strip(a, next);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const int sole = group.scale.usable ? sole_candidate(sum_of_quad(candidates_of(own[h]))) : -1;
+        int label = sole < 0 ? -1 : shared.list[sole];
+        if (__any_sync(~0u, label < 0))
+            label = settle(a, shared.list, strip.row[h], label, own[h], group.scale.usable);
+        const bool moves = label != strip.last[h] && first + h * 8 + lane / 4 < end && (lane & 3) == 0;
+        const unsigned moved = __ballot_sync(~0u, moves);
+        if (moves)
+            a.last.set(strip.place[h], label);
+        if (moved != 0)
+            move_rows(a, cells, strip.row[h], strip.last[h], label, moved);
+    }
+}
+
+template <int C, int W>
+__global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constant__ MoveArguments a)
+{
+    if (block_stopped(a.update))
+        return;
+    const Shared shared = carve<C>(a);
+    const MoveCells cells = {shared.cells, a.view.k, a.view.d, 1};
+    cells.clear();
+    int at = static_cast<int>(a.first + blockIdx.x * a.share);
+    const int last = static_cast<int>(min(at + a.share, a.end));
+    for (int g = 0; at < last; ++g) {
+        const int end = static_cast<int>(min(std::int64_t{last}, a.groups.first_row[g + 1]));
+        if (end <= at)
+            continue;
+        int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
+        Strip next;
+        find_strip(a, first, end, next);
+        __syncthreads();
+        const Group group = open_group<C, W>(a, shared, g);
+        for (; first < end; first += warps * strip_rows) {
+            const Strip strip = next;
+            find_strip(a, first + warps * strip_rows, end, next);
+            take_strip<C, W>(a, shared, cells, group, strip, next, first, end);
+        }
+        at = end;
+    }
+    __syncthreads();
+    cells.publish(a.update.sums);
+    if (a.finish && arrives_last(a.update.control))
+        finish_iteration(a.update, shared.cells);
+}
+
+template <int C, int W>
+void launch(const Stage<float> &stage, MoveArguments a)
+{
+    const std::size_t bytes = shared_bytes<C>(a);
+    const auto kernel = strips_kernel<C, W>;
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    });
+    const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
+    for (std::int64_t done = 0; done < n;) {
+        const std::int64_t rows = std::min(n - done, most * (move_limit / strip_rows * strip_rows));
+        a.share = ((rows + most - 1) / most + strip_rows - 1) / strip_rows * strip_rows;
+        a.first = done;
+        a.end = done += rows;
+        a.finish = done == n;
+        kernel<<<static_cast<unsigned>((rows + a.share - 1) / a.share), threads, bytes, stage.stream>>>(a);
+        launched("strips_kernel");
+    }
+}
+
+template <int C>
+void launch_for(const Stage<float> &stage, const MoveArguments &a)
+{
+    if (a.view.d % 4 == 0)
+        return launch<C, 4>(stage, a);
+    return a.view.d % 2 == 0 ? launch<C, 2>(stage, a) : launch<C, 1>(stage, a);
+}
+
+} // namespace
+
+void iterate_strips(const Stage<float> &stage, MoveArguments a)
+{
+    a.replicas = 1;
+    switch ((a.view.d + 15) / 16) {
+    case 2: return launch_for<2>(stage, a);
+    case 3: return launch_for<3>(stage, a);
+    default: return launch_for<4>(stage, a);
+    }
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,52 @@
+// update_decide.cuh - what ends every iteration on the device, whichever kernel updates.
+#pragma once
+
+#include "update.cuh"
+
+namespace pgkm::cuda {
+
+// One thread: takes the iteration's shift into account and decides whether the fit goes on.
+//
+// Labels are not compared: equal labels in two iterations without empty clusters mean equal
+// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
+// The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
+template <typename T>
+__device__ inline void decide(const UpdateArguments<T> &a, double shift)
+{
+    Control *control = a.control;
+    control->shift = shift;
+    control->n_iter += 1;
+    control->arrived = 0;
+    if (shift <= control->tol) {
+        control->converged = 1;
+        atomicCAS(&control->stop, running, finished);
+    } else if (shift == 0.0) {
+        atomicCAS(&control->stop, running, compare_labels);
+    } else if (control->n_iter >= control->max_iter) {
+        atomicCAS(&control->stop, running, finished);
+    }
+    if (a.has_handle && control->stop != running)
+        cudaGraphSetConditional(a.handle, 0);
+    if (a.progress != nullptr) {
+        a.progress->shift = shift;
+        a.progress->iteration = control->n_iter;
+    }
+}
+
+// A cluster without mass: the device stops and has changed nothing.
+template <typename T>
+__device__ inline void stop_for_empty(const UpdateArguments<T> &a)
+{
+    atomicCAS(&a.control->stop, running, empty_cluster);
+}
+
+// Any cluster without mass? Every thread of the block gets the answer.
+__device__ inline bool block_finds_empty(const std::int64_t *masses, int k)
+{
+    bool empty = false;
+    for (int j = static_cast<int>(threadIdx.x); j < k; j += static_cast<int>(blockDim.x))
+        empty |= __ldcg(masses + 2 * j) == 0 && __ldcg(masses + 2 * j + 1) == 0;
+    return __syncthreads_or(empty) != 0;
+}
+
+} // namespace pgkm::cuda
