@@ -26,10 +26,10 @@ struct Shared {
 template <int D>
 __device__ Shared carve()
 {
-    extern __shared__ float4 memory[];
+    std::int32_t *memory = shared_words(0);
     Shared s;
-    s.factors = memory;
-    s.panel = reinterpret_cast<float *>(memory + D);
+    s.factors = reinterpret_cast<float4 *>(memory);
+    s.panel = reinterpret_cast<float *>(s.factors + D);
     s.radius = s.panel + (D + 1) * panel_group;
     s.later = reinterpret_cast<Later::Entry *>(s.radius + panel_group) + threadIdx.x / 32 * Later::capacity;
     s.cells = reinterpret_cast<std::int32_t *>(s.radius + panel_group) + later_words;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads, 3) few_kernel(const __grid_constant__
     if (block_stopped(a.update))
         return;
     const Shared shared = carve<D>();
-    const MoveCells cells = {shared.cells, a.view.k, a.view.d, replicas};
+    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, replicas};
     cells.clear();
     const float margin = prepare<D>(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows

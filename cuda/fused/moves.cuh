@@ -79,10 +79,18 @@ __device__ inline Limbs15 mass_limbs15(const View<float> &view, std::int64_t row
     return limbs15(quantise(view.weights[row], power_of_two(view.weight_exponent)));
 }
 
+// The block's dynamic shared memory. Functions that are not inlined name it themselves: through a
+// pointer that they are given they could not know it is shared, and atomics would be slow.
+__device__ inline std::int32_t *shared_words(int offset)
+{
+    extern __shared__ uint4 block_memory[];
+    return reinterpret_cast<std::int32_t *>(block_memory) + offset;
+}
+
 // Sums of k clusters in shared memory: d features and, as feature d, the mass.
 struct MoveCells {
-    std::int32_t *cells; // k x (d + 1) x 3 x replicas
-    int           k, d, replicas;
+    int offset; // in words: k x (d + 1) x 3 x replicas of them
+    int k, d, replicas;
 
     __host__ __device__ static std::size_t count(int k, int d, int replicas)
     {
@@ -90,19 +98,20 @@ struct MoveCells {
     }
     __device__ void clear() const
     {
+        std::int32_t *cells = shared_words(offset);
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1) * 3 * replicas; i += static_cast<int>(blockDim.x))
             cells[i] = 0;
     }
     // From one cluster to another; from == none: into `to` alone.
     __device__ void move(int from, int to, int none, int feature, const Limbs15 &limbs, int replica) const
     {
-        std::int32_t *target = cells + ((to * (d + 1) + feature) * 3) * replicas + replica;
+        std::int32_t *target = shared_words(offset) + ((to * (d + 1) + feature) * 3) * replicas + replica;
         atomicAdd(target, limbs.high);
         atomicAdd(target + replicas, limbs.middle);
         atomicAdd(target + 2 * replicas, limbs.low);
         if (from == none)
             return;
-        std::int32_t *source = cells + ((from * (d + 1) + feature) * 3) * replicas + replica;
+        std::int32_t *source = shared_words(offset) + ((from * (d + 1) + feature) * 3) * replicas + replica;
         atomicAdd(source, -limbs.high);
         atomicAdd(source + replicas, -limbs.middle);
         atomicAdd(source + 2 * replicas, -limbs.low);
@@ -111,6 +120,7 @@ struct MoveCells {
     // upper limb.
     __device__ void publish(const Accumulators &sums) const
     {
+        const std::int32_t *cells = shared_words(offset);
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1); i += static_cast<int>(blockDim.x)) {
             std::int64_t limbs[3] = {};
             for (int limb = 0; limb < 3; ++limb)

@@ -47,7 +47,7 @@ __host__ __device__ inline std::size_t operand_bytes(int k)
 template <int F, int T>
 __device__ Shared carve(const MoveArguments &a)
 {
-    extern __shared__ uint4 memory[];
+    std::int32_t *memory = shared_words(0);
     const int tiles = tiles_of<T>(a.view.k);
     Shared s;
     s.slots = reinterpret_cast<uint2 *>(memory);
@@ -377,7 +377,7 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     if (block_stopped(a.update))
         return;
     const Shared shared = carve<F, T>(a);
-    const MoveCells cells = {shared.cells, a.view.k, a.view.d, a.replicas};
+    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, a.replicas};
     cells.clear();
     const HalfScale scale = prepare<F, T>(a, shared);
     Later moved(shared.later), open(shared.later + Later::capacity);

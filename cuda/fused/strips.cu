@@ -41,10 +41,10 @@ __host__ __device__ inline std::size_t operand_bytes(int k)
 template <int C>
 __device__ Shared carve(const MoveArguments &a)
 {
-    extern __shared__ uint4 memory[];
+    std::int32_t *memory = shared_words(0);
     const int tiles = tiles_of(a.view.k);
     Shared s;
-    s.operands = memory;
+    s.operands = reinterpret_cast<uint4 *>(memory);
     s.shift = reinterpret_cast<float4 *>(s.operands + tiles * C * 32);
     s.squares = reinterpret_cast<double *>(s.shift + C * 4);
     s.constant = reinterpret_cast<float *>(s.squares + tiles * 8);
@@ -407,7 +407,7 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
     if (block_stopped(a.update))
         return;
     const Shared shared = carve<C>(a);
-    const MoveCells cells = {shared.cells, a.view.k, a.view.d, 1};
+    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
     cells.clear();
     int at = static_cast<int>(a.first + blockIdx.x * a.share);
     const int last = static_cast<int>(min(at + a.share, a.end));
