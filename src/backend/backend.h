@@ -102,6 +102,13 @@ typedef struct PgkmHost {
     void *arg;
 } PgkmHost;
 
+/* Shared memory of the server that another process can map by its handle. */
+typedef struct PgkmSegment {
+    uint32_t    handle; /* 0: none */
+    const void *base;   /* where this process has mapped it */
+    uint64_t    bytes;
+} PgkmSegment;
+
 typedef struct PgkmOpen {
     uint32_t   struct_size; /* sizeof(PgkmOpen) */
     int32_t    device;      /* ordinal; -1: the backend's choice */
@@ -110,6 +117,9 @@ typedef struct PgkmOpen {
     uint64_t   device_memory_limit; /* bytes of device memory; 0: no limit */
     PgkmTuning tuning;
     PgkmHost   host;
+    /* For a backend in another process; others ignore both. */
+    int32_t     channel; /* a connected socket; 0: none */
+    PgkmSegment segment; /* points that lie in it are handed over without a copy */
 } PgkmOpen;
 
 /* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The

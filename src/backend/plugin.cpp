@@ -33,14 +33,14 @@ Plugin load_plugin(const std::string &path)
 
 } // namespace
 
-const PgkmBackend *cuda_backend(const char *directory, std::string *why)
+const PgkmBackend *cuda_backend(const char *path, std::string *why)
 {
     static std::mutex mutex;
     static bool tried = false;
     static Plugin plugin;
     const std::lock_guard<std::mutex> lock(mutex);
     if (!tried) {
-        plugin = load_plugin(std::string(directory == nullptr ? "." : directory) + "/pg_kmeans_cuda.so");
+        plugin = load_plugin(path == nullptr ? "./pg_kmeans_cuda.so" : path);
         tried = true;
     }
     if (why != nullptr)

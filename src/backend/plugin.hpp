@@ -12,8 +12,8 @@
 
 namespace pgkm {
 
-// The plugin's table, or nullptr with the reason in *why. `directory` counts on the first
+// The plugin's table, or nullptr with the reason in *why. `path` counts on the first
 // call only. Thread-safe.
-const PgkmBackend *cuda_backend(const char *directory, std::string *why);
+const PgkmBackend *cuda_backend(const char *path, std::string *why);
 
 } // namespace pgkm

@@ -7,6 +7,7 @@
 #include "backend/plugin.hpp"
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
+#include "service/client.hpp"
 
 namespace pgkm {
 namespace {
@@ -15,14 +16,21 @@ namespace {
 constexpr double device_pays = 4e9;
 constexpr int max_devices = 64;
 
-BackendChoice forced_device(const PgkmSettings &settings)
+// A device, or nothing with the reason. The service's device is checked when it is opened.
+bool choose_device(const PgkmSettings &settings, BackendChoice *choice, std::string *why)
 {
-    std::string why;
-    const PgkmBackend *table = cuda_backend(settings.plugin_directory, &why);
-    const std::int32_t device = table == nullptr ? -1 : find_device(*table, settings.device, &why);
-    if (device < 0)
-        throw Error(PGKM_UNAVAILABLE, "no usable CUDA device: " + why);
-    return {table, device};
+    if (settings.channel > 0) {
+        *choice = {service::client_backend(), settings.device, settings.channel};
+        return true;
+    }
+    if (settings.no_device != nullptr) {
+        *why = settings.no_device;
+        return false;
+    }
+    const PgkmBackend *table = cuda_backend(settings.plugin, why);
+    const std::int32_t device = table == nullptr ? -1 : find_device(*table, settings.device, why);
+    *choice = {table, device, 0};
+    return device >= 0;
 }
 
 } // namespace
@@ -55,19 +63,22 @@ std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::str
     return -1;
 }
 
+bool wants_device(const PgkmSettings &settings, double work)
+{
+    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work >= device_pays);
+}
+
 std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, double work)
 {
-    if (settings.backend == PGKM_BACKEND_CUDA)
-        return {forced_device(settings)};
     std::vector<BackendChoice> choices;
-    if (settings.backend == PGKM_BACKEND_AUTO && work >= device_pays) {
-        std::string why;
-        const PgkmBackend *table = cuda_backend(settings.plugin_directory, &why);
-        const std::int32_t device = table == nullptr ? -1 : find_device(*table, settings.device, &why);
-        if (device >= 0)
-            choices.push_back({table, device});
-    }
-    choices.push_back({cpu_backend(), -1});
+    BackendChoice device = {};
+    std::string why;
+    if (wants_device(settings, work) && choose_device(settings, &device, &why))
+        choices.push_back(device);
+    else if (settings.backend == PGKM_BACKEND_CUDA)
+        throw Error(PGKM_UNAVAILABLE, "no usable CUDA device: " + why);
+    if (settings.backend != PGKM_BACKEND_CUDA)
+        choices.push_back({cpu_backend(), -1, 0});
     return choices;
 }
 

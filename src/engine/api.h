@@ -27,7 +27,9 @@ typedef struct PgkmSettings {
     uint64_t          memory_limit;     /* bytes; 0: none */
     uint64_t          gpu_memory_limit; /* bytes; 0: none */
     PgkmTuning        tuning;           /* strings stay valid until the job is freed */
-    const char       *plugin_directory; /* where pg_kmeans_cuda.so lies */
+    const char       *plugin;           /* path of the CUDA plugin */
+    int32_t           channel;          /* a connection to the GPU service, of pgkm_service_connect; 0: none */
+    const char       *no_device;        /* why there is no device, where that is known; or NULL */
 } PgkmSettings;
 
 /* kmeans_options(...); validated by pgkm_options_check. */
@@ -76,6 +78,7 @@ typedef struct PgkmFitRequest {
     PgkmSettings settings;
     int32_t      want_labels;    /* fill PgkmFitResult.labels */
     int32_t      want_distances; /* fill PgkmFitResult.distances */
+    PgkmSegment  segment;        /* of the server, when the points lie in one */
 } PgkmFitRequest;
 
 /* How well separated clusters are, in the space of the distance; a row of weight w counts as w
@@ -142,6 +145,9 @@ uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *gro
  * the rows, and after the jobs. NULL when there is no memory; free allows NULL. */
 PgkmResident *pgkm_resident_create(void);
 void pgkm_resident_free(PgkmResident *resident);
+
+/* 1 when a device would be tried first for this request, if there is one. */
+int pgkm_wants_device(const PgkmFitRequest *request);
 
 /* Starts a fit; *job is never NULL on PGKM_OK. The request is copied, its arrays are not. */
 PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error);

@@ -81,6 +81,7 @@ std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &req
     open.device_memory_limit = request.settings.gpu_memory_limit;
     open.tuning = request.settings.tuning;
     open.host = monitor.host();
+    open.segment = request.segment;
     return request.points.element == PGKM_FLOAT32 ? fit_as<float>(choice, open, request, monitor)
                                                   : fit_as<double>(choice, open, request, monitor);
 }

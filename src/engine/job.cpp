@@ -1,7 +1,4 @@
 // job.cpp - fits as jobs: a thread that the server's thread waits for in slices.
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +12,7 @@
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/fit.hpp"
+#include "engine/signals.hpp"
 
 using pgkm::Error;
 using pgkm::Fits;
@@ -54,24 +52,6 @@ void run(PgkmJob *job) noexcept
     job->ended.notify_all();
 }
 
-// Blocks every signal while it lives, so that a thread started meanwhile inherits the mask:
-// the server's signal handlers must run in the server's own thread.
-class SignalGuard {
-  public:
-    SignalGuard()
-    {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &saved_);
-    }
-    ~SignalGuard() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
-    SignalGuard(const SignalGuard &) = delete;
-    SignalGuard &operator=(const SignalGuard &) = delete;
-
-  private:
-    sigset_t saved_;
-};
-
 void stop(PgkmJob *job)
 {
     job->monitor.cancel();
@@ -100,7 +80,7 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
         PgkmJob *started = fresh.release();
         try {
             const double work = pgkm::request_work(*request);
-            const SignalGuard guard;
+            const pgkm::SignalGuard guard;
             if (work < inline_work && request->settings.backend != PGKM_BACKEND_CUDA)
                 run(started);
             else
@@ -176,6 +156,11 @@ void pgkm_stop_all_jobs(void)
     const std::lock_guard<std::mutex> lock(jobs_mutex);
     for (PgkmJob *job : jobs)
         stop(job);
+}
+
+int pgkm_wants_device(const PgkmFitRequest *request)
+{
+    return pgkm::wants_device(request->settings, pgkm::request_work(*request)) ? 1 : 0;
 }
 
 namespace {

@@ -16,6 +16,7 @@ Session::Session(const BackendChoice &choice, const PgkmOpen &options) : table_(
     PgkmOpen open = options;
     open.struct_size = sizeof open;
     open.device = choice.device;
+    open.channel = choice.channel;
     PgkmError error = {};
     check(table_->open(&open, &context_, &error), error);
 }

@@ -1,41 +1,63 @@
 // status.cpp - what kmeans_status() lists.
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/cpu_backend.hpp"
 #include "backend/plugin.hpp"
 #include "engine/api.h"
 #include "engine/error.hpp"
+#include "service/client.hpp"
 
 namespace {
 
-// Appends the devices of one table, or one line that says why there is none.
-std::int32_t append(const char *name, const PgkmBackend *table, const std::string &why, PgkmBackendStatus *lines,
-                    std::int32_t capacity, std::int32_t used)
+// The devices of one table, or why there are none.
+std::vector<PgkmDevice> probe(const PgkmBackend *table, std::string *why)
 {
-    std::array<PgkmDevice, 64> devices = {};
+    std::vector<PgkmDevice> devices(64);
     std::int32_t count = 0;
     PgkmError error = {};
-    if (table == nullptr)
-        pgkm::set_error(&error, PGKM_UNAVAILABLE, why.c_str());
-    else
-        table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error);
-    if (count == 0) {
-        count = 1;
-        devices[0] = {};
-        devices[0].ordinal = -1;
-        const std::string reason = error.text[0] != '\0' ? error.text : "no device was found";
-        reason.copy(devices[0].reason, sizeof devices[0].reason - 1);
+    if (table != nullptr && table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error) != PGKM_OK)
+        *why = error.text;
+    devices.resize(std::min(static_cast<std::size_t>(count), devices.size()));
+    return devices;
+}
+
+// Those of CUDA: as the service sees them, if there is a connection to it, or else this process.
+std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, std::string *why)
+{
+    if (settings.no_device != nullptr) {
+        *why = settings.no_device;
+        return {};
     }
-    for (std::int32_t i = 0; i < std::min<std::int32_t>(count, static_cast<std::int32_t>(devices.size())); ++i, ++used) {
-        if (used >= capacity)
-            continue;
-        lines[used] = {};
-        std::snprintf(lines[used].backend, sizeof lines[used].backend, "%s", name);
-        lines[used].device = devices[static_cast<std::size_t>(i)];
-        lines[used].available = lines[used].device.usable;
+    if (settings.channel <= 0)
+        return probe(pgkm::cuda_backend(settings.plugin, why), why);
+    std::vector<PgkmDevice> devices;
+    PgkmError error = {};
+    if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel); }) != PGKM_OK)
+        *why = error.text;
+    return devices;
+}
+
+// Appends a line for each device, or one that says why there is none.
+std::int32_t append(const char *name, std::vector<PgkmDevice> devices, const std::string &why, PgkmBackendStatus *lines,
+                    std::int32_t capacity, std::int32_t used)
+{
+    if (devices.empty()) {
+        PgkmDevice none = {};
+        none.ordinal = -1;
+        std::snprintf(none.reason, sizeof none.reason, "%s", why.empty() ? "no device was found" : why.c_str());
+        devices.push_back(none);
+    }
+    for (const PgkmDevice &device : devices) {
+        if (used < capacity) {
+            lines[used] = {};
+            std::snprintf(lines[used].backend, sizeof lines[used].backend, "%s", name);
+            lines[used].device = device;
+            lines[used].available = device.usable;
+        }
+        ++used;
     }
     return used;
 }
@@ -48,9 +70,10 @@ int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int3
     std::int32_t used = 0;
     pgkm::guarded(&error, [&] {
         std::string why;
-        used = append("cpu", pgkm::cpu_backend(), "", lines, capacity, used);
-        const PgkmBackend *cuda = pgkm::cuda_backend(settings->plugin_directory, &why);
-        used = append("cuda", cuda, why, lines, capacity, used);
+        used = append("cpu", probe(pgkm::cpu_backend(), &why), why, lines, capacity, used);
+        why.clear();
+        std::vector<PgkmDevice> devices = probe_cuda(*settings, &why);
+        used = append("cuda", std::move(devices), why, lines, capacity, used);
     });
     return used;
 }

@@ -6,6 +6,7 @@
 #include "pg/compat.h"
 #include "pg/loaded.h"
 #include "pg/progress.h"
+#include "pg/service_session.h"
 #include "pg/settings.h"
 
 extern "C" {
@@ -21,6 +22,7 @@ extern "C" {
 struct PgkmJobHolder {
     MemoryContextCallback on_reset;
     PgkmJob              *job; /* NULL once freed */
+    int                   channel; /* its connection to the GPU service; 0: none */
     PgkmFitResult         result;
 };
 
@@ -67,8 +69,12 @@ static void free_job(void *holder)
     PgkmJobHolder *const owner = (PgkmJobHolder *) holder;
     PgkmJob *const       job = owner->job;
 
+    const int            channel = owner->channel;
+
     owner->job = NULL;
+    owner->channel = 0;
     pgkm_job_free(job);
+    pgkm_service_release(channel);
 }
 
 /* A FATAL error ends the process without resetting memory contexts; threads must not run on
@@ -159,6 +165,10 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     PgkmJobHolder *const owner = *holder;
 
     free_job(owner);
+    if (pgkm_wants_device(&full)) {
+        pgkm_service_acquire(&full.settings);
+        owner->channel = full.settings.channel;
+    }
     if (pgkm_fit_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
     wait_for_job(owner->job, &full);

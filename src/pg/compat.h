@@ -57,6 +57,13 @@ extern "C" {
 #define pgkm_check_old_snapshot(snapshot, relation, page) ((void) 0)
 #endif
 
+/* 17 gave wait event sets an owner (50c67c2019ab); ours live as long as their process. */
+#if PG_VERSION_NUM >= 170000
+#define pgkm_create_wait_events(count) CreateWaitEventSet(NULL, count)
+#else
+#define pgkm_create_wait_events(count) CreateWaitEventSet(TopMemoryContext, count)
+#endif
+
 /* 18 has generated columns that are not stored (83ea6c54025b). */
 #if PG_VERSION_NUM >= 180000
 #define pgkm_is_virtual(attribute) ((attribute)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)

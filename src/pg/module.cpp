@@ -3,17 +3,23 @@
  */
 #include "pg/compat.h"
 
+#include "pg/service_worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
 
 extern "C" {
+#include "miscadmin.h"
+
 PGKM_MODULE_MAGIC("pg_kmeans", PGKM_VERSION);
 
 PGDLLEXPORT void _PG_init(void);
 }
 
-/* May run in the postmaster (shared_preload_libraries): starts nothing, touches no device. */
+/* May run in the postmaster (shared_preload_libraries): touches no device, and asks for the GPU
+ * service to be started with the server. */
 void _PG_init(void)
 {
     pgkm_settings_define();
+    if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())
+        pgkm_service_register();
 }

@@ -157,6 +157,18 @@ PgkmPoints pgkm_rows_points(const PgkmRows *rows)
     return points;
 }
 
+PgkmSegment pgkm_rows_segment(const PgkmRows *rows)
+{
+    PgkmSegment segment = {0, NULL, 0};
+
+    if (rows->segment != NULL) {
+        segment.handle = dsm_segment_handle(rows->segment);
+        segment.base = dsm_segment_address(rows->segment);
+        segment.bytes = dsm_segment_map_length(rows->segment);
+    }
+    return segment;
+}
+
 void pgkm_rows_clear(PgkmRows *rows)
 {
     if (rows->segment == NULL && rows->values != NULL)

@@ -67,6 +67,9 @@ void pgkm_rows_adopt(PgkmRows *rows, dsm_segment *segment, int64 capacity, Size 
 /* The rows as the engine takes them. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);
 
+/* The segment that holds them, for PgkmFitRequest; none when they lie in this process's memory. */
+PgkmSegment pgkm_rows_segment(const PgkmRows *rows);
+
 /* Frees the memory at once and gives it back to the account; the struct itself stays. */
 void pgkm_rows_clear(PgkmRows *rows);
 

@@ -65,6 +65,10 @@ static int execution = 0;
 static int feature_sum = 0;
 static int mass_sum = 0;
 static int scan = SCAN_AUTO;
+static bool service = true;
+static int max_gpu_jobs = 4;
+static int gpu_idle_timeout_s = 300;
+static char *cuda_plugin = NULL;
 
 static void define_enum(const char *name, const char *text, int *value, const config_enum_entry *entries)
 {
@@ -75,6 +79,22 @@ static void define_int(const char *name, const char *text, const char *more, int
                        GucContext context, int flags)
 {
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
+}
+
+/* What the service and all sessions must agree on is set in the configuration alone. */
+static void define_service(void)
+{
+    DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",
+                             "Off: every session opens the device itself.", &service, service, PGC_SUSET, 0, NULL, NULL,
+                             NULL);
+    define_int("pg_kmeans.max_gpu_jobs", "Calls that the GPU service has at work on the device at once.", NULL,
+               &max_gpu_jobs, 1, 1024, PGC_SIGHUP, 0);
+    define_int("pg_kmeans.gpu_idle_timeout", "Time without any job after which the GPU service ends.",
+               "0 means never. One that was started with the server stays.", &gpu_idle_timeout_s, 0, INT_MAX / 1000,
+               PGC_SIGHUP, GUC_UNIT_S);
+    DefineCustomStringVariable("pg_kmeans.cuda_plugin", "Path of the CUDA plugin.",
+                               "Empty: pg_kmeans_cuda.so in the library directory.", &cuda_plugin, "", PGC_SIGHUP,
+                               GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 }
 
 void pgkm_settings_define(void)
@@ -96,6 +116,7 @@ void pgkm_settings_define(void)
     define_enum("pg_kmeans.mass_sum", "Forces how cluster masses are summed.", &mass_sum, mass_sums);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
                 &scan, scans);
+    define_service();
     MarkGUCPrefixReserved("pg_kmeans");
 }
 
@@ -109,9 +130,34 @@ uint64 pgkm_memory_limit(void)
     return (uint64) memory_limit_kb * 1024;
 }
 
+bool pgkm_service_enabled(void)
+{
+    return service;
+}
+
+int pgkm_max_gpu_jobs(void)
+{
+    return max_gpu_jobs;
+}
+
+int pgkm_gpu_idle_timeout(void)
+{
+    return gpu_idle_timeout_s;
+}
+
 int pgkm_scan_choice(void)
 {
     return scan;
+}
+
+static const char *plugin_path(void)
+{
+    static char path[MAXPGPATH];
+
+    if (cuda_plugin[0] != '\0')
+        return cuda_plugin;
+    snprintf(path, sizeof path, "%s/pg_kmeans_cuda.so", pkglib_path);
+    return path;
 }
 
 void pgkm_settings_fill(PgkmSettings *settings)
@@ -126,5 +172,5 @@ void pgkm_settings_fill(PgkmSettings *settings)
     settings->tuning.execution = forced(executions, execution);
     settings->tuning.feature_sum = forced(feature_sums, feature_sum);
     settings->tuning.mass_sum = forced(mass_sums, mass_sum);
-    settings->plugin_directory = pkglib_path;
+    settings->plugin = plugin_path();
 }

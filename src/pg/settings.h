@@ -19,6 +19,13 @@ void pgkm_settings_fill(PgkmSettings *settings);
 /* pg_kmeans.memory_limit in bytes; 0: none. */
 uint64 pgkm_memory_limit(void);
 
+/* pg_kmeans.service: whether devices are reached through the GPU service. */
+bool pgkm_service_enabled(void);
+
+/* pg_kmeans.max_gpu_jobs and .gpu_idle_timeout (seconds; 0: never). */
+int pgkm_max_gpu_jobs(void);
+int pgkm_gpu_idle_timeout(void);
+
 /* pg_kmeans.scan: a ScanChoice of scan.h. */
 int pgkm_scan_choice(void);
 

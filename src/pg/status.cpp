@@ -3,6 +3,7 @@
  */
 #include "pg/compat.h"
 
+#include "pg/service_session.h"
 #include "pg/settings.h"
 #include "pg/version.h"
 
@@ -80,8 +81,11 @@ Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
 
     InitMaterializedSRF(fcinfo, 0);
     pgkm_settings_fill(&settings);
+    pgkm_service_acquire(&settings);
 
     const int32 count = pgkm_status(&settings, lines, MAX_LINES);
+
+    pgkm_service_release(settings.channel);
 
     for (int32 i = 0; i < Min(count, MAX_LINES); ++i) {
         StatusRow row;

@@ -106,6 +106,7 @@ void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitReq
 {
     memset(request, 0, sizeof *request);
     request->points = pgkm_rows_points(rows->used);
+    request->segment = pgkm_rows_segment(rows->used);
     request->k = call->k;
     request->options = call->options;
     request->resident = call->loaded == NULL ? NULL : call->loaded->resident;

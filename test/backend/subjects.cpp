@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "backend/cpu/cpu_backend.hpp"
+#include "service_subject.hpp"
 
 namespace conformance {
 namespace {
@@ -124,6 +125,7 @@ const std::vector<Subject> &all_subjects()
     static const std::vector<Subject> subjects = [] {
         std::vector<Subject> made;
         add_cpu(made);
+        made.push_back({"service", service_table(), -1, {}, 0, true});
         add_plugin(made);
         return made;
     }();
@@ -132,7 +134,8 @@ const std::vector<Subject> &all_subjects()
 
 std::vector<Subject> plain_subjects()
 {
-    std::vector<Subject> plain = {{"cpu", pgkm::cpu_backend(), -1, {}, 0, true}};
+    std::vector<Subject> plain = {{"cpu", pgkm::cpu_backend(), -1, {}, 0, true},
+                                  {"service", service_table(), -1, {}, 0, true}};
     if (plugin().table != nullptr)
         plain.push_back({identifier(plugin().table->name), plugin().table, plugin().device, {}, 0, true});
     return plain;

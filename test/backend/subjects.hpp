@@ -20,8 +20,8 @@ struct Subject {
     bool seeds_differently;
 };
 
-// Every strategy of the CPU table, and of the plugin that PGKM_PLUGIN names when it has a
-// usable device.
+// Every strategy of the CPU table, that table behind the service, and every strategy of the
+// plugin that PGKM_PLUGIN names when it has a usable device.
 const std::vector<Subject> &all_subjects();
 
 // Each table once, nothing forced.

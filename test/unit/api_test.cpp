@@ -472,7 +472,7 @@ TEST(Options, AreChecked)
     EXPECT_EQ(status([](PgkmFitRequest &r) { r.settings.tuning.assignment = "no such strategy"; }), PGKM_UNSUPPORTED);
     EXPECT_EQ(status([](PgkmFitRequest &r) {
                   r.settings.backend = PGKM_BACKEND_CUDA;
-                  r.settings.plugin_directory = "/nonexistent";
+                  r.settings.plugin = "/nonexistent/pg_kmeans_cuda.so";
               }),
               PGKM_UNAVAILABLE);
 }
@@ -501,7 +501,7 @@ TEST(Job, CanBeCancelledAndStopped)
 TEST(Status, ListsTheCpuAndWhyThereIsNoGpu)
 {
     PgkmSettings settings = {};
-    settings.plugin_directory = "/nonexistent";
+    settings.plugin = "/nonexistent/pg_kmeans_cuda.so";
     PgkmBackendStatus lines[8];
     const std::int32_t count = pgkm_status(&settings, lines, 8);
     ASSERT_GE(count, 2);

@@ -1,0 +1,324 @@
+#include "service/client.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "engine/error.hpp"
+#include "service/arrays.hpp"
+#include "service/handover.hpp"
+#include "service/link.hpp"
+
+namespace pgkm::service {
+namespace {
+
+constexpr std::int32_t most_devices = 64;
+
+struct LoadedRows {
+    Link &link;
+    Shape shape;
+};
+
+Link *self(PgkmContext *context)
+{
+    return reinterpret_cast<Link *>(context);
+}
+LoadedRows *self(PgkmData *data)
+{
+    return reinterpret_cast<LoadedRows *>(data);
+}
+
+void put_name(char (&to)[name_bytes], const char *name)
+{
+    if (name == nullptr)
+        return;
+    if (std::strlen(name) >= name_bytes)
+        throw Error(PGKM_UNSUPPORTED, std::string("there is no strategy \"") + name + "\"");
+    std::strcpy(to, name);
+}
+
+PgkmStatus probe(PgkmDevice *, std::int32_t, std::int32_t *count, PgkmError *error)
+{
+    *count = 0;
+    return set_error(error, PGKM_UNAVAILABLE, "the GPU service is asked over a connection");
+}
+
+const char *const *strategies(const char *)
+{
+    static const char *const none[] = {nullptr};
+    return none;
+}
+
+PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error)
+{
+    *context = nullptr;
+    return guarded(error, [&] {
+        if (options->struct_size != sizeof(PgkmOpen) || options->channel <= 0)
+            throw Error(PGKM_INVALID, "the GPU service was opened without a connection");
+        auto link = std::make_unique<Link>(options->channel, options->host, options->segment, options->memory_limit);
+        Request request = request_of(Op::open);
+        request.open.device = options->device;
+        request.open.threads = options->threads;
+        request.open.memory_limit = options->memory_limit;
+        request.open.device_memory_limit = options->device_memory_limit;
+        put_name(request.open.tuning.assignment, options->tuning.assignment);
+        put_name(request.open.tuning.execution, options->tuning.execution);
+        put_name(request.open.tuning.feature_sum, options->tuning.feature_sum);
+        put_name(request.open.tuning.mass_sum, options->tuning.mass_sum);
+        put_name(request.open.tuning.instruction_set, options->tuning.instruction_set);
+        link->ask(request, link->arena().fd());
+        *context = reinterpret_cast<PgkmContext *>(link.release());
+    });
+}
+
+void close(PgkmContext *context)
+{
+    if (context != nullptr)
+        self(context)->tell(Op::close);
+    delete self(context);
+}
+
+PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
+{
+    *data = nullptr;
+    return guarded(error, [&] {
+        Link &link = *self(context);
+        link.check_cancelled();
+        auto rows = std::make_unique<LoadedRows>(LoadedRows{link, {points->d, points->element}});
+        Request request = request_of(Op::load);
+        request.load = place_rows(link, *points);
+        File copy;
+        if (request.load.segment == 0)
+            copy = copy_rows(link, *points, request.load);
+        link.ask(request, copy.get());
+        *data = reinterpret_cast<PgkmData *>(rows.release());
+    });
+}
+
+void unload(PgkmData *data)
+{
+    if (data != nullptr)
+        self(data)->link.tell(Op::unload);
+    delete self(data);
+}
+
+template <typename T>
+void copy_array(T *to, const T *from, std::uint64_t count)
+{
+    if (to != nullptr && from != nullptr)
+        std::memcpy(to, from, count * sizeof(T));
+}
+
+// A call over problems: describes them, fills in the inputs, asks, and takes the results.
+class Call {
+public:
+    Call(PgkmData *data, Op op, const PgkmProblem *problems, std::int64_t n_problems)
+        : rows_(*self(data)), problems_(problems), n_(n_problems), request_(request_of(op))
+    {
+        request_.call.n_problems = n_problems;
+    }
+    CallRequest &request() { return request_.call; }
+
+    // parts(i): which arrays problem i has. Then the arrays are there, and described to the service.
+    template <typename Parts>
+    void describe(Parts &&parts)
+    {
+        Walk sizes(rows_.shape, n_, nullptr);
+        for (std::int64_t i = 0; i < n_; ++i)
+            sizes.next(wire(i, parts(i)));
+        rows_.link.check_memory(sizes.end());
+        rows_.link.arena().grow(sizes.end());
+        each([&](std::int64_t i, WireProblem &problem, Walk &walk) {
+            problem = wire(i, parts(i));
+            const Arrays arrays = walk.next(problem);
+            if (arrays.centroids != nullptr)
+                std::memcpy(arrays.centroids, problems_[i].centroids, centroid_bytes(problem.k));
+            copy_array(arrays.exponents, problems_[i].feature_exponent, static_cast<std::uint64_t>(rows_.shape.d));
+        });
+    }
+
+    // Asks, then take(i, problem, arrays) for each problem.
+    template <typename Take>
+    void run(Take &&take)
+    {
+        rows_.link.check_cancelled();
+        rows_.link.ask(request_);
+        each([&](std::int64_t i, WireProblem &problem, Walk &walk) {
+            const WireProblem asked = wire(i, problem.parts); // sizes as we know them, not as they came back
+            take(i, problem, walk.next(asked));
+        });
+    }
+
+    std::size_t centroid_bytes(std::int32_t k) const
+    {
+        return static_cast<std::size_t>(k) * static_cast<std::size_t>(rows_.shape.d) * rows_.shape.element_bytes();
+    }
+    std::uint64_t d() const { return static_cast<std::uint64_t>(rows_.shape.d); }
+
+private:
+    WireProblem wire(std::int64_t i, std::uint32_t parts) const
+    {
+        const PgkmProblem &from = problems_[i];
+        WireProblem to = {};
+        to.first_row = from.first_row;
+        to.n_rows = from.n_rows;
+        to.k = from.k;
+        to.weight_exponent = from.weight_exponent;
+        to.distance_exponent = from.distance_exponent;
+        to.tol = from.tol;
+        to.parts = parts;
+        return to;
+    }
+    template <typename Visit>
+    void each(Visit &&visit)
+    {
+        Walk walk(rows_.shape, n_, rows_.link.arena().get());
+        for (std::int64_t i = 0; i < n_; ++i)
+            visit(i, walk.problems()[i], walk);
+    }
+
+    LoadedRows &rows_;
+    const PgkmProblem *problems_;
+    std::int64_t n_;
+    Request request_;
+};
+
+std::uint32_t part_if(const void *wanted, Part part)
+{
+    return wanted != nullptr ? part : 0u;
+}
+
+PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
+                     PgkmSummary *summaries, PgkmError *error)
+{
+    return guarded(error, [&] {
+        // Only the ranges of rows count: the rest of the problems may not be set.
+        std::vector<PgkmProblem> ranges(static_cast<std::size_t>(n_problems));
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            ranges[i].first_row = problems[i].first_row;
+            ranges[i].n_rows = problems[i].n_rows;
+        }
+        Call call(data, Op::summarise, ranges.data(), n_problems);
+        call.request().want_moments = want_moments;
+        call.describe([](std::int64_t) { return part_statistics; });
+        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+            const std::uint64_t d = call.d();
+            PgkmSummary &to = summaries[i];
+            copy_array(to.min, arrays.statistics, d);
+            copy_array(to.max, arrays.statistics + d, d);
+            copy_array(to.max_abs, arrays.statistics + 2 * d, d);
+            if (want_moments != 0) {
+                copy_array(to.mean, arrays.statistics + 3 * d, d);
+                copy_array(to.variance, arrays.statistics + 4 * d, d);
+            }
+            to.max_weight = problem.max_weight;
+        });
+    });
+}
+
+// seed() and fit() write centroids and what follows from them.
+void take_centroids(const Call &call, PgkmProblem &to, const WireProblem &problem, const Arrays &arrays)
+{
+    to.k = std::min(to.k, problem.found_k);
+    std::memcpy(to.centroids, arrays.centroids, call.centroid_bytes(to.k));
+}
+
+PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
+                PgkmError *error)
+{
+    return guarded(error, [&] {
+        Call call(data, Op::seed, problems, n_problems);
+        call.request().seed = *params;
+        call.describe(
+            [&](std::int64_t i) { return part_centroids | part_if(problems[i].feature_exponent, part_exponents); });
+        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+            take_centroids(call, problems[i], problem, arrays);
+        });
+    });
+}
+
+PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
+               PgkmError *error)
+{
+    return guarded(error, [&] {
+        Call call(data, Op::fit, problems, n_problems);
+        call.request().fit = *params;
+        call.describe(
+            [&](std::int64_t i) { return part_centroids | part_if(problems[i].feature_exponent, part_exponents); });
+        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+            take_centroids(call, problems[i], problem, arrays);
+            problems[i].n_iter = problem.n_iter;
+            problems[i].converged = problem.converged;
+            problems[i].shift = problem.shift;
+        });
+    });
+}
+
+PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
+                  PgkmError *error)
+{
+    return guarded(error, [&] {
+        Call call(data, Op::assign, problems, n_problems);
+        call.describe([&](std::int64_t i) {
+            const PgkmAssignment &to = assignments[i];
+            return part_centroids | part_if(problems[i].feature_exponent, part_exponents) |
+                   part_if(to.labels, part_labels) | part_if(to.distances, part_distances) |
+                   part_if(to.totals, part_totals) | part_if(to.masses, part_masses) | part_if(to.within, part_within) |
+                   part_if(to.sizes, part_sizes);
+        });
+        call.run([&](std::int64_t i, const WireProblem &, const Arrays &arrays) {
+            const PgkmAssignment &to = assignments[i];
+            const auto n = static_cast<std::uint64_t>(problems[i].n_rows),
+                       k = static_cast<std::uint64_t>(problems[i].k);
+            copy_array(to.labels, arrays.labels, n);
+            copy_array(to.distances, arrays.distances, n);
+            copy_array(to.totals, arrays.totals, k * call.d());
+            copy_array(to.masses, arrays.masses, k);
+            copy_array(to.within, arrays.within, k);
+            copy_array(to.sizes, arrays.sizes, k);
+        });
+    });
+}
+
+} // namespace
+
+const PgkmBackend *client_backend()
+{
+    static const PgkmBackend table = {
+        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open, close, load,
+        unload,           summarise,           seed,   fit,   assign};
+    return &table;
+}
+
+bool hello(int channel)
+{
+    const Request request = request_of(Op::hello);
+    return send_message(channel, &request, sizeof request);
+}
+
+int await_hello(int channel, int milliseconds, PgkmError *error)
+{
+    Reply reply;
+    set_error(error, PGKM_OK, "");
+    const Received received = receive_message(channel, &reply, sizeof reply, milliseconds);
+    if (received == Received::nothing)
+        return 0;
+    if (received == Received::message && reply.magic != magic)
+        set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
+    else if (received == Received::message)
+        return 1;
+    return -1;
+}
+
+std::vector<PgkmDevice> devices(int channel, PgkmServiceCounts *counts)
+{
+    Link link(channel, {}, {}, 0);
+    link.arena().grow(sizeof(PgkmServiceCounts) + most_devices * sizeof(PgkmDevice));
+    const Reply reply = link.ask(request_of(Op::probe), link.arena().fd());
+    if (counts != nullptr)
+        *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
+    const auto *list = reinterpret_cast<const PgkmDevice *>(link.arena().get() + sizeof(PgkmServiceCounts));
+    return {list, list + std::clamp(reply.count, 0, most_devices)};
+}
+
+} // namespace pgkm::service

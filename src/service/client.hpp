@@ -1,0 +1,31 @@
+// client.hpp - the GPU service as a backend table: every call goes to another process.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/platform.hpp"
+#include "service/service.h"
+
+namespace pgkm::service {
+
+// The table; its name is "cuda", like that of the plugin behind the service. open() takes the
+// connection from PgkmOpen.channel, which must have answered a hello() and stays the caller's.
+// probe() and strategies() have none and know nothing: ask by devices(), and by open().
+//
+// A service that ends during a call is PGKM_DEVICE_ERROR. A cancelled call whose service does
+// not answer within 50 ms gives the connection up: its owner closes it, and the service frees
+// what it held as soon as it can.
+const PgkmBackend *client_backend();
+
+// Sends the first message on a new connection; its answer makes it usable.
+bool hello(int channel);
+
+// Looks for that answer for up to `milliseconds`: 1 it came, 0 not yet, -1 the service is gone, or
+// refuses (*error, unless empty, says why).
+int await_hello(int channel, int milliseconds, PgkmError *error);
+
+// The service's devices, as probe() of its plugin finds them, and its counts. Throws Error.
+std::vector<PgkmDevice> devices(int channel, PgkmServiceCounts *counts = nullptr);
+
+} // namespace pgkm::service

@@ -1,0 +1,111 @@
+#include "service/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/error.hpp"
+
+namespace pgkm::service {
+namespace {
+
+// The service's counts and the devices as they are now, into an arena.
+std::int32_t probe(const Shared &shared, File passed, std::uint64_t bytes)
+{
+    Arena arena(std::move(passed));
+    arena.follow(bytes);
+    if (bytes < sizeof(PgkmServiceCounts))
+        throw Error(PGKM_INVALID, "the GPU service got too short an arena");
+    *reinterpret_cast<PgkmServiceCounts *>(arena.get()) = shared.counts();
+    auto *devices = reinterpret_cast<PgkmDevice *>(arena.get() + sizeof(PgkmServiceCounts));
+    const std::uint64_t room = (bytes - sizeof(PgkmServiceCounts)) / sizeof(PgkmDevice);
+    const auto capacity = static_cast<std::int32_t>(std::min<std::uint64_t>(room, 1024));
+    std::int32_t count = 0;
+    PgkmError error = {};
+    if (shared.table.probe(devices, capacity, &count, &error) != PGKM_OK)
+        throw Error(error.status, error.text);
+    return std::min(count, capacity);
+}
+
+} // namespace
+
+Connection::Connection(Shared &shared, File socket)
+    : shared_(shared), socket_(std::move(socket)), thread_([this] { run(); })
+{
+}
+
+Connection::~Connection()
+{
+    hang_up();
+    thread_.join();
+}
+
+void Connection::hang_up()
+{
+    hung_up_.store(true);
+    shutdown(socket_.get(), SHUT_RDWR);
+}
+
+void Connection::run() noexcept
+{
+    Request request;
+    for (;;) {
+        File passed;
+        const Received received = receive_message(socket_.get(), &request, sizeof request, -1, &passed);
+        if (received == Received::nothing)
+            continue;
+        if (received == Received::gone || hung_up_.load() || !shared_.note_request())
+            break;
+        Reply reply;
+        std::memset(&reply, 0, sizeof reply);
+        reply.magic = magic;
+        // To a client of another version the magic number alone is an answer.
+        if (request.magic == magic)
+            guarded(&reply.error, [&] { answer(request, std::move(passed), &reply); });
+        if (!send_message(socket_.get(), &reply, sizeof reply))
+            break;
+    }
+    job_.reset();
+    shutdown(socket_.get(), SHUT_RDWR); // whoever watches the socket learns of the end
+    ended_.store(true);
+}
+
+void Connection::answer(const Request &request, File passed, Reply *reply)
+{
+    if (shared_.has_failed() && request.op != Op::hello && request.op != Op::close && request.op != Op::unload)
+        throw Error(PGKM_DEVICE_ERROR, shared_.failure());
+    switch (request.op) {
+    case Op::hello:
+        return;
+    case Op::probe:
+        reply->count = probe(shared_, std::move(passed), request.arena_bytes);
+        return;
+    case Op::open:
+        job_.reset();
+        job_ = std::make_unique<Job>(shared_, hung_up_, request.open, std::move(passed));
+        return;
+    case Op::close:
+        job_.reset();
+        return;
+    default:
+        break;
+    }
+    if (job_ == nullptr)
+        throw Error(PGKM_INVALID, "the GPU service got a call before any open");
+    switch (request.op) {
+    case Op::load:
+        return job_->load(request.load, std::move(passed));
+    case Op::unload:
+        return job_->unload();
+    case Op::summarise:
+    case Op::seed:
+    case Op::fit:
+    case Op::assign:
+        return job_->call(request.op, request.call, request.arena_bytes);
+    default:
+        throw Error(PGKM_INVALID, "the GPU service got an unknown request");
+    }
+}
+
+} // namespace pgkm::service

@@ -1,0 +1,102 @@
+#include "service/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/error.hpp"
+
+namespace pgkm::service {
+namespace {
+
+constexpr auto slice = std::chrono::milliseconds(5); // between two looks at the cancel flag
+
+} // namespace
+
+Scheduler::Scheduler(std::int32_t jobs, std::uint64_t memory) : jobs_(jobs), memory_(memory) {}
+
+void Scheduler::set_limits(std::int32_t jobs, std::uint64_t memory)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    jobs_ = jobs;
+    memory_ = memory;
+    changed_.notify_all();
+}
+
+// Waits until nobody before `own` could go and `own` can; leaves the queue either way.
+template <typename Possible>
+void Scheduler::wait(std::unique_lock<std::mutex> &lock, Queue &queue, Queue::iterator own, const Cancelled &cancelled,
+                     Possible &&possible)
+{
+    const auto first_possible = [&] { return std::find_if(queue.begin(), queue.end(), possible) == own; };
+    bool stopped = false;
+    while (!first_possible() && !(stopped = cancelled()))
+        changed_.wait_for(lock, slice);
+    queue.erase(own);
+    changed_.notify_all();
+    if (stopped)
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+bool Scheduler::turn_possible(const Waiting &one) const
+{
+    // With one turn there is none to keep.
+    return running_ < jobs_ && (one.small || running_large_ < std::max(1, jobs_ - 1));
+}
+
+void Scheduler::begin(bool small, const Cancelled &cancelled)
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto own = turns_.insert(turns_.end(), {small, 0});
+    wait(lock, turns_, own, cancelled, [&](const Waiting &one) { return turn_possible(one); });
+    ++running_;
+    running_large_ += small ? 0 : 1;
+}
+
+void Scheduler::end(bool small)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --running_;
+    running_large_ -= small ? 0 : 1;
+    changed_.notify_all();
+}
+
+bool Scheduler::lease_possible(const Waiting &one) const
+{
+    if (leased_ == 0)
+        return true; // also when the limit was lowered meanwhile
+    if (leased_ + one.wanted > memory_)
+        return false;
+    if (!one.small)
+        return leased_ - leased_small_ + one.wanted <= memory_ - reserve();
+    const bool large_waits =
+        std::any_of(leases_.begin(), leases_.end(), [](const Waiting &other) { return !other.small; });
+    return !large_waits || leased_small_ + one.wanted <= reserve();
+}
+
+Lease Scheduler::lease(std::uint64_t wanted, const Cancelled &cancelled)
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    const std::uint64_t granted = std::min(wanted, memory_ - reserve());
+    const bool small = is_small(granted);
+    const auto own = leases_.insert(leases_.end(), {small, granted});
+    wait(lock, leases_, own, cancelled, [&](const Waiting &one) { return lease_possible(one); });
+    leased_ += granted;
+    leased_small_ += small ? granted : 0;
+    return {granted, small};
+}
+
+void Scheduler::give_back(const Lease &lease)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leased_ -= lease.bytes;
+    leased_small_ -= lease.small ? lease.bytes : 0;
+    changed_.notify_all();
+}
+
+Scheduler::Counts Scheduler::counts() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {running_, static_cast<std::int32_t>(turns_.size() + leases_.size()), leased_, memory_};
+}
+
+} // namespace pgkm::service

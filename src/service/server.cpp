@@ -1,0 +1,120 @@
+#include "service/server.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/error.hpp"
+#include "engine/signals.hpp"
+
+namespace pgkm::service {
+namespace {
+
+constexpr int most_devices = 64;
+constexpr int reap_ms = 10; // until the next look at connections that are ending
+
+std::vector<PgkmDevice> find_devices(const PgkmBackend &table)
+{
+    std::vector<PgkmDevice> devices(most_devices);
+    std::int32_t count = 0;
+    PgkmError error = {};
+    if (table.probe(devices.data(), most_devices, &count, &error) != PGKM_OK)
+        throw Error(PGKM_UNAVAILABLE, error.text);
+    devices.resize(static_cast<std::size_t>(std::min(count, most_devices)));
+    std::string why = "no device was found";
+    for (const PgkmDevice &device : devices) {
+        if (device.usable != 0)
+            return devices;
+        why = device.reason;
+    }
+    throw Error(PGKM_UNAVAILABLE, why);
+}
+
+// Of the device that has most, less what the driver and others need room for.
+std::uint64_t usable_memory(const std::vector<PgkmDevice> &devices)
+{
+    std::uint64_t most = 0;
+    for (const PgkmDevice &device : devices)
+        if (device.usable != 0)
+            most = std::max(most, device.memory_free);
+    return most - most / 16;
+}
+
+} // namespace
+
+Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceHost &host, const PgkmServiceLimits &limits)
+    : path_(path), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+{
+    // Also for what the driver starts: the server's signals are for the server's thread.
+    const SignalGuard guard;
+    std::vector<PgkmDevice> devices = find_devices(table);
+    free_memory_ = usable_memory(devices);
+    shared_ = std::make_unique<Shared>(table, std::move(devices), host, limits.jobs, free_memory_);
+    set_limits(limits);
+    listening_ = listen_at(path);
+    thread_ = std::thread([this] { run(); });
+}
+
+Server::~Server()
+{
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
+    shared_->host.stop();
+    thread_.join();
+    shared_->host.serve(); // the last detaches
+}
+
+void Server::set_limits(const PgkmServiceLimits &limits)
+{
+    const std::uint64_t memory =
+        limits.device_memory == 0 ? free_memory_ : std::min(limits.device_memory, free_memory_);
+    shared_->scheduler.set_limits(std::max(1, limits.jobs), memory);
+}
+
+void Server::accept_one()
+{
+    File socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.is_open() || !same_user(socket.get()))
+        return;
+    // Without memory or a thread for it, the client is turned away.
+    guarded(nullptr, [&] { connections_.push_back(std::make_unique<Connection>(*shared_, std::move(socket))); });
+}
+
+// One round: waits for a connection, the end of one, or stop_.
+void Server::watch()
+{
+    std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
+    bool ending = false;
+    for (const auto &connection : connections_) {
+        ending = ending || connection->has_hung_up();
+        watched.push_back({connection->has_hung_up() ? -1 : connection->socket(), POLLRDHUP, 0});
+    }
+    poll(watched.data(), watched.size(), ending ? reap_ms : -1);
+    std::size_t i = 2;
+    for (auto each = connections_.begin(); each != connections_.end(); ++i) {
+        if ((watched[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+            (*each)->hang_up();
+        each = (*each)->has_ended() && (*each)->has_hung_up() ? connections_.erase(each) : std::next(each);
+    }
+    if ((watched[1].revents & POLLIN) != 0)
+        accept_one();
+}
+
+void Server::run() noexcept
+{
+    std::uint64_t stopped = 0;
+    while (read(stop_.get(), &stopped, sizeof stopped) < 0)
+        if (guarded(nullptr, [&] { watch(); }) != PGKM_OK)
+            usleep(reap_ms * 1000);
+    unlink(path_.c_str());
+    listening_ = File();
+    for (const auto &connection : connections_)
+        connection->hang_up();
+    connections_.clear();
+}
+
+} // namespace pgkm::service

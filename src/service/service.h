@@ -1,0 +1,75 @@
+/*
+ * service.h - the GPU service as PostgreSQL's side sees it: plain data and C functions.
+ *
+ * The process that runs the service starts it, then calls pgkm_service_serve() whenever the
+ * descriptor of pgkm_service_wakeup() is readable, and stops it in the end. Everything else
+ * happens in threads that never call the server. No function here throws.
+ */
+#ifndef PGKM_SERVICE_H
+#define PGKM_SERVICE_H
+
+#include "backend/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the server alone can do, in its own thread: called by pgkm_service_serve and
+ * pgkm_service_stop. */
+typedef struct PgkmServiceHost {
+    /* Maps the segment with this handle: its address and length, or 0 and a text. */
+    int (*attach)(void *arg, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes);
+    void (*detach)(void *arg, const PgkmSegment *segment);
+    void *arg;
+} PgkmServiceHost;
+
+typedef struct PgkmServiceLimits {
+    int32_t  jobs;          /* calls at work at once, >= 1 */
+    uint64_t device_memory; /* bytes for all jobs together; 0: what was free at the start */
+} PgkmServiceLimits;
+
+typedef struct PgkmServiceCounts {
+    int32_t  jobs;    /* of all sessions */
+    int32_t  running; /* calls of theirs at work */
+    int32_t  waiting; /* for a turn or for memory */
+    int32_t  failed;  /* the device failed: end this process */
+    uint64_t requests; /* since the start */
+    uint64_t finished; /* calls since the start */
+    uint64_t memory_held;  /* bytes of device memory that jobs hold */
+    uint64_t memory_total; /* that they can hold */
+    char     failure[256];
+} PgkmServiceCounts;
+
+typedef struct PgkmService PgkmService;
+
+/* Loads the plugin at `plugin`, looks for a usable device, and listens at `path`. Takes as long
+ * as the driver does to start. PGKM_UNAVAILABLE with the reason when there is no device. */
+PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceHost *host,
+                              const PgkmServiceLimits *limits, PgkmService **service, PgkmError *error);
+/* Cancels and ends everything, removes the path. NULL is allowed. */
+void pgkm_service_stop(PgkmService *service);
+
+int  pgkm_service_wakeup(const PgkmService *service);
+void pgkm_service_serve(PgkmService *service);
+void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits);
+void pgkm_service_counts(PgkmService *service, PgkmServiceCounts *counts);
+
+/* No client is served any more, and 1 returned, unless there is a job or was a request since
+ * counts.requests was that number. */
+int pgkm_service_close_if_idle(PgkmService *service, uint64_t requests_seen);
+
+/* The session's side. pgkm_service_connect returns a connected socket, or -1 when nobody listens.
+ * pgkm_service_ready says whether the service has answered: 1, 0 not yet, -1 it is gone, or
+ * refuses (*error, unless empty, says why). */
+int pgkm_service_connect(const char *path);
+int pgkm_service_ready(int channel, int milliseconds, PgkmError *error);
+/* For a connection that was used before: asks whether the service is still there, for
+ * pgkm_service_ready to hear. 0 when it cannot be asked any more. */
+int pgkm_service_ask_again(int channel);
+PgkmStatus pgkm_service_ask_counts(int channel, PgkmServiceCounts *counts, PgkmError *error);
+void pgkm_service_disconnect(int channel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+// shared.hpp - what all connections of the service have in common.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "service/host_calls.hpp"
+#include "service/scheduler.hpp"
+
+namespace pgkm::service {
+
+class Shared {
+  public:
+    Shared(const PgkmBackend &backend, std::vector<PgkmDevice> found, const PgkmServiceHost &server, std::int32_t jobs,
+           std::uint64_t memory)
+        : table(backend), devices(std::move(found)), host(server), scheduler(jobs, memory)
+    {
+    }
+
+    const PgkmBackend            &table;
+    const std::vector<PgkmDevice> devices; // as found at the start
+    HostCalls                     host;
+    Scheduler                     scheduler;
+    std::atomic<std::int32_t>     jobs{0};     // contexts that are open
+    std::atomic<std::uint64_t>    finished{0}; // calls
+
+    // Every request counts. False when the service is about to end: the client shall look for
+    // the next one.
+    bool note_request()
+    {
+        requests_.fetch_add(1);
+        return !closing_.load();
+    }
+    std::uint64_t requests() const { return requests_.load(); }
+    // Ends the service unless there is a job, or was a request since that number of them. A
+    // request that comes at the same time is counted before it looks at closing_, and closing_
+    // is set before the count is looked at: one of the two sees the other.
+    bool close_if_idle(std::uint64_t requests_seen)
+    {
+        closing_.store(true);
+        if (jobs.load() == 0 && requests_.load() == requests_seen)
+            return true;
+        closing_.store(false);
+        return false;
+    }
+
+    // The device cannot be trusted any more: all calls end, and so must this process.
+    void fail(const char *text)
+    {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (!failed_.exchange(true))
+                failure_ = text;
+        }
+        host.wake();
+    }
+    PgkmServiceCounts counts() const
+    {
+        const Scheduler::Counts now = scheduler.counts();
+        PgkmServiceCounts all = {};
+        all.jobs = jobs.load();
+        all.running = now.running;
+        all.waiting = now.waiting;
+        all.requests = requests();
+        all.finished = finished.load();
+        all.memory_held = now.leased;
+        all.memory_total = now.memory;
+        all.failed = has_failed() ? 1 : 0;
+        std::snprintf(all.failure, sizeof all.failure, "%s", failure().c_str());
+        return all;
+    }
+    bool has_failed() const { return failed_.load(std::memory_order_relaxed); }
+    std::string failure() const
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return failure_;
+    }
+
+  private:
+    std::atomic<std::uint64_t> requests_{0};
+    std::atomic<bool>          closing_{false};
+    std::atomic<bool>          failed_{false};
+    mutable std::mutex         mutex_; // guards what follows
+    std::string                failure_;
+};
+
+} // namespace pgkm::service
