@@ -173,7 +173,11 @@ CREATE FUNCTION kmeans_status(
     memory_free        OUT bigint,
     driver             OUT text,
     version            OUT text,
-    reason             OUT text
+    reason             OUT text,
+    service_pid        OUT integer,
+    jobs               OUT integer,
+    jobs_waiting       OUT integer,
+    memory_held        OUT bigint
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_status'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 10000 ROWS 2;

@@ -12,8 +12,10 @@
 namespace pgkm {
 namespace {
 
-// Below this much work a CPU is done before a CUDA context stands (about 0.3 s).
+// Below this much work a CPU is done before a CUDA context stands (about 0.3 s), or, where the
+// GPU service has one already, before the rows are on the device (some milliseconds).
 constexpr double device_pays = 4e9;
+constexpr double ready_device_pays = 2e8;
 constexpr int max_devices = 64;
 
 // A device, or nothing with the reason. The service's device is checked when it is opened.
@@ -65,7 +67,8 @@ std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::str
 
 bool wants_device(const PgkmSettings &settings, double work)
 {
-    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work >= device_pays);
+    const double pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
+    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work >= pays);
 }
 
 std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, double work)

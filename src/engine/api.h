@@ -30,6 +30,7 @@ typedef struct PgkmSettings {
     const char       *plugin;           /* path of the CUDA plugin */
     int32_t           channel;          /* a connection to the GPU service, of pgkm_service_connect; 0: none */
     const char       *no_device;        /* why there is no device, where that is known; or NULL */
+    int32_t           device_ready;     /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
 /* kmeans_options(...); validated by pgkm_options_check. */
@@ -179,6 +180,10 @@ typedef struct PgkmBackendStatus {
     char       backend[32];
     int32_t    available;
     PgkmDevice device;      /* its reason says why a backend is not available */
+    int32_t    served;      /* 1: by the GPU service, whose state follows */
+    int32_t    jobs;
+    int32_t    jobs_waiting;
+    uint64_t   memory_held; /* bytes of device memory that those jobs hold */
 } PgkmBackendStatus;
 
 /* Lists up to `capacity` backends and devices; returns how many there are. */

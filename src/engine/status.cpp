@@ -25,7 +25,7 @@ std::vector<PgkmDevice> probe(const PgkmBackend *table, std::string *why)
 }
 
 // Those of CUDA: as the service sees them, if there is a connection to it, or else this process.
-std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, std::string *why)
+std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCounts *counts, std::string *why)
 {
     if (settings.no_device != nullptr) {
         *why = settings.no_device;
@@ -35,7 +35,7 @@ std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, std::string *wh
         return probe(pgkm::cuda_backend(settings.plugin, why), why);
     std::vector<PgkmDevice> devices;
     PgkmError error = {};
-    if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel); }) != PGKM_OK)
+    if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel, counts); }) != PGKM_OK)
         *why = error.text;
     return devices;
 }
@@ -72,8 +72,16 @@ int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int3
         std::string why;
         used = append("cpu", probe(pgkm::cpu_backend(), &why), why, lines, capacity, used);
         why.clear();
-        std::vector<PgkmDevice> devices = probe_cuda(*settings, &why);
+        PgkmServiceCounts counts = {};
+        std::vector<PgkmDevice> devices = probe_cuda(*settings, &counts, &why);
+        const std::int32_t first = used;
         used = append("cuda", std::move(devices), why, lines, capacity, used);
+        for (std::int32_t i = first; i < std::min(used, capacity); ++i) {
+            lines[i].served = settings->channel > 0 ? 1 : 0;
+            lines[i].jobs = counts.jobs;
+            lines[i].jobs_waiting = counts.waiting;
+            lines[i].memory_held = counts.memory_held;
+        }
     });
     return used;
 }

@@ -165,6 +165,7 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     PgkmJobHolder *const owner = *holder;
 
     free_job(owner);
+    full.settings.device_ready = pgkm_service_runs();
     if (pgkm_wants_device(&full)) {
         pgkm_service_acquire(&full.settings);
         owner->channel = full.settings.channel;

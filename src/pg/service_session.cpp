@@ -178,3 +178,8 @@ int pgkm_service_pid(void)
     }
     return pid;
 }
+
+bool pgkm_service_runs(void)
+{
+    return pgkm_service_enabled() && pgkm_service_pid() != 0;
+}

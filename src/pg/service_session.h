@@ -26,4 +26,7 @@ void pgkm_service_release(int channel);
 /* The service's process; 0: it does not run. */
 int pgkm_service_pid(void);
 
+/* Whether it runs, and this session may use it. */
+bool pgkm_service_runs(void);
+
 #endif

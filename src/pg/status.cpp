@@ -28,6 +28,10 @@ enum StatusColumn {
     STATUS_DRIVER,
     STATUS_VERSION,
     STATUS_REASON,
+    STATUS_SERVICE_PID,
+    STATUS_JOBS,
+    STATUS_JOBS_WAITING,
+    STATUS_MEMORY_HELD,
     STATUS_COUNT
 };
 
@@ -70,6 +74,16 @@ static void fill_device(StatusRow *row, const PgkmDevice *device)
     set_text(row, STATUS_REASON, device->reason);
 }
 
+static void fill_service(StatusRow *row, const PgkmBackendStatus *line)
+{
+    if (!line->served)
+        return;
+    set(row, STATUS_SERVICE_PID, Int32GetDatum(pgkm_service_pid()));
+    set(row, STATUS_JOBS, Int32GetDatum(line->jobs));
+    set(row, STATUS_JOBS_WAITING, Int32GetDatum(line->jobs_waiting));
+    set(row, STATUS_MEMORY_HELD, Int64GetDatum((int64) line->memory_held));
+}
+
 /*
  * kmeans_status() -> one row per backend and device; reason says why one is not available.
  */
@@ -94,6 +108,7 @@ Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
         set_text(&row, STATUS_BACKEND, lines[i].backend);
         set(&row, STATUS_AVAILABLE, BoolGetDatum(lines[i].available != 0));
         fill_device(&row, &lines[i].device);
+        fill_service(&row, &lines[i]);
         set_text(&row, STATUS_VERSION, PGKM_VERSION);
         tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
     }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <mutex>
 
 #include "service/arena.hpp"
-#include "service/arrays.hpp"
+#include "service/problems.hpp"
+#include "service/rows.hpp"
 #include "service/shared.hpp"
 
 namespace pgkm::service {
@@ -25,19 +28,21 @@ class Job {
     void unload();
     void call(Op op, const CallRequest &request, std::uint64_t arena_bytes);
 
+    // From another job's thread: gives the device memory back if there was no call for so long.
+    // The next call brings the rows again.
+    void drop_if_idle(std::chrono::milliseconds idle);
+
     bool         is_cancelled() const;
     const Arena &arena() const { return arena_; }
 
   private:
-    struct Problems;
+    using Clock = std::chrono::steady_clock;
 
     void open_backend(std::uint64_t device_memory);
-    void map_rows(const LoadRequest &request, File passed);
     void bring_rows(std::uint64_t device_memory);
+    bool bring_again();
     void drop_rows();
     std::uint64_t most_memory() const;
-    Problems      read_problems(Op op, const CallRequest &request);
-    PgkmStatus    run(Op op, const CallRequest &request, Problems &problems, PgkmError *error);
     template <typename Body>
     PgkmStatus in_turn(double work, PgkmError *error, Body &&body);
     [[noreturn]] void raise(PgkmStatus status, const PgkmError &error);
@@ -46,12 +51,12 @@ class Job {
     const std::atomic<bool> &hung_up_;
     OpenRequest              options_;
     Arena                    arena_;
+    std::mutex               mutex_; // held by whoever is at work on what follows
     PgkmContext             *context_ = nullptr;
-    PgkmData                *data_ = nullptr;
+    std::unique_ptr<Rows>    rows_;
+    PgkmData                *data_ = nullptr; // nullptr with rows: they are to be brought again
     Lease                    lease_ = {0, false};
-    PgkmPoints               points_ = {}; // n = 0: none are loaded
-    PgkmSegment              segment_ = {};
-    Mapping                  copy_;
+    Clock::time_point        last_used_{};
 };
 
 } // namespace pgkm::service

@@ -29,8 +29,12 @@ void Scheduler::wait(std::unique_lock<std::mutex> &lock, Queue &queue, Queue::it
 {
     const auto first_possible = [&] { return std::find_if(queue.begin(), queue.end(), possible) == own; };
     bool stopped = false;
-    while (!first_possible() && !(stopped = cancelled()))
+    while (!stopped && !first_possible()) {
         changed_.wait_for(lock, slice);
+        lock.unlock(); // what is asked may free memory
+        stopped = cancelled();
+        lock.lock();
+    }
     queue.erase(own);
     changed_.notify_all();
     if (stopped)
@@ -58,6 +62,12 @@ void Scheduler::end(bool small)
     --running_;
     running_large_ -= small ? 0 : 1;
     changed_.notify_all();
+}
+
+std::uint64_t Scheduler::largest_lease() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return memory_ - reserve();
 }
 
 bool Scheduler::lease_possible(const Waiting &one) const

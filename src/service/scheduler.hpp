@@ -35,6 +35,7 @@ class Scheduler {
     void begin(bool small, const Cancelled &cancelled);
     void end(bool small);
     // Up to `wanted` bytes, never more than a large load may have.
+    std::uint64_t largest_lease() const;
     Lease lease(std::uint64_t wanted, const Cancelled &cancelled);
     void  give_back(const Lease &lease);
 

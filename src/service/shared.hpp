@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdio>
+#include <chrono>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@
 #include "service/scheduler.hpp"
 
 namespace pgkm::service {
+
+class Job;
 
 class Shared {
   public:
@@ -25,8 +29,14 @@ class Shared {
     const std::vector<PgkmDevice> devices; // as found at the start
     HostCalls                     host;
     Scheduler                     scheduler;
-    std::atomic<std::int32_t>     jobs{0};     // contexts that are open
     std::atomic<std::uint64_t>    finished{0}; // calls
+
+    // The jobs that there are.
+    void add(Job *job);
+    void remove(Job *job);
+    std::int32_t jobs() const;
+    // Frees the device memory of all jobs but `except` that have had no call for so long.
+    void drop_idle_rows(std::chrono::milliseconds idle, const Job *except);
 
     // Every request counts. False when the service is about to end: the client shall look for
     // the next one.
@@ -42,7 +52,7 @@ class Shared {
     bool close_if_idle(std::uint64_t requests_seen)
     {
         closing_.store(true);
-        if (jobs.load() == 0 && requests_.load() == requests_seen)
+        if (jobs() == 0 && requests_.load() == requests_seen)
             return true;
         closing_.store(false);
         return false;
@@ -62,7 +72,7 @@ class Shared {
     {
         const Scheduler::Counts now = scheduler.counts();
         PgkmServiceCounts all = {};
-        all.jobs = jobs.load();
+        all.jobs = jobs();
         all.running = now.running;
         all.waiting = now.waiting;
         all.requests = requests();
@@ -86,6 +96,7 @@ class Shared {
     std::atomic<bool>          failed_{false};
     mutable std::mutex         mutex_; // guards what follows
     std::string                failure_;
+    std::set<Job *>            all_jobs_;
 };
 
 } // namespace pgkm::service

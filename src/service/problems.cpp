@@ -1,0 +1,100 @@
+#include "service/problems.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/error.hpp"
+
+namespace pgkm::service {
+
+void refuse(const char *what)
+{
+    throw Error(PGKM_INVALID, std::string("the GPU service got ") + what);
+}
+
+Problems::Problems(Op op, const CallRequest &request, const PgkmPoints &points, const Arena &arena)
+    : op_(op), request_(request), shape_{points.d, points.element},
+      in_arena_(reinterpret_cast<WireProblem *>(arena.get()))
+{
+    const std::int64_t n = request.n_problems;
+    if (n < 1 || static_cast<std::uint64_t>(n) > arena.bytes() / sizeof(WireProblem))
+        refuse("a number of problems that cannot be");
+    // Copied first: what is checked here cannot change any more.
+    wires_.assign(in_arena_, in_arena_ + n);
+    const std::uint32_t needed = op == Op::summarise ? part_statistics : part_centroids;
+    const std::int32_t least_k = op == Op::summarise ? 0 : 1;
+    Walk sizes(shape_, n, nullptr);
+    for (const WireProblem &wire : wires_) {
+        if (wire.n_rows < 1 || wire.first_row < 0 || wire.n_rows > points.n ||
+            wire.first_row > points.n - wire.n_rows || wire.k < least_k || (wire.parts & needed) == 0)
+            refuse("a problem that cannot be");
+        sizes.next(wire);
+    }
+    if (sizes.end() > arena.bytes())
+        refuse("an arena that is too short");
+    Walk walk(shape_, n, arena.get());
+    for (const WireProblem &wire : wires_)
+        add(wire, walk.next(wire));
+}
+
+void Problems::add(const WireProblem &wire, const Arrays &at)
+{
+    const std::int64_t d = shape_.d;
+    PgkmProblem problem = {};
+    problem.first_row = wire.first_row;
+    problem.n_rows = wire.n_rows;
+    problem.k = wire.k;
+    problem.centroids = at.centroids;
+    problem.feature_exponent = at.exponents;
+    problem.weight_exponent = wire.weight_exponent;
+    problem.distance_exponent = wire.distance_exponent;
+    problem.tol = wire.tol;
+    problems_.push_back(problem);
+    arrays_.push_back(at);
+    work_ += static_cast<double>(wire.n_rows) * static_cast<double>(d) * std::max(1, wire.k);
+    double *const s = at.statistics;
+    if (op_ == Op::summarise)
+        summaries_.push_back({s, s + d, s + 2 * d, s + 3 * d, s + 4 * d, 1.0});
+    if (op_ == Op::assign)
+        assignments_.push_back({at.labels, at.distances, at.totals, at.masses, at.within, at.sizes});
+    if (op_ == Op::fit)
+        centroids_.emplace_back(at.centroids,
+                                at.centroids + wire.k * d * static_cast<std::int64_t>(shape_.element_bytes()));
+}
+
+PgkmStatus Problems::run(const PgkmBackend &table, PgkmData *data, PgkmError *error)
+{
+    const auto n = static_cast<std::int64_t>(problems_.size());
+    switch (op_) {
+    case Op::summarise:
+        return table.summarise(data, problems_.data(), n, request_.want_moments, summaries_.data(), error);
+    case Op::seed:
+        return table.seed(data, problems_.data(), n, &request_.seed, error);
+    case Op::fit:
+        return table.fit(data, problems_.data(), n, &request_.fit, error);
+    default:
+        return table.assign(data, problems_.data(), n, assignments_.data(), error);
+    }
+}
+
+void Problems::restore()
+{
+    for (std::size_t i = 0; i < centroids_.size(); ++i)
+        std::copy(centroids_[i].begin(), centroids_[i].end(), arrays_[i].centroids);
+    for (std::size_t i = 0; i < wires_.size(); ++i)
+        problems_[i].k = wires_[i].k;
+}
+
+void Problems::write_back() const
+{
+    for (std::size_t i = 0; i < wires_.size(); ++i) {
+        WireProblem &to = in_arena_[i];
+        to.found_k = problems_[i].k;
+        to.n_iter = problems_[i].n_iter;
+        to.converged = problems_[i].converged;
+        to.shift = problems_[i].shift;
+        to.max_weight = summaries_.empty() ? 1.0 : summaries_[i].max_weight;
+    }
+}
+
+} // namespace pgkm::service

@@ -1,0 +1,410 @@
+// The parts of the GPU service: who gets turns and memory, what travels between processes, and
+// what a client can do wrong.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backend/cpu/cpu_backend.hpp"
+#include "engine/error.hpp"
+#include "service/client.hpp"
+#include "service/link.hpp"
+#include "service/scheduler.hpp"
+#include "service/server.hpp"
+
+namespace pgkm::service {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool never() { return false; }
+
+// Something that waits in a thread of its own.
+class Waiter {
+  public:
+    explicit Waiter(std::function<void()> body) : thread_([this, body] {
+        body();
+        done_ = true;
+    })
+    {
+    }
+    ~Waiter() { thread_.join(); }
+    bool done_within(milliseconds time) const
+    {
+        const auto end = std::chrono::steady_clock::now() + time;
+        while (!done_ && std::chrono::steady_clock::now() < end)
+            std::this_thread::sleep_for(milliseconds(1));
+        return done_;
+    }
+
+  private:
+    std::atomic<bool> done_{false};
+    std::thread       thread_;
+};
+
+constexpr milliseconds soon{5000}, shortly{30};
+
+TEST(Scheduler, OneTurnIsKeptForSmallCalls)
+{
+    Scheduler scheduler(3, 1000);
+    scheduler.begin(false, never);
+    scheduler.begin(false, never);
+    Waiter large([&] { scheduler.begin(false, never); });
+    EXPECT_FALSE(large.done_within(shortly));
+    Waiter small([&] { scheduler.begin(true, never); });
+    EXPECT_TRUE(small.done_within(soon)) << "a small call waits behind a large one";
+    scheduler.end(false);
+    EXPECT_TRUE(large.done_within(soon));
+    EXPECT_EQ(scheduler.counts().running, 3);
+}
+
+TEST(Scheduler, TurnsComeInOrderOfArrival)
+{
+    Scheduler scheduler(1, 1000);
+    scheduler.begin(true, never);
+    std::atomic<int> order{0}, first{-1}, second{-1};
+    Waiter one([&] {
+        scheduler.begin(false, never);
+        first = order++;
+        scheduler.end(false);
+    });
+    while (scheduler.counts().waiting < 1)
+        std::this_thread::yield();
+    Waiter two([&] {
+        scheduler.begin(true, never);
+        second = order++;
+        scheduler.end(true);
+    });
+    while (scheduler.counts().waiting < 2)
+        std::this_thread::yield();
+    scheduler.end(true);
+    EXPECT_TRUE(two.done_within(soon));
+    EXPECT_EQ(first, 0);
+    EXPECT_EQ(second, 1);
+}
+
+TEST(Scheduler, WaitingEndsWithACancel)
+{
+    Scheduler scheduler(1, 1000);
+    scheduler.begin(true, never);
+    std::atomic<bool> cancelled{false};
+    Waiter waiter([&] { EXPECT_THROW(scheduler.begin(true, [&] { return cancelled.load(); }), Error); });
+    EXPECT_FALSE(waiter.done_within(shortly));
+    cancelled = true;
+    EXPECT_TRUE(waiter.done_within(soon));
+    EXPECT_EQ(scheduler.counts().waiting, 0);
+}
+
+TEST(Scheduler, MemoryIsNeverLeasedTwice)
+{
+    Scheduler scheduler(4, 8000);
+    const Lease first = scheduler.lease(6000, never);
+    Waiter second([&] { scheduler.give_back(scheduler.lease(6000, never)); });
+    EXPECT_FALSE(second.done_within(shortly));
+    const Lease small = scheduler.lease(200, never); // the eighth that is kept
+    EXPECT_EQ(scheduler.counts().leased, 6200u);
+    scheduler.give_back(first);
+    EXPECT_TRUE(second.done_within(soon));
+    scheduler.give_back(small);
+    EXPECT_EQ(scheduler.counts().leased, 0u);
+}
+
+TEST(Scheduler, ALeaseIsAtMostWhatALargeLoadMayHave)
+{
+    Scheduler scheduler(4, 8000);
+    EXPECT_EQ(scheduler.lease(1'000'000, never).bytes, 7000u);
+}
+
+TEST(Scheduler, SmallLeasesDoNotStarveALargeOne)
+{
+    Scheduler scheduler(4, 8000);
+    std::vector<Lease> small;
+    for (int i = 0; i < 10; ++i)
+        small.push_back(scheduler.lease(200, never));
+    Waiter large([&] { scheduler.give_back(scheduler.lease(7000, never)); });
+    while (scheduler.counts().waiting < 1)
+        std::this_thread::yield();
+    // More small ones have to wait now, for 2000 of the 1000 bytes kept for them are out.
+    Waiter late([&] { scheduler.give_back(scheduler.lease(200, never)); });
+    EXPECT_FALSE(late.done_within(shortly));
+    for (std::size_t i = 0; i < 5; ++i)
+        scheduler.give_back(small[i]);
+    EXPECT_TRUE(large.done_within(soon));
+    EXPECT_TRUE(late.done_within(soon));
+}
+
+TEST(Scheduler, ALoweredLimitDoesNotStopTheLastJob)
+{
+    Scheduler scheduler(4, 8000);
+    const Lease before = scheduler.lease(7000, never);
+    scheduler.set_limits(1, 100);
+    scheduler.give_back(before);
+    EXPECT_EQ(scheduler.lease(5000, never).bytes, 88u);
+}
+
+TEST(Arena, ProgressArrivesWhole)
+{
+    const Arena ours;
+    const Arena theirs(File(dup(ours.fd())));
+    std::uint32_t seen = 0;
+    PgkmProgress progress = {};
+    EXPECT_FALSE(ours.read_progress(&progress, &seen));
+    PgkmProgress told = {};
+    told.phase = "iterating";
+    told.problem = 3;
+    told.iteration = 17;
+    told.shift = 0.25;
+    theirs.write_progress(told);
+    ASSERT_TRUE(ours.read_progress(&progress, &seen));
+    EXPECT_STREQ(progress.phase, "iterating");
+    EXPECT_EQ(progress.problem, 3);
+    EXPECT_EQ(progress.iteration, 17);
+    EXPECT_EQ(progress.shift, 0.25);
+    EXPECT_FALSE(ours.read_progress(&progress, &seen)) << "the same line twice";
+}
+
+TEST(Arena, RefusesMemoryThatCouldShrink)
+{
+    char name[] = "/tmp/pg_kmeans_test.XXXXXX";
+    File file(mkstemp(name));
+    unlink(name);
+    ASSERT_EQ(ftruncate(file.get(), 1 << 16), 0);
+    EXPECT_THROW(Arena arena(std::move(file)), Error);
+    EXPECT_THROW(Arena arena{File()}, Error);
+}
+
+TEST(Arena, IsNoLongerThanItIs)
+{
+    Arena ours;
+    ours.grow(100);
+    Arena theirs(File(dup(ours.fd())));
+    EXPECT_NO_THROW(theirs.follow(ours.bytes()));
+    EXPECT_THROW(theirs.follow(ours.bytes() + 4096), Error);
+    EXPECT_THROW(theirs.follow(UINT64_MAX), Error);
+}
+
+// A service over the CPU backend, and a connection to it.
+class Service : public testing::Test {
+  protected:
+    Service() : server_(*cpu_backend(), path().c_str(), host(), {4, std::uint64_t{1} << 30}) {}
+    ~Service() override
+    {
+        for (const int channel : channels_)
+            pgkm_service_disconnect(channel);
+    }
+
+    static std::string path() { return "/tmp/pg_kmeans_service_test." + std::to_string(getpid()); }
+    static PgkmServiceHost host()
+    {
+        return {[](void *, std::uint32_t, PgkmSegment *, char *why, std::size_t bytes) {
+                    std::snprintf(why, bytes, "there are no segments here");
+                    return 0;
+                },
+                [](void *, const PgkmSegment *) {}, nullptr};
+    }
+    int connect()
+    {
+        const int channel = pgkm_service_connect(path().c_str());
+        PgkmError error;
+        EXPECT_GE(channel, 0);
+        EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
+        channels_.push_back(channel);
+        return channel;
+    }
+    // What the service answers to one raw request.
+    PgkmStatus answer(Link &link, const Request &request, int passed = -1)
+    {
+        PgkmError error;
+        return guarded(&error, [&] { link.ask(request, passed); });
+    }
+    // The server's thread: serves until the body has ended.
+    void serve(std::function<void()> body)
+    {
+        const Waiter waiter(std::move(body));
+        while (!waiter.done_within(milliseconds(1)))
+            server_.shared().host.serve();
+    }
+
+    Server           server_;
+    std::vector<int> channels_;
+};
+
+TEST_F(Service, RefusesNonsense)
+{
+    Link link(connect(), {}, {}, 0);
+    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no open";
+    EXPECT_EQ(answer(link, request_of(Op::open)), PGKM_INVALID) << "no arena";
+    EXPECT_EQ(answer(link, request_of(static_cast<Op>(99))), PGKM_INVALID);
+    EXPECT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+    EXPECT_EQ(answer(link, request_of(static_cast<Op>(99))), PGKM_INVALID);
+    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no rows";
+    Request load = request_of(Op::load);
+    EXPECT_EQ(answer(link, load), PGKM_INVALID) << "no shape";
+    load.load.n = INT64_MAX;
+    load.load.d = INT32_MAX;
+    EXPECT_EQ(answer(link, load), PGKM_INVALID) << "too many";
+    load.load.n = 1000;
+    load.load.d = 2;
+    load.load.bytes = 8000;
+    EXPECT_EQ(answer(link, load), PGKM_INVALID) << "no memory sent";
+    File rows = new_shared_file();
+    extend_file(rows.get(), 0, 4096);
+    EXPECT_EQ(answer(link, load, rows.get()), PGKM_INVALID) << "less memory than rows";
+    load.load.n = 100;
+    load.load.values = 4000;
+    EXPECT_EQ(answer(link, load, rows.get()), PGKM_INVALID) << "beyond the end";
+}
+
+TEST_F(Service, RefusesProblemsThatCannotBe)
+{
+    Link link(connect(), {}, {}, 0);
+    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+    File rows = new_shared_file();
+    extend_file(rows.get(), 0, 4096);
+    Request load = request_of(Op::load);
+    load.load.n = 100;
+    load.load.d = 2;
+    load.load.bytes = 4096;
+    ASSERT_EQ(answer(link, load, rows.get()), PGKM_OK);
+    link.arena().grow(4096);
+    auto *problem = reinterpret_cast<WireProblem *>(link.arena().get());
+    Request fit = request_of(Op::fit);
+    fit.call.fit = {PGKM_L2, 3};
+    const auto refused = [&](std::int64_t count, std::int64_t first, std::int64_t n, std::int32_t k, std::uint32_t parts) {
+        *problem = {};
+        problem->first_row = first;
+        problem->n_rows = n;
+        problem->k = k;
+        problem->parts = parts;
+        fit.call.n_problems = count;
+        return answer(link, fit);
+    };
+    const std::uint32_t parts = part_centroids | part_exponents;
+    EXPECT_EQ(refused(0, 0, 100, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(INT64_MAX, 0, 100, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, 1, 100, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, -1, 100, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, INT64_MAX, 100, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, 0, 0, 2, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, 0, 100, 0, parts), PGKM_INVALID);
+    EXPECT_EQ(refused(1, 0, 100, INT32_MAX, parts), PGKM_INVALID) << "an arena that does not hold them";
+    EXPECT_EQ(refused(1, 0, 100, 2, part_exponents), PGKM_INVALID) << "no centroids";
+    EXPECT_EQ(refused(1, 0, 100, 2, parts), PGKM_OK);
+}
+
+TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
+{
+    const int channel = pgkm_service_connect(path().c_str());
+    ASSERT_GE(channel, 0);
+    PgkmError error;
+    ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
+    Request request = request_of(Op::fit); // without an open it would be answered by an error
+    request.magic ^= 1;
+    ASSERT_TRUE(send_message(channel, &request, sizeof request));
+    EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), 1) << "by the service's own number alone";
+    pgkm_service_disconnect(channel);
+}
+
+TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
+{
+    Link link(connect(), {}, {}, 0);
+    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+    Request load = request_of(Op::load);
+    load.load.segment = 42;
+    load.load.n = 100;
+    load.load.d = 2;
+    load.load.bytes = 4096;
+    serve([&] { EXPECT_EQ(answer(link, load), PGKM_UNAVAILABLE); });
+    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+}
+
+TEST_F(Service, AClientThatLeavesLeavesNothing)
+{
+    const std::vector<float> values(20000, 1.0f);
+    const PgkmPoints points = {values.data(), PGKM_FLOAT32, 10000, 2, nullptr};
+    PgkmOpen open = {};
+    open.struct_size = sizeof open;
+    open.channel = pgkm_service_connect(path().c_str());
+    PgkmError error;
+    ASSERT_EQ(pgkm_service_ready(open.channel, 5000, &error), 1);
+    PgkmContext *context = nullptr;
+    PgkmData *data = nullptr;
+    ASSERT_EQ(client_backend()->open(&open, &context, &error), PGKM_OK) << error.text;
+    ASSERT_EQ(client_backend()->load(context, &points, &data, &error), PGKM_OK) << error.text;
+    EXPECT_EQ(server_.shared().counts().jobs, 1);
+    EXPECT_GT(server_.shared().counts().memory_held, 0u);
+    shutdown(open.channel, SHUT_RDWR);
+    for (int i = 0; i < 1000 && server_.shared().counts().jobs > 0; ++i)
+        std::this_thread::sleep_for(milliseconds(5));
+    EXPECT_EQ(server_.shared().counts().jobs, 0);
+    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+    float centroids[2];
+    PgkmProblem problem = {};
+    problem.n_rows = points.n;
+    problem.k = 1;
+    problem.centroids = centroids;
+    const PgkmSeedParams params = {PGKM_INIT_FIRST, 0, 0};
+    EXPECT_EQ(client_backend()->seed(data, &problem, 1, &params, &error), PGKM_DEVICE_ERROR);
+    client_backend()->unload(data);
+    client_backend()->close(context);
+    pgkm_service_disconnect(open.channel);
+}
+
+TEST_F(Service, ClosesOnlyWhenIdle)
+{
+    const int channel = connect();
+    Link link(channel, {}, {}, 0);
+    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+    EXPECT_FALSE(server_.shared().close_if_idle(server_.shared().requests())) << "there is a job";
+    ASSERT_EQ(answer(link, request_of(Op::close)), PGKM_OK);
+    EXPECT_FALSE(server_.shared().close_if_idle(server_.shared().requests() - 1)) << "there was a request";
+    EXPECT_TRUE(server_.shared().close_if_idle(server_.shared().requests()));
+    ASSERT_EQ(pgkm_service_ask_again(channel), 1);
+    PgkmError error;
+    EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), -1) << "a request after the close";
+}
+
+// Rows of a job that nobody calls make room for another, and come back by themselves.
+TEST_F(Service, IdleRowsMakeRoom)
+{
+    server_.set_limits({4, std::uint64_t{100} << 20}); // room for one load
+    const std::vector<float> values = {0, 0, 0, 1, 9, 9, 9, 8};
+    const PgkmPoints points = {values.data(), PGKM_FLOAT32, 4, 2, nullptr};
+    struct Client {
+        PgkmContext *context = nullptr;
+        PgkmData *data = nullptr;
+    } clients[2];
+    PgkmError error;
+    for (Client &client : clients) {
+        PgkmOpen open = {};
+        open.struct_size = sizeof open;
+        open.channel = connect();
+        ASSERT_EQ(client_backend()->open(&open, &client.context, &error), PGKM_OK) << error.text;
+        ASSERT_EQ(client_backend()->load(client.context, &points, &client.data, &error), PGKM_OK) << error.text;
+    }
+    for (int turn = 0; turn < 2; ++turn)
+        for (Client &client : clients) {
+            double statistics[5][2];
+            PgkmSummary summary = {statistics[0], statistics[1], statistics[2], statistics[3], statistics[4], 0};
+            PgkmProblem problem = {};
+            problem.n_rows = 4;
+            ASSERT_EQ(client_backend()->summarise(client.data, &problem, 1, 1, &summary, &error), PGKM_OK) << error.text;
+            EXPECT_EQ(summary.max[1], 9.0);
+        }
+    for (Client &client : clients) {
+        client_backend()->unload(client.data);
+        client_backend()->close(client.context);
+    }
+    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+}
+
+} // namespace
+} // namespace pgkm::service
