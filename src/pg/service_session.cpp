@@ -92,10 +92,11 @@ static bool no_device(ServiceState *state, PgkmSettings *settings)
 {
     static char reason[sizeof state->reason];
     const TimestampTz now = GetCurrentTimestamp();
+    const uint32      plugin = pgkm_service_plugin_hash(settings->plugin);
 
     SpinLockAcquire(&state->mutex);
 
-    const TimestampTz since = state->no_device;
+    const TimestampTz since = state->plugin == plugin ? state->no_device : 0;
 
     memcpy(reason, state->reason, sizeof reason);
     SpinLockRelease(&state->mutex);

@@ -4,6 +4,7 @@
 #include "pg/service_state.h"
 
 extern "C" {
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -91,6 +92,11 @@ ServiceState *pgkm_service_state(void)
     }
     PG_END_TRY();
     return state;
+}
+
+uint32 pgkm_service_plugin_hash(const char *path)
+{
+    return hash_bytes((const unsigned char *) path, (int) strlen(path));
 }
 
 #if PG_VERSION_NUM < 170000

@@ -22,11 +22,15 @@ struct ServiceState {
     TimestampTz launched;  /* when a session asked for a worker that has not begun yet; 0: none */
     TimestampTz started;   /* when the service began to listen; 0: it does not */
     TimestampTz no_device; /* when it was found that there is none; 0: not known */
+    uint32      plugin;      /* for which plugin: its path's hash */
     char        reason[256]; /* why there is none */
 };
 
 /* In shared memory, made by whoever asks first; NULL when there is no room for it. */
 ServiceState *pgkm_service_state(void);
+
+/* Names a plugin in ServiceState. */
+uint32 pgkm_service_plugin_hash(const char *path);
 
 /* Asks for that room; for _PG_init in the postmaster. */
 void pgkm_service_request_memory(void);

@@ -131,12 +131,13 @@ static PgkmServiceLimits current_limits(void)
 }
 
 /* Without a device there is no service, and sessions shall not ask again soon. */
-static void note_no_device(const PgkmError *error)
+static void note_no_device(const PgkmError *error, const char *plugin)
 {
     const TimestampTz now = GetCurrentTimestamp();
 
     SpinLockAcquire(&state->mutex);
     state->no_device = now;
+    state->plugin = pgkm_service_plugin_hash(plugin);
     strlcpy(state->reason, error->text, sizeof state->reason);
     SpinLockRelease(&state->mutex);
     ereport(LOG, (errmsg("the pg_kmeans GPU service found no usable device: %s", error->text)));
@@ -151,7 +152,7 @@ static bool start_service(void)
 
     pgkm_settings_fill(&settings);
     if (pgkm_service_start(settings.plugin, PGKM_SERVICE_SOCKET, &host, &limits, &service, &error) != PGKM_OK) {
-        note_no_device(&error);
+        note_no_device(&error, settings.plugin);
         return false;
     }
 

@@ -9,7 +9,7 @@
 namespace pgkm::service {
 namespace {
 
-// Calls of less work than this (rows x features x clusters), about a millisecond of a device,
+// Calls of less work than this (rows x features x clusters x passes), about a millisecond of a device,
 // never wait for a long one's end.
 constexpr double small_work = 1e9;
 

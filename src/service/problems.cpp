@@ -51,7 +51,8 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     problem.tol = wire.tol;
     problems_.push_back(problem);
     arrays_.push_back(at);
-    work_ += static_cast<double>(wire.n_rows) * static_cast<double>(d) * std::max(1, wire.k);
+    const double passes = op_ == Op::fit ? std::clamp(request_.fit.max_iter, 1, 30) : 1; // few need more
+    work_ += static_cast<double>(wire.n_rows) * static_cast<double>(d) * std::max(1, wire.k) * passes;
     double *const s = at.statistics;
     if (op_ == Op::summarise)
         summaries_.push_back({s, s + d, s + 2 * d, s + 3 * d, s + 4 * d, 1.0});

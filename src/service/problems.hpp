@@ -21,7 +21,7 @@ class Problems {
     void restore();
     // What the call found, into the arena.
     void write_back() const;
-    // Rows x features x clusters.
+    // Rows x features x clusters x passes over the rows.
     double work() const { return work_; }
 
   private:

@@ -1,0 +1,66 @@
+# What the tests of the GPU service share. Sourced after common.sh, with the server of PGHOST.
+
+# Builds the test plugin and makes the server use it, from a folder where it looks for faults.
+install_service_plugin() {
+    quietly locked cmake -S "$here" -B "$build" && quietly locked cmake --build "$build" -j"$jobs" --target service_plugin || return 1
+    export SERVICE_FOLDER
+    SERVICE_FOLDER=$(mktemp -d /tmp/pgkm_plugin.XXXXXX) || return 1
+    chmod 777 "$SERVICE_FOLDER" # the server's user removes a fault that it has suffered
+    use_plugin plugin
+}
+
+# Makes the server load a copy of the plugin under this name: a new one for the server.
+use_plugin() {
+    cp "$build/service_plugin.so" "$SERVICE_FOLDER/$1.so" && chmod 755 "$SERVICE_FOLDER/$1.so" || return 1
+    configure cuda_plugin "$SERVICE_FOLDER/$1.so"
+    stop_service
+}
+
+remove_service_plugin() {
+    configure cuda_plugin ''
+    stop_service
+    rm -rf "$SERVICE_FOLDER"
+}
+
+# configure SETTING VALUE: in the server's configuration, for all sessions from now on.
+configure() {
+    PGOPTIONS= psql -XqAt -d postgres -v ON_ERROR_STOP=1 -c "LOAD 'pg_kmeans'" -c "ALTER SYSTEM SET pg_kmeans.$1 = '$2'" \
+        -c "SELECT pg_reload_conf()" >/dev/null
+}
+
+service_pid() {
+    PGOPTIONS= psql -XqAt -d postgres -c "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_kmeans GPU service'"
+}
+
+# Ends the service, if there is one, and waits for its end.
+stop_service() {
+    PGOPTIONS= psql -XqAt -d postgres -v ON_ERROR_STOP=1 >/dev/null <<'SQL'
+DO $$
+BEGIN
+    LOOP
+        PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_kmeans GPU service';
+        EXIT WHEN NOT FOUND;
+        PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
+    END LOOP;
+END $$;
+SQL
+}
+
+# fault LINE: what the plugin does from now on; none: nothing.
+fault() {
+    if [ $# -eq 0 ]; then
+        rm -f "$SERVICE_FOLDER/faults.txt"
+    else
+        echo "$1" >"$SERVICE_FOLDER/faults.new"
+        mv "$SERVICE_FOLDER/faults.new" "$SERVICE_FOLDER/faults.txt"
+    fi
+}
+
+# The names in /dev/shm, made since this file's time, that belong to the server's user and that no
+# process has mapped.
+orphans() {
+    local since=$1 file
+    for file in $(find /dev/shm -maxdepth 1 -type f -newer "$since" -user "$(stat -c %U "$PGHOST")" -printf '%f\n'); do
+        grep -qsF "/dev/shm/$file" /proc/[0-9]*/maps || echo "$file"
+    done
+}

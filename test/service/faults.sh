@@ -1,0 +1,216 @@
+#!/bin/bash
+# The GPU service in every kind of trouble. Each time: the right answer or the right error, in
+# time; the session goes on; the service holds nothing; the next query is right.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/service.sh"
+limit_ms=100
+folder=$(mktemp -d)
+trap 'fault; rm -rf "$folder"' EXIT
+touch "$folder/start"
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+number=0
+result() { # STATUS TEXT
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
+is() { # GOT WANTED TEXT
+    [ "$1" = "$2" ]
+    result $? "$3"
+    [ "$1" = "$2" ] || printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "$2"
+}
+
+query <<'SQL'
+CREATE TABLE service_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i;
+CREATE TABLE service_few AS SELECT x, y FROM service_rows LIMIT 500;
+ALTER TABLE service_rows SET (parallel_workers = 2);
+ANALYZE service_rows, service_few;
+SQL
+fit="SELECT md5(kmeans_fit('service_rows', '{x,y}', 60, max_iter => 20)::text)"
+small="SELECT md5(kmeans_fit('service_few', '{x,y}', 3)::text)"
+right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
+right_small=$(query -c "SET pg_kmeans.backend = cpu" -c "$small")
+held="SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda'"
+
+# The state of the service when all is over, once it has come to rest.
+at_rest() {
+    local i state
+    for ((i = 0; i < 100; i++)); do
+        state=$(query -c "$held")
+        [ "$state" != "0|0|0" ] || break
+        sleep 0.02
+    done
+    echo "$state"
+}
+# What a session says to a statement: its result, or its SQLSTATE; and WARNING if there was one.
+say() { # BACKEND STATEMENT [SETTING]...
+    local backend=$1 statement=$2
+    shift 2
+    {
+        echo '\set VERBOSITY sqlstate'
+        printf '%s;\n' "SET client_min_messages = warning" "SET pg_kmeans.backend = $backend" "$@" "$statement"
+    } | psql -XqAt 2>&1 | sed -E 's/^(psql:[^ ]* )?ERROR: +//; s/^(psql:[^ ]* )?WARNING:.*/WARNING/' | paste -sd ' '
+}
+
+is "$(say cuda "$fit")" "$right" "rows handed over in the scan's segment"
+is "$(say cuda "$fit" "SET pg_kmeans.scan = executor")" "$right" "rows copied"
+is "$(query -c "SET pg_kmeans.backend = cuda" -c "$fit" -c "SELECT service_pid FROM kmeans_status() WHERE backend = 'cuda'")" \
+    "$right"$'\n'"$(service_pid)" "by the service"
+is "$(say auto "$fit")" "$right" "auto uses it where the work pays"
+is "$(say cuda "$fit" "SET pg_kmeans.service = off")" "$right" "and without the service, from the session"
+
+for phase in open load summarise seed fit assign; do
+    fault "$phase device_error once"
+    pid=$(service_pid)
+    is "$(say cuda "$fit")" "58000" "device error in $phase, cuda: an error"
+    is "$(say cuda "$fit")" "$right" "the next job is right"
+    fresh=$(service_pid)
+    [ -n "$fresh" ] && [ "$fresh" != "$pid" ]
+    result $? "in a fresh service"
+    fault "$phase device_error once"
+    is "$(say auto "$fit")" "WARNING $right" "device error in $phase, auto: a warning and the result"
+    say cuda "$small" >/dev/null
+    fault "$phase out_of_memory once"
+    is "$(say cuda "$fit")" "53200" "no memory in $phase, cuda: an error"
+    fault "$phase out_of_memory once"
+    is "$(say auto "$fit")" "$right" "no memory in $phase, auto: the result"
+    is "$(at_rest)" "0|0|0" "nothing is held"
+done
+fault "fit limit"
+is "$(say cuda "$fit")" "54000" "the limit of device memory, whatever is tried"
+fault "fit limit once"
+is "$(say cuda "$fit")" "$right" "the limit of device memory, until there is more"
+fault
+
+# hang PHASE KIND: a call that never ends is ended by KIND. Prints how late, and what was said.
+hang() {
+    local phase=$1 kind=$2 backend=${3:-cuda} pid began ended
+    fault "$phase hang"
+    {
+        echo '\set VERBOSITY sqlstate'
+        echo "SELECT pg_backend_pid(); SET client_min_messages = warning; SET pg_kmeans.backend = $backend;"
+        [ "$kind" != timeout ] || echo "SET statement_timeout = 200;"
+        echo "$fit;"
+        echo "SELECT 'ended ' || extract(epoch from clock_timestamp()) * 1000;"
+    } | psql -XqAt >"$folder/out" 2>"$folder/err" &
+    local session=$!
+    if [ "$kind" != timeout ]; then
+        until pid=$(head -n 1 "$folder/out") && [ -n "$pid" ]; do sleep 0.01; done
+        sleep 0.2
+        case $kind in
+        service) fault && pid=$(service_pid) ;;
+        esac
+        began=$(query -c "SELECT extract(epoch from clock_timestamp()) * 1000, pg_$([ "$kind" = cancel ] && echo cancel || echo terminate)_backend($pid)")
+        wait $session
+        ended=$(awk '/^ended/ { print $2 }' "$folder/out")
+        [ -z "$ended" ] || [ "$kind" = service ] || awk -v a="${began%|*}" -v b="$ended" -v limit=$limit_ms 'BEGIN { exit b - a > limit }' || echo "late: $began $ended"
+    else
+        wait $session
+    fi
+    fault
+    grep -oE '57014|57P01|58000|WARNING' "$folder/err"
+    grep -xF "$right" "$folder/out"
+}
+for phase in open load summarise seed fit assign; do
+    is "$(hang $phase timeout)" 57014 "timeout in $phase"
+    is "$(hang $phase cancel)" 57014 "cancel in $phase"
+    is "$(hang $phase terminate)" 57P01 "session terminated in $phase"
+    is "$(hang $phase service)" 58000 "service ended in $phase, cuda"
+    is "$(say cuda "$fit")" "$right" "the next job is right"
+    is "$(hang $phase service auto)" "WARNING"$'\n'"$right" "service ended in $phase, auto"
+    is "$(say cuda "$small")" "$right_small" "the next job is right"
+    is "$(at_rest)" "0|0|0" "nothing is held"
+done
+
+# A device that does not heed a cancel: the session does.
+fault "fit deaf 1500 once"
+began=$(date +%s%N)
+is "$(say cuda "$fit" "SET statement_timeout = 200")" 57014 "timeout with a deaf device"
+took=$((($(date +%s%N) - began) / 1000000))
+[ $took -lt 1000 ]
+result $? "in time ($took ms)"
+is "$(say cuda "$small")" "$right_small" "another job meanwhile"
+sleep 1.5
+is "$(at_rest)" "0|0|0" "nothing is held in the end"
+
+# While all turns of large calls are taken, a small one goes on.
+large="SELECT md5(kmeans_fit('service_rows', '{x,y}', 300, init => 'first', tol => 0, max_iter => 30)::text)"
+right_large=$(say cpu "$large")
+fault "fit slow 1500"
+for _ in 1 2 3 4 5; do say cuda "$large" >>"$folder/large" & done
+sleep 0.7
+fault
+began=$(date +%s%N)
+is "$(say cuda "$small")" "$right_small" "a small job beside five large ones"
+took=$((($(date +%s%N) - began) / 1000000))
+[ $took -lt 400 ] && [ ! -s "$folder/large" ]
+result $? "does not wait for them ($took ms)"
+wait
+is "$(sort "$folder/large" | uniq -c | awk '{ print $1, $2 }')" "5 $right_large" "which are right too"
+
+# Memory for two at a time.
+configure gpu_memory_limit 200MB
+for i in 1 2 3 4 5 6 7 8; do say cuda "$fit" >"$folder/tight.$i" & done
+wait
+is "$(cat "$folder"/tight.* | sort | uniq -c | awk '{ print $1, $2 }')" "8 $right" "eight jobs in the memory of two"
+is "$(at_rest)" "0|0|0" "nothing is held"
+configure gpu_memory_limit 0
+
+# Thirty sessions with a table each.
+query <<'SQL'
+SELECT format('CREATE TABLE many_%s AS SELECT sin(i * %s)::real AS x, cos(i)::real AS y FROM generate_series(1, 3000) AS i', n, n)
+FROM generate_series(1, 30) AS n \gexec
+SQL
+for i in $(seq 30); do say cpu "SELECT md5(kmeans_fit('many_$i', '{x,y}', 7)::text)" >>"$folder/alone"; done
+for i in $(seq 30); do say cuda "SELECT md5(kmeans_fit('many_$i', '{x,y}', 7)::text)" >"$folder/many.$i" & done
+wait
+is "$(for i in $(seq 30); do cat "$folder/many.$i"; done | md5sum)" "$(md5sum <"$folder/alone")" "thirty sessions at once"
+is "$(at_rest)" "0|0|0" "nothing is held"
+
+# What the service has mapped and opened when all is over is what it had before.
+pid=$(service_pid)
+mapped="SELECT count(*) FILTER (WHERE line ~ 'memfd:pg_kmeans'), count(*) FILTER (WHERE line ~ '/dev/shm/')
+    FROM regexp_split_to_table(pg_read_file('/proc/$pid/maps'), '\n') AS line"
+before=$(query -c "$mapped")
+for _ in 1 2 3 4 5; do say cuda "$fit" >/dev/null; done
+at_rest >/dev/null
+sleep 0.1
+is "$(query -c "$mapped")" "$before" "no segment stays mapped"
+is "${before%%|*}" 0 "and no anonymous memory"
+
+# The extension goes and comes while the service runs.
+is "$(query -c "DROP EXTENSION pg_kmeans" -c "CREATE EXTENSION pg_kmeans" -c "SET pg_kmeans.backend = cuda" -c "$fit")" "$right" "DROP EXTENSION beside it"
+is "$(service_pid)" "$pid" "the service stays"
+
+# Idle, it ends; the next job starts it.
+configure gpu_idle_timeout 1
+for ((i = 0; i < 60; i++)); do
+    [ -n "$(service_pid)" ] || break
+    sleep 0.1
+done
+is "$(service_pid)" "" "idle, it ends"
+is "$(say cuda "$fit")" "$right" "the next job starts it again"
+configure gpu_idle_timeout 300
+
+# Starting takes as long as a driver does; a session that waits can be cancelled.
+stop_service
+fault "probe slow 1000 once"
+is "$(say cuda "$small" "SET statement_timeout = 200")" 57014 "timeout while the service starts"
+is "$(say cuda "$small")" "$right_small" "it has started"
+
+# Without a device nobody asks twice.
+use_plugin none
+fault "probe no_device"
+is "$(say cuda "$small")" 0A000 "no device, cuda: an error"
+is "$(say auto "$fit")" "$right" "no device, auto: the CPU"
+is "$(query -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|injected: no device" "the reason is known"
+fault
+is "$(say cuda "$small")" 0A000 "and remembered: no worker is started for it"
+use_plugin again
+is "$(say cuda "$small")" "$right_small" "for another plugin it is asked again"
+
+left=$(orphans "$folder/start")
+[ -z "$left" ] || sleep 0.5
+is "$(orphans "$folder/start")" "" "no segment is left"
+echo 1..$number
