@@ -48,12 +48,23 @@ SQL
 
 # fault LINE: what the plugin does from now on; none: nothing.
 fault() {
+    rm -f "$SERVICE_FOLDER/reached"
     if [ $# -eq 0 ]; then
         rm -f "$SERVICE_FOLDER/faults.txt"
     else
         echo "$1" >"$SERVICE_FOLDER/faults.new"
         mv "$SERVICE_FOLDER/faults.new" "$SERVICE_FOLDER/faults.txt"
     fi
+}
+
+# Waits until the plugin pauses by a fault that fault() has set. Called in time, it does.
+await_pause() {
+    local i
+    for ((i = 0; i < 1000; i++)); do
+        [ ! -e "$SERVICE_FOLDER/reached" ] || return 0
+        sleep 0.01
+    done
+    return 1
 }
 
 # The names in /dev/shm, made since this file's time, that belong to the server's user and that no

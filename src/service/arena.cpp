@@ -69,6 +69,13 @@ void Arena::write_progress(const PgkmProgress &progress) const
     to.problem.store(progress.problem, std::memory_order_relaxed);
     to.iteration.store(progress.iteration, std::memory_order_relaxed);
     to.shift.store(std::bit_cast<std::uint64_t>(progress.shift), std::memory_order_relaxed);
+    to.bytes_moved.store(progress.bytes_moved, std::memory_order_relaxed);
+    StrategyNames names;
+    std::uint64_t words[name_words];
+    pack_names(progress.chosen, &names);
+    std::memcpy(words, &names, sizeof words);
+    for (std::size_t i = 0; i < name_words; ++i)
+        to.chosen[i].store(words[i], std::memory_order_relaxed);
     to.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -84,10 +91,17 @@ bool Arena::read_progress(PgkmProgress *progress, std::uint32_t *last_sequence) 
     progress->problem = from.problem.load(std::memory_order_relaxed);
     progress->iteration = from.iteration.load(std::memory_order_relaxed);
     progress->shift = std::bit_cast<double>(from.shift.load(std::memory_order_relaxed));
+    progress->bytes_moved = from.bytes_moved.load(std::memory_order_relaxed);
+    std::uint64_t words[name_words];
+    for (std::size_t i = 0; i < name_words; ++i)
+        words[i] = from.chosen[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (from.sequence.load(std::memory_order_relaxed) != before)
         return false;
     *last_sequence = before;
+    StrategyNames names;
+    std::memcpy(&names, words, sizeof names);
+    progress->chosen = static_names(&names);
     return phase != 0;
 }
 

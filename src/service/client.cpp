@@ -28,15 +28,6 @@ LoadedRows *self(PgkmData *data)
     return reinterpret_cast<LoadedRows *>(data);
 }
 
-void put_name(char (&to)[name_bytes], const char *name)
-{
-    if (name == nullptr)
-        return;
-    if (std::strlen(name) >= name_bytes)
-        throw Error(PGKM_UNSUPPORTED, std::string("there is no strategy \"") + name + "\"");
-    std::strcpy(to, name);
-}
-
 PgkmStatus probe(PgkmDevice *, std::int32_t, std::int32_t *count, PgkmError *error)
 {
     *count = 0;
@@ -61,11 +52,8 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
         request.open.threads = options->threads;
         request.open.memory_limit = options->memory_limit;
         request.open.device_memory_limit = options->device_memory_limit;
-        put_name(request.open.tuning.assignment, options->tuning.assignment);
-        put_name(request.open.tuning.execution, options->tuning.execution);
-        put_name(request.open.tuning.feature_sum, options->tuning.feature_sum);
-        put_name(request.open.tuning.mass_sum, options->tuning.mass_sum);
-        put_name(request.open.tuning.instruction_set, options->tuning.instruction_set);
+        if (!pack_names(options->tuning, &request.open.tuning))
+            throw Error(PGKM_UNSUPPORTED, "there is no strategy with so long a name");
         link->ask(request, link->arena().fd());
         *context = reinterpret_cast<PgkmContext *>(link.release());
     });

@@ -38,12 +38,6 @@ std::int32_t choose_device(const std::vector<PgkmDevice> &devices, std::int32_t 
     throw Error(PGKM_UNAVAILABLE, "no usable CUDA device: " + why);
 }
 
-const char *name_or_null(char (&name)[name_bytes])
-{
-    name[name_bytes - 1] = '\0';
-    return name[0] == '\0' ? nullptr : name;
-}
-
 int cancelled_callback(void *job)
 {
     return static_cast<const Job *>(job)->is_cancelled() ? 1 : 0;
@@ -96,9 +90,7 @@ void Job::open_backend(std::uint64_t device_memory)
     open.threads = options_.threads;
     open.memory_limit = options_.memory_limit;
     open.device_memory_limit = device_memory;
-    open.tuning = {name_or_null(options_.tuning.assignment), name_or_null(options_.tuning.execution),
-                   name_or_null(options_.tuning.feature_sum), name_or_null(options_.tuning.mass_sum),
-                   name_or_null(options_.tuning.instruction_set)};
+    open.tuning = view_names(&options_.tuning);
     open.host = {cancelled_callback, progress_callback, this};
     PgkmError error = {};
     const PgkmStatus status = shared_.table.open(&open, &context_, &error);

@@ -41,7 +41,7 @@ enum class Op : std::uint32_t {
 
 constexpr std::size_t name_bytes = 32;
 
-// PgkmTuning by value; an empty name is "auto".
+// PgkmTuning by value; an empty name is NULL.
 struct StrategyNames {
     char assignment[name_bytes];
     char execution[name_bytes];
@@ -49,6 +49,15 @@ struct StrategyNames {
     char mass_sum[name_bytes];
     char instruction_set[name_bytes];
 };
+
+constexpr std::size_t name_words = sizeof(StrategyNames) / sizeof(std::uint64_t);
+
+// False when a name is too long to be one.
+bool pack_names(const PgkmTuning &from, StrategyNames *to);
+// The strings live in `from`.
+PgkmTuning view_names(StrategyNames *from);
+// The strings live as long as the process.
+PgkmTuning static_names(StrategyNames *from);
 
 struct OpenRequest {
     std::int32_t  device;
@@ -103,6 +112,8 @@ struct Control {
     std::atomic<std::int32_t>  problem;
     std::atomic<std::int32_t>  iteration;
     std::atomic<std::uint32_t> phase; // its place in phase_names; 0: nothing to tell
+    std::atomic<std::uint64_t> bytes_moved;
+    std::atomic<std::uint64_t> chosen[name_words]; // StrategyNames
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
               "atomics in shared memory must be free of locks");

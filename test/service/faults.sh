@@ -87,6 +87,7 @@ fault
 hang() {
     local phase=$1 kind=$2 backend=${3:-cuda} pid began ended
     fault "$phase hang"
+    : >"$folder/out" # or an earlier session's pid is taken for this one's
     {
         echo '\set VERBOSITY sqlstate'
         echo "SELECT pg_backend_pid(); SET client_min_messages = warning; SET pg_kmeans.backend = $backend;"
@@ -97,7 +98,7 @@ hang() {
     local session=$!
     if [ "$kind" != timeout ]; then
         until pid=$(head -n 1 "$folder/out") && [ -n "$pid" ]; do sleep 0.01; done
-        sleep 0.2
+        await_pause || echo "it never got there"
         case $kind in
         service) fault && pid=$(service_pid) ;;
         esac
@@ -139,7 +140,8 @@ large="SELECT md5(kmeans_fit('service_rows', '{x,y}', 300, init => 'first', tol 
 right_large=$(say cpu "$large")
 fault "fit slow 1500"
 for _ in 1 2 3 4 5; do say cuda "$large" >>"$folder/large" & done
-sleep 0.7
+await_pause
+sleep 0.3
 fault
 began=$(date +%s%N)
 is "$(say cuda "$small")" "$right_small" "a small job beside five large ones"

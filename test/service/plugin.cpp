@@ -14,7 +14,7 @@
 //     kill                      the process kills itself, as kill -9 would
 //     no_device                 (probe) there is none
 //
-// With "once" the file is removed first. The device has 1 GB of memory; loads that pass it
+// With "once" the file is removed first; before a pause a file "reached" is made. The device has 1 GB of memory; loads that pass it
 // together, or the limit that their context was opened with, fail: the service must prevent that.
 #include <dlfcn.h>
 #include <signal.h>
@@ -62,12 +62,13 @@ Data *self(PgkmData *data)
     return reinterpret_cast<Data *>(data);
 }
 
-std::string faults_path()
+// Of a file beside this library.
+std::string path_of(const char *name)
 {
     Dl_info info = {};
-    dladdr(reinterpret_cast<const void *>(&faults_path), &info);
+    dladdr(reinterpret_cast<const void *>(&path_of), &info);
     const std::string own = info.dli_fname == nullptr ? "" : info.dli_fname;
-    return own.substr(0, own.rfind('/') + 1) + "faults.txt";
+    return own.substr(0, own.rfind('/') + 1) + name;
 }
 
 struct Fault {
@@ -77,7 +78,7 @@ struct Fault {
 
 Fault fault_of(const char *function)
 {
-    const std::string path = faults_path();
+    const std::string path = path_of("faults.txt");
     std::ifstream file(path);
     std::string line;
     while (std::getline(file, line)) {
@@ -107,6 +108,7 @@ bool is_cancelled(const PgkmHost &host)
 // Waits; false when cancelled.
 bool pause(const PgkmHost &host, int milliseconds, bool heeds)
 {
+    const std::ofstream reached(path_of("reached"));
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (milliseconds < 0 || std::chrono::steady_clock::now() < end) {
         if (heeds && is_cancelled(host))

@@ -162,12 +162,17 @@ TEST(Arena, ProgressArrivesWhole)
     told.problem = 3;
     told.iteration = 17;
     told.shift = 0.25;
+    told.chosen.assignment = "tiled";
+    told.bytes_moved = 12345;
     theirs.write_progress(told);
     ASSERT_TRUE(ours.read_progress(&progress, &seen));
     EXPECT_STREQ(progress.phase, "iterating");
     EXPECT_EQ(progress.problem, 3);
     EXPECT_EQ(progress.iteration, 17);
     EXPECT_EQ(progress.shift, 0.25);
+    EXPECT_STREQ(progress.chosen.assignment, "tiled");
+    EXPECT_EQ(progress.chosen.mass_sum, nullptr);
+    EXPECT_EQ(progress.bytes_moved, 12345u);
     EXPECT_FALSE(ours.read_progress(&progress, &seen)) << "the same line twice";
 }
 
