@@ -8,27 +8,9 @@
 #include <cstring>
 
 #include "context.hpp"
+#include "upload.hpp"
 
 namespace pgkm::cuda {
-namespace {
-
-constexpr std::size_t copy_piece = std::size_t{64} << 20; // cancel is polled between pieces
-
-void upload_bytes(Context &context, void *to, const void *from, std::size_t bytes)
-{
-    for (std::size_t done = 0; done < bytes; done += copy_piece) {
-        context.poll();
-        const std::size_t piece = std::min(copy_piece, bytes - done);
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(static_cast<char *>(to) + done, static_cast<const char *>(from) + done, piece,
-                                   cudaMemcpyHostToDevice, context.compute.get());
-        });
-        context.bytes_moved += piece;
-    }
-    context.wait(context.compute.get());
-}
-
-} // namespace
 
 Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(points)
 {
@@ -50,10 +32,10 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     }
     values = DeviceArray<char>(context.budget, rows * row_bytes());
     context.report("loading", 0, 0, 0.0);
-    upload_bytes(context, values.get(), points.values, rows * row_bytes());
+    upload(context, values.get(), points.values, rows * row_bytes());
     if (points.weights != nullptr) {
         weights = DeviceArray<double>(context.budget, rows);
-        upload_bytes(context, weights.get(), points.weights, weight_bytes);
+        upload(context, weights.get(), points.weights, weight_bytes);
     }
 }
 

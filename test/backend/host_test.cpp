@@ -3,7 +3,9 @@
 #include <atomic>
 #include <thread>
 
+#include "backend/cpu/cpu_backend.hpp"
 #include "compare.hpp"
+#include "engine/contract.hpp"
 #include "long_job.hpp"
 #include "parameters.hpp"
 
@@ -91,6 +93,47 @@ TEST_P(Host, EveryListedStrategyOpens)
     for (const Subject &subject : all_subjects()) {
         const Case &data = case_named("one_row_float32");
         EXPECT_NO_THROW(Session(subject, data.points())) << subject.name;
+    }
+}
+
+// Tens of MB travel in many pieces: none may be lost, doubled or misplaced.
+TEST_P(Host, ManyRowsArriveWhole)
+{
+    constexpr std::int64_t n = 5'000'011;
+    std::vector<float> values(n);
+    std::vector<double> weights(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+        values[static_cast<std::size_t>(i)] = static_cast<float>(i % 1'000'003);
+        weights[static_cast<std::size_t>(i)] = static_cast<double>(i % 97 + 1);
+    }
+    const PgkmPoints points = {values.data(), PGKM_FLOAT32, n, 1, weights.data()};
+    struct Found {
+        std::vector<std::int32_t> labels = std::vector<std::int32_t>(n);
+        PgkmInt128 totals[2] = {}, masses[2] = {};
+    };
+    const auto assign = [&](const Subject &subject, Found &found) {
+        float centroids[2] = {250'000.0f, 750'000.0f};
+        const std::int32_t exponent = pgkm::scale_exponent(97.0 * 1'000'003.0);
+        PgkmProblem problem = {};
+        problem.n_rows = n;
+        problem.k = 2;
+        problem.centroids = centroids;
+        problem.feature_exponent = &exponent;
+        problem.weight_exponent = pgkm::scale_exponent(97.0);
+        PgkmAssignment wanted = {};
+        wanted.labels = found.labels.data();
+        wanted.totals = found.totals;
+        wanted.masses = found.masses;
+        Session session(subject, points);
+        ASSERT_EQ(session.assign(&problem, 1, &wanted), PGKM_OK) << session.error.text;
+    };
+    Found expected, found;
+    assign({"cpu", pgkm::cpu_backend(), -1, {}, 0, true}, expected);
+    assign(GetParam(), found);
+    EXPECT_EQ(found.labels, expected.labels);
+    for (int j = 0; j < 2; ++j) {
+        EXPECT_EQ(found.totals[j].lo, expected.totals[j].lo);
+        EXPECT_EQ(found.masses[j].lo, expected.masses[j].lo);
     }
 }
 
