@@ -63,6 +63,9 @@ void Connection::run() noexcept
         // To a client of another version the magic number alone is an answer.
         if (request.magic == magic)
             guarded(&reply.error, [&] { answer(request, std::move(passed), &reply); });
+        if (reply.error.status == PGKM_CANCELLED && (job_ == nullptr || !job_->client_cancelled()))
+            set_error(&reply.error, PGKM_DEVICE_ERROR,
+                      shared_.has_failed() ? shared_.failure().c_str() : "the GPU service has ended");
         if (!send_message(socket_.get(), &reply, sizeof reply))
             break;
     }

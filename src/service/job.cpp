@@ -54,7 +54,11 @@ Job::Job(Shared &shared, const std::atomic<bool> &hung_up, const OpenRequest &re
     : shared_(shared), hung_up_(hung_up), options_(request), arena_(std::move(arena))
 {
     options_.device = choose_device(shared_.devices, request.device);
-    open_backend(request.device_memory_limit);
+    // Strategies that the backend does not have are told at once; otherwise it is opened with the
+    // memory that its rows get.
+    static constexpr StrategyNames automatic = {};
+    if (std::memcmp(&request.tuning, &automatic, sizeof automatic) != 0)
+        open_backend(request.device_memory_limit);
     shared_.add(this);
 }
 
@@ -67,16 +71,13 @@ Job::~Job()
 
 bool Job::is_cancelled() const
 {
-    return hung_up_.load(std::memory_order_relaxed) || shared_.has_failed() ||
-           arena_.control().cancelled.load(std::memory_order_relaxed) != 0;
+    return hung_up_.load(std::memory_order_relaxed) || shared_.has_failed() || client_cancelled();
 }
 
 void Job::raise(PgkmStatus status, const PgkmError &error)
 {
     if (status == PGKM_DEVICE_ERROR)
         shared_.fail(error.text);
-    else if (status == PGKM_CANCELLED && shared_.has_failed() && arena_.control().cancelled.load() == 0)
-        throw Error(PGKM_DEVICE_ERROR, shared_.failure());
     throw Error(status, error.text);
 }
 

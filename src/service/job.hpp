@@ -16,7 +16,7 @@ namespace pgkm::service {
 
 class Job {
   public:
-    // Opens the backend. `hung_up` becomes true when the client is gone. Throws Error.
+    // Refuses a device or strategies that are not there. `hung_up` becomes true when the client is gone. Throws Error.
     Job(Shared &shared, const std::atomic<bool> &hung_up, const OpenRequest &request, File arena);
     // Frees everything that it holds.
     ~Job();
@@ -32,7 +32,10 @@ class Job {
     // The next call brings the rows again.
     void drop_if_idle(std::chrono::milliseconds idle);
 
-    bool         is_cancelled() const;
+    // For whatever reason; and because the client wants it.
+    bool is_cancelled() const;
+    bool client_cancelled() const { return arena_.control().cancelled.load(std::memory_order_relaxed) != 0; }
+
     const Arena &arena() const { return arena_; }
 
   private:
