@@ -146,6 +146,11 @@ uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *gro
  * the rows, and after the jobs. NULL when there is no memory; free allows NULL. */
 PgkmResident *pgkm_resident_create(void);
 void pgkm_resident_free(PgkmResident *resident);
+/* What it has made is forgotten; the next fit makes it anew. */
+void pgkm_resident_drop(PgkmResident *resident);
+/* The connection to the GPU service that its fits go through, kept here for its owner; 0: none. */
+int32_t pgkm_resident_channel(const PgkmResident *resident);
+void pgkm_resident_set_channel(PgkmResident *resident, int32_t channel);
 
 /* 1 when a device would be tried first for this request, if there is one. */
 int pgkm_wants_device(const PgkmFitRequest *request);

@@ -87,3 +87,9 @@ template pgkm::Workplace<double> &PgkmResident::workplace<double>(const pgkm::Ba
 PgkmResident *pgkm_resident_create(void) { return new (std::nothrow) PgkmResident(); }
 
 void pgkm_resident_free(PgkmResident *resident) { delete resident; }
+
+void pgkm_resident_drop(PgkmResident *resident) { resident->drop(); }
+
+int32_t pgkm_resident_channel(const PgkmResident *resident) { return resident == nullptr ? 0 : resident->channel; }
+
+void pgkm_resident_set_channel(PgkmResident *resident, int32_t channel) { resident->channel = channel; }

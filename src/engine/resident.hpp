@@ -50,6 +50,8 @@ struct PgkmResident {
     void drop();
     void rest() { relay_.lead_to(nullptr); }
 
+    std::int32_t channel = 0;
+
   private:
     template <typename T>
     std::unique_ptr<pgkm::Workplace<T>> &slot();

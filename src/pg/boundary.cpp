@@ -149,6 +149,28 @@ static PgkmJobHolder *create_holder(MemoryContext context)
     return holder;
 }
 
+/* Rows that stay with the service have a connection of their own, as long as it holds. */
+static void connect_to_service(PgkmFitRequest *request, PgkmJobHolder *owner)
+{
+    PgkmResident *const resident = request->resident;
+    const int           kept = pgkm_resident_channel(resident);
+
+    if (kept != 0 && pgkm_service_answers(kept)) {
+        request->settings.channel = kept;
+        return;
+    }
+    if (kept != 0) {
+        pgkm_resident_drop(resident);
+        pgkm_resident_set_channel(resident, 0);
+        pgkm_service_release(kept);
+    }
+    pgkm_service_acquire(&request->settings);
+    if (resident != NULL)
+        pgkm_resident_set_channel(resident, request->settings.channel);
+    else
+        owner->channel = request->settings.channel;
+}
+
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
 {
     PgkmFitRequest  full = *request;
@@ -166,10 +188,8 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
 
     free_job(owner);
     full.settings.device_ready = pgkm_service_runs();
-    if (pgkm_wants_device(&full)) {
-        pgkm_service_acquire(&full.settings);
-        owner->channel = full.settings.channel;
-    }
+    if (pgkm_wants_device(&full))
+        connect_to_service(&full, owner);
     if (pgkm_fit_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
     wait_for_job(owner->job, &full);

@@ -4,6 +4,7 @@
 #include "pg/loaded.h"
 
 #include "pg/compat.h"
+#include "pg/service_session.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -75,8 +76,11 @@ static void forget(void *argument)
             *place = loaded->next;
             break;
         }
+    const int channel = pgkm_resident_channel(loaded->resident);
+
     pgkm_resident_free(loaded->resident);
     loaded->resident = NULL;
+    pgkm_service_release(channel);
 }
 
 static uint64 bytes_of(const PgkmLoaded *loaded)

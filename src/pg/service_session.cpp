@@ -48,17 +48,25 @@ static void nap(void)
     CHECK_FOR_INTERRUPTS();
 }
 
-/* Whether the service answers on the connection that is being tried. It is dropped if not. */
-static bool answers(bool *refused)
+/* Waits for the answer to what was asked: as pgkm_service_ready. */
+static int await_answer(int channel, PgkmError *error)
 {
     const TimestampTz begin = GetCurrentTimestamp();
-    PgkmError error = {PGKM_OK, ""};
     int ready = 0;
 
     while (ready == 0 && !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), START_MS)) {
-        ready = pgkm_service_ready(tried, SLICE_MS, &error);
+        ready = pgkm_service_ready(channel, SLICE_MS, error);
         CHECK_FOR_INTERRUPTS();
     }
+    return ready;
+}
+
+/* Whether the service answers on the connection that is being tried. It is dropped if not. */
+static bool answers(bool *refused)
+{
+    PgkmError error = {PGKM_OK, ""};
+    const int ready = await_answer(tried, &error);
+
     if (ready == 1)
         return true;
     *refused = *refused || ready == 0 || error.text[0] != '\0';
@@ -157,6 +165,13 @@ void pgkm_service_acquire(PgkmSettings *settings)
             return;
         nap();
     }
+}
+
+bool pgkm_service_answers(int channel)
+{
+    PgkmError error = {PGKM_OK, ""};
+
+    return pgkm_service_ask_again(channel) && await_answer(channel, &error) == 1;
 }
 
 void pgkm_service_release(int channel)

@@ -20,6 +20,9 @@ extern "C" {
  */
 void pgkm_service_acquire(PgkmSettings *settings);
 
+/* Whether the service still answers on a connection that no job uses at the moment. */
+bool pgkm_service_answers(int channel);
+
 /* Gives a connection back, in whatever state the job left it; 0 is allowed. Never raises. */
 void pgkm_service_release(int channel);
 

@@ -293,7 +293,7 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
         return 0;
     if (received == Received::message && reply.magic != magic)
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
-    else if (received == Received::message)
+    else if (received == Received::message && reply.serial == 0)
         return 1;
     return -1;
 }

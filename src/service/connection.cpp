@@ -60,6 +60,7 @@ void Connection::run() noexcept
         Reply reply;
         std::memset(&reply, 0, sizeof reply);
         reply.magic = magic;
+        reply.serial = request.serial;
         // To a client of another version the magic number alone is an answer.
         if (request.magic == magic)
             guarded(&reply.error, [&] { answer(request, std::move(passed), &reply); });

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -15,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int slice_ms = 5;                              // between two looks at the cancel flag and the progress
 constexpr auto patience = std::chrono::milliseconds(50); // with a service that does not heed a cancel
+
+std::atomic<std::uint64_t> serials{0}; // of this process's requests
 
 constexpr const char *gone = "the GPU service has ended";
 
@@ -59,15 +62,24 @@ Reply Link::ask(Request request, int passed)
 {
     if (broken_)
         throw Error(PGKM_DEVICE_ERROR, gone);
+    // A context that stays from job to job may have been cancelled before.
+    if (!is_cancelled()) {
+        cancelled_at_ = {};
+        arena_.control().cancelled.store(0);
+    }
     request.arena_bytes = arena_.bytes();
+    request.serial = ++serials;
     if (!send_message(channel_, &request, sizeof request, passed))
         give_up(PGKM_DEVICE_ERROR, gone);
     Reply reply;
     for (;;) {
         const Received received = receive_message(channel_, &reply, sizeof reply, slice_ms);
         report();
-        if (received == Received::message && reply.magic == magic)
+        if (received == Received::message && reply.magic == magic && reply.serial == request.serial)
             break;
+        // An answer to a hello that nobody waited for any more is no news.
+        if (received == Received::message && reply.magic == magic && reply.serial == 0)
+            continue;
         if (received != Received::nothing)
             give_up(PGKM_DEVICE_ERROR, gone);
         heed_cancel();

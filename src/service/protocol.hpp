@@ -89,6 +89,7 @@ struct CallRequest {
 struct Request {
     std::uint32_t magic;
     Op            op;
+    std::uint64_t serial; // the reply's too; 0: of hello
     std::uint64_t arena_bytes; // length of the arena, the Control block not counted
     union {
         OpenRequest open;
@@ -100,6 +101,7 @@ struct Request {
 struct Reply {
     std::uint32_t magic;
     std::int32_t  count; // probe: devices
+    std::uint64_t serial;
     PgkmError     error;
 };
 

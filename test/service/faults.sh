@@ -170,6 +170,15 @@ wait
 is "$(for i in $(seq 30); do cat "$folder/many.$i"; done | md5sum)" "$(md5sum <"$folder/alone")" "thirty sessions at once"
 is "$(at_rest)" "0|0|0" "nothing is held"
 
+# Rows that stay: with a connection of their own, beside other fits, and over the service's end.
+stay="SELECT md5(kmeans_fit('service_rows', '{x,y}', 60, max_iter => 20, loaded => true)::text)"
+is "$(query -c "SET pg_kmeans.backend = cuda" -c "SELECT kmeans_load('service_rows', '{x,y}')" -c "$stay" -c "$small" -c "$stay" \
+    -c "SELECT jobs FROM kmeans_status() WHERE backend = 'cuda'" -c "$fit" \
+    -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_kmeans GPU service'" \
+    -c "SELECT pg_sleep(0.3)" -c "$stay" -c "$small" -c "SET statement_timeout = 5000" -c "$stay" -c "SELECT kmeans_unload('service_rows')" | paste -sd ' ')" \
+    "100000 $right $right_small $right 1 $right t  $right $right_small $right 1" "loaded rows"
+is "$(at_rest)" "0|0|0" "nothing is held"
+
 # What the service has mapped and opened when all is over is what it had before.
 pid=$(service_pid)
 mapped="SELECT count(*) FILTER (WHERE line ~ 'memfd:pg_kmeans'), count(*) FILTER (WHERE line ~ '/dev/shm/')

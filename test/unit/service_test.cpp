@@ -318,6 +318,19 @@ TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
     pgkm_service_disconnect(channel);
 }
 
+// A session that was interrupted while it waited for an answer to hello uses the connection again.
+TEST_F(Service, AnAnswerThatNobodyAwaitedIsSkipped)
+{
+    const int channel = connect();
+    ASSERT_EQ(pgkm_service_ask_again(channel), 1);
+    ASSERT_EQ(pgkm_service_ask_again(channel), 1);
+    PgkmError error;
+    ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
+    Link link(channel, {}, {}, 0);
+    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no open";
+    EXPECT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+}
+
 TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
 {
     Link link(connect(), {}, {}, 0);
