@@ -68,10 +68,17 @@ await_pause() {
 }
 
 # The names in /dev/shm, made since this file's time, that belong to the server's user and that no
-# process has mapped.
+# process has mapped. Seen twice: another server may be making or removing its own just now.
 orphans() {
-    local since=$1 file
-    for file in $(find /dev/shm -maxdepth 1 -type f -newer "$since" -user "$(stat -c %U "$PGHOST")" -printf '%f\n'); do
-        grep -qsF "/dev/shm/$file" /proc/[0-9]*/maps || echo "$file"
+    local since=$1 first
+    first=$(unmapped "$since")
+    [ -n "$first" ] || return 0
+    sleep 1
+    comm -12 <(sort <<<"$first") <(unmapped "$since" | sort)
+}
+unmapped() {
+    local file
+    for file in $(find /dev/shm -maxdepth 1 -type f -newer "$1" -user "$(stat -c %U "$PGHOST")" -printf '%f\n'); do
+        grep -qsF "/dev/shm/$file" /proc/[0-9]*/maps || [ ! -e "/dev/shm/$file" ] || echo "$file"
     done
 }

@@ -221,7 +221,5 @@ is "$(say cuda "$small")" 0A000 "and remembered: no worker is started for it"
 use_plugin again
 is "$(say cuda "$small")" "$right_small" "for another plugin it is asked again"
 
-left=$(orphans "$folder/start")
-[ -z "$left" ] || sleep 0.5
 is "$(orphans "$folder/start")" "" "no segment is left"
 echo 1..$number
