@@ -34,6 +34,10 @@ PGDLLEXPORT void pgkm_service_main(Datum preloaded);
 /* The longest time between two looks at whether the service is idle. */
 #define LOOK_MS 1000
 
+/* How long jobs may take to give up when the device has failed. */
+#define ANSWER_ROUNDS 20
+#define ANSWER_ROUND_US 10000
+
 static volatile sig_atomic_t terminated = false;
 static PgkmService *service = NULL;
 static ServiceState *state = NULL;
@@ -182,6 +186,20 @@ static bool is_idle(const PgkmServiceCounts *counts, int timeout_s)
            pgkm_service_close_if_idle(service, requests) != 0;
 }
 
+/* The device has failed: the other jobs are told why before their connections end. */
+static void let_answer(void)
+{
+    PgkmServiceCounts counts;
+
+    for (int i = 0; i < ANSWER_ROUNDS; ++i) {
+        pg_usleep(ANSWER_ROUND_US);
+        pgkm_service_serve(service);
+        pgkm_service_counts(service, &counts);
+        if (counts.running + counts.waiting == 0 && i > 0)
+            return;
+    }
+}
+
 /* Until something ends the service; the process's exit status. */
 static int serve(bool preloaded)
 {
@@ -209,6 +227,7 @@ static int serve(bool preloaded)
         pgkm_service_serve(service);
         pgkm_service_counts(service, &counts);
         if (counts.failed) {
+            let_answer();
             ereport(LOG, (errmsg("the pg_kmeans GPU service ends: %s", counts.failure),
                           errdetail("The next job starts another.")));
             return 1;

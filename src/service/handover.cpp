@@ -1,7 +1,11 @@
 #include "service/handover.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "engine/error.hpp"
 #include "service/memory.hpp"
@@ -9,7 +13,56 @@
 namespace pgkm::service {
 namespace {
 
-constexpr std::size_t copy_piece = std::size_t{16} << 20; // between two looks at the cancel flag
+constexpr std::uint64_t copy_piece = std::uint64_t{8} << 20; // between two looks at the cancel flag
+constexpr unsigned most_threads = 4;
+
+// One array on its way into a file.
+struct Part {
+    std::uint64_t to;
+    const char *from;
+    std::uint64_t bytes;
+};
+
+// A piece of it, backed by memory first: what is not there becomes an error and not a signal.
+void copy_one(const File &file, const Part &part, std::uint64_t done)
+{
+    const std::uint64_t bytes = std::min(copy_piece, part.bytes - done), to = part.to + done;
+    const std::uint64_t begin = to / control_bytes * control_bytes; // a mapping begins with a page
+    extend_file(file.get(), begin, to + bytes);
+    const Mapping mapped(file.get(), begin, static_cast<std::size_t>(to + bytes - begin));
+    std::memcpy(mapped.get() + (to - begin), part.from + done, static_cast<std::size_t>(bytes));
+}
+
+// Pieces until there are none left, somebody has failed, or the host has cancelled.
+void copy_pieces(const Link &link, const File &file, const Part &part, std::atomic<std::uint64_t> &next)
+{
+    for (std::uint64_t done; (done = next.fetch_add(copy_piece)) < part.bytes;) {
+        link.check_cancelled();
+        copy_one(file, part, done);
+    }
+}
+
+// Several threads: most of the time goes into pages that are touched for the first time.
+void copy(const Link &link, const File &file, const Part &part)
+{
+    std::atomic<std::uint64_t> next{0};
+    std::array<PgkmError, most_threads> errors = {};
+    std::vector<std::thread> threads;
+    const auto work = [&](unsigned i) {
+        if (guarded(&errors[i], [&] { copy_pieces(link, file, part, next); }) != PGKM_OK)
+            next.store(part.bytes);
+    };
+    const std::uint64_t pieces = part.bytes / copy_piece;
+    for (unsigned i = 1; i < std::min<std::uint64_t>(most_threads, pieces); ++i)
+        if (guarded(nullptr, [&] { threads.emplace_back(work, i); }) != PGKM_OK)
+            break; // fewer do it too
+    work(0);
+    for (std::thread &thread : threads)
+        thread.join();
+    for (const PgkmError &error : errors)
+        if (error.status != PGKM_OK)
+            throw Error(error.status, error.text);
+}
 
 } // namespace
 
@@ -19,19 +72,11 @@ File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &pl
     File file = new_shared_file();
     const std::uint64_t values = static_cast<std::uint64_t>(points.n) * static_cast<std::uint64_t>(points.d) *
                                  (points.element == PGKM_FLOAT32 ? 4 : 8);
-    const std::uint64_t weights = points.weights == nullptr ? 0 : static_cast<std::uint64_t>(points.n) * sizeof(double);
-    const auto copy = [&](std::uint64_t to, const void *from, std::uint64_t bytes) {
-        for (std::uint64_t done = 0; done < bytes; done += copy_piece) {
-            link.check_cancelled();
-            const std::size_t piece = static_cast<std::size_t>(std::min<std::uint64_t>(copy_piece, bytes - done));
-            const std::uint64_t begin = (to + done) / control_bytes * control_bytes;
-            extend_file(file.get(), begin, to + done + piece);
-            const Mapping part(file.get(), begin, static_cast<std::size_t>(to + done + piece - begin));
-            std::memcpy(part.get() + (to + done - begin), static_cast<const char *>(from) + done, piece);
-        }
-    };
-    copy(place.values, points.values, values);
-    copy(place.weights, points.weights, weights);
+    copy(link, file, {place.values, static_cast<const char *>(points.values), values});
+    if (points.weights != nullptr)
+        copy(link, file,
+             {place.weights, reinterpret_cast<const char *>(points.weights),
+              static_cast<std::uint64_t>(points.n) * sizeof(double)});
     return file;
 }
 
