@@ -22,7 +22,7 @@ constexpr auto idle_rows = std::chrono::milliseconds(1000);
 std::uint64_t memory_for(const Rows &rows)
 {
     constexpr std::uint64_t per_row = 48, per_job = std::uint64_t{64} << 20;
-    return 2 * rows.bytes() + per_row * static_cast<std::uint64_t>(rows.points().n) + per_job;
+    return 4 * rows.bytes() + per_row * static_cast<std::uint64_t>(rows.points().n) + per_job;
 }
 
 std::int32_t choose_device(const std::vector<PgkmDevice> &devices, std::int32_t wanted)
