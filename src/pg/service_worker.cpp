@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "pg/service_worker.h"
@@ -70,6 +71,18 @@ static void stop_service(int, Datum)
 static void end_process(int code, Datum)
 {
     _exit(code);
+}
+
+/* Each connection takes some descriptors. The system's soft limit is for programs that still use
+ * select(); this one does not. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Only one service at a time. The lock goes with the process. */
@@ -251,6 +264,7 @@ void pgkm_service_main(Datum preloaded)
     state = pgkm_service_state();
     if (state == NULL || !lock_service())
         proc_exit(0);
+    allow_descriptors();
     SpinLockAcquire(&state->mutex);
     state->pid = MyProcPid;
     state->launched = 0;

@@ -78,6 +78,8 @@ void Server::set_limits(const PgkmServiceLimits &limits)
 void Server::accept_one()
 {
     File socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.is_open())
+        usleep(reap_ms * 1000); // no descriptor is free: the client waits until one is
     if (!socket.is_open() || !same_user(socket.get()))
         return;
     // Without memory or a thread for it, the client is turned away.

@@ -159,12 +159,13 @@ is "$(cat "$folder"/tight.* | sort | uniq -c | awk '{ print $1, $2 }')" "8 $righ
 is "$(at_rest)" "0|0|0" "nothing is held"
 configure gpu_memory_limit 0
 
-# Thirty sessions with a table each.
+# Thirty sessions with a table each, which all miss the service at once.
 query <<'SQL'
 SELECT format('CREATE TABLE many_%s AS SELECT sin(i * %s)::real AS x, cos(i)::real AS y FROM generate_series(1, 3000) AS i', n, n)
 FROM generate_series(1, 30) AS n \gexec
 SQL
 for i in $(seq 30); do say cpu "SELECT md5(kmeans_fit('many_$i', '{x,y}', 7)::text)" >>"$folder/alone"; done
+stop_service
 for i in $(seq 30); do say cuda "SELECT md5(kmeans_fit('many_$i', '{x,y}', 7)::text)" >"$folder/many.$i" & done
 wait
 is "$(for i in $(seq 30); do cat "$folder/many.$i"; done | md5sum)" "$(md5sum <"$folder/alone")" "thirty sessions at once"
