@@ -25,6 +25,11 @@ extern "C" {
  * buffers are up to half empty when the rows move on to the shared segment. */
 #define PEAK_FACTOR 3
 
+/* Rows in shared memory cost about as much again as reading them, and a worker some milliseconds
+ * until it reads: a process with fewer blocks than this, and one worker alone below twice as
+ * much, save nothing. */
+#define LEAST_BYTES_PER_PROCESS ((uint64) 32 * 1024 * 1024)
+
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
 
@@ -95,14 +100,24 @@ static bool fits_shared_memory(double bytes)
            bytes < (double) space.f_bavail * space.f_frsize;
 }
 
-/* The planner's own formula, over all tables as if they were one. */
+/* The planner's own formula, over all tables as if they were one, and not more than pay; what a
+ * table's storage parameter asks for is done. */
 static int planned_workers(uint64 blocks, int fixed)
 {
     RelOptInfo *const relation = makeNode(RelOptInfo);
 
     relation->reloptkind = RELOPT_BASEREL;
     relation->rel_parallel_workers = fixed;
-    return compute_parallel_worker(relation, (double) blocks, -1, max_parallel_workers_per_gather);
+
+    const int planned = compute_parallel_worker(relation, (double) blocks, -1, max_parallel_workers_per_gather);
+
+    if (fixed >= 0)
+        return planned;
+
+    const uint64 processes = blocks * BLCKSZ / LEAST_BYTES_PER_PROCESS;
+    const int    useful = (int) Min((uint64) planned, processes > 0 ? processes - 1 : 0);
+
+    return useful == 1 && processes < 4 ? 0 : useful;
 }
 
 int scan_plan_workers(ScanPlan *plan)
