@@ -44,12 +44,19 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     return rows;
 }
 
-/* The next capacity: twice the last, but not beyond the limit while `needed` still fits. */
+/* From here on a buffer grows by a quarter: the system moves such blocks without a copy, and what
+ * is left empty counts. */
+#define LARGE_BUFFER_BYTES ((Size) 64 * 1024 * 1024)
+
+/* The next capacity: twice the last (of a large buffer a quarter more), but not beyond the limit
+ * while `needed` still fits. */
 static int64 next_capacity(const PgkmRows *rows, int64 needed, Size bytes_per_row)
 {
     const int64  largest = (int64) (MaxAllocHugeSize / bytes_per_row);
     const uint64 available = pgkm_memory_available();
-    int64        capacity = Max(rows->capacity * 2, (int64) (FIRST_BUFFER_BYTES / bytes_per_row));
+    const bool   large = rows->capacity * bytes_per_row >= LARGE_BUFFER_BYTES;
+    int64        capacity =
+        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (FIRST_BUFFER_BYTES / bytes_per_row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));

@@ -22,8 +22,8 @@ extern "C" {
 }
 
 /* What the rows may take at the worst, in multiples of their bytes: the processes' growing
- * buffers are up to half empty when the rows move on to the shared segment. */
-#define PEAK_FACTOR 3
+ * buffers are up to a fifth empty, small ones up to half, when the rows move on to the shared segment. */
+#define PEAK_FACTOR 2.5
 
 /* Rows in shared memory cost about as much again as reading them, and a worker some milliseconds
  * until it reads: a process with fewer blocks than this, and one worker alone below twice as
