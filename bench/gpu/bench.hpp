@@ -76,6 +76,7 @@ struct Setup {
 // The modes; each prints CSV with a heading. `which`: indices of `rows`.
 void automatic(const std::vector<int> &which);
 void all(const std::vector<int> &which);
+void sweep();
 void cost(const std::vector<int> &which);
 void stream();
 void cancel(const std::vector<int> &which);

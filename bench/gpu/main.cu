@@ -1,7 +1,8 @@
 // main.cu - what the GPU takes, as CSV.
 //
 //   gpu auto [shape ...]   one iteration on each shape of the design's table (by number; all without)
-//   gpu all [shape ...]    the same by each strategy of each stage: the sweep behind choose.hpp
+//   gpu all [shape ...]    the same by each strategy of each stage
+//   gpu sweep              likewise over a grid of shapes: what choose.hpp is derived from
 //   gpu cost [shape ...]   what exact labels and integer sums cost beside float32 ones
 //   gpu stream             rows larger than the device's limit against plain copies over the bus
 //   gpu cancel [0..4 ...]   time from the cancel flag to the return of a call
@@ -32,6 +33,8 @@ int main(int argc, char **argv)
             bench::automatic(which);
         else if (is("all"))
             bench::all(which);
+        else if (is("sweep"))
+            bench::sweep();
         else if (is("cost"))
             bench::cost(which);
         else if (is("stream"))

@@ -40,12 +40,20 @@ class ConstantLease {
     bool           held_ = false;
 };
 
-// Centroids per batch; 0 where not one fits.
-template <typename T>
-int constant_batch(int d)
+// Centroids lie there in float64, converted once and not for every row, in groups of eight:
+// feature by feature, the eight of the group beside each other. Places beyond the last are NaN,
+// which no comparison finds nearer.
+inline constexpr int constant_group = 8;
+
+// Centroids per batch, whole groups; 0 where not one group fits.
+inline int constant_batch(int d)
 {
-    return static_cast<int>(constant_bytes / (static_cast<std::int64_t>(d) * static_cast<std::int64_t>(sizeof(T))));
+    return static_cast<int>(constant_bytes / (std::int64_t{d} * 8 * constant_group)) * constant_group;
 }
+
+// Enqueues the copy of `count` centroids to `room`, the address of a __constant__ array.
+template <typename T>
+void fill_constant(double *room, const T *centroids, int count, int d, cudaStream_t stream);
 
 // Calls body(first centroid, count) after the copy of each batch to `symbol`.
 template <typename T, typename Body>
@@ -53,14 +61,10 @@ void in_constant_batches(const Stage<T> &stage, const View<T> &view, const void 
 {
     void *room = nullptr;
     checked("cudaGetSymbolAddress", [&] { return cudaGetSymbolAddress(&room, symbol); });
-    const int batch = constant_batch<T>(view.d);
+    const int batch = constant_batch(view.d);
     for (int first = 0; first < view.k; first += batch) {
         const int count = std::min(batch, view.k - first);
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(room, view.centroids + std::int64_t{first} * view.d,
-                                   static_cast<std::size_t>(count) * static_cast<std::size_t>(view.d) * sizeof(T),
-                                   cudaMemcpyDeviceToDevice, stage.stream);
-        });
+        fill_constant(static_cast<double *>(room), view.centroids + std::int64_t{first} * view.d, count, view.d, stage.stream);
         body(first, count);
     }
 }

@@ -9,12 +9,6 @@
 
 namespace pgkm::cuda {
 
-std::atomic<bool> &ConstantLease::taken()
-{
-    static std::atomic<bool> flag{false};
-    return flag;
-}
-
 namespace {
 
 __constant__ double constant_room[constant_bytes / sizeof(double)];
@@ -25,17 +19,28 @@ __global__ void __launch_bounds__(128) generic_constant_kernel(View<T> view, con
 {
     if (stopped(control))
         return;
-    const T *centroids = reinterpret_cast<const T *>(constant_room);
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < view.n; row += stride) {
         const T *x = view.values + row * view.d;
-        Nearest best = nearest_by_thread(x, centroids, count, view.d);
-        best.label += first;
+        Nearest best = {__longlong_as_double(0x7ff0000000000000LL), 0};
         if (first > 0) {
-            const std::int32_t label = labels[row];
-            const Nearest earlier = {exact_distance(x, view.centroids + std::int64_t{label} * view.d, view.d), label};
-            if (!(best.distance < earlier.distance)) // a tie stays with the lower index
-                best = earlier;
+            best.label = labels[row];
+            best.distance = exact_distance(x, view.centroids + std::int64_t{best.label} * view.d, view.d);
+        }
+        for (int j = 0; j < count; j += constant_group) {
+            double partial[constant_group] = {};
+            for (int f = 0; f < view.d; ++f) {
+                const double value = static_cast<double>(x[f]);
+#pragma unroll
+                for (int b = 0; b < constant_group; ++b) {
+                    const double difference = value - constant_room[j * view.d + f * constant_group + b];
+                    partial[b] = ::fma(difference, difference, partial[b]);
+                }
+            }
+#pragma unroll
+            for (int b = 0; b < constant_group; ++b)
+                if (partial[b] < best.distance)
+                    best = {partial[b], first + j + b};
         }
         labels[row] = best.label;
     }
@@ -46,7 +51,7 @@ __global__ void __launch_bounds__(128) generic_constant_kernel(View<T> view, con
 template <typename T>
 void assign_generic_constant(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    if (!stage.constant || constant_batch<T>(view.d) < 1)
+    if (!stage.constant || constant_batch(view.d) < 1)
         return assign_generic(stage, view, labels);
     in_constant_batches(stage, view, constant_room, [&](int first, int count) {
         View<T> batch = view;

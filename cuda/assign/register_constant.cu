@@ -25,7 +25,22 @@ __global__ void __launch_bounds__(256) register_constant_kernel(View<T> view, co
             best.label = labels[row];
             best.distance = distance_to(point, view.centroids + std::int64_t{best.label} * view.d, view.d);
         }
-        labels[row] = nearer(point, reinterpret_cast<const T *>(constant_room), count, view.d, first, best).label;
+        for (int j = 0; j < count; j += constant_group) {
+            double partial[constant_group] = {};
+#pragma unroll
+            for (int f = 0; f < D; ++f)
+                if (f < view.d)
+#pragma unroll
+                    for (int b = 0; b < constant_group; ++b) {
+                        const double difference = point.x[f] - constant_room[(j * view.d) + f * constant_group + b];
+                        partial[b] = ::fma(difference, difference, partial[b]);
+                    }
+#pragma unroll
+            for (int b = 0; b < constant_group; ++b)
+                if (partial[b] < best.distance)
+                    best = {partial[b], first + j + b};
+        }
+        labels[row] = best.label;
     }
 }
 

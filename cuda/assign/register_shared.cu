@@ -16,8 +16,7 @@ __global__ void __launch_bounds__(threads) register_shared_kernel(View<T> view, 
 {
     if (stopped(control))
         return;
-    extern __shared__ double memory[];
-    T *centroids = reinterpret_cast<T *>(memory);
+    extern __shared__ double centroids[]; // as float64: converted once, not for every row
     const bool whole = batch >= view.k; // loaded once
     for (std::int64_t start = std::int64_t{blockIdx.x} * threads; start < view.n; start += std::int64_t{gridDim.x} * threads) {
         const std::int64_t row = start + threadIdx.x;
@@ -28,7 +27,7 @@ __global__ void __launch_bounds__(threads) register_shared_kernel(View<T> view, 
             if (!whole || start == std::int64_t{blockIdx.x} * threads) {
                 __syncthreads();
                 for (int i = threadIdx.x; i < count * view.d; i += threads)
-                    centroids[i] = view.centroids[std::int64_t{first} * view.d + i];
+                    centroids[i] = static_cast<double>(view.centroids[std::int64_t{first} * view.d + i]);
                 __syncthreads();
             }
             best = nearer(point, centroids, count, view.d, first, best);
@@ -43,8 +42,8 @@ __global__ void __launch_bounds__(threads) register_shared_kernel(View<T> view, 
 template <typename T>
 void assign_register_shared(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    const int batch = std::min(view.k, room / (view.d * static_cast<int>(sizeof(T))));
-    const std::size_t bytes = static_cast<std::size_t>(batch) * static_cast<std::size_t>(view.d) * sizeof(T);
+    const int batch = std::min(view.k, std::max(room / (view.d * 8), 1));
+    const std::size_t bytes = static_cast<std::size_t>(batch) * static_cast<std::size_t>(view.d) * 8;
     const bool fits = with_register_size(view.d, [&](auto size) {
         constexpr int D = decltype(size)::value;
         in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
