@@ -14,7 +14,7 @@
 namespace pgkm::cuda {
 
 inline constexpr int group_threads = 256;
-inline constexpr std::int64_t group_rows_limit = 65536; // sums of 46-bit masses stay below 2^62
+inline constexpr std::int64_t group_rows_limit = 131072; // sums of 46-bit masses stay below 2^63
 
 // One problem as the kernels see it.
 struct GroupProblem {

@@ -28,6 +28,24 @@ bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vecto
     return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
 }
 
+// Whether one block each is sooner done than one after the other with the whole device: 20
+// iterations, with what was measured on an H200 of a block, of the device, and of a fit's start.
+bool pays_together(const Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which)
+{
+    constexpr double iterations = 20.0, block_rate = 5e10, device_rate = 3e12, start = 4e-4;
+    double total = 0.0, largest = 0.0;
+    for (const std::int64_t p : which) {
+        const double row = static_cast<double>(problems[p].k) * data.host.d + 64.0; // distance terms, and its sums
+        const double work = static_cast<double>(problems[p].n_rows) * row;
+        total += work;
+        largest = std::max(largest, work);
+    }
+    const double blocks = 2.0 * data.context.facts.multiprocessors;
+    const double together = iterations * std::max(largest, total / blocks) / block_rate;
+    const double apart = static_cast<double>(which.size()) * start + iterations * total / device_rate;
+    return together <= apart;
+}
+
 } // namespace
 
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems)
@@ -47,7 +65,7 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
             std::max(group_fit_bytes(problem.k, d), group_assign_bytes(problem.k, d)) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
             which.push_back(p);
     }
-    if (which.size() < 4 || !fits_limits(data, problems, which))
+    if (which.size() < 4 || !pays_together(data, problems, which) || !fits_limits(data, problems, which))
         which.clear();
     return which;
 }

@@ -1,0 +1,213 @@
+// seeder.hpp - the steps of a seeding over one set of rows, those of a problem or candidates.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "../context.hpp"
+#include "kernels.hpp"
+
+namespace pgkm::cuda {
+
+// Rows and distances on the device, for a problem or for candidates.
+template <typename T>
+class Seeder {
+  public:
+    Seeder(Context &context, SeedRows<T> rows, const PgkmSeedParams &params, Stream first, Stream trial,
+           std::int32_t most)
+        : context_(context), rows_(rows), tiles_(context.budget, static_cast<std::size_t>((rows.n + seed_tile - 1) / seed_tile)),
+          state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
+          candidates_(context.budget, static_cast<std::size_t>(most_trials) * static_cast<std::size_t>(rows.d))
+    {
+        nearest_ = NearArray<double>(context.budget, context.host_budget, static_cast<std::size_t>(rows.n),
+                                     context.budget.limit / 8);
+        rows_.nearest = nearest_.get();
+        state_.fill_zero(context.compute.get());
+        kernels_ = {state_.get(), tiles_.get(), {params.seed, params.restart, first, trial},
+                    context.facts.multiprocessors, context.compute.get()};
+    }
+
+    // Where the rows' values are when they are not on the device.
+    void stream_from(Data &data, std::int64_t first_row)
+    {
+        data_ = &data;
+        first_row_ = first_row;
+    }
+
+    void add_first()
+    {
+        // The first draw is by weight and needs all of them at once; those of streamed rows lie
+        // for that moment where the distances will be.
+        if (data_ != nullptr && data_->host.weights != nullptr) {
+            checked("cudaMemcpyAsync", [&] {
+                return cudaMemcpyAsync(rows_.nearest, data_->host.weights + first_row_,
+                                       static_cast<std::size_t>(rows_.n) * sizeof(double), cudaMemcpyDefault, stream());
+            });
+            rows_.weights = rows_.nearest;
+        }
+        step(true, 1);
+    }
+
+    void extend(std::int32_t k, std::int32_t known)
+    {
+        const int trials = greedy_trials(k);
+        // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
+        const double terms = static_cast<double>(rows_.n) * rows_.d * (trials + 1);
+        const auto at_once = static_cast<std::int32_t>(std::clamp(3e10 / terms, 1.0, 32.0));
+        for (std::int32_t i = known; i < k; ++i) {
+            if ((i - known) % at_once == 0 && fetch().done != 0)
+                return;
+            step(false, trials);
+        }
+    }
+
+    SeedState fetch()
+    {
+        SeedState state;
+        state_.download(&state, 1, stream());
+        context_.wait(stream());
+        return state;
+    }
+
+    std::vector<std::int64_t> chosen()
+    {
+        std::vector<std::int64_t> rows(static_cast<std::size_t>(fetch().count));
+        chosen_.download(rows.data(), rows.size(), stream());
+        context_.wait(stream());
+        return rows;
+    }
+
+    // One round of k-means||: the rows taken, in order. `ended` when no row lies apart.
+    std::vector<std::int64_t> oversample(std::uint32_t round, std::int32_t k, bool &ended)
+    {
+        ended = fetch().largest == 0;
+        if (ended)
+            return {};
+        std::size_t capacity = static_cast<std::size_t>(k) * 4 + 1024;
+        for (;;) {
+            DeviceArray<std::int64_t> taken(context_.budget, capacity);
+            checked("cudaMemsetAsync", [&] {
+                return cudaMemsetAsync(&state_.get()->sampled, 0, sizeof(std::int32_t), stream());
+            });
+            kernels_.oversample(rows_, round, k, taken.get(), static_cast<std::int32_t>(capacity));
+            const auto count = static_cast<std::size_t>(fetch().sampled);
+            if (count > capacity) {
+                capacity = count;
+                continue;
+            }
+            std::vector<std::int64_t> rows(count);
+            taken.download(rows.data(), count, stream());
+            context_.wait(stream());
+            std::sort(rows.begin(), rows.end());
+            return rows;
+        }
+    }
+
+    // Adds rows whose values are given, as many at a time as half of the device's limit holds.
+    void add(const std::vector<T> &values, std::int32_t count)
+    {
+        const auto d = static_cast<std::size_t>(rows_.d);
+        std::uint64_t room = context_.budget.room() / 2 / (d * sizeof(T));
+        // So many that a launch of some 10 ms has rows for all multiprocessors; streamed rows come
+        // over the bus for each batch, and shall not for more than need be.
+        if (data_ == nullptr)
+            room = std::min<std::uint64_t>(room, std::max<std::uint64_t>((std::uint64_t{1} << 18) / d, 64));
+        const auto most = static_cast<std::int32_t>(std::clamp<std::uint64_t>(room, 1, static_cast<std::uint64_t>(std::max(count, 1))));
+        DeviceArray<T> added(context_.budget, count == 0 ? 0 : static_cast<std::size_t>(most) * d);
+        for (std::int32_t first = 0; first < count; first += most) {
+            const std::int32_t some = std::min(most, count - first);
+            added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d, stream());
+            // The largest of all v_i is found anew by each walk over the rows.
+            checked("cudaMemsetAsync",
+                    [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
+            each([&](const SeedRows<T> &part) { add_to(part, added.get(), some); });
+        }
+    }
+
+    // Makes `rows` the chosen ones, all of them already added.
+    void set_chosen(const std::vector<std::int64_t> &rows)
+    {
+        const auto count = static_cast<std::int32_t>(rows.size());
+        chosen_.upload(rows.data(), rows.size(), stream());
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(&state_.get()->count, &count, sizeof count, cudaMemcpyHostToDevice, stream());
+        });
+        context_.wait(stream());
+    }
+
+  private:
+    cudaStream_t stream() const { return context_.compute.get(); }
+
+    // In launches of some 10 ms, since a cancel is seen between them.
+    void add_to(const SeedRows<T> &rows, const T *added, std::int32_t count)
+    {
+        const double terms = static_cast<double>(count) * rows.d;
+        const auto most = static_cast<std::int64_t>(std::max(3e10 / terms, 1024.0));
+        for (std::int64_t first = 0; first < rows.n; first += most) {
+            SeedRows<T> part = rows;
+            part.values += first * rows.d;
+            if (part.weights != nullptr)
+                part.weights += first;
+            part.nearest += first;
+            part.n = std::min(most, rows.n - first);
+            kernels_.update_nearest(part, added, count, false, false);
+            context_.wait(stream());
+        }
+    }
+
+    template <typename Body>
+    void each(Body &&body)
+    {
+        if (data_ == nullptr)
+            return body(rows_);
+        data_->each_chunk<T>(first_row_, rows_.n, [&](const T *values, const double *weights, std::int64_t first, std::int64_t n) {
+            SeedRows<T> part = rows_;
+            part.values = values;
+            part.weights = weights;
+            part.nearest += first;
+            part.n = n;
+            body(part);
+        });
+    }
+
+    void step(bool first, int trials)
+    {
+        kernels_.weigh_and_pick(rows_, first, trials);
+        if (data_ != nullptr)
+            rows_.weights = nullptr; // from here on each chunk brings its own
+        if (data_ == nullptr)
+            kernels_.gather(rows_, trials, candidates_.get());
+        else
+            gather_from_host(trials);
+        if (!first)
+            each([&](const SeedRows<T> &part) { kernels_.potentials(part, candidates_.get(), trials); });
+        kernels_.choose(trials, chosen_.get());
+        each([&](const SeedRows<T> &part) { kernels_.update_nearest(part, candidates_.get(), 1, true, first); });
+    }
+
+    void gather_from_host(int trials)
+    {
+        const SeedState state = fetch();
+        if (state.done != 0)
+            return;
+        const auto d = static_cast<std::size_t>(rows_.d);
+        std::vector<T> values(static_cast<std::size_t>(trials) * d);
+        const T *from = static_cast<const T *>(data_->host.values);
+        for (std::size_t t = 0; t < static_cast<std::size_t>(trials); ++t)
+            std::copy_n(from + static_cast<std::size_t>(first_row_ + state.picks[t]) * d, d, values.data() + t * d);
+        candidates_.upload(values.data(), values.size(), stream());
+    }
+
+    Context                        &context_;
+    SeedRows<T>                     rows_;
+    NearArray<double>               nearest_; // v_i of every row
+    DeviceArray<unsigned long long> tiles_;
+    DeviceArray<SeedState>          state_;
+    DeviceArray<std::int64_t>       chosen_;
+    DeviceArray<T>                  candidates_;
+    SeedKernels<T>                  kernels_{};
+    Data                           *data_ = nullptr;
+    std::int64_t                    first_row_ = 0;
+};
+
+} // namespace pgkm::cuda
