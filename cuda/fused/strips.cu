@@ -2,7 +2,7 @@
 // products of the tensor cores (halves.cuh), for grouped rows (grouping.hpp), sums that follow
 // the rows.
 //
-// A block takes a stretch of the groups' order. For each group in it, it lists the centroids
+// A block takes pieces of the groups' order. For each group in them, it lists the centroids
 // that can be nearest to one of its rows and splits them around the group's anchor. Its warps
 // then take strips of 16 rows by themselves: a lane loads four features of rows l / 4 and
 // l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
@@ -19,6 +19,10 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 constexpr int strip_rows = 16;
 constexpr float unreachable = 1e9f; // above every score
+// Rows that move lie together in the groups' order: a block takes up to so many pieces of it, far
+// apart, as long as a piece is worth preparing a group.
+constexpr int pieces = 8;
+constexpr int piece_rows = 1536;
 
 // Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
 __host__ __device__ inline int tiles_of(int k) { return k <= 8 ? 1 : k <= 16 ? 2 : (k + 31) / 32 * 4; }
@@ -409,23 +413,30 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
     const Shared shared = carve<C>(a);
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
     cells.clear();
-    int at = static_cast<int>(a.first + blockIdx.x * a.share);
-    const int last = static_cast<int>(min(at + a.share, a.end));
-    for (int g = 0; at < last; ++g) {
-        const int end = static_cast<int>(min(std::int64_t{last}, a.groups.first_row[g + 1]));
-        if (end <= at)
-            continue;
-        int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
-        Strip next;
-        find_strip(a, first, end, next);
-        __syncthreads();
-        const Group group = open_group<C, W>(a, shared, g);
-        for (; first < end; first += warps * strip_rows) {
-            const Strip strip = next;
-            find_strip(a, first + warps * strip_rows, end, next);
-            take_strip<C, W>(a, shared, cells, group, strip, next, first, end);
+    Group group;
+    int g = -1, group_end = 0;
+    for (std::int64_t piece = a.first + blockIdx.x * a.share; piece < a.end; piece += gridDim.x * a.share) {
+        int at = static_cast<int>(piece);
+        const int last = static_cast<int>(min(piece + a.share, a.end));
+        while (at < last) {
+            const bool opens = group_end <= at;
+            for (; group_end <= at; ++g)
+                group_end = static_cast<int>(a.groups.first_row[g + 2]);
+            const int end = min(last, group_end);
+            int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
+            Strip next;
+            find_strip(a, first, end, next);
+            if (opens) {
+                __syncthreads();
+                group = open_group<C, W>(a, shared, g);
+            }
+            for (; first < end; first += warps * strip_rows) {
+                const Strip strip = next;
+                find_strip(a, first + warps * strip_rows, end, next);
+                take_strip<C, W>(a, shared, cells, group, strip, next, first, end);
+            }
+            at = end;
         }
-        at = end;
     }
     __syncthreads();
     cells.publish(a.update.sums);
@@ -443,12 +454,14 @@ void launch(const Stage<float> &stage, MoveArguments a)
     });
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     for (std::int64_t done = 0; done < n;) {
-        const std::int64_t rows = std::min(n - done, most * (move_limit / strip_rows * strip_rows));
-        a.share = ((rows + most - 1) / most + strip_rows - 1) / strip_rows * strip_rows;
+        const std::int64_t rows = std::min(n - done, most * (move_limit - pieces * strip_rows));
+        const std::int64_t per_block = (rows + most - 1) / most;
+        const std::int64_t cut = std::clamp<std::int64_t>(per_block / piece_rows, 1, pieces);
+        a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
         a.finish = done == n;
-        kernel<<<static_cast<unsigned>((rows + a.share - 1) / a.share), threads, bytes, stage.stream>>>(a);
+        kernel<<<static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share)), threads, bytes, stage.stream>>>(a);
         launched("strips_kernel");
     }
 }
