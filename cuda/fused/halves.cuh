@@ -25,6 +25,21 @@
 
 namespace pgkm::cuda {
 
+// Error bounds of scores, in scaled units, of rows with |x'| <= x and centroids with |c'| <= r:
+// of products on the tensor cores (E above), and of d steps of fma in float32 from the constant.
+__device__ inline float half_error(float x, float r, float bias, int d, int steps)
+{
+    const float sum = x + r, constant = 0.5f * r * r + bias, s = constant + x * r;
+    const float addend = steps == 1 ? fmaxf(constant, x * r) : s;
+    return static_cast<float>(steps) * 0x1p-23f * (17.0f * addend + s) + 3.01f * 0x1p-22f * x * r +
+           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
+}
+
+__device__ inline float fma_error(float x, float r, float bias, int d)
+{
+    return 0x1p-24f * (static_cast<float>(d + 4) * (0.5f * r * r + bias + x * r) + (x + r) * (x + r));
+}
+
 // Scale, bias and margin of scores; usable: the values' range allows them.
 struct HalfScale {
     float scale;  // a power of two
@@ -41,13 +56,8 @@ __device__ inline HalfScale half_scale(float x, float r, int d, int steps)
         return {1.0f, 0.0f, 0.0f, false};
     const int exponent = 6 - (static_cast<int>(__float_as_uint(most) >> 23) - 127);
     const float scale = __int_as_float((exponent + 127) << 23);
-    const float reach = x * scale, radius = r * scale, sum = reach + radius;
-    const float bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
-    const float s = 0.5f * radius * radius + bias + reach * radius;
-    const float addend = steps == 1 ? fmaxf(0.5f * radius * radius + bias, reach * radius) : s;
-    const float error = static_cast<float>(steps) * 0x1p-23f * (17.0f * addend + s) + 3.01f * 0x1p-22f * reach * radius +
-                        0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
-    return {scale, bias, 2.04f * error, true};
+    const float reach = x * scale, bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
+    return {scale, bias, 2.04f * half_error(reach, r * scale, bias, d, steps), true};
 }
 
 // Two values side by side in a register, the first one in the lower half.

@@ -258,8 +258,11 @@ __device__ inline Leaders scatter_leaders(const Leaders (&value)[M][2])
 }
 
 // Label of the lane's own row, -1: open. For more centroids than have room in registers: groups
-// of eight are compared by their least, and the winning one is looked into again in float32,
-// whose error is less than the products'.
+// of eight are compared by their least, and the winning one is looked into again in float32.
+//
+// Of the best found there, with score l, and the row's length follow how long a centroid can be
+// that is nearer still: |c| <= |x| + |x - c|, |x - c|^2 = 2 (l - b) + |x|^2. So the bounds are
+// those of such rows and centroids, not of the longest.
 template <int F, int M, int T>
 __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4], const HalfScale &scale,
                              int row)
@@ -296,8 +299,11 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
 #pragma unroll
     for (int f = 0; f < 4 * F; ++f)
         x[f] = f < a.view.d ? __fmaf_rn(from[f], scale.scale, -a.shift[f] * scale.scale) : 0.0f;
-    float least = INFINITY, second = __int_as_float(own.second);
+    float least = INFINITY, second = INFINITY, square = 0.0f;
     int label = 0;
+#pragma unroll
+    for (int f = 0; f < 4 * F; ++f)
+        square = __fmaf_rn(x[f], x[f], square);
 #pragma unroll
     for (int i = 0; i < 2 * T; ++i) {
         const int column = own.group / 4 * 8 * T + i / 2 * 8 + 2 * (own.group & 3) + i % 2;
@@ -310,7 +316,12 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
         label = score < least ? column : label;
         least = fminf(least, score);
     }
-    return second > least + scale.margin ? label : -1;
+    square *= 1.0f + 0x1p-18f;
+    const float length = sqrtf(square) * (1.0f + 0x1p-20f);
+    const float reach = length + sqrtf(fmaxf(2.0f * (least + scale.margin - scale.bias) + square, 0.0f)) * (1.0f + 0x1p-20f);
+    const float mine_error = 1.02f * fma_error(length, reach, scale.bias, a.view.d);
+    const float margin = mine_error + 1.02f * half_error(length, reach, scale.bias, a.view.d, F);
+    return second > least + 2.0f * mine_error && __int_as_float(own.second) > least + margin ? label : -1;
 }
 
 // Labels of open rows, one per lane. Float32 sums of squares err in proportion to the distance,
@@ -407,10 +418,13 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
         const bool changed = label != rows.last && row < n && (M == 2 || (lane & 2) == 0);
         if (!__any_sync(~0u, changed))
             continue;
-        moved.push(changed && label >= 0, Later::entry(row, rows.last, label));
+        const Later::Entry entry = Later::entry(row, rows.last, label);
+        moved.push(changed && label >= 0, entry);
         if (moved.full())
             move_later(a, cells, moved.pop());
-        open.push(changed && label < 0, Later::entry(row, rows.last, label));
+        if (!__any_sync(~0u, changed && label < 0))
+            continue;
+        open.push(changed && label < 0, entry);
         if (open.full())
             settle_open<F>(a, cells, moved, open);
     }
