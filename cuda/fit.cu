@@ -144,6 +144,8 @@ void Fit<T>::iterate_on_device()
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = job_.data.resident && params_.max_iter - problem_.n_iter > 2 &&
                            (setting == nullptr || setting[0] != '0');
+    if (use_graph && job_.iterations(arguments))
+        return fetch_control();
     do {
         if (exec_.get() != nullptr && generation_ != context().workspace_generation) {
             exec_ = GraphExec(); // its kernels know a workspace that is gone

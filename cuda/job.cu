@@ -315,21 +315,41 @@ void Job<T>::forget_labels()
 }
 
 template <typename T>
-void Job<T>::iteration(const UpdateArguments<T> &arguments, const Control *watched)
+void Job<T>::iterate_moves(const UpdateArguments<T> &arguments, bool goes_on)
 {
     if constexpr (sizeof(T) == 4)
-        if (keeps_labels()) {
-            data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
-                const MoveArguments moves = {view(values, weights, rows), shift.get(), head.get(), grouping.groups, arguments,
-                                             {kept.get(), k > 255}, 0, 0, 0, takes_floats(), 0, false};
-                switch (plan.moves) {
-                case Moves::few: return iterate_few(stage(watched), moves);
-                case Moves::slots: return iterate_slots(stage(watched), moves);
-                default: return iterate_strips(stage(watched), moves);
-                }
-            });
-            return;
-        }
+        data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+            MoveArguments moves{};
+            moves.view = view(values, weights, rows);
+            moves.shift = shift.get();
+            moves.head = head.get();
+            moves.groups = grouping.groups;
+            moves.update = arguments;
+            moves.last = {kept.get(), k > 255};
+            moves.floats = takes_floats();
+            moves.goes_on = goes_on;
+            switch (plan.moves) {
+            case Moves::few: return iterate_few(stage(arguments.control), moves);
+            case Moves::slots: return iterate_slots(stage(arguments.control), moves);
+            default: return iterate_strips(stage(arguments.control), moves);
+            }
+        });
+}
+
+template <typename T>
+bool Job<T>::iterations(const UpdateArguments<T> &arguments)
+{
+    if (sizeof(T) != 4 || plan.moves != Moves::strips || problem.n_rows > alone_rows(context.facts) || !keeps_labels())
+        return false;
+    iterate_moves(arguments, true);
+    return true;
+}
+
+template <typename T>
+void Job<T>::iteration(const UpdateArguments<T> &arguments, const Control *watched)
+{
+    if (sizeof(T) == 4 && keeps_labels())
+        return iterate_moves(arguments, false);
     data.template each_chunk<T>(problem.first_row, problem.n_rows,
                                 [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
                                     pass(view(values, weights, rows), watched);

@@ -70,6 +70,8 @@ struct Job {
     void pass(const View<T> &rows, const Control *watched);
     // One iteration over all rows: labels, sums, new centroids, and what the next one needs.
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
+    // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.
+    bool iterations(const UpdateArguments<T> &arguments);
 
     // Slices of rows whose labels fit the labels array: body(view, first).
     template <typename Body>
@@ -91,6 +93,7 @@ struct Job {
     bool keeps_labels();
     bool takes_floats() const;
     void forget_labels();
+    void iterate_moves(const UpdateArguments<T> &arguments, bool goes_on);
 };
 
 } // namespace pgkm::cuda

@@ -107,4 +107,33 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
     decide(a, shift);
 }
 
+// The end of an iteration in a kernel that goes on to the next one: the last block to arrive
+// updates and then lets the others go. Whether they go on is decided by that block alone, because
+// a cancel may change the flag while others read it. All blocks must be running at the same time.
+__device__ inline bool finish_and_go_on(const UpdateArguments<float> &a, void *memory)
+{
+    constexpr std::uint32_t halt = 0x80000000u;
+    __shared__ std::uint32_t turn;
+    volatile std::uint32_t *shown = &a.control->turn;
+    std::uint32_t before = 0;
+    if (threadIdx.x == 0)
+        before = *shown; // unchanged until this block has arrived
+    if (arrives_last(a.control)) {
+        finish_iteration(a, memory);
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0)
+            atomicExch(&a.control->turn, ((before + 1) & ~halt) | (stopped(a.control) ? halt : 0u));
+    }
+    if (threadIdx.x == 0) {
+        while ((turn = *shown) == before)
+            __nanosleep(32);
+        __threadfence();
+    }
+    __syncthreads();
+    const bool goes_on = (turn & halt) == 0;
+    __syncthreads(); // `turn` may be written again
+    return goes_on;
+}
+
 } // namespace pgkm::cuda

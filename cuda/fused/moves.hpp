@@ -21,6 +21,7 @@ struct MoveArguments {
     bool                   floats;   // no weights, and takes_floats() of all features
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
+    bool                   goes_on;  // one launch runs iterations until the fit stops
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
@@ -29,6 +30,11 @@ void iterate_few(const Stage<float> &stage, MoveArguments arguments);
 void iterate_slots(const Stage<float> &stage, MoveArguments arguments);
 // 16 < d <= 64, groups of rows with lists of centroids (grouping.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, MoveArguments arguments);
+// Most rows of a fit whose iterations run in one launch, which no block's sums may be too many for.
+inline std::int64_t alone_rows(const DeviceFacts &facts)
+{
+    return std::min<std::int64_t>(1 << 20, std::int64_t{facts.multiprocessors} * (move_limit / 2));
+}
 
 // Calls launch(part, blocks) for stretches of rows of which no block of `most` gets more than
 // its sums can take; the last one finishes the iteration.

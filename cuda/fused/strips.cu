@@ -405,14 +405,10 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     }
 }
 
+// The block's pieces of the order.
 template <int C, int W>
-__global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constant__ MoveArguments a)
+__device__ void take_pieces(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
 {
-    if (block_stopped(a.update))
-        return;
-    const Shared shared = carve<C>(a);
-    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
-    cells.clear();
     Group group;
     int g = -1, group_end = 0;
     for (std::int64_t piece = a.first + blockIdx.x * a.share; piece < a.end; piece += gridDim.x * a.share) {
@@ -438,8 +434,21 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
             at = end;
         }
     }
-    __syncthreads();
-    cells.publish(a.update.sums);
+}
+
+template <int C, int W>
+__global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constant__ MoveArguments a)
+{
+    if (!a.goes_on && block_stopped(a.update))
+        return;
+    const Shared shared = carve<C>(a);
+    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
+    do {
+        cells.clear();
+        take_pieces<C, W>(a, shared, cells);
+        __syncthreads();
+        cells.publish(a.update.sums);
+    } while (a.goes_on && finish_and_go_on(a.update, shared.cells));
     if (a.finish && arrives_last(a.update.control))
         finish_iteration(a.update, shared.cells);
 }
@@ -460,8 +469,17 @@ void launch(const Stage<float> &stage, MoveArguments a)
         a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
-        a.finish = done == n;
-        kernel<<<static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share)), threads, bytes, stage.stream>>>(a);
+        a.finish = done == n && !a.goes_on;
+        const auto blocks = static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share));
+        if (a.goes_on) {
+            void *arguments[] = {&a};
+            checked("strips_kernel", [&] {
+                return cudaLaunchCooperativeKernel(reinterpret_cast<void *>(kernel), dim3(blocks), dim3(threads), arguments, bytes,
+                                                   stage.stream);
+            });
+            return;
+        }
+        kernel<<<blocks, threads, bytes, stage.stream>>>(a);
         launched("strips_kernel");
     }
 }
