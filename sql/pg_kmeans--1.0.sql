@@ -2,6 +2,9 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_kmeans" to load this file. \quit
 
+-- Functions that are called here are named with their schema: others may create a better match
+-- for the arguments in the extension's schema, and it would run as who installs.
+
 -- options
 
 CREATE TYPE kmeans_options AS (
@@ -93,7 +96,7 @@ BEGIN
     LOOP
         FOREACH optional IN ARRAY ARRAY['', ', kmeans_options', ', kmeans_options, double precision']
         LOOP
-            EXECUTE format($sql$
+            EXECUTE pg_catalog.format($sql$
                 CREATE FUNCTION kmeans_transition(internal, %1$s, bigint%2$s) RETURNS internal
                 AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition'
                 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1;
@@ -125,7 +128,7 @@ DECLARE
 BEGIN
     FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
     LOOP
-        EXECUTE format($sql$
+        EXECUTE pg_catalog.format($sql$
             CREATE FUNCTION kmeans_label(features %1$s, k bigint) RETURNS integer
             AS 'MODULE_PATHNAME', 'pgkm_kmeans_label'
             LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
@@ -390,7 +393,7 @@ BEGIN
     LOOP
         FOREACH optional IN ARRAY ARRAY['', ', double precision']
         LOOP
-            EXECUTE format($sql$
+            EXECUTE pg_catalog.format($sql$
                 CREATE FUNCTION kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s) RETURNS kmeans_sums
                 AS 'MODULE_PATHNAME', 'pgkm_step_accum'
                 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;

@@ -1,0 +1,20 @@
+-- CREATE EXTENSION in a schema where somebody else has put functions that fit better than those of
+-- pg_catalog runs none of them. (Run as a superuser, in a database of its own.)
+DROP EXTENSION pg_kmeans CASCADE;
+BEGIN;
+SELECT plan(3);
+CREATE SCHEMA trap;
+CREATE FUNCTION trap.spring(name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the trap "%" was sprung by %', name, current_user;
+END $$;
+-- Exact matches for the arguments of format(), which pg_catalog has as variadic "any" alone.
+CREATE FUNCTION trap.format(text, text) RETURNS text LANGUAGE sql AS $$SELECT trap.spring('format'); SELECT ''::text$$;
+CREATE FUNCTION trap.format(text, text, text) RETURNS text LANGUAGE sql AS $$SELECT trap.spring('format'); SELECT ''::text$$;
+CREATE FUNCTION trap.equal(oid, oid) RETURNS boolean LANGUAGE sql AS $$SELECT trap.spring('='); SELECT true$$;
+CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.equal);
+SELECT lives_ok('CREATE EXTENSION pg_kmeans SCHEMA trap', 'CREATE EXTENSION calls no function of others');
+SELECT lives_ok('SELECT count(*) FROM trap.pg_stat_progress_kmeans', 'neither does the view');
+SELECT is((trap.kmeans(ARRAY[1, 2], 1)).n, 1::bigint, 'all is there');
+SELECT * FROM finish();
+ROLLBACK;
