@@ -81,6 +81,14 @@ FROM (SELECT kmeans(f, 4, kmeans_options(init => 'random', seed => 1) ORDER BY i
       FROM points) AS s;
 -- seed and metric are kept in the model
 SELECT (m).seed, (m).metric FROM (SELECT kmeans(f, 2, kmeans_options(seed => -7, metric => 'cosine')) AS m FROM points) AS s;
+-- a type that its owner has altered is an error and no crash
+BEGIN;
+ALTER TYPE kmeans_options ADD ATTRIBUTE more double precision[], ADD ATTRIBUTE and_more text;
+SAVEPOINT altered;
+SELECT kmeans_options(seed => 1);
+ROLLBACK TO altered;
+SELECT kmeans(f, 1, NULL::kmeans_options) IS NOT NULL, kmeans(f, 1, ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options) FROM points;
+ROLLBACK;
 -- standardize: models in units of the standard deviation, centroids in those of the data
 SELECT (m).center, (m).scale
 FROM (SELECT kmeans(f, 1, kmeans_options(standardize => true)) AS m

@@ -135,6 +135,10 @@ void pgkm_options_fields(const NullableDatum *fields, MemoryContext context, Pgk
         raise_option("tol", "a finite number of at least 0");
 }
 
+static const Oid field_types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
+                                              FLOAT8OID, INT8OID,        TEXTOID, BOOLOID};
+static const PgkmCompositeType options_type = {"kmeans_options", field_types, OPTION_COUNT};
+
 /*
  * kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize):
  * checks the values and returns them as a row, with defaults in place of NULLs.
@@ -148,6 +152,7 @@ Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "kmeans_options must return a row");
+    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_options_fields(fcinfo->args, CurrentMemoryContext, &options);
 
     /* The method by its name as given or by default, even when init_centroids override it. */
@@ -165,10 +170,6 @@ Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
     values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
-
-static const Oid field_types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
-                                              FLOAT8OID, INT8OID,        TEXTOID, BOOLOID};
-static const PgkmCompositeType options_type = {"kmeans_options", field_types, OPTION_COUNT};
 
 void pgkm_options_read(Datum composite, MemoryContext context, PgkmOptions *options)
 {
