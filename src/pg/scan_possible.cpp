@@ -12,6 +12,7 @@ extern "C" {
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -49,6 +50,8 @@ static const char *relation_obstacle(const Relation relation)
         return "Its access method is not heap.";
     if (RELATION_IS_OTHER_TEMP(relation))
         return "A temporary table of another session belongs to it.";
+    if (RecoveryInProgress() && !RelationIsPermanent(relation))
+        return "It is unlogged, and a standby has no rows of it.";
     if (!RelationIsScannable(relation))
         return "It has not been populated.";
     return NULL;

@@ -31,6 +31,7 @@ CREATE TABLE standby_rows WITH (parallel_workers = 2) AS
 SELECT i AS id, sin(i)::real AS x, cos(i * 7)::real AS y, i % 5 AS g FROM generate_series(1, 60000) AS i;
 DELETE FROM standby_rows WHERE id % 10 = 0;
 CREATE TABLE standby_doomed AS SELECT x, y FROM standby_rows;
+CREATE UNLOGGED TABLE standby_unlogged AS SELECT x, y FROM standby_rows;
 SQL
 (cd "$folder" && "${as_server[@]}" pg_basebackup -D "$folder/data" -R -X stream -c fast --no-sync -h "$socket" -p "$PGPORT" -U "$PGUSER") >&2
 (cd "$folder" && exec "${as_server[@]}" postgres -D "$folder/data" -c port="$port" -c max_standby_streaming_delay=100ms) >"$folder/log" 2>&1 &
@@ -70,6 +71,12 @@ same 'progress and status' "SELECT count(*), (SELECT count(*) FROM kmeans_status
 state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('standby_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')
 [ "$state" = 25006 ]
 result $? "kmeans_cluster is refused: $state"
+
+for scan in auto executor; do
+    state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SET pg_kmeans.scan = $scan" -c "SELECT kmeans_fit('standby_unlogged', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')
+    [ "$state" = 0A000 ]
+    result $? "an unlogged table is refused as by a SELECT ($scan): $state"
+done
 
 # The primary drops a table that a fit on the standby holds a lock on.
 psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_fit('standby_doomed', '{x,y}', 50, n_init => 1000000)" >"$folder/doomed" 2>&1 &
