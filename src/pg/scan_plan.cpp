@@ -117,6 +117,7 @@ ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
         ++hint;
     place.relation = hint;
     place.begin = (chunk - relations[hint].first_chunk) * plan->chunk_blocks;
-    place.end = Min(place.begin + plan->chunk_blocks, relations[hint].n_blocks);
+    /* Near the largest table the sum would not fit. */
+    place.end = place.begin + Min(plan->chunk_blocks, relations[hint].n_blocks - place.begin);
     return place;
 }
