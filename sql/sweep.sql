@@ -64,6 +64,24 @@ SELECT * FROM kmeans_sweep('sweep_few', '{y}', 1, 2);
 SELECT * FROM kmeans_sweep(NULL, '{x}', 1, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, loaded => true);
 
+-- A range of any size can be cancelled, and is counted against the limit before it starts.
+SET statement_timeout = '200ms';
+DO $$
+DECLARE
+    start timestamptz := clock_timestamp();
+BEGIN
+    PERFORM kmeans_sweep('sweep_few', '{x}', 1, 5000000);
+EXCEPTION WHEN query_canceled THEN
+    RAISE NOTICE 'cancelled in time: %', clock_timestamp() - start < '2 s';
+END $$;
+RESET statement_timeout;
+DO $$
+BEGIN
+    PERFORM kmeans_sweep('sweep_few', '{x}', 1, 2147483647);
+EXCEPTION WHEN program_limit_exceeded THEN
+    RAISE NOTICE '%', SQLERRM;
+END $$;
+
 DROP VIEW sweep_weighted;
 DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_one, sweep_few;
 DROP FUNCTION sweep_near;

@@ -71,7 +71,7 @@ typedef struct PgkmFitRequest {
      * no labels and distances. */
     const PgkmGroup *groups;
     int64_t          n_groups; /* 0: points and k are the one group */
-    /* A sweep: k, k + 1, ... k_last, each with its quality; no groups, no labels and distances.
+    /* A sweep: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * 0: k alone. */
     int64_t          k_last;
     PgkmResident    *resident; /* of these very points, used by one job at a time; or NULL */

@@ -22,19 +22,33 @@ std::int32_t useful_threads(std::int32_t setting, double work)
     return std::min(setting == 0 ? usable_processors() : setting, static_cast<std::int32_t>(useful));
 }
 
-// The models of one k after the other, with their quality.
+// A model without its arrays: a sweep has many, and their sum may pass every limit.
+Model figures_of(const Model &model)
+{
+    Model figures;
+    figures.k = model.k;
+    figures.d = model.d;
+    figures.n = model.n;
+    figures.inertia = model.inertia;
+    figures.n_iter = model.n_iter;
+    figures.converged = model.converged;
+    figures.quality = model.quality;
+    return figures;
+}
+
+// The figures of one k after the other, with their quality.
 template <typename T>
 std::vector<Model> sweep(Workplace<T> &place, FitTask task, const PgkmFitRequest &request, int threads, Monitor &monitor)
 {
     std::vector<Model> models;
+    models.reserve(static_cast<std::size_t>(request.k_last - request.k + 1));
     task.want_labels = true;
     task.want_distances = false;
     for (std::int64_t k = request.k; k <= request.k_last; ++k) {
         task.k = {k};
         Model model = std::move(fit_loaded(place.rows, task, place.session, monitor)[0]);
         model.quality = quality_of(place.rows.points(), model, threads, monitor.host());
-        model.labels = {};
-        models.push_back(std::move(model));
+        models.push_back(figures_of(model));
     }
     return models;
 }
@@ -136,9 +150,12 @@ std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request)
 double request_work(const PgkmFitRequest &request)
 {
     double work = 0.0;
-    for (const PgkmGroup &group : groups_of(request))
-        for (std::int64_t k = group.k; k <= std::max(group.k, request.k_last); ++k)
-            work += fit_work(group.n, request.points.d, k, request.options);
+    for (const PgkmGroup &group : groups_of(request)) {
+        // Of a sweep, which may have 2^31 fits, as many times the one in the middle.
+        const std::int64_t more = std::max<std::int64_t>(request.k_last - group.k, 0);
+        work += static_cast<double>(more + 1) *
+                fit_work(group.n, request.points.d, group.k + more / 2, request.options);
+    }
     return work;
 }
 

@@ -36,6 +36,9 @@ namespace {
 // would cost more, and with many small groups that is most of the time.
 constexpr double inline_work = 2e7;
 
+// The same of a sweep of many fits, each of next to no work.
+constexpr std::int64_t inline_sweep = 1000;
+
 std::mutex          jobs_mutex;
 std::set<PgkmJob *> jobs; // every job not yet freed
 
@@ -81,7 +84,8 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
         try {
             const double work = pgkm::request_work(*request);
             const pgkm::SignalGuard guard;
-            if (work < inline_work && request->settings.backend != PGKM_BACKEND_CUDA)
+            if (work < inline_work && request->k_last - request->k < inline_sweep &&
+                request->settings.backend != PGKM_BACKEND_CUDA)
                 run(started);
             else
                 started->thread = std::thread(run, started);
@@ -207,9 +211,12 @@ uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *gro
 uint64_t pgkm_request_estimate(const PgkmFitRequest *request)
 {
     const PgkmPoints &points = request->points;
-    if (request->n_groups == 0)
-        return pgkm_fit_estimate(points.n, points.d, std::max(request->k, request->k_last), points.element,
-                                 &request->options, points.weights != nullptr);
+    if (request->n_groups == 0) {
+        const double swept = static_cast<double>(std::max<int64_t>(request->k_last - request->k, 0)) * sizeof(Model);
+        const double fit = working_bytes(points.n, points.d, std::max(request->k, request->k_last), points.element,
+                                         request->options, points.weights != nullptr);
+        return to_estimate(fixed_bytes + fit + swept);
+    }
     double bytes = fixed_bytes;
     for (int64_t g = 0; g < request->n_groups; ++g)
         bytes += static_cast<double>(pgkm_group_estimate(request, &request->groups[g]));

@@ -117,7 +117,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
                 (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
                  errdetail("Clustering %lld rows of %d features into %lld clusters needs an estimated %llu kB "
                            "beside %llu kB of rows.",
-                           (long long) points->n, points->d, (long long) request->k,
+                           (long long) points->n, points->d, (long long) Max(request->k, request->k_last),
                            (unsigned long long) (estimate / 1024), (unsigned long long) (reserved_bytes / 1024)),
                  errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", (unsigned long long) (limit / 1024))));
     return available;

@@ -58,6 +58,7 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
         Datum         values[COUNT];
         bool          nulls[COUNT] = {false};
 
+        CHECK_FOR_INTERRUPTS();
         pgkm_group_result(call->job, i, &result);
         values[K] = Int64GetDatum(call->k + i);
         values[INERTIA] = Float8GetDatum(result.inertia);

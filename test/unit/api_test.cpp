@@ -199,6 +199,11 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     const double spread = (std::sqrt(2.0) / 3.0 + 2.0 * std::sqrt(5.0) / 3.0) / 3.0;
     EXPECT_NEAR(two.quality.davies_bouldin, 2.0 * spread / std::sqrt(200.0), 1e-12);
     EXPECT_NEAR(two.quality.calinski_harabasz, 6.0 * 50.0 * 4.0 / (8.0 / 3.0), 1e-9);
+    // The arrays of all models together would pass any limit that holds for one.
+    EXPECT_EQ(two.k, 2);
+    EXPECT_EQ(two.centroids, nullptr);
+    EXPECT_EQ(two.sizes, nullptr);
+    EXPECT_EQ(two.within_ss, nullptr);
     pgkm_job_free(job);
     request.k_last = 0;
     request.k = 3;
