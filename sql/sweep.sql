@@ -64,17 +64,7 @@ SELECT * FROM kmeans_sweep('sweep_few', '{y}', 1, 2);
 SELECT * FROM kmeans_sweep(NULL, '{x}', 1, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, loaded => true);
 
--- A range of any size can be cancelled, and is counted against the limit before it starts.
-SET statement_timeout = '200ms';
-DO $$
-DECLARE
-    start timestamptz := clock_timestamp();
-BEGIN
-    PERFORM kmeans_sweep('sweep_few', '{x}', 1, 5000000);
-EXCEPTION WHEN query_canceled THEN
-    RAISE NOTICE 'cancelled in time: %', clock_timestamp() - start < '2 s';
-END $$;
-RESET statement_timeout;
+-- The results of a range count against the limit before it starts.
 DO $$
 BEGIN
     PERFORM kmeans_sweep('sweep_few', '{x}', 1, 2147483647);

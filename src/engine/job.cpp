@@ -36,8 +36,8 @@ namespace {
 // would cost more, and with many small groups that is most of the time.
 constexpr double inline_work = 2e7;
 
-// The same of a sweep of many fits, each of next to no work.
-constexpr std::int64_t inline_sweep = 1000;
+// Nor more fits than this, each of next to no work by the measure above: nothing interrupts them.
+constexpr std::int64_t inline_fits = 1000;
 
 std::mutex          jobs_mutex;
 std::set<PgkmJob *> jobs; // every job not yet freed
@@ -84,8 +84,8 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
         try {
             const double work = pgkm::request_work(*request);
             const pgkm::SignalGuard guard;
-            if (work < inline_work && request->k_last - request->k < inline_sweep &&
-                request->settings.backend != PGKM_BACKEND_CUDA)
+            const std::int64_t fits = std::max(request->n_groups, request->k_last - request->k);
+            if (work < inline_work && fits < inline_fits && request->settings.backend != PGKM_BACKEND_CUDA)
                 run(started);
             else
                 started->thread = std::thread(run, started);

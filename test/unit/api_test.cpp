@@ -211,6 +211,26 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
 }
 
+// However little each of them is to do, many fits are no work for the server's thread, which
+// would hear of no interrupt meanwhile.
+TEST(Fit, ManySmallOnesCanBeCancelled)
+{
+    const std::vector<double> row = {1.0};
+    PgkmFitRequest sweep = request_for(row, 1, 1);
+    sweep.k_last = 300000;
+    const std::vector<PgkmGroup> groups(300000, {row.data(), nullptr, 1, 1});
+    PgkmFitRequest grouped = request_for(row, 1, 1);
+    grouped.groups = groups.data();
+    grouped.n_groups = static_cast<std::int64_t>(groups.size());
+    for (const PgkmFitRequest &request : {sweep, grouped}) {
+        PgkmJob *job = nullptr;
+        PgkmError error = {};
+        ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+        EXPECT_EQ(pgkm_job_wait(job, 0), 0) << "it had ended when its start returned";
+        pgkm_job_free(job);
+    }
+}
+
 TEST(Fit, TellsHowItWent)
 {
     PgkmFitRequest request = request_for(two_clouds, 2, 2);
