@@ -182,12 +182,20 @@ static bool search(PlanState *node, void *argument)
     return true;
 }
 
+/* Both halves of the aggregate may lie below the Gather: a partitionwise one in a part of the plan
+ * that each process runs by itself, as it does a hashed subquery. */
+static bool wrote_here(const AggState *reader, Search *state)
+{
+    state->area = reader->ss.ps.state->es_query_dsa;
+    return state->area != NULL && state->image->pid == MyProcPid && state->image->area == state->area;
+}
+
 static void view_shared(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmRowsView *view)
 {
     AggState *const reader = (AggState *) fcinfo->context;
     Search          found = {image, NULL, NULL};
 
-    if (reader == NULL || !IsA(reader, AggState) || !search(&reader->ss.ps, &found))
+    if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         elog(ERROR, "rows of a parallel worker were read outside of its query");
     view->rows.values = (char *) dsa_get_address(found.area, image->shared);
     /* A node between might hand out the same tuple again, for a rescan: a sort does. */

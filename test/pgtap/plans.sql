@@ -1,6 +1,6 @@
 -- Plans and markings: what may run in parallel does, and gives the same.
 BEGIN;
-SELECT plan(14);
+SELECT plan(16);
 
 CREATE TABLE plan_rows AS
 SELECT i % 7 AS g, ARRAY[sin(i), cos(i * 3), (i % 1000) * 1e3] AS f, (i % 5)::double precision AS w
@@ -40,6 +40,21 @@ SELECT matches(plan_of('SELECT kmeans(f, 3, NULL, w) FROM plan_rows'), 'Partial 
 SELECT matches(plan_of(query), 'Partial (Hash|Group)?Aggregate', name || ' is aggregated in parallel') FROM plan_queries;
 SELECT matches(plan_of('SELECT kmeans_predict((SELECT kmeans(f, 3) FROM plan_rows), f) FROM plan_rows'), 'Gather',
     'kmeans_predict runs in workers');
+
+-- Both halves of a partitionwise aggregate below the Gather: the workers each run the subquery.
+CREATE TABLE plan_parts (g integer, f real[]) PARTITION BY LIST (g);
+CREATE TABLE plan_part0 PARTITION OF plan_parts FOR VALUES IN (0) WITH (parallel_workers = 0);
+CREATE TABLE plan_part1 PARTITION OF plan_parts FOR VALUES IN (1) WITH (parallel_workers = 0);
+INSERT INTO plan_parts SELECT i % 2, ARRAY[i, i] FROM generate_series(1, 10000) AS i;
+ANALYZE plan_parts;
+SET LOCAL enable_partitionwise_aggregate = on;
+SET LOCAL enable_parallel_append = off;
+SELECT matches(plan_of('SELECT count(*) FROM plan_rows WHERE g NOT IN (SELECT (kmeans(f, 1)).n FROM plan_parts)'),
+    'Gather.*SubPlan.*Finalize Aggregate.*Partial Aggregate', 'a partitionwise aggregate may lie below a Gather');
+SELECT results_eq('SELECT count(*) FROM plan_rows WHERE g NOT IN (SELECT (kmeans(f, 1)).n FROM plan_parts)',
+    ARRAY[60000::bigint], 'and finds its rows there');
+RESET enable_partitionwise_aggregate;
+RESET enable_parallel_append;
 
 -- The sums carry what float64 rounds away, so not even the last digit tells how rows were divided.
 CREATE TABLE plan_parallel AS SELECT name, run(query) AS result FROM plan_queries;
