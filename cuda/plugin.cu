@@ -199,6 +199,18 @@ PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t
     });
 }
 
+// PCA and EM have no kernels here: the host takes another backend, or says so where cuda is forced.
+PgkmStatus cuda_moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
+{
+    return set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
+}
+
+PgkmStatus cuda_em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
+                        PgkmError *error)
+{
+    return set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
+}
+
 } // namespace
 } // namespace pgkm::cuda
 
@@ -207,6 +219,7 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
     using namespace pgkm::cuda;
     static const PgkmBackend table = {
         PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",     cuda_probe,     strategy_names, cuda_open, cuda_close,
-        cuda_load,        cuda_unload,         cuda_summarise, cuda_seed, cuda_fit,       cuda_assign};
+        cuda_load,        cuda_unload,         cuda_summarise, cuda_seed, cuda_fit,       cuda_assign,
+        cuda_moments,      cuda_em_step};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

@@ -413,3 +413,286 @@ BEGIN
     END LOOP;
 END
 $do$;
+
+-- Principal component analysis
+
+CREATE TYPE pca_options AS (
+    n_components double precision,
+    whiten       boolean,
+    standardize  boolean
+);
+COMMENT ON TYPE pca_options IS 'how to analyse; made by the function pca_options()';
+
+CREATE FUNCTION pca_options(
+    n_components double precision DEFAULT NULL,
+    whiten       boolean          DEFAULT false,
+    standardize  boolean          DEFAULT false
+) RETURNS pca_options
+AS 'MODULE_PATHNAME', 'pgkm_pca_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pca_options IS 'options for pca, checked; n_components: how many, or a share of the variance, or NULL for all';
+
+CREATE TYPE pca_model AS (
+    n_components             integer,
+    d                        integer,
+    mean                     double precision[],
+    scale                    double precision[],
+    components               double precision[],
+    explained_variance       double precision[],
+    explained_variance_ratio double precision[],
+    singular_values          double precision[],
+    n                        bigint,
+    whiten                   boolean
+);
+COMMENT ON TYPE pca_model IS 'principal components, n_components x d, of (features - mean) / scale; scale is null unless standardized';
+
+CREATE FUNCTION pca_components(
+    model                    pca_model,
+    component_id             OUT integer,
+    component                OUT double precision[],
+    explained_variance       OUT double precision,
+    explained_variance_ratio OUT double precision,
+    singular_value           OUT double precision
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_pca_components'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, those of most variance first';
+
+CREATE TYPE pca_sums;
+
+CREATE FUNCTION pca_sums_in(cstring) RETURNS pca_sums
+AS 'MODULE_PATHNAME', 'pgkm_pca_sums_in'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pca_sums_in IS 'I/O';
+CREATE FUNCTION pca_sums_out(pca_sums) RETURNS cstring
+AS 'MODULE_PATHNAME', 'pgkm_pca_sums_out'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pca_sums_out IS 'I/O';
+CREATE FUNCTION pca_sums_recv(internal) RETURNS pca_sums
+AS 'MODULE_PATHNAME', 'pgkm_pca_sums_recv'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pca_sums_recv IS 'I/O';
+CREATE FUNCTION pca_sums_send(pca_sums) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_pca_sums_send'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pca_sums_send IS 'I/O';
+
+CREATE TYPE pca_sums (
+    INPUT = pca_sums_in, OUTPUT = pca_sums_out, RECEIVE = pca_sums_recv, SEND = pca_sums_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
+COMMENT ON TYPE pca_sums IS 'state of the aggregate pca: options, mean and products of deviations of rows; mergeable';
+
+CREATE FUNCTION pca_combine(pca_sums, pca_sums) RETURNS pca_sums
+AS 'MODULE_PATHNAME', 'pgkm_pca_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION pca_combine IS 'combine function of the aggregate pca';
+CREATE FUNCTION pca_final(pca_sums) RETURNS pca_model
+AS 'MODULE_PATHNAME', 'pgkm_pca_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: components from the covariance';
+
+-- For the same types of feature vectors as kmeans.
+DO $do$
+DECLARE
+    features text;
+    optional text;
+BEGIN
+    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+    LOOP
+        FOREACH optional IN ARRAY ARRAY['', ', pca_options']
+        LOOP
+            EXECUTE pg_catalog.format($sql$
+                CREATE FUNCTION pca_accum(pca_sums, %1$s%2$s) RETURNS pca_sums
+                AS 'MODULE_PATHNAME', 'pgkm_pca_accum'
+                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+                COMMENT ON FUNCTION pca_accum(pca_sums, %1$s%2$s)
+                    IS 'transition function of the aggregate pca';
+
+                CREATE AGGREGATE pca(%1$s%2$s) (
+                    SFUNC = pca_accum,
+                    STYPE = pca_sums,
+                    FINALFUNC = pca_final,
+                    FINALFUNC_MODIFY = READ_ONLY,
+                    COMBINEFUNC = pca_combine,
+                    PARALLEL = SAFE
+                );
+                COMMENT ON AGGREGATE pca(%1$s%2$s)
+                    IS 'principal component analysis of feature vectors: (features [, options])';
+            $sql$, features, optional);
+        END LOOP;
+        EXECUTE pg_catalog.format($sql$
+            CREATE FUNCTION pca_transform(model pca_model, features %1$s) RETURNS double precision[]
+            AS 'MODULE_PATHNAME', 'pgkm_pca_transform'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION pca_transform(pca_model, %1$s)
+                IS 'a feature vector in the coordinates of the components';
+
+            CREATE FUNCTION pca_inverse_transform(model pca_model, scores %1$s) RETURNS double precision[]
+            AS 'MODULE_PATHNAME', 'pgkm_pca_inverse_transform'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION pca_inverse_transform(pca_model, %1$s)
+                IS 'the feature vector of given coordinates';
+        $sql$, features);
+    END LOOP;
+END
+$do$;
+
+CREATE FUNCTION pca_fit(
+    relation text, features text[],
+    n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false)
+RETURNS pca_model
+AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION pca_fit IS 'principal component analysis of the rows of a table, view or foreign table, named with its feature columns';
+
+-- Gaussian mixtures
+
+CREATE TYPE gmm_options AS (
+    covariance_type text,
+    tol             double precision,
+    reg_covar       double precision,
+    max_iter        integer,
+    n_init          integer,
+    weights_init    double precision[],
+    means_init      double precision[],
+    precisions_init double precision[],
+    seed            bigint
+);
+COMMENT ON TYPE gmm_options IS 'how to fit a mixture; made by the function gmm_options()';
+
+CREATE FUNCTION gmm_options(
+    covariance_type text               DEFAULT 'full',
+    tol             double precision   DEFAULT 1e-3,
+    reg_covar       double precision   DEFAULT 1e-6,
+    max_iter        integer            DEFAULT 100,
+    n_init          integer            DEFAULT 1,
+    weights_init    double precision[] DEFAULT NULL,
+    means_init      double precision[] DEFAULT NULL,
+    precisions_init double precision[] DEFAULT NULL,
+    seed            bigint             DEFAULT 0
+) RETURNS gmm_options
+AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION gmm_options IS 'options for gmm and gmm_label, checked; NULL means the default';
+
+CREATE TYPE gmm_model AS (
+    k               integer,
+    d               integer,
+    covariance_type text,
+    weights         double precision[],
+    means           double precision[],
+    covariances     double precision[],
+    log_likelihood  double precision,
+    trace           double precision[],
+    n_iter          integer,
+    converged       boolean,
+    aic             double precision,
+    bic             double precision,
+    n               bigint,
+    seed            bigint
+);
+COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities; log_likelihood is the total over the rows of the fit';
+
+CREATE FUNCTION gmm_components(
+    model        gmm_model,
+    component_id OUT integer,
+    weight       OUT double precision,
+    mean         OUT double precision[],
+    covariance   OUT double precision[]
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_gmm_components'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation';
+
+CREATE FUNCTION gmm_final(internal) RETURNS gmm_model
+AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION gmm_final IS 'final function of the aggregate gmm: fits the mixture';
+
+-- For the same types of feature vectors as kmeans. States are made of rows as those of kmeans are, and
+-- merged, written and read by its functions.
+DO $do$
+DECLARE
+    features text;
+    optional text;
+BEGIN
+    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+    LOOP
+        FOREACH optional IN ARRAY ARRAY['', ', gmm_options']
+        LOOP
+            EXECUTE pg_catalog.format($sql$
+                CREATE FUNCTION gmm_transition(internal, %1$s, bigint%2$s) RETURNS internal
+                AS 'MODULE_PATHNAME', 'pgkm_gmm_transition'
+                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1;
+                COMMENT ON FUNCTION gmm_transition(internal, %1$s, bigint%2$s)
+                    IS 'transition function of the aggregate gmm: collects a row';
+
+                CREATE AGGREGATE gmm(%1$s, bigint%2$s) (
+                    SFUNC = gmm_transition,
+                    STYPE = internal,
+                    FINALFUNC = gmm_final,
+                    FINALFUNC_MODIFY = READ_ONLY,
+                    COMBINEFUNC = kmeans_combine,
+                    SERIALFUNC = kmeans_serialize,
+                    DESERIALFUNC = kmeans_deserialize,
+                    PARALLEL = SAFE
+                );
+                COMMENT ON AGGREGATE gmm(%1$s, bigint%2$s)
+                    IS 'Gaussian mixture of feature vectors: (features, k [, options])';
+            $sql$, features, optional);
+        END LOOP;
+        EXECUTE pg_catalog.format($sql$
+            CREATE FUNCTION gmm_label(features %1$s, k bigint) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_gmm_label'
+            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
+            COMMENT ON FUNCTION gmm_label(%1$s, bigint)
+                IS 'component of each row in a Gaussian mixture of its partition';
+
+            CREATE FUNCTION gmm_label(features %1$s, k bigint, options gmm_options) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_gmm_label'
+            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
+            COMMENT ON FUNCTION gmm_label(%1$s, bigint, gmm_options)
+                IS 'component of each row in a Gaussian mixture of its partition';
+
+            CREATE FUNCTION gmm_predict(model gmm_model, features %1$s) RETURNS integer
+            AS 'MODULE_PATHNAME', 'pgkm_gmm_predict'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION gmm_predict(gmm_model, %1$s)
+                IS 'the most probable component of a feature vector';
+
+            CREATE FUNCTION gmm_posterior(model gmm_model, features %1$s) RETURNS double precision[]
+            AS 'MODULE_PATHNAME', 'pgkm_gmm_posterior'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION gmm_posterior(gmm_model, %1$s)
+                IS 'the probability of each component for a feature vector';
+
+            CREATE FUNCTION gmm_score(model gmm_model, features %1$s) RETURNS double precision
+            AS 'MODULE_PATHNAME', 'pgkm_gmm_score'
+            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
+            COMMENT ON FUNCTION gmm_score(gmm_model, %1$s)
+                IS 'logarithm of the density of a mixture at a feature vector';
+        $sql$, features);
+    END LOOP;
+END
+$do$;
+
+CREATE FUNCTION gmm_fit(
+    relation text, features text[], k bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
+    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0)
+RETURNS gmm_model
+AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of the rows of a table, view or foreign table, named with its feature columns';
+
+CREATE FUNCTION gmm_cluster(
+    relation text, features text[], k bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
+    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    label_column text DEFAULT 'component_id')
+RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
+AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to a table and writes the component of each row into a column of it';

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 2
+#define PGKM_BACKEND_ABI 3
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -180,6 +180,50 @@ typedef struct PgkmAssignment {
     int64_t    *sizes;     /* k: row counts */
 } PgkmAssignment;
 
+/* Sums of one problem's rows about a shift, for the covariance of PCA; in float64, weights
+ * are not allowed. The lower triangle of a symmetric matrix is stored by rows: element
+ * (a, b), b <= a, at a (a + 1) / 2 + b. */
+typedef struct PgkmMoments {
+    const double *shift; /* d: near the mean, so that wide offsets do not cancel */
+    double       *sums;  /* d: of x - shift; written */
+    double       *cross; /* d (d + 1) / 2: of (x - shift) (x - shift)', lower triangle; written */
+} PgkmMoments;
+
+/* What the components of a mixture share of their covariances (names as in scikit-learn). */
+typedef enum PgkmCovariance {
+    PGKM_COVARIANCE_FULL = 0,     /* each component its own matrix */
+    PGKM_COVARIANCE_TIED = 1,     /* one matrix for all */
+    PGKM_COVARIANCE_DIAG = 2,     /* each component its own variances */
+    PGKM_COVARIANCE_SPHERICAL = 3 /* each component one variance */
+} PgkmCovariance;
+
+/* A mixture of k Gaussian densities, as em_step() needs it. */
+typedef struct PgkmMixture {
+    int32_t        k;
+    PgkmCovariance covariance_type;
+    const double  *log_weights; /* k */
+    const double  *means;       /* k x d; also what the sums are taken about */
+    /* W with W'W the inverse covariance, so that |W (x - mean)|^2 is the squared Mahalanobis
+     * distance. Full: k lower triangular matrices d x d by rows, zeros above the diagonal; tied:
+     * one such; diag: k x d, the diagonals; spherical: k. */
+    const double *factors;
+    const double *log_determinants; /* k: sums of the logarithms of the diagonal of W */
+    const int32_t *labels; /* NULL, or n_rows: each row belongs wholly to that component, and only
+                            * sums are taken; log_weights, factors, log_determinants are unused */
+} PgkmMixture;
+
+/* What em_step() returns, for one problem, in float64. r is the responsibility of component j
+ * for row x: its share of the mixture's density at x. */
+typedef struct PgkmMixtureSums {
+    double  log_likelihood; /* sum over the rows of the logarithm of the density; 0 with labels given */
+    double *masses; /* k: sums of r; NULL: neither these nor the next two are wanted */
+    double *first;  /* k x d: sums of r (x - mean) */
+    double *second; /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
+                     * diag, spherical: k x d sums of r (x - mean)^2; tied: untouched, since their sum
+                     * over the components follows from moments() */
+    int32_t *labels; /* n_rows, or NULL: the component of the largest r, the lowest on a tie */
+} PgkmMixtureSums;
+
 typedef struct PgkmContext PgkmContext;
 typedef struct PgkmData PgkmData;
 
@@ -218,6 +262,19 @@ typedef struct PgkmBackend {
     /* One assignment to fixed centroids with the sums over it. */
     PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          PgkmAssignment *assignments, PgkmError *error);
+
+    /* The last two are generalised reductions in float64 (engine/reduction.hpp): the same bits from
+     * run to run of one backend and instruction set, whatever the number of threads. Points have
+     * no weights. Of a problem only first_row and n_rows are read. With data NULL and n_problems 0
+     * they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */
+
+    /* moments[i] receives the sums of problems[i]. */
+    PgkmStatus (*moments)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmMoments *moments,
+                          PgkmError *error);
+
+    /* The E step under mixtures[i] and the sums of the M step over problems[i]. */
+    PgkmStatus (*em_step)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
+                          const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error);
 } PgkmBackend;
 
 #ifdef __cplusplus

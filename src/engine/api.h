@@ -180,6 +180,128 @@ void pgkm_distances(const double *row, const double *centroids, int32_t k, int32
 int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
                        PgkmElement element);
 
+/* --- PCA --- */
+
+/* pca_options(...). */
+typedef struct PgkmPcaOptions {
+    double  n_components; /* 0: all; at least 1: so many; between 0 and 1: that share of the variance */
+    int32_t whiten;       /* transformed rows get unit variance */
+    int32_t standardize;  /* features are scaled to unit variance first */
+} PgkmPcaOptions;
+
+/* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
+ * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
+ * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
+ * cross tells that squares left the range of float64. */
+PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
+                            PgkmError *error);
+PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
+                              const double *other_mean, const double *other_cross, PgkmError *error);
+
+/* PCA of rows, or of their moments where points.values is NULL: then points has n and d alone. */
+typedef struct PgkmPcaRequest {
+    PgkmPoints     points;
+    const double  *mean;  /* d; the caller's memory, unchanged until the job is freed, as are all */
+    const double  *cross; /* as above */
+    PgkmPcaOptions options;
+    PgkmSettings   settings;
+} PgkmPcaRequest;
+
+/* Names as in scikit-learn. Arrays belong to the job. */
+typedef struct PgkmPcaResult {
+    int32_t       n_components; /* at most min(n, d) */
+    int32_t       d;
+    int64_t       n;
+    const double *mean;               /* d */
+    const double *scale;              /* d, or NULL unless standardized */
+    const double *components;         /* n_components x d; the largest coordinate is positive */
+    const double *explained_variance; /* n_components, descending; divided by n - 1, 0 where n = 1 */
+    const double *explained_variance_ratio; /* n_components; 0 where there is no variance at all */
+    const double *singular_values;          /* n_components: sqrt((n - 1) explained_variance) */
+    char          notice[512];              /* not empty: a WARNING to pass on */
+} PgkmPcaResult;
+
+/* Bytes that PCA of d features needs beside rows or moments. */
+uint64_t pgkm_pca_estimate(int32_t d);
+PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmError *error);
+PgkmStatus pgkm_pca_result(PgkmJob *job, PgkmPcaResult *result, PgkmError *error);
+
+/* Of a matrix rows x columns: products[i] = its row i times x (columns values); and the sum of
+ * its rows, each times factors[i] (rows values), added to sum (columns values). */
+void pgkm_dot_products(const double *matrix, int32_t rows, int32_t columns, const double *x, double *products);
+void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, const double *factors, double *sum);
+
+/* --- Gaussian mixtures --- */
+
+/* An array given as an option: values in row-major order, or NULL for none. */
+typedef struct PgkmGiven {
+    const double *values;
+    int32_t       dimensions; /* 1 .. 3 */
+    int32_t       extent[3];
+} PgkmGiven;
+
+/* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
+typedef struct PgkmMixtureOptions {
+    PgkmCovariance covariance_type;
+    double         tol;       /* stop when the mean log-likelihood of a row grows by less */
+    double         reg_covar; /* added to the variances */
+    int32_t        max_iter;
+    int32_t        n_init;
+    uint64_t       seed;
+    PgkmGiven      weights_init;    /* k */
+    PgkmGiven      means_init;      /* k x d */
+    PgkmGiven      precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
+} PgkmMixtureOptions;
+
+/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, by k-means. */
+void pgkm_mixture_options_default(PgkmMixtureOptions *options);
+
+/* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
+const char *pgkm_covariance_name(PgkmCovariance type);
+
+/* Float64 values of the covariances: k d d, d d, k d or k. */
+int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d);
+
+typedef struct PgkmMixtureRequest {
+    PgkmPoints         points; /* without weights; the caller's memory, unchanged until the job is freed */
+    int64_t            k;      /* 1 .. 2^31 - 1 */
+    PgkmMixtureOptions options;
+    PgkmSettings       settings;
+    int32_t            want_labels;
+} PgkmMixtureRequest;
+
+/* A fitted mixture. Arrays belong to the job. */
+typedef struct PgkmMixtureResult {
+    int32_t        k; /* components; fewer than asked when there are fewer distinct rows */
+    int32_t        d;
+    int64_t        n;
+    const double  *weights;     /* k */
+    const double  *means;       /* k x d */
+    const double  *covariances; /* as pgkm_covariance_size says */
+    double         log_likelihood; /* of the rows under this very mixture, in total */
+    const double  *trace;          /* n_iter: the total before each M step */
+    int32_t        n_iter;
+    int32_t        converged;
+    double         aic;
+    double         bic;
+    const int32_t *labels; /* n, or NULL */
+    char           notice[512];
+} PgkmMixtureResult;
+
+/* Bytes of host memory that a fit of this shape needs beside its points. */
+uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request);
+PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, PgkmError *error);
+PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error);
+
+/* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
+PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
+                                double *log_determinants, PgkmError *error);
+
+/* One row under a mixture: the responsibilities of its k components go to *posterior, the lowest
+ * index of the largest to *label. Returns the logarithm of the density; -infinity or NaN where
+ * the row is too far from all components for float64, and posterior means nothing. */
+double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
+
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {
     char       backend[32];

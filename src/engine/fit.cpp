@@ -5,22 +5,12 @@
 
 #include "engine/fitter.hpp"
 #include "engine/options.hpp"
-#include "engine/processors.hpp"
 #include "engine/quality.hpp"
 #include "engine/resident.hpp"
+#include "engine/session.hpp"
 
 namespace pgkm {
 namespace {
-
-// Work that one more CPU thread is worth starting for, in distance terms.
-constexpr double work_per_thread = 5e6;
-
-// As many threads as allowed, but no more than the work is worth starting.
-std::int32_t useful_threads(std::int32_t setting, double work)
-{
-    const double useful = std::min(work / work_per_thread + 1.0, 4096.0);
-    return std::min(setting == 0 ? usable_processors() : setting, static_cast<std::int32_t>(useful));
-}
 
 // A model without its arrays: a sweep has many, and their sum may pass every limit.
 Model figures_of(const Model &model)
@@ -88,23 +78,11 @@ std::vector<Model> fit_as(const BackendChoice &choice, const PgkmOpen &open, con
 std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &request, Monitor &monitor, double work)
 {
     monitor.begin_backend(choice.table->name);
-    PgkmOpen open = {};
     // What stays serves fits of any size: all threads, or the next one would need another workplace.
-    open.threads = useful_threads(request.settings.cpu_threads, request.resident == nullptr ? work : INFINITY);
-    open.memory_limit = request.settings.memory_limit;
-    open.device_memory_limit = request.settings.gpu_memory_limit;
-    open.tuning = request.settings.tuning;
-    open.host = monitor.host();
+    PgkmOpen open = open_options(request.settings, monitor.host(), request.resident == nullptr ? work : INFINITY);
     open.segment = request.segment;
     return request.points.element == PGKM_FLOAT32 ? fit_as<float>(choice, open, request, monitor)
                                                   : fit_as<double>(choice, open, request, monitor);
-}
-
-// What auto may leave for the next backend: everything that is the device's fault.
-bool next_backend_may_help(PgkmStatus status)
-{
-    return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
-           status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
 }
 
 void check_memory(const PgkmFitRequest &request, const std::vector<PgkmGroup> &groups)
@@ -170,18 +148,12 @@ Fits fit_models(const PgkmFitRequest &request, Monitor &monitor)
     check_sweep(request);
     check_memory(request, groups);
     const double work = request_work(request);
-    const std::vector<BackendChoice> choices = choose_backends(request.settings, work);
-    std::string notice;
-    for (std::size_t i = 0;; ++i) {
-        try {
-            return {fit_on(choices[i], request, monitor, work), choices[i].table->name, notice};
-        } catch (const Error &error) {
-            if (i + 1 == choices.size() || !next_backend_may_help(error.status()))
-                throw;
-            if (error.status() == PGKM_DEVICE_ERROR)
-                notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";
-        }
-    }
+    Fits fits;
+    on_first_backend(request.settings, work, nullptr, &fits.notice, [&](const BackendChoice &choice) {
+        fits.models = fit_on(choice, request, monitor, work);
+        fits.backend = choice.table->name;
+    });
+    return fits;
 }
 
 } // namespace pgkm

@@ -1,34 +1,21 @@
 // job.cpp - fits as jobs: a thread that the server's thread waits for in slices.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
 #include <set>
-#include <thread>
 
 #include "backend/registry.hpp"
 #include "engine/api.h"
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/fit.hpp"
+#include "engine/job.hpp"
 #include "engine/signals.hpp"
 
 using pgkm::Error;
 using pgkm::Fits;
 using pgkm::Model;
 using pgkm::Monitor;
-
-struct PgkmJob {
-    PgkmFitRequest          request;
-    std::thread             thread;
-    Monitor                 monitor;
-    std::mutex              mutex; // guards what follows
-    std::condition_variable ended;
-    bool                    done = false;
-    Fits                    fits;
-    PgkmError               error = {};
-};
+using pgkm::data_or_null;
 
 namespace {
 
@@ -39,17 +26,23 @@ constexpr double inline_work = 2e7;
 // Nor more fits than this, each of next to no work by the measure above: nothing interrupts them.
 constexpr std::int64_t inline_fits = 1000;
 
+struct FitJob : PgkmJob {
+    explicit FitJob(const PgkmFitRequest &wanted) : request(wanted) {}
+    void run() override { fits = pgkm::fit_models(request, monitor); }
+
+    PgkmFitRequest request;
+    Fits           fits;
+};
+
 std::mutex          jobs_mutex;
 std::set<PgkmJob *> jobs; // every job not yet freed
 
 void run(PgkmJob *job) noexcept
 {
     PgkmError error = {};
-    Fits fits;
-    pgkm::guarded(&error, [&] { fits = pgkm::fit_models(job->request, job->monitor); });
+    pgkm::guarded(&error, [&] { job->run(); });
     job->monitor.end();
     const std::lock_guard<std::mutex> lock(job->mutex);
-    job->fits = std::move(fits);
     job->error = error;
     job->done = true;
     job->ended.notify_all();
@@ -62,38 +55,49 @@ void stop(PgkmJob *job)
         job->thread.join();
 }
 
-template <typename T>
-const T *data_or_null(const std::vector<T> &values)
+} // namespace
+
+namespace pgkm {
+
+PgkmJob *start_job(std::unique_ptr<PgkmJob> fresh, bool in_caller)
 {
-    return values.empty() ? nullptr : values.data();
+    {
+        const std::lock_guard<std::mutex> lock(jobs_mutex);
+        jobs.insert(fresh.get());
+    }
+    PgkmJob *started = fresh.release();
+    try {
+        const pgkm::SignalGuard guard;
+        if (in_caller)
+            run(started);
+        else
+            started->thread = std::thread(run, started);
+    } catch (...) {
+        pgkm_job_free(started);
+        throw;
+    }
+    return started;
 }
 
-} // namespace
+void require_done(PgkmJob *job)
+{
+    const std::lock_guard<std::mutex> lock(job->mutex);
+    if (!job->done)
+        throw Error(PGKM_INTERNAL, "the job has not ended");
+    if (job->error.status != PGKM_OK)
+        throw Error(job->error.status, job->error.text);
+}
+
+} // namespace pgkm
 
 PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmError *error)
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        auto fresh = std::make_unique<PgkmJob>();
-        fresh->request = *request;
-        {
-            const std::lock_guard<std::mutex> lock(jobs_mutex);
-            jobs.insert(fresh.get());
-        }
-        PgkmJob *started = fresh.release();
-        try {
-            const double work = pgkm::request_work(*request);
-            const pgkm::SignalGuard guard;
-            const std::int64_t fits = std::max(request->n_groups, request->k_last - request->k);
-            if (work < inline_work && fits < inline_fits && request->settings.backend != PGKM_BACKEND_CUDA)
-                run(started);
-            else
-                started->thread = std::thread(run, started);
-        } catch (...) {
-            pgkm_job_free(started);
-            throw;
-        }
-        *job = started;
+        const double work = pgkm::request_work(*request);
+        const std::int64_t fits = std::max(request->n_groups, request->k_last - request->k);
+        *job = pgkm::start_job(std::make_unique<FitJob>(*request), work < inline_work && fits < inline_fits &&
+                                                                       request->settings.backend != PGKM_BACKEND_CUDA);
     });
 }
 
@@ -116,14 +120,12 @@ PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error
 PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *result, PgkmError *error)
 {
     *result = {};
-    const std::lock_guard<std::mutex> lock(job->mutex);
-    if (!job->done)
-        return pgkm::set_error(error, PGKM_INTERNAL, "the job has not ended");
-    if (job->error.status != PGKM_OK)
-        return pgkm::set_error(error, job->error.status, job->error.text);
-    if (group < 0 || group >= static_cast<int64_t>(job->fits.models.size()))
+    if (pgkm::guarded(error, [&] { pgkm::require_done(job); }) != PGKM_OK)
+        return error->status;
+    const Fits &fits = static_cast<const FitJob *>(job)->fits;
+    if (group < 0 || group >= static_cast<int64_t>(fits.models.size()))
         return pgkm::set_error(error, PGKM_INTERNAL, "the job has no such group");
-    const Model &model = job->fits.models[static_cast<std::size_t>(group)];
+    const Model &model = fits.models[static_cast<std::size_t>(group)];
     result->k = model.k;
     result->d = model.d;
     result->n = model.n;
@@ -138,8 +140,8 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
     result->labels = data_or_null(model.labels);
     result->distances = data_or_null(model.distances);
     result->quality = model.quality;
-    result->backend = job->fits.backend.c_str();
-    std::snprintf(result->notice, sizeof result->notice, "%s", job->fits.notice.c_str());
+    result->backend = fits.backend.c_str();
+    std::snprintf(result->notice, sizeof result->notice, "%s", fits.notice.c_str());
     return pgkm::set_error(error, PGKM_OK, "");
 }
 

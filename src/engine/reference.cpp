@@ -6,6 +6,8 @@
 
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
+#include "engine/reference_mixture.hpp"
+#include "engine/reference_moments.hpp"
 #include "engine/reference_seed.hpp"
 #include "engine/update.hpp"
 
@@ -242,6 +244,28 @@ PgkmStatus reference_assign(PgkmData *data, const PgkmProblem *problems, std::in
     });
 }
 
+PgkmStatus reference_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                             PgkmMoments *moments, PgkmError *error)
+{
+    return guarded(error, [&] {
+        for (std::int64_t p = 0; p < n_problems; ++p)
+            with_element(*self(data), [&](auto element) {
+                reference_moments_of<decltype(element)>(self(data)->points, problems[p], moments[p]);
+            });
+    });
+}
+
+PgkmStatus reference_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                             const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
+{
+    return guarded(error, [&] {
+        for (std::int64_t p = 0; p < n_problems; ++p)
+            with_element(*self(data), [&](auto element) {
+                reference_em_step_of<decltype(element)>(self(data)->points, problems[p], mixtures[p], sums[p]);
+            });
+    });
+}
+
 } // namespace
 
 const PgkmBackend *reference_backend()
@@ -250,7 +274,7 @@ const PgkmBackend *reference_backend()
                                       reference_probe,     reference_strategies, reference_open,
                                       reference_close,     reference_load,       reference_unload,
                                       reference_summarise, reference_seed,       reference_fit,
-                                      reference_assign};
+                                      reference_assign,    reference_moments,    reference_em_step};
     return &table;
 }
 

@@ -1,7 +1,14 @@
 #include "engine/session.hpp"
 
+#include <algorithm>
+
+#include "engine/processors.hpp"
+
 namespace pgkm {
 namespace {
+
+// Work that one more CPU thread is worth starting for, in distance terms.
+constexpr double work_per_thread = 5e6;
 
 void check(PgkmStatus status, const PgkmError &error)
 {
@@ -69,6 +76,47 @@ void Session::assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmA
     PgkmError error = {};
     check(table_->assign(data_, problems.data(), static_cast<std::int64_t>(problems.size()), assignments.data(), &error),
           error);
+}
+
+void Session::moments(PgkmMoments &moments)
+{
+    PgkmProblem problem = {};
+    problem.n_rows = points_.n;
+    PgkmError error = {};
+    check(table_->moments(data_, &problem, 1, &moments, &error), error);
+}
+
+void Session::em_step(const PgkmMixture &mixture, PgkmMixtureSums &sums)
+{
+    PgkmProblem problem = {};
+    problem.n_rows = points_.n;
+    PgkmError error = {};
+    check(table_->em_step(data_, &problem, 1, &mixture, &sums, &error), error);
+}
+
+PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work)
+{
+    const double useful = std::min(work / work_per_thread + 1.0, 4096.0);
+    PgkmOpen open = {};
+    open.threads = std::min(settings.cpu_threads == 0 ? usable_processors() : settings.cpu_threads, static_cast<std::int32_t>(useful));
+    open.memory_limit = settings.memory_limit;
+    open.device_memory_limit = settings.gpu_memory_limit;
+    open.tuning = settings.tuning;
+    open.host = host;
+    return open;
+}
+
+void require(const PgkmBackend &table, Capability capability)
+{
+    PgkmError error = {};
+    if (capability != nullptr)
+        check(capability(table, &error), error);
+}
+
+bool next_backend_may_help(PgkmStatus status)
+{
+    return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
+           status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
 }
 
 } // namespace pgkm

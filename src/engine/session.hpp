@@ -1,6 +1,7 @@
 // session.hpp - RAII around one open backend: context, loaded points, errors as exceptions.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -35,6 +36,9 @@ class Session {
     void seed(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params);
     void fit(std::vector<PgkmProblem> &problems, const PgkmFitParams &params);
     void assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmAssignment> &assignments);
+    // Of all rows.
+    void moments(PgkmMoments &moments);
+    void em_step(const PgkmMixture &mixture, PgkmMixtureSums &sums);
 
     const char *name() const { return table_->name; }
 
@@ -44,5 +48,38 @@ class Session {
     PgkmData          *data_ = nullptr;
     PgkmPoints         points_ = {};
 };
+
+// The options to open a backend with for so much work: as many threads as the settings allow, but
+// no more than the work is worth starting.
+PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work);
+
+// Whether a backend has what a job needs: PGKM_OK, or PGKM_UNSUPPORTED with a text.
+using Capability = PgkmStatus (*)(const PgkmBackend &table, PgkmError *error);
+
+// Throws unless the backend has it; NULL: nothing special is needed.
+void require(const PgkmBackend &table, Capability capability);
+
+// What auto may leave for the next backend: everything that is the device's fault.
+bool next_backend_may_help(PgkmStatus status);
+
+// body(choice) on the first backend that can, as choose_backends() orders them. When a device
+// failed on the way, *notice says so.
+template <typename Body>
+void on_first_backend(const PgkmSettings &settings, double work, Capability capability, std::string *notice,
+                      Body &&body)
+{
+    const std::vector<BackendChoice> choices = choose_backends(settings, work);
+    for (std::size_t i = 0;; ++i) {
+        try {
+            require(*choices[i].table, capability);
+            return body(choices[i]);
+        } catch (const Error &error) {
+            if (i + 1 == choices.size() || !next_backend_may_help(error.status()))
+                throw;
+            if (error.status() == PGKM_DEVICE_ERROR)
+                *notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";
+        }
+    }
+}
 
 } // namespace pgkm

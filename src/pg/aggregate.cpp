@@ -1,5 +1,6 @@
 /*
- * aggregate.cpp - kmeans(features, k [, options [, weight]]): collecting rows, and the fit.
+ * aggregate.cpp - kmeans(features, k [, options [, weight]]) and gmm(features, k [, options]):
+ * collecting rows, and the fit.
  *
  * One C function serves all overloads: what kind of array it reads stands in the array.
  */
@@ -10,14 +11,15 @@
 #include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/datum.h"
+#include "pg/gmm.h"
 #include "pg/model.h"
 #include "pg/progress.h"
 
 extern "C" {
-#include "nodes/primnodes.h"
-
 PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
 PG_FUNCTION_INFO_V1(pgkm_aggregate_final);
+PG_FUNCTION_INFO_V1(pgkm_gmm_transition);
+PG_FUNCTION_INFO_V1(pgkm_gmm_final);
 }
 
 /* Arguments of the transition functions; the aggregate's own start at features. */
@@ -39,23 +41,6 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
     return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
 }
 
-/* Whether no row can bring other options than the first. A parameter keeps its value while
- * one scan lasts, and a group belongs to one scan. */
-static bool has_constant_options(FunctionCallInfo fcinfo)
-{
-    if (PG_NARGS() <= ARGUMENT_OPTIONS)
-        return true;
-
-    const Aggref *call = AggGetAggref(fcinfo);
-
-    if (call == NULL) /* called as a window function */
-        return false;
-
-    const TargetEntry *entry = list_nth_node(TargetEntry, call->args, ARGUMENT_OPTIONS - ARGUMENT_FEATURES);
-
-    return IsA(entry->expr, Const) || IsA(entry->expr, Param);
-}
-
 /* The row's weight: 0 for a row to be skipped. */
 static double weight_argument(FunctionCallInfo fcinfo)
 {
@@ -72,21 +57,25 @@ static double weight_argument(FunctionCallInfo fcinfo)
     return weight;
 }
 
-static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmVector *vector)
+static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, const PgkmVector *vector)
 {
     const MemoryContext   context = aggregate_context(fcinfo);
     const NullableDatum   options = options_argument(fcinfo);
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
 
-    pgkm_group_begin(&state->group, context, &fcinfo->args[ARGUMENT_K], &options, has_constant_options(fcinfo));
+    pgkm_group_begin(&state->group, kind, context, &fcinfo->args[ARGUMENT_K], &options,
+                     pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
     state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
                                    PG_NARGS() > ARGUMENT_WEIGHT);
-    pgkm_batch_enlist(fcinfo, context, state);
+    if (kind == &pgkm_kmeans_options_kind)
+        pgkm_batch_enlist(fcinfo, context, state);
     return state;
 }
 
 /*
- * kmeans_transition(state internal, features, k [, options [, weight]]) -> internal
+ * The transition function of an aggregate that collects rows:
+ *
+ * transition(state internal, features, k [, options [, weight]]) -> internal
  *
  *   if features is NULL, or weight is NULL or 0: return state
  *   if state is NULL: state := no rows, with k and options
@@ -94,7 +83,7 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmVector *ve
  *   append features (and weight) to the state
  *   return state
  */
-Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
+static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
 {
     AggregateState *state =
         PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
@@ -110,7 +99,7 @@ Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
     if (!pgkm_open_vector(PG_GETARG_DATUM(ARGUMENT_FEATURES), &vector, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     if (state == NULL) {
-        state = begin_group(fcinfo, &vector);
+        state = begin_group(fcinfo, kind, &vector);
     } else {
         const NullableDatum options = options_argument(fcinfo);
 
@@ -121,13 +110,24 @@ Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(state);
 }
 
-/* What the final function keeps from group to group, in fn_extra. */
+Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
+{
+    return collect_row(fcinfo, &pgkm_kmeans_options_kind);
+}
+
+/* gmm_transition: the same for mixtures, which take no weight. */
+Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
+{
+    return collect_row(fcinfo, &pgkm_mixture_options_kind);
+}
+
+/* What a final function keeps from group to group, in fn_extra. */
 struct FinalCache {
     TupleDesc tupdesc;
     bool      warned; /* one warning per query is enough */
 };
 
-static FinalCache *final_cache(FunctionCallInfo fcinfo)
+static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdesc)(FunctionCallInfo))
 {
     FmgrInfo *const flinfo = fcinfo->flinfo;
 
@@ -135,7 +135,7 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo)
         const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
         FinalCache *const   cache = (FinalCache *) palloc0(sizeof(FinalCache));
 
-        cache->tupdesc = pgkm_model_tupdesc(fcinfo);
+        cache->tupdesc = model_tupdesc(fcinfo);
         flinfo->fn_extra = cache;
         MemoryContextSwitchTo(caller);
     }
@@ -150,7 +150,7 @@ static const PgkmFitResult *fit_alone(AggregateState *state)
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
     request.k = state->group.k;
-    request.options = state->group.options;
+    request.options = state->group.options.kmeans;
     pgkm_run_begin(&run, "kmeans", InvalidOid);
 
     const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
@@ -173,7 +173,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
         PG_RETURN_NULL();
 
     AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
-    FinalCache *const     cache = final_cache(fcinfo);
+    FinalCache *const     cache = final_cache(fcinfo, pgkm_model_tupdesc);
     PgkmFitResult         result;
 
     pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
@@ -186,9 +186,38 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     if (!cache->warned)
         cache->warned = pgkm_warn_clusters(&result, state->group.k);
 
-    const Datum model = pgkm_model_build(&result, &state->group.options, cache->tupdesc);
+    const Datum model = pgkm_model_build(&result, &state->group.options.kmeans, cache->tupdesc);
 
     if (!in_batch)
         pgkm_release_fit(state->holder);
+    PG_RETURN_DATUM(model);
+}
+
+/*
+ * gmm_final(state internal) -> gmm_model: NULL without rows, else a fit of the state's rows;
+ * the state stays as it is.
+ */
+Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
+{
+    aggregate_context(fcinfo);
+    if (PG_ARGISNULL(0))
+        PG_RETURN_NULL();
+
+    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+    FinalCache *const     cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
+    PgkmMixtureRequest    request;
+    PgkmMixtureResult     result;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(state->rows);
+    request.k = state->group.k;
+    request.options = state->group.options.mixture;
+    pgkm_run_mixture(&request, state->rows->context, &state->holder, &result);
+    if (!cache->warned)
+        cache->warned = pgkm_warn_components(&result, request.k);
+
+    const Datum model = pgkm_gmm_model_build(&result, &request.options, cache->tupdesc);
+
+    pgkm_release_fit(state->holder);
     PG_RETURN_DATUM(model);
 }

@@ -130,12 +130,12 @@ static bool add(Batch *batch, AggregateState *state)
 static void start_batch(Batch *batch, const AggregateState *state)
 {
     const uint64 available = pgkm_memory_available();
-    const uint64 fixed = pgkm_fit_estimate(0, state->rows->d, 0, state->rows->element, &state->group.options, false);
+    const uint64 fixed = pgkm_fit_estimate(0, state->rows->d, 0, state->rows->element, &state->group.options.kmeans, false);
 
     memset(batch, 0, sizeof *batch);
     batch->request.points.element = state->rows->element;
     batch->request.points.d = state->rows->d;
-    batch->request.options = state->group.options;
+    batch->request.options = state->group.options.kmeans;
     batch->capacity = 64;
     batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
     batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));

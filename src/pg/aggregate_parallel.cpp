@@ -1,5 +1,5 @@
 /*
- * aggregate_parallel.cpp - states of the aggregate kmeans between processes: merged,
+ * aggregate_parallel.cpp - states of the aggregates kmeans and gmm between processes: merged,
  * written and read again.
  */
 #include "pg/aggregate.h"
@@ -16,11 +16,12 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_serialize);
 PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 }
 
-/* The start of a written state; init_centroids and the image of the rows follow. Only
+/* The start of a written state; the options' arrays and the image of the rows follow. Only
  * processes of one server read it, so it is the structs as they are. */
 struct SerialHead {
-    int64       k;
-    PgkmOptions options; /* its pointer means nothing */
+    bool           is_mixture;
+    int64          k;
+    PgkmAnyOptions options; /* its pointers mean nothing */
 };
 
 /* What the deserialization function makes, for the combine function alone. */
@@ -29,28 +30,26 @@ struct IncomingState {
     PgkmRowsView   view;
 };
 
-static Size init_centroids_size(const PgkmOptions *options)
-{
-    return options->init == PGKM_INIT_GIVEN ? (Size) options->init_rows * options->init_columns * sizeof(double) : 0;
-}
-
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from)
 {
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
 
+    const PgkmOptionsKind *const kind = from->group.kind;
+
+    state->group.kind = kind;
     state->group.k = from->group.k;
     state->group.options = from->group.options;
     /* No row is ever added to a merged state by itself: nothing is left to compare. */
     state->group.constant_options = true;
 
-    const Size size = init_centroids_size(&from->group.options);
+    const Size size = kind->write_arrays(&from->group.options, NULL);
 
     if (size != 0) {
-        void *const copy = MemoryContextAllocHuge(context, size);
+        char *const copy = (char *) MemoryContextAllocHuge(context, size);
 
-        memcpy(copy, from->group.options.init_centroids, size);
-        state->group.options.init_centroids = (const double *) copy;
+        kind->write_arrays(&from->group.options, copy);
+        kind->attach_arrays(&state->group.options, copy);
     }
     state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
     pgkm_rows_append(state->rows, rows->values, (const char *) rows->weights, rows->n);
@@ -92,7 +91,8 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
     }
     if (a == NULL) {
         a = copy_state(context, &b->state);
-        pgkm_batch_enlist(fcinfo, context, a);
+        if (a->group.kind == &pgkm_kmeans_options_kind)
+            pgkm_batch_enlist(fcinfo, context, a);
     } else {
         pgkm_group_check_equal(&a->group, &b->state.group);
         check_same_length(a->rows, b->state.rows);
@@ -106,14 +106,16 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
     const AggregateState *const state = (const AggregateState *) PG_GETARG_POINTER(0);
-    const Size                  centroids = init_centroids_size(&state->group.options);
+    const PgkmOptionsKind      *kind = state->group.kind;
+    const Size                  arrays = kind->write_arrays(&state->group.options, NULL);
     PgkmRowsImage               image;
     const Size                  rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
-    const Size                  size = VARHDRSZ + sizeof(SerialHead) + add_size(centroids, rows);
+    const Size                  size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
     bytea *const                result = (bytea *) palloc(size);
     SerialHead                  head;
 
     memset(&head, 0, sizeof head);
+    head.is_mixture = kind == &pgkm_mixture_options_kind;
     head.k = state->group.k;
     head.options = state->group.options;
 
@@ -122,9 +124,8 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 
     memcpy(place, &head, sizeof head);
     place += sizeof head;
-    if (centroids != 0)
-        memcpy(place, state->group.options.init_centroids, centroids);
-    pgkm_rows_image_write(state->rows, &image, place + centroids);
+    kind->write_arrays(&state->group.options, place);
+    pgkm_rows_image_write(state->rows, &image, place + arrays);
     PG_RETURN_BYTEA_P(result);
 }
 
@@ -142,10 +143,11 @@ Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 
     memcpy(&head, place, sizeof head);
     place += sizeof head;
+    group->kind = head.is_mixture ? &pgkm_mixture_options_kind : &pgkm_kmeans_options_kind;
     group->k = head.k;
     group->options = head.options;
-    group->options.init_centroids = (const double *) place;
-    pgkm_rows_image_view(place + init_centroids_size(&head.options), fcinfo, &incoming->view);
+    group->kind->attach_arrays(&group->options, place);
+    pgkm_rows_image_view(place + group->kind->write_arrays(&group->options, NULL), fcinfo, &incoming->view);
     incoming->state.rows = &incoming->view.rows;
     PG_RETURN_POINTER(incoming);
 }

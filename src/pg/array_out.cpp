@@ -5,15 +5,19 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 }
 
-/* An array without NULLs around `count` values of 8 bytes. */
-static Datum plain_array(const void *values, Oid type, int dimensions, int32 rows, int32 columns)
+/* An array without NULLs around values of 8 bytes. */
+static Datum plain_array(const void *values, Oid type, int dimensions, const int32 *extents)
 {
-    const Size data = (Size) rows * Max(columns, 1) * 8;
     const Size head = ARR_OVERHEAD_NONULLS(dimensions);
+    Size       data = 8;
+
+    for (int i = 0; i < dimensions; ++i)
+        data = mul_size(data, extents[i]);
 
     if (data > MaxAllocSize - head)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -24,11 +28,9 @@ static Datum plain_array(const void *values, Oid type, int dimensions, int32 row
     SET_VARSIZE(array, head + data);
     array->ndim = dimensions;
     array->elemtype = type;
-    ARR_DIMS(array)[0] = rows;
-    ARR_LBOUND(array)[0] = 1;
-    if (dimensions == 2) {
-        ARR_DIMS(array)[1] = columns;
-        ARR_LBOUND(array)[1] = 1;
+    for (int i = 0; i < dimensions; ++i) {
+        ARR_DIMS(array)[i] = extents[i];
+        ARR_LBOUND(array)[i] = 1;
     }
     memcpy(ARR_DATA_PTR(array), values, data);
     return PointerGetDatum(array);
@@ -36,10 +38,19 @@ static Datum plain_array(const void *values, Oid type, int dimensions, int32 row
 
 Datum pgkm_float8_array(const double *values, int32 rows, int32 columns)
 {
-    return plain_array(values, FLOAT8OID, columns == 0 ? 1 : 2, rows, columns);
+    const int32 extents[] = {rows, columns};
+
+    return plain_array(values, FLOAT8OID, columns == 0 ? 1 : 2, extents);
+}
+
+Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns)
+{
+    const int32 extents[] = {planes, rows, columns};
+
+    return plain_array(values, FLOAT8OID, 3, extents);
 }
 
 Datum pgkm_int8_array(const int64 *values, int32 length)
 {
-    return plain_array(values, INT8OID, 1, length, 0);
+    return plain_array(values, INT8OID, 1, &length);
 }

@@ -124,7 +124,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
 }
 
 /* Until the job's end; every way out of here but the normal one is an ERROR. */
-static void wait_for_job(PgkmJob *job, const PgkmFitRequest *request)
+static void wait_for_job(PgkmJob *job, const PgkmFitRequest *shown)
 {
     const uint32    event = pgkm_wait_event("KmeansFit");
     PgkmJobProgress progress;
@@ -132,8 +132,10 @@ static void wait_for_job(PgkmJob *job, const PgkmFitRequest *request)
     pgstat_report_wait_start(event);
     while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS)) {
         CHECK_FOR_INTERRUPTS();
+        if (shown == NULL)
+            continue;
         pgkm_job_progress(job, &progress);
-        pgkm_progress_fit(request, &progress);
+        pgkm_progress_fit(shown, &progress);
     }
     pgstat_report_wait_end();
     CHECK_FOR_INTERRUPTS();
@@ -171,6 +173,39 @@ static void connect_to_service(PgkmFitRequest *request, PgkmJobHolder *owner)
         owner->channel = request->settings.channel;
 }
 
+/* The holder for the next job; its last one is freed. */
+static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder)
+{
+    register_exit_hook();
+    if (*holder == NULL)
+        *holder = create_holder(context);
+    free_job(*holder);
+    return *holder;
+}
+
+static void run_in(PgkmJobHolder *owner, PgkmJobStart start, const void *request, const PgkmFitRequest *shown)
+{
+    PgkmError error;
+
+    if (start(request, &owner->job, &error) != PGKM_OK)
+        pgkm_raise(&error);
+    wait_for_job(owner->job, shown);
+}
+
+PgkmJob *pgkm_run_job(PgkmJobStart start, const void *request, const PgkmFitRequest *shown, MemoryContext context,
+                      PgkmJobHolder **holder)
+{
+    PgkmJobHolder *const owner = empty_holder(context, holder);
+
+    run_in(owner, start, request, shown);
+    return owner->job;
+}
+
+static PgkmStatus start_fit(const void *request, PgkmJob **job, PgkmError *error)
+{
+    return pgkm_fit_start((const PgkmFitRequest *) request, job, error);
+}
+
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
 {
     PgkmFitRequest  full = *request;
@@ -180,19 +215,12 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     pgkm_settings_fill(&full.settings);
     full.settings.memory_limit = engine_memory_limit(&full);
 
-    register_exit_hook();
-    if (*holder == NULL)
-        *holder = create_holder(context);
+    PgkmJobHolder *const owner = empty_holder(context, holder);
 
-    PgkmJobHolder *const owner = *holder;
-
-    free_job(owner);
     full.settings.device_ready = pgkm_service_runs();
     if (pgkm_wants_device(&full))
         connect_to_service(&full, owner);
-    if (pgkm_fit_start(&full, &owner->job, &error) != PGKM_OK)
-        pgkm_raise(&error);
-    wait_for_job(owner->job, &full);
+    run_in(owner, start_fit, &full, &full);
     if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);
@@ -202,6 +230,13 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;
+}
+
+void pgkm_settings_fill_for_cpu(PgkmSettings *settings)
+{
+    pgkm_settings_fill(settings);
+    settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : Max(pgkm_memory_available(), 1); /* 0: no limit */
+    settings->no_device = "PCA and Gaussian mixtures are not implemented on the GPU";
 }
 
 void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result)

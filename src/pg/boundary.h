@@ -22,6 +22,21 @@ struct PgkmJobHolder;
 /* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
 
+/* Starts a job from a request of its own kind: one of the engine's functions pgkm_*_start. */
+typedef PgkmStatus (*PgkmJobStart)(const void *request, PgkmJob **job, PgkmError *error);
+
+/*
+ * Runs a job to its end, serving interrupts every 10 ms, and returns it: the caller fetches
+ * the result. `context` and *holder as for pgkm_run_fit. `shown` is what the progress view shows
+ * as being fitted, or NULL.
+ */
+PgkmJob *pgkm_run_job(PgkmJobStart start, const void *request, const PgkmFitRequest *shown, MemoryContext context,
+                      PgkmJobHolder **holder);
+
+/* The session's settings for a job of which the plugin has no kernels (PCA, mixtures): auto looks
+ * for no device, a forced cuda is error 0A000; and the memory that is left for the engine. */
+void pgkm_settings_fill_for_cpu(PgkmSettings *settings);
+
 /*
  * Runs a fit to its end, serving interrupts every 10 ms.
  *

@@ -74,6 +74,9 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
 /* A one-dimensional (columns = 0) or two-dimensional double precision[] in CurrentMemoryContext. */
 Datum pgkm_float8_array(const double *values, int32 rows, int32 columns);
 
+/* A three-dimensional double precision[]. */
+Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns);
+
 /* A one-dimensional bigint[]. */
 Datum pgkm_int8_array(const int64 *values, int32 length);
 

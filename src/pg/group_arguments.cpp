@@ -6,23 +6,28 @@
 #include "pg/compat.h"
 #include "pg/options.h"
 
+extern "C" {
+#include "nodes/primnodes.h"
+}
+
 /* The options as plain bytes; a value out of line, compressed or in memory is flattened. */
 static const struct varlena *flat_options(Datum options)
 {
     return pg_detoast_datum_packed((struct varlena *) DatumGetPointer(options));
 }
 
-void pgkm_group_begin(PgkmGroupArguments *group, MemoryContext context, const NullableDatum *k,
-                      const NullableDatum *options, bool constant_options)
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+                      const NullableDatum *k, const NullableDatum *options, bool constant_options)
 {
     memset(group, 0, sizeof *group);
+    group->kind = kind;
     group->k = pgkm_check_k(k->isnull, k->isnull ? 0 : DatumGetInt64(k->value));
     group->constant_options = constant_options;
     if (options->isnull) {
-        pgkm_options_default(&group->options);
+        kind->set_default(&group->options);
         return;
     }
-    pgkm_options_read(options->value, context, &group->options);
+    kind->read(options->value, context, &group->options);
     if (constant_options)
         return;
 
@@ -33,22 +38,6 @@ void pgkm_group_begin(PgkmGroupArguments *group, MemoryContext context, const Nu
     memcpy(group->key, value, group->key_size);
 }
 
-static bool same_init_centroids(const PgkmOptions *a, const PgkmOptions *b)
-{
-    if (a->init != PGKM_INIT_GIVEN)
-        return true;
-    return a->init_rows == b->init_rows && a->init_columns == b->init_columns &&
-           memcmp(a->init_centroids, b->init_centroids,
-                  (Size) a->init_rows * a->init_columns * sizeof(double)) == 0;
-}
-
-static bool same_options(const PgkmOptions *a, const PgkmOptions *b)
-{
-    return a->init == b->init && a->n_init == b->n_init && a->max_iter == b->max_iter && a->tol == b->tol &&
-           a->seed == b->seed && a->metric == b->metric && a->standardize == b->standardize &&
-           same_init_centroids(a, b);
-}
-
 static void check_k(int64 a, int64 b)
 {
     if (a != b)
@@ -57,9 +46,9 @@ static void check_k(int64 a, int64 b)
                                (long long) b)));
 }
 
-static void check_options(const PgkmOptions *a, const PgkmOptions *b)
+static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
 {
-    if (!same_options(a, b))
+    if (!group->kind->same(&group->options, other))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("options must be the same for all rows of a group")));
 }
@@ -67,21 +56,21 @@ static void check_options(const PgkmOptions *a, const PgkmOptions *b)
 /* The options of a later row: equal bytes nearly always, else equal values, else an error. */
 static void compare_options(const PgkmGroupArguments *group, const NullableDatum *options)
 {
-    PgkmOptions other;
+    PgkmAnyOptions other;
 
     if (options->isnull) {
         if (group->key == NULL)
             return;
-        pgkm_options_default(&other);
+        group->kind->set_default(&other);
     } else {
         const struct varlena *const value = flat_options(options->value);
 
         if (group->key != NULL && VARSIZE_ANY(value) == group->key_size &&
             memcmp(group->key, value, group->key_size) == 0)
             return;
-        pgkm_options_read(PointerGetDatum(value), CurrentMemoryContext, &other);
+        group->kind->read(PointerGetDatum(value), CurrentMemoryContext, &other);
     }
-    check_options(&group->options, &other);
+    check_options(group, &other);
 }
 
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options)
@@ -94,11 +83,28 @@ void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, c
 
 bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
-    return same_options(&a->options, &b->options);
+    return a->kind->same(&a->options, &b->options);
 }
 
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
     check_k(a->k, b->k);
-    check_options(&a->options, &b->options);
+    check_options(a, &b->options);
+}
+
+/* A parameter keeps its value while one scan lasts, and a group belongs to one scan. */
+bool pgkm_is_constant_in_group(FunctionCallInfo fcinfo, int number)
+{
+    if (PG_NARGS() <= number)
+        return true;
+
+    const Aggref *call = AggGetAggref(fcinfo);
+
+    /* NULL for a window function; a distributed planner's aggregate has arguments of its own. */
+    if (call == NULL || list_length(call->args) != PG_NARGS() - 1)
+        return false;
+
+    const TargetEntry *entry = list_nth_node(TargetEntry, call->args, number - 1);
+
+    return IsA(entry->expr, Const) || IsA(entry->expr, Param);
 }

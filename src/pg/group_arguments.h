@@ -7,22 +7,24 @@
 
 extern "C" {
 #include "postgres.h"
+#include "fmgr.h"
 }
 
-#include "engine/api.h"
+#include "pg/options_kind.h"
 
 struct PgkmGroupArguments {
-    int64       k;
-    PgkmOptions options;
-    bool        constant_options; /* the query cannot change them from row to row */
-    char       *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
-    Size        key_size;
+    const PgkmOptionsKind *kind;
+    int64                  k;
+    PgkmAnyOptions         options;
+    bool                   constant_options; /* the query cannot change them from row to row */
+    char                  *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
+    Size                   key_size;
 };
 
 /* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
- * pgkm_check_k and pgkm_options_read. */
-void pgkm_group_begin(PgkmGroupArguments *group, MemoryContext context, const NullableDatum *k,
-                      const NullableDatum *options, bool constant_options);
+ * pgkm_check_k and of the kind's options. */
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+                      const NullableDatum *k, const NullableDatum *options, bool constant_options);
 
 /* Checks a later row's: 22023 when they differ. */
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
@@ -32,5 +34,9 @@ bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArgumen
 
 /* 22023 unless two groups that are to become one have the same k and options. */
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
+
+/* Whether no row of a group can bring another value of this argument of a transition function
+ * (0: the state), or the call has no such argument. */
+bool pgkm_is_constant_in_group(FunctionCallInfo fcinfo, int number);
 
 #endif

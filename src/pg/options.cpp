@@ -9,6 +9,7 @@
 #include "pg/compat.h"
 #include "pg/composite.h"
 #include "pg/datum.h"
+#include "pg/options_kind.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -207,3 +208,46 @@ int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number)
 
     return pgkm_check_k(isnull, isnull ? 0 : PG_GETARG_INT64(number));
 }
+
+/* --- as options of a group --- */
+
+static void set_default(PgkmAnyOptions *options)
+{
+    pgkm_options_default(&options->kmeans);
+}
+
+static void read(Datum composite, MemoryContext context, PgkmAnyOptions *options)
+{
+    pgkm_options_read(composite, context, &options->kmeans);
+}
+
+static Size write_arrays(const PgkmAnyOptions *options, char *to)
+{
+    const PgkmOptions *const kmeans = &options->kmeans;
+    const Size               size =
+        kmeans->init == PGKM_INIT_GIVEN ? (Size) kmeans->init_rows * kmeans->init_columns * sizeof(double) : 0;
+
+    if (to != NULL && size != 0)
+        memcpy(to, kmeans->init_centroids, size);
+    return size;
+}
+
+static void attach_arrays(PgkmAnyOptions *options, const char *arrays)
+{
+    options->kmeans.init_centroids = (const double *) arrays;
+}
+
+static bool same(const PgkmAnyOptions *left, const PgkmAnyOptions *right)
+{
+    const PgkmOptions *const a = &left->kmeans;
+    const PgkmOptions *const b = &right->kmeans;
+
+    if (a->init != b->init || a->n_init != b->n_init || a->max_iter != b->max_iter || a->tol != b->tol ||
+        a->seed != b->seed || a->metric != b->metric || a->standardize != b->standardize)
+        return false;
+    return a->init != PGKM_INIT_GIVEN ||
+           (a->init_rows == b->init_rows && a->init_columns == b->init_columns &&
+            memcmp(a->init_centroids, b->init_centroids, write_arrays(left, NULL)) == 0);
+}
+
+const PgkmOptionsKind pgkm_kmeans_options_kind = {set_default, read, same, write_arrays, attach_arrays};

@@ -48,7 +48,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
     const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
-    if (PG_ARGISNULL(weight_number))
+    if (weight_number == NO_WEIGHT || PG_ARGISNULL(weight_number))
         return;
 
     TableColumn *const weight = (TableColumn *) palloc(sizeof(TableColumn));

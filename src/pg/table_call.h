@@ -1,6 +1,6 @@
 /*
- * table_call.h - what kmeans_fit, kmeans_labels and kmeans_cluster have in common: their
- * arguments, and the way from there to a result.
+ * table_call.h - what the functions over whole tables have in common: their arguments, and the
+ * way from there to rows and to a result.
  */
 #ifndef PGKM_PG_TABLE_CALL_H
 #define PGKM_PG_TABLE_CALL_H
@@ -11,7 +11,8 @@
 #include "pg/progress.h"
 #include "pg/table_reader.h"
 
-/* Arguments by position, the same in all three functions. */
+/* Arguments by position: the first two of every such function, the others of kmeans_fit,
+ * kmeans_labels and kmeans_cluster. */
 enum TableArgument {
     TABLE_RELATION,
     TABLE_FEATURES,
@@ -37,6 +38,8 @@ struct TableCall {
     PgkmLoaded    *loaded; /* what the rows are taken from, instead of the table; or NULL */
 };
 
+#define NO_WEIGHT (-1)
+
 /* The relation's name as given; 22004 when it is NULL. */
 const char *table_call_relation_name(FunctionCallInfo fcinfo);
 
@@ -45,7 +48,7 @@ TableCall *table_call_create_plain(FunctionCallInfo fcinfo);
 TableCall *table_call_create(FunctionCallInfo fcinfo);
 
 /* Looks up the feature and weight columns of call->relation; the weight's name is argument
- * number `weight`. */
+ * number `weight`, unless the function takes NO_WEIGHT. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight);
 
 /* Finds what argument number `loaded` (a boolean) asks for: the relation, its columns, and,

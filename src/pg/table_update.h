@@ -1,10 +1,18 @@
 /*
- * table_update.h - the label column of kmeans_cluster.
+ * table_update.h - the label column of kmeans_cluster and gmm_cluster.
  */
 #ifndef PGKM_PG_TABLE_UPDATE_H
 #define PGKM_PG_TABLE_UPDATE_H
 
 #include "pg/table_call.h"
+
+/* Argument `number`: the label column's name, cut to the length of a name as the parser would. */
+char *table_label_argument(FunctionCallInfo fcinfo, int number);
+
+/* All that comes before a fit whose labels are to be written: locks the table called `name`, looks
+ * up the columns, adds the label column where it is missing, and reads the rows for `function`. `weight` as for table_call_find_columns. */
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, const char *name, const char *label,
+                                 int weight, const char *function);
 
 /* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
  * under it: from then on nobody else changes its rows. */
@@ -15,7 +23,7 @@ void table_lock_for_update(TableRelation *relation, const char *name);
 void table_ensure_label(const TableRelation *relation, const char *label);
 
 /* Writes the label of every row whose label differs from its old one. `labels` are those of
- * rows->used; the other rows get NULL. `function` is the one called, kmeans_cluster: the
+ * rows->used; the other rows get NULL. `function` is the one called, of which the
  * functions that the UPDATE needs lie in its schema. */
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label,
                         Oid function);

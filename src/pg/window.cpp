@@ -1,5 +1,5 @@
 /*
- * window.cpp - the window function kmeans_label(features, k [, options]).
+ * window.cpp - the window functions kmeans_label and gmm_label(features, k [, options]).
  *
  * The first row of a partition that asks makes the function read them all and cluster them;
  * the labels stay in the partition's memory for the rows that follow.
@@ -8,6 +8,7 @@
 
 #include "pg/boundary.h"
 #include "pg/datum.h"
+#include "pg/gmm.h"
 #include "pg/group_arguments.h"
 #include "pg/progress.h"
 #include "pg/rows.h"
@@ -18,6 +19,7 @@ extern "C" {
 #include "windowapi.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_label);
+PG_FUNCTION_INFO_V1(pgkm_gmm_label);
 }
 
 enum LabelArgument { ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS };
@@ -33,8 +35,9 @@ struct PartitionLabels {
 
 /* What lives as long as the reading and clustering of one partition. */
 struct PartitionFit {
-    WindowObject       window;
-    MemoryContext      context;
+    WindowObject           window;
+    const PgkmOptionsKind *kind;
+    MemoryContext          context;
     bool               constant[ARGUMENT_OPTIONS + 1];
     NullableDatum      values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
     PgkmGroupArguments group;
@@ -54,7 +57,7 @@ static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 
 
 static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 {
-    pgkm_group_begin(&fit->group, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
                      fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
 }
@@ -109,34 +112,58 @@ static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
     }
 }
 
-/* One warning per query: fn_extra tells that it was given. */
-static void warn_clusters(FunctionCallInfo fcinfo, const PgkmFitResult *result, int64 k)
-{
-    FmgrInfo *const flinfo = fcinfo->flinfo;
-
-    if (flinfo->fn_extra == NULL && pgkm_warn_clusters(result, k))
-        flinfo->fn_extra = flinfo;
-}
-
-/* Clusters the rows that were read and gives them their labels. */
-static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
+/* The labels of the rows that were read; *fewer tells of fewer clusters than k, with a WARNING
+ * unless it was given before. */
+static const int32 *fit_clusters(PartitionFit *fit, bool warned, bool *fewer)
 {
     PgkmFitRequest request;
-    PgkmRun        run;
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(fit->rows);
     request.k = fit->group.k;
-    request.options = fit->group.options;
+    request.options = fit->group.options.kmeans;
     request.want_labels = 1;
-    pgkm_run_begin(&run, "kmeans_label", InvalidOid);
 
     const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder);
 
-    warn_clusters(fcinfo, result, fit->group.k);
+    *fewer = !warned && pgkm_warn_clusters(result, fit->group.k);
+    return result->labels;
+}
+
+static const int32 *fit_components(PartitionFit *fit, bool warned, bool *fewer)
+{
+    PgkmMixtureRequest request;
+    PgkmMixtureResult  result;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(fit->rows);
+    request.k = fit->group.k;
+    request.options = fit->group.options.mixture;
+    request.want_labels = 1;
+    pgkm_run_mixture(&request, fit->context, &fit->holder, &result);
+    *fewer = !warned && pgkm_warn_components(&result, fit->group.k);
+    return result.labels;
+}
+
+/* Fits the rows that were read and gives them their labels. One warning per query: fn_extra
+ * tells that it was given. */
+static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
+{
+    FmgrInfo *const flinfo = fcinfo->flinfo;
+    const bool      warned = flinfo->fn_extra != NULL;
+    const bool      is_mixture = fit->kind == &pgkm_mixture_options_kind;
+    bool            fewer;
+    PgkmRun         run;
+
+    pgkm_run_begin(&run, is_mixture ? "gmm_label" : "kmeans_label", InvalidOid);
+
+    const int32 *found = is_mixture ? fit_components(fit, warned, &fewer) : fit_clusters(fit, warned, &fewer);
+
+    if (fewer)
+        flinfo->fn_extra = flinfo;
     for (int64 i = 0, used = 0; i < n; ++i)
         if (labels[i] != NO_LABEL)
-            labels[i] = result->labels[used++];
+            labels[i] = found[used++];
     pgkm_run_end(&run);
 }
 
@@ -158,7 +185,7 @@ static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, i
     return (int32 *) MemoryContextAllocHuge(partition, bytes);
 }
 
-static void fit_partition(FunctionCallInfo fcinfo, PartitionLabels *local)
+static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, PartitionLabels *local)
 {
     const WindowObject  window = PG_WINDOW_OBJECT();
     const MemoryContext partition = GetMemoryChunkContext(local);
@@ -168,6 +195,7 @@ static void fit_partition(FunctionCallInfo fcinfo, PartitionLabels *local)
 
     memset(&fit, 0, sizeof fit);
     fit.window = window;
+    fit.kind = kind;
     fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
     read_constant_arguments(&fit, fcinfo);
     read_partition(&fit, labels, n);
@@ -177,22 +205,33 @@ static void fit_partition(FunctionCallInfo fcinfo, PartitionLabels *local)
     local->labels = labels;
 }
 
-/*
- * kmeans_label(features, k [, options]) -> integer: the row's cluster in a fit of its
- * partition; NULL for NULL features. Errors as of the aggregate kmeans.
- */
-Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
+static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
 {
     const WindowObject     window = PG_WINDOW_OBJECT();
     PartitionLabels *const local =
         (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
 
     if (local->labels == NULL)
-        fit_partition(fcinfo, local);
+        fit_partition(fcinfo, kind, local);
 
     const int32 label = local->labels[WinGetCurrentPosition(window)];
 
     if (label == NO_LABEL)
         PG_RETURN_NULL();
     PG_RETURN_INT32(label);
+}
+
+/*
+ * kmeans_label(features, k [, options]) -> integer: the row's cluster in a fit of its
+ * partition; NULL for NULL features. Errors as of the aggregate kmeans.
+ */
+Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
+{
+    return label_row(fcinfo, &pgkm_kmeans_options_kind);
+}
+
+/* gmm_label(features, k [, options]) -> integer: likewise the component of a mixture. */
+Datum pgkm_gmm_label(PG_FUNCTION_ARGS)
+{
+    return label_row(fcinfo, &pgkm_mixture_options_kind);
 }

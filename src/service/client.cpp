@@ -268,13 +268,25 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
     });
 }
 
+// What the plugin behind the service does not have either.
+PgkmStatus moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
+{
+    return set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
+}
+
+PgkmStatus em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
+                   PgkmError *error)
+{
+    return set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
+}
+
 } // namespace
 
 const PgkmBackend *client_backend()
 {
     static const PgkmBackend table = {
         PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open, close, load,
-        unload,           summarise,           seed,   fit,   assign};
+        unload,           summarise,           seed,   fit,   assign, moments, em_step};
     return &table;
 }
 

@@ -50,6 +50,15 @@ public:
     {
         return table_->assign(data_, problems, static_cast<std::int64_t>(count), assignments, &error);
     }
+    PgkmStatus moments(const PgkmProblem *problems, std::size_t count, PgkmMoments *moments)
+    {
+        return table_->moments(data_, problems, static_cast<std::int64_t>(count), moments, &error);
+    }
+    PgkmStatus em_step(const PgkmProblem *problems, std::size_t count, const PgkmMixture *mixtures,
+                       PgkmMixtureSums *sums)
+    {
+        return table_->em_step(data_, problems, static_cast<std::int64_t>(count), mixtures, sums, &error);
+    }
 
     PgkmError error = {};
 

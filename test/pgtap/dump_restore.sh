@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tables of models, sums and labels survive pg_dump and pg_restore, bit for bit.
 set -euo pipefail
-echo 1..6
+echo 1..7
 number=0
 result() { # STATUS TEXT
     number=$((number + 1))
@@ -27,6 +27,12 @@ SELECT 'none', NULL, NULL;
 CREATE TABLE dump_sums AS
 SELECT id % 3 AS part, kmeans_step(f, '{{0,0,0},{0,0,50},{0.1,0.2,90}}', sqrt(id)) AS sums FROM dump_rows GROUP BY part;
 ALTER TABLE dump_sums ADD CHECK (kmeans_sums_inertia(sums) > 0);
+CREATE TABLE dump_pca AS
+SELECT id % 2 AS part, pca(f, pca_options(n_components => 2, whiten => true, standardize => true)) AS model,
+    (SELECT pca_accum(NULL, f, pca_options(2))) AS sums FROM dump_rows WHERE id < 50 GROUP BY part, id, f;
+CREATE TABLE dump_mixtures AS
+SELECT kind, gmm(f, 3, gmm_options(kind)) AS model, gmm_options(means_init => '{{1,2},{3,4}}') AS options
+FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;
 CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
 CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
 SQL
@@ -35,6 +41,8 @@ content() {
     query -d "$1" -c 'SELECT name, model::text, options::text FROM dump_models ORDER BY name' \
         -c 'SELECT part, sums FROM dump_sums ORDER BY part' -c 'SELECT sums FROM dump_merged' \
         -c 'SELECT * FROM dump_labels ORDER BY id' \
+        -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
+        -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
         -c "SELECT kmeans_fit('dump_rows', '{f}', 5)::text"
 }
 content "$PGDATABASE" >"$folder/before"
@@ -61,6 +69,13 @@ query -c "COPY dump_binary FROM STDIN (FORMAT binary)" <"$folder/sums"
 same=$(query -c "SELECT bool_and(a.sums::text = b.sums::text) FROM dump_sums AS a JOIN dump_binary AS b USING (part)")
 [ "$same" = t ] && status=0 || status=1
 result $status "sums are the same after COPY in binary form"
+
+query -c "COPY dump_pca (sums) TO STDOUT (FORMAT binary)" >"$folder/pca_sums"
+query -c "CREATE TABLE dump_pca_binary (sums pca_sums)"
+query -c "COPY dump_pca_binary FROM STDIN (FORMAT binary)" <"$folder/pca_sums"
+same=$(query -c "SELECT count(*) = 49 FROM (SELECT sums::text FROM dump_pca INTERSECT ALL SELECT sums::text FROM dump_pca_binary) AS t")
+[ "$same" = t ] && status=0 || status=1
+result $status "moments are the same after COPY in binary form"
 
 # A flip of any bit of a value is read as another value or refused; no crash.
 query -c "COPY (SELECT kmeans_step('{1}'::real[], '{{0}}')) TO STDOUT (FORMAT binary)" >"$folder/value"

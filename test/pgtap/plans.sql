@@ -1,6 +1,6 @@
 -- Plans and markings: what may run in parallel does, and gives the same.
 BEGIN;
-SELECT plan(16);
+SELECT plan(22);
 
 CREATE TABLE plan_rows AS
 SELECT i % 7 AS g, ARRAY[sin(i), cos(i * 3), (i % 1000) * 1e3] AS f, (i % 5)::double precision AS w
@@ -38,6 +38,8 @@ SET LOCAL max_parallel_workers_per_gather = 2;
 SELECT matches(plan_of('SELECT kmeans(f, 3) FROM plan_rows'), 'Partial Aggregate', 'kmeans is aggregated in parallel');
 SELECT matches(plan_of('SELECT kmeans(f, 3, NULL, w) FROM plan_rows'), 'Partial Aggregate', 'kmeans with weights likewise');
 SELECT matches(plan_of(query), 'Partial (Hash|Group)?Aggregate', name || ' is aggregated in parallel') FROM plan_queries;
+SELECT matches(plan_of('SELECT pca(f) FROM plan_rows'), 'Partial Aggregate', 'pca is aggregated in parallel');
+SELECT matches(plan_of('SELECT g, pca(f, pca_options(2)) FROM plan_rows GROUP BY g'), 'Partial (Hash|Group)?Aggregate', 'pca in groups likewise');
 SELECT matches(plan_of('SELECT kmeans_predict((SELECT kmeans(f, 3) FROM plan_rows), f) FROM plan_rows'), 'Gather',
     'kmeans_predict runs in workers');
 
@@ -62,6 +64,19 @@ SELECT bag_eq(format('SELECT result FROM plan_serial WHERE name = %L', name),
     format('SELECT result FROM plan_parallel WHERE name = %L', name), name || ' gives the same in parallel')
 FROM plan_queries;
 
+SELECT matches(plan_of('SELECT gmm(f, 2, gmm_options(means_init => ''{{0,0,1},{0,0,9}}'')) FROM plan_rows'), 'Partial Aggregate', 'gmm is aggregated in parallel');
+SELECT ok(max(abs(a - b)) < 1e-6, 'gmm gives nearly the same in parallel')
+FROM (SELECT (gmm(f, 2, gmm_options('diag', max_iter => 3, weights_init => '{0.5,0.5}', means_init => '{{0,0,250000},{0,0,750000}}', precisions_init => '{{1,1,1e-10},{1,1,1e-10}}'))).means AS parallel,
+    (SELECT (gmm(f, 2, gmm_options('diag', max_iter => 3, weights_init => '{0.5,0.5}', means_init => '{{0,0,250000},{0,0,750000}}', precisions_init => '{{1,1,1e-10},{1,1,1e-10}}') ORDER BY g)).means FROM plan_rows) AS serial FROM plan_rows) AS t,
+    unnest(parallel, serial) AS u (a, b);
+
+-- Moments are float64: the parts agree to a rounding, whatever they are.
+SELECT ok(max(abs(a - b)) < 1e-9, 'pca gives nearly the same in parallel')
+FROM (SELECT (pca(f)).components AS parallel, (SELECT (pca(f ORDER BY g)).components FROM plan_rows) AS serial FROM plan_rows) AS t,
+    unnest(parallel, serial) AS u (a, b);
+SELECT is((SELECT typtype FROM pg_type WHERE oid = (SELECT aggtranstype FROM pg_aggregate WHERE aggfnoid = 'pca(real[])'::regprocedure)), 'b',
+    'the state of pca is a type that can travel between nodes');
+
 -- The promise itself: 1e-12.
 SELECT ok(bool_and(abs(a - b) <= 1e-12 * abs(b)), 'sums agree with numeric arithmetic to 1e-12')
 FROM (SELECT kmeans_sums_features(kmeans_step(f, '{{0,0,0}}')) AS sums FROM plan_rows) AS s,
@@ -76,10 +91,12 @@ SELECT results_eq($$
     SELECT p.proname::text COLLATE "C", p.provolatile::text COLLATE "C", p.proparallel::text COLLATE "C"
     FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
     WHERE e.extname = 'pg_kmeans' AND d.classid = 'pg_proc'::regclass AND p.prokind = 'f' AND p.proname IN
-        ('kmeans_fit', 'kmeans_labels', 'kmeans_cluster', 'kmeans_predict', 'kmeans_step_accum', 'kmeans_sums_combine')
+        ('kmeans_fit', 'kmeans_labels', 'kmeans_cluster', 'kmeans_predict', 'kmeans_step_accum', 'kmeans_sums_combine',
+            'gmm_fit', 'gmm_cluster', 'gmm_posterior', 'pca_accum', 'pca_combine', 'pca_final', 'pca_fit', 'pca_transform')
     GROUP BY 1, 2, 3 ORDER BY 1$$,
-    $$VALUES ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 's', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'),
-        ('kmeans_step_accum', 'i', 's'), ('kmeans_sums_combine', 'i', 's')$$,
+    $$VALUES ('gmm_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('gmm_fit', 's', 'r'), ('gmm_posterior', 'i', 's'), ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 's', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'),
+        ('kmeans_step_accum', 'i', 's'), ('kmeans_sums_combine', 'i', 's'),
+        ('pca_accum', 'i', 's'), ('pca_combine', 'i', 's'), ('pca_final', 'i', 's'), ('pca_fit', 's', 'r'), ('pca_transform', 'i', 's')$$,
     'functions are marked with what they do');
 
 SELECT * FROM finish();

@@ -242,6 +242,18 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
                              : pgkm::cpu_backend()->assign(self(data)->cpu, problems, n_problems, assignments, error);
 }
 
+// As the plugin that this one stands for.
+PgkmStatus moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
+{
+    return pgkm::set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
+}
+
+PgkmStatus em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
+                   PgkmError *error)
+{
+    return pgkm::set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
@@ -258,6 +270,8 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
                                       summarise,
                                       seed,
                                       fit,
-                                      assign};
+                                      assign,
+                                      moments,
+                                      em_step};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

@@ -9,7 +9,9 @@
 
 #include "backend/cpu/assign.hpp"
 #include "backend/cpu/context.hpp"
+#include "backend/cpu/em_step.hpp"
 #include "backend/cpu/lloyd.hpp"
+#include "backend/cpu/moments.hpp"
 #include "backend/cpu/seed.hpp"
 #include "backend/cpu/summarise.hpp"
 #include "engine/processors.hpp"
@@ -98,6 +100,24 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
     return guarded(error, [&] { cpu::assign(*self(data), problems, n_problems, assignments); });
 }
 
+PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
+                   PgkmError *error)
+{
+    return guarded(error, [&] {
+        if (n_problems > 0)
+            cpu::moments(*self(data), problems, n_problems, moments);
+    });
+}
+
+PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
+                   PgkmMixtureSums *sums, PgkmError *error)
+{
+    return guarded(error, [&] {
+        if (n_problems > 0)
+            cpu::em_step(*self(data), problems, n_problems, mixtures, sums);
+    });
+}
+
 } // namespace
 
 const PgkmBackend *cpu_backend()
@@ -114,7 +134,9 @@ const PgkmBackend *cpu_backend()
                                       summarise,
                                       seed,
                                       fit,
-                                      assign};
+                                      assign,
+                                      moments,
+                                      em_step};
     return &table;
 }
 

@@ -1,0 +1,30 @@
+// mixture.hpp - Gaussian mixtures by expectation and maximisation (Dempster, Laird, Rubin 1977;
+// Ma and Agrawal 2009 for its shape), with the conventions of scikit-learn's GaussianMixture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/mixture_parameters.hpp"
+#include "engine/monitor.hpp"
+#include "engine/platform.hpp"
+
+namespace pgkm {
+
+struct MixtureModel {
+    MixtureParameters parameters;
+    std::int64_t n = 0;
+    double log_likelihood = 0.0;
+    std::vector<double> trace; // one per iteration
+    bool converged = false;
+    std::vector<std::int32_t> labels; // n, or empty
+    std::string notice;
+};
+
+// The whole fit on the first backend that can. Throws Error.
+MixtureModel fit_mixture(const PgkmMixtureRequest &request, Monitor &monitor);
+
+// The work of a fit, in the terms of fit_work().
+double mixture_work(const PgkmMixtureRequest &request);
+
+} // namespace pgkm

@@ -1,0 +1,74 @@
+// mixture_job.cpp - fits of Gaussian mixtures as jobs.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/api.h"
+#include "engine/error.hpp"
+#include "engine/job.hpp"
+#include "engine/mixture.hpp"
+
+namespace {
+
+// Fits of less work than this (some milliseconds) run in the caller's thread.
+constexpr double inline_work = 1e7;
+
+struct MixtureJob : PgkmJob {
+    explicit MixtureJob(const PgkmMixtureRequest &wanted) : request(wanted) {}
+    void run() override { model = pgkm::fit_mixture(request, monitor); }
+
+    PgkmMixtureRequest request;
+    pgkm::MixtureModel model;
+};
+
+} // namespace
+
+PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, PgkmError *error)
+{
+    *job = nullptr;
+    return pgkm::guarded(error, [&] {
+        *job = pgkm::start_job(std::make_unique<MixtureJob>(*request), pgkm::mixture_work(*request) < inline_work);
+    });
+}
+
+PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error)
+{
+    *result = {};
+    return pgkm::guarded(error, [&] {
+        pgkm::require_done(job);
+        const pgkm::MixtureModel &model = static_cast<const MixtureJob *>(job)->model;
+        const pgkm::MixtureParameters &parameters = model.parameters;
+        const double count = pgkm::parameter_count(parameters.type, parameters.k, parameters.d);
+        result->k = parameters.k;
+        result->d = parameters.d;
+        result->n = model.n;
+        result->weights = parameters.weights.data();
+        result->means = parameters.means.data();
+        result->covariances = parameters.covariances.data();
+        result->log_likelihood = model.log_likelihood;
+        result->trace = model.trace.data();
+        result->n_iter = static_cast<int32_t>(model.trace.size());
+        result->converged = model.converged ? 1 : 0;
+        result->aic = 2.0 * count - 2.0 * model.log_likelihood;
+        result->bic = count * std::log(static_cast<double>(model.n)) - 2.0 * model.log_likelihood;
+        result->labels = pgkm::data_or_null(model.labels);
+        std::snprintf(result->notice, sizeof result->notice, "%s", model.notice.c_str());
+    });
+}
+
+uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
+{
+    const PgkmPoints &points = request->points;
+    PgkmOptions clusters;
+    pgkm_options_default(&clusters);
+    // k-means first; then sums and factors of the mixture, up to 256 MB of copies of the sums, and a
+    // block of rows for each thread.
+    const double k = static_cast<double>(std::min(request->k, points.n)), d = points.d;
+    const bool matrices = request->options.covariance_type == PGKM_COVARIANCE_FULL;
+    const double values = k * (matrices ? d * d : d);
+    const double bytes = 8.0 * (5.0 * values + std::max(values, std::min(64.0 * values, 33554432.0)) + 4.0 * d * d) +
+                         4.0 * static_cast<double>(points.n) + 1e6;
+    const double fit = static_cast<double>(
+        pgkm_fit_estimate(points.n, points.d, request->k, points.element, &clusters, 0));
+    return bytes + fit < 1e19 ? static_cast<uint64_t>(bytes + fit) : UINT64_MAX;
+}

@@ -1,0 +1,200 @@
+#include "engine/pca.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/error.hpp"
+#include "engine/moments.hpp"
+#include "engine/processors.hpp"
+#include "engine/session.hpp"
+#include "engine/symmetric_eigen.hpp"
+
+namespace pgkm {
+namespace {
+
+std::size_t at(std::int64_t i)
+{
+    return static_cast<std::size_t>(i);
+}
+
+struct Covariance {
+    std::int64_t n;
+    std::vector<double> mean;
+    std::vector<double> cross; // triangle
+};
+
+// One pass over the rows about their mean; what the mean's rounding left is taken off after it.
+Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request, Monitor &monitor, double work)
+{
+    const std::int32_t d = request.points.d;
+    monitor.begin_backend(choice.table->name);
+    Session session(choice, open_options(request.settings, monitor.host(), work));
+    monitor.enter(PGKM_LOADING);
+    session.load(request.points);
+    PgkmProblem all = {};
+    all.n_rows = request.points.n;
+    Covariance result = {request.points.n, session.summarise({all}, true)[0].mean,
+                         std::vector<double>(at(triangle_size(d)))};
+    std::vector<double> sums(at(d));
+    PgkmMoments moments = {result.mean.data(), sums.data(), result.cross.data()};
+    session.moments(moments);
+    const double n = static_cast<double>(result.n);
+    double *cross = result.cross.data();
+    for (std::int32_t a = 0; a < d; ++a)
+        for (std::int32_t b = 0; b <= a; ++b)
+            *cross++ -= sums[at(a)] * (sums[at(b)] / n);
+    for (std::int32_t f = 0; f < d; ++f)
+        result.mean[at(f)] += sums[at(f)] / n;
+    return result;
+}
+
+PgkmStatus has_moments(const PgkmBackend &table, PgkmError *error)
+{
+    return table.moments(nullptr, nullptr, 0, nullptr, error);
+}
+
+Covariance moments_of_rows(const PgkmPcaRequest &request, Monitor &monitor, std::string &notice)
+{
+    const double work = static_cast<double>(request.points.n) * request.points.d * request.points.d;
+    Covariance result;
+    on_first_backend(request.settings, work, has_moments, &notice, [&](const BackendChoice &choice) {
+        result = moments_on(choice, request, monitor, work);
+    });
+    return result;
+}
+
+// A feature is constant when its variance is what rounding makes of none (scikit-learn's rule for
+// its StandardScaler); such a one keeps the scale 1.
+std::vector<double> scales_of(const Covariance &covariance)
+{
+    constexpr double epsilon = std::numeric_limits<double>::epsilon();
+    const double n = static_cast<double>(covariance.n);
+    std::vector<double> scale;
+    for (std::size_t f = 0; f < covariance.mean.size(); ++f) {
+        const double variance =
+            covariance.cross[at(triangle_size(static_cast<std::int64_t>(f)) + static_cast<std::int64_t>(f))] / n;
+        const double noise = n * covariance.mean[f] * epsilon;
+        scale.push_back(variance <= n * epsilon * variance + noise * noise ? 1.0 : std::sqrt(variance));
+    }
+    return scale;
+}
+
+// The full covariance matrix, or the correlation matrix times n / (n - 1) with scales.
+std::vector<double> matrix_of(const Covariance &covariance, const std::vector<double> &scale)
+{
+    const auto d = static_cast<std::int64_t>(covariance.mean.size());
+    const double divisor = static_cast<double>(std::max<std::int64_t>(covariance.n - 1, 1));
+    std::vector<double> matrix(at(d * d));
+    const double *cross = covariance.cross.data();
+    for (std::int64_t a = 0; a < d; ++a)
+        for (std::int64_t b = 0; b <= a; ++b) {
+            double value = *cross++ / divisor;
+            if (!scale.empty())
+                value = value / scale[at(a)] / scale[at(b)];
+            if (!std::isfinite(value))
+                throw Error(PGKM_INVALID, "features are too large: their squares overflow");
+            matrix[at(a * d + b)] = matrix[at(b * d + a)] = value;
+        }
+    return matrix;
+}
+
+// How many of the leading components are kept.
+std::int32_t wanted_components(double option, std::int64_t most, const std::vector<double> &ratio)
+{
+    if (option == 0.0)
+        return static_cast<std::int32_t>(most);
+    if (option >= 1.0)
+        return static_cast<std::int32_t>(std::min(option, static_cast<double>(most)));
+    double share = 0.0;
+    for (std::int64_t j = 0; j < most; ++j) {
+        share += ratio[at(j)];
+        if (share > option)
+            return static_cast<std::int32_t>(j + 1);
+    }
+    return static_cast<std::int32_t>(most);
+}
+
+// The coordinate of largest magnitude, the first of several, is made positive.
+void fix_sign(double *component, std::int32_t d)
+{
+    const double *largest =
+        std::max_element(component, component + d, [](double x, double y) { return std::fabs(x) < std::fabs(y); });
+    if (*largest < 0.0)
+        for (std::int32_t f = 0; f < d; ++f)
+            component[f] = -component[f];
+}
+
+PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int threads, Monitor &monitor)
+{
+    PcaModel model;
+    model.n = covariance.n;
+    model.d = static_cast<std::int32_t>(covariance.mean.size());
+    if (options.standardize != 0)
+        model.scale = scales_of(covariance);
+    std::vector<double> matrix = matrix_of(covariance, model.scale);
+    model.mean = std::move(covariance.mean);
+    monitor.enter(PGKM_ITERATING);
+    const PgkmHost host = monitor.host();
+    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), model.d, threads, [&] {
+        if (host.cancelled(host.arg) != 0)
+            throw Error(PGKM_CANCELLED, "cancelled");
+    });
+    double total = 0.0;
+    for (double &value : eigen.values)
+        total += value = std::max(value, 0.0); // rounding leaves a variance of 0 on either side of it
+    std::vector<double> ratio;
+    for (const double value : eigen.values)
+        ratio.push_back(total > 0.0 ? value / total : 0.0);
+    model.n_components = wanted_components(options.n_components, std::min<std::int64_t>(model.n, model.d), ratio);
+    for (std::int32_t j = 0; j < model.n_components; ++j) {
+        fix_sign(eigen.vectors.data() + std::int64_t{j} * model.d, model.d);
+        model.explained_variance.push_back(eigen.values[at(j)]);
+        model.explained_variance_ratio.push_back(ratio[at(j)]);
+        model.singular_values.push_back(std::sqrt(eigen.values[at(j)] * static_cast<double>(model.n - 1)));
+    }
+    eigen.vectors.resize(at(std::int64_t{model.n_components} * model.d));
+    model.components = std::move(eigen.vectors);
+    return model;
+}
+
+void check(const PgkmPcaRequest &request)
+{
+    const double wanted = request.options.n_components;
+    if (request.points.n < 1 || request.points.d < 1)
+        throw Error(PGKM_INVALID, "there are no rows to analyse");
+    if (wanted >= 1.0 && wanted > request.points.d)
+        throw Error(PGKM_INVALID,
+                    "option n_components must be at most the number of features, " + std::to_string(request.points.d));
+    const std::uint64_t need = pgkm_pca_estimate(request.points.d), limit = request.settings.memory_limit;
+    if (limit != 0 && need > limit)
+        throw Error(PGKM_LIMIT, "PCA of " + std::to_string(request.points.d) + " features needs an estimated " +
+                                    std::to_string(need / 1024) + " kB, more than is left of pg_kmeans.memory_limit (" +
+                                    std::to_string(limit / 1024) + " kB)");
+}
+
+} // namespace
+
+PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
+{
+    check(request);
+    const std::int32_t d = request.points.d;
+    const int threads = request.settings.cpu_threads == 0 ? usable_processors() : request.settings.cpu_threads;
+    std::string notice;
+    Covariance covariance = request.points.values == nullptr
+                                ? Covariance{request.points.n,
+                                             {request.mean, request.mean + d},
+                                             {request.cross, request.cross + triangle_size(d)}}
+                                : moments_of_rows(request, monitor, notice);
+    PcaModel model = model_of(std::move(covariance), request.options, threads, monitor);
+    model.notice = notice;
+    return model;
+}
+
+} // namespace pgkm
+
+uint64_t pgkm_pca_estimate(int32_t d)
+{
+    // The triangle twice, the matrix, the eigenvectors unsorted and sorted.
+    return static_cast<uint64_t>(d) * static_cast<uint64_t>(d) * 4 * sizeof(double) + 1000000;
+}

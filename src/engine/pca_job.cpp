@@ -1,0 +1,51 @@
+// pca_job.cpp - principal component analysis as a job.
+#include <cstdio>
+
+#include "engine/api.h"
+#include "engine/error.hpp"
+#include "engine/job.hpp"
+#include "engine/pca.hpp"
+
+namespace {
+
+// Values of rows, or of the covariance matrix and its eigenvectors, that are worth no thread.
+constexpr double inline_work = 2e6;
+
+struct PcaJob : PgkmJob {
+    explicit PcaJob(const PgkmPcaRequest &wanted) : request(wanted) {}
+    void run() override { model = pgkm::fit_pca(request, monitor); }
+
+    PgkmPcaRequest request;
+    pgkm::PcaModel model;
+};
+
+} // namespace
+
+PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmError *error)
+{
+    *job = nullptr;
+    return pgkm::guarded(error, [&] {
+        const double d = request->points.d;
+        const double rows = request->points.values == nullptr ? 0.0 : static_cast<double>(request->points.n);
+        *job = pgkm::start_job(std::make_unique<PcaJob>(*request), d * d * (rows + d) < inline_work);
+    });
+}
+
+PgkmStatus pgkm_pca_result(PgkmJob *job, PgkmPcaResult *result, PgkmError *error)
+{
+    *result = {};
+    return pgkm::guarded(error, [&] {
+        pgkm::require_done(job);
+        const pgkm::PcaModel &model = static_cast<const PcaJob *>(job)->model;
+        result->n_components = model.n_components;
+        result->d = model.d;
+        result->n = model.n;
+        result->mean = model.mean.data();
+        result->scale = pgkm::data_or_null(model.scale);
+        result->components = model.components.data();
+        result->explained_variance = model.explained_variance.data();
+        result->explained_variance_ratio = model.explained_variance_ratio.data();
+        result->singular_values = model.singular_values.data();
+        std::snprintf(result->notice, sizeof result->notice, "%s", model.notice.c_str());
+    });
+}

@@ -1,0 +1,100 @@
+/*
+ * gmm_table.cpp - gmm_fit and gmm_cluster: a mixture of a table by name.
+ */
+#include "pg/table_call.h"
+
+#include "pg/gmm.h"
+#include "pg/options.h"
+#include "pg/table_update.h"
+
+extern "C" {
+PG_FUNCTION_INFO_V1(pgkm_gmm_fit);
+PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
+}
+
+/* Behind relation, features and k: the fields of gmm_options, and gmm_cluster's label_column. */
+#define ARGUMENT_OPTIONS TABLE_OPTIONS
+#define ARGUMENT_LABEL   (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
+
+/* Reads k and the options, which go to the call's context, into a request. */
+static TableCall *begin_call(FunctionCallInfo fcinfo, PgkmMixtureRequest *request)
+{
+    TableCall *const call = table_call_create_plain(fcinfo);
+
+    memset(request, 0, sizeof *request);
+    request->k = pgkm_k_argument(fcinfo, TABLE_K);
+    pgkm_gmm_options_fields(fcinfo->args + ARGUMENT_OPTIONS, call->context, &request->options);
+    return call;
+}
+
+/* False when there are no rows. The result lives as long as the call. */
+static bool fit_rows(TableCall *call, const TableRows *rows, PgkmMixtureRequest *request, PgkmMixtureResult *result)
+{
+    if (table_rows_used(rows) == 0)
+        return false;
+    request->points = pgkm_rows_points(rows->used);
+    pgkm_run_mixture(request, call->context, &call->job, result);
+    pgkm_warn_components(result, request->k);
+    return true;
+}
+
+/*
+ * gmm_fit(relation, features, k, ...) -> gmm_model
+ *
+ *   rows := SELECT features FROM relation, as the caller
+ *   return the model of the rows that have features; NULL when there are none
+ */
+Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
+{
+    const TupleDesc    tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
+    const char        *name = table_call_relation_name(fcinfo);
+    PgkmMixtureRequest request;
+    PgkmMixtureResult  result;
+    TableCall *const   call = begin_call(fcinfo, &request);
+    TableQuery         query;
+    Datum              model = (Datum) 0;
+
+    memset(&query, 0, sizeof query);
+    table_relation_find(&call->relation, name, TABLE_READ, true);
+    table_call_find_columns(call, fcinfo, NO_WEIGHT);
+
+    const bool found = fit_rows(call, table_call_read(call, "gmm_fit", &query), &request, &result);
+
+    if (found)
+        model = pgkm_gmm_model_build(&result, &request.options, tupdesc);
+    table_call_destroy(call);
+    if (!found)
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(model);
+}
+
+/*
+ * gmm_cluster(relation, features, k, ..., label_column) -> setof (component_id, weight, mean, covariance)
+ *
+ *   as kmeans_cluster (table_cluster.cpp), with the component of the largest posterior as label
+ */
+Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
+{
+    const char        *name = table_call_relation_name(fcinfo);
+    const char        *label = table_label_argument(fcinfo, ARGUMENT_LABEL);
+    PgkmMixtureRequest request;
+    PgkmMixtureResult  result;
+    TableCall *const   call = begin_call(fcinfo, &request);
+
+    InitMaterializedSRF(fcinfo, 0);
+    request.want_labels = 1;
+
+    TableRows *rows = table_read_for_update(call, fcinfo, name, label, NO_WEIGHT, "gmm_cluster");
+    const bool found = fit_rows(call, rows, &request, &result);
+
+    pgkm_progress_writing();
+    table_write_labels(call, rows, found ? result.labels : NULL, label, fcinfo->flinfo->fn_oid);
+    if (found) {
+        ReturnSetInfo *target = (ReturnSetInfo *) fcinfo->resultinfo;
+
+        pgkm_put_components(target->setResult, target->setDesc, request.options.covariance_type, result.k, result.d,
+                            result.weights, result.means, result.covariances);
+    }
+    table_call_destroy(call);
+    return (Datum) 0;
+}

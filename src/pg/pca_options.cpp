@@ -1,0 +1,79 @@
+/*
+ * pca_options.cpp - pca_options: made by a function of that name, read from a composite.
+ */
+#include "pg/pca.h"
+
+#include <cmath>
+
+#include "pg/compat.h"
+#include "pg/composite.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+
+PG_FUNCTION_INFO_V1(pgkm_pca_options);
+}
+
+/* The fields of pca_options, which are the arguments of pca_options() too. */
+enum PcaOptionField { OPTION_N_COMPONENTS, OPTION_WHITEN, OPTION_STANDARDIZE, OPTION_COUNT };
+
+static double read_n_components(double value)
+{
+    const bool share = value > 0 && value < 1;
+    const bool count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
+
+    if (!share && !count)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("option n_components must be a whole number of at least 1, or a share of the variance "
+                               "between 0 and 1")));
+    return value;
+}
+
+void pgkm_pca_options_fields(const NullableDatum *fields, PgkmPcaOptions *options)
+{
+    memset(options, 0, sizeof *options);
+    if (!fields[OPTION_N_COMPONENTS].isnull)
+        options->n_components = read_n_components(DatumGetFloat8(fields[OPTION_N_COMPONENTS].value));
+    if (!fields[OPTION_WHITEN].isnull)
+        options->whiten = DatumGetBool(fields[OPTION_WHITEN].value) ? 1 : 0;
+    if (!fields[OPTION_STANDARDIZE].isnull)
+        options->standardize = DatumGetBool(fields[OPTION_STANDARDIZE].value) ? 1 : 0;
+}
+
+/* pca_options(n_components, whiten, standardize): checks the values and returns them as a row. */
+Datum pgkm_pca_options(PG_FUNCTION_ARGS)
+{
+    TupleDesc      tupdesc;
+    PgkmPcaOptions options;
+    Datum          values[OPTION_COUNT];
+    bool           nulls[OPTION_COUNT] = {false};
+
+    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "pca_options must return a row");
+    pgkm_pca_options_fields(fcinfo->args, &options);
+    nulls[OPTION_N_COMPONENTS] = PG_ARGISNULL(OPTION_N_COMPONENTS);
+    values[OPTION_N_COMPONENTS] = Float8GetDatum(options.n_components);
+    values[OPTION_WHITEN] = BoolGetDatum(options.whiten != 0);
+    values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+static const Oid field_types[OPTION_COUNT] = {FLOAT8OID, BOOLOID, BOOLOID};
+static const PgkmCompositeType options_type = {"pca_options", field_types, OPTION_COUNT};
+
+void pgkm_pca_options_read(const NullableDatum *composite, PgkmPcaOptions *options)
+{
+    Datum         values[OPTION_COUNT];
+    bool          nulls[OPTION_COUNT];
+    NullableDatum fields[OPTION_COUNT];
+
+    if (composite->isnull) {
+        memset(options, 0, sizeof *options);
+        return;
+    }
+    pgkm_read_composite(composite->value, &options_type, values, nulls);
+    for (int i = 0; i < OPTION_COUNT; ++i)
+        fields[i] = {values[i], nulls[i]};
+    pgkm_pca_options_fields(fields, options);
+}

@@ -1,0 +1,96 @@
+// The sums of PCA: near the reference's, and the same bits for any number of threads.
+#include <cmath>
+#include <limits>
+
+#include "compare.hpp"
+#include "engine/reference.hpp"
+#include "parameters.hpp"
+
+namespace conformance {
+namespace {
+
+struct Sums {
+    Sums(const Case &data, std::size_t group, const double *mean) : shift(mean, mean + data.d), sums(shift.size())
+    {
+        cross.resize(shift.size() * (shift.size() + 1) / 2);
+        view = {shift.data(), sums.data(), cross.data()};
+        problem.first_row = data.groups[group].first;
+        problem.n_rows = data.groups[group].n;
+    }
+    PgkmStatus take(Session &session) { return session.moments(&problem, 1, &view); }
+
+    std::vector<double> shift, sums, cross;
+    PgkmMoments view;
+    PgkmProblem problem = {};
+};
+
+class Moments : public Conformance {
+protected:
+    // What the backend does not have is not tested; weights are refused.
+    bool unsupported() const
+    {
+        PgkmError error = {};
+        return subject().table->moments(nullptr, nullptr, 0, nullptr, &error) == PGKM_UNSUPPORTED;
+    }
+};
+
+TEST_P(Moments, NearReference)
+{
+    if (unsupported())
+        GTEST_SKIP() << "not in this backend";
+    PgkmPoints points = data().points();
+    points.weights = nullptr;
+    Session session(subject(), points), one_thread(subject(), points, {}, 1);
+    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, points);
+    const Summaries &summaries = Expected::of(data()).summaries();
+    const auto d = static_cast<std::size_t>(data().d);
+    for (std::size_t g = 0; g < data().groups.size(); ++g) {
+        Sums actual(data(), g, summaries.views[g].mean), again = actual, alone = actual, expected = actual;
+        for (Sums *sums : {&again, &alone, &expected})
+            sums->view = {sums->shift.data(), sums->sums.data(), sums->cross.data()};
+        PGKM_REQUIRE_OK(actual.take(session), session, subject());
+        PGKM_REQUIRE_OK(again.take(session), session, subject());
+        PGKM_REQUIRE_OK(alone.take(one_thread), one_thread, subject());
+        ASSERT_EQ(expected.take(reference), PGKM_OK);
+        EXPECT_EQ(actual.sums, again.sums);
+        EXPECT_EQ(actual.cross, again.cross);
+        EXPECT_EQ(actual.sums, alone.sums);
+        EXPECT_EQ(actual.cross, alone.cross);
+        const auto square = [&](std::size_t f) { return expected.cross[f * (f + 1) / 2 + f]; };
+        const double least = std::numeric_limits<double>::min() * static_cast<double>(data().groups[g].n);
+        for (std::size_t a = 0, i = 0; a < d; ++a) {
+            // A feature's sum of deviations from its mean is next to nothing: compare with their size.
+            const double range = summaries.views[g].max[a] - summaries.views[g].min[a];
+            ASSERT_NEAR(actual.sums[a], expected.sums[a], 1e-14 * range * static_cast<double>(data().groups[g].n));
+            for (std::size_t b = 0; b <= a; ++b, ++i)
+                ASSERT_NEAR(actual.cross[i], expected.cross[i],
+                            1e-12 * std::sqrt(square(a)) * std::sqrt(square(b)) + least)
+                    << "group " << g << ", features " << a << ", " << b;
+        }
+    }
+}
+
+TEST_P(Moments, WeightsAreRefused)
+{
+    if (unsupported() || data().weights.empty())
+        GTEST_SKIP() << "not in this backend, or no weights";
+    Session session(subject(), data().points());
+    Sums sums(data(), 0, Expected::of(data()).summaries().views[0].mean);
+    EXPECT_EQ(sums.take(session), PGKM_INVALID);
+}
+
+// A backend may lack the function, but must say so.
+TEST(MomentsOf, EveryTable)
+{
+    for (const Subject &subject : plain_subjects()) {
+        PgkmError error = {};
+        const PgkmStatus status = subject.table->moments(nullptr, nullptr, 0, nullptr, &error);
+        EXPECT_TRUE(status == PGKM_OK || status == PGKM_UNSUPPORTED) << subject.name;
+        EXPECT_EQ(error.status, status);
+    }
+}
+
+PGKM_CONFORMANCE(Moments, seeding_subjects(), case_list());
+
+} // namespace
+} // namespace conformance

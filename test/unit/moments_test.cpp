@@ -1,0 +1,171 @@
+// Moments that merge, and the generalised reduction below the backends' sums.
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/moments.hpp"
+#include "engine/reduction.hpp"
+
+namespace pgkm {
+namespace {
+
+std::size_t at(std::int64_t i)
+{
+    return static_cast<std::size_t>(i);
+}
+
+struct Moments {
+    explicit Moments(std::int32_t features) : d(features), mean(at(d)), cross(at(triangle_size(d))) {}
+    MomentView view() { return {n, d, mean.data(), cross.data()}; }
+    void add(const std::vector<double> &rows)
+    {
+        MomentView v = view();
+        add_rows(v, rows.data(), static_cast<std::int64_t>(rows.size()) / d);
+        n = v.n;
+    }
+    void merge(Moments &other)
+    {
+        MomentView v = view();
+        merge_moments(v, other.view());
+        n = v.n;
+    }
+
+    std::int64_t n = 0;
+    std::int32_t d;
+    std::vector<double> mean, cross;
+};
+
+std::vector<double> random_rows(std::int64_t n, std::int32_t d, double offset, unsigned seed)
+{
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> rows;
+    for (std::int64_t i = 0; i < n * d; ++i)
+        rows.push_back(offset + normal(random) * static_cast<double>(1 + i % d));
+    return rows;
+}
+
+// Against two passes in long double.
+void expect_moments(const std::vector<double> &rows, const Moments &moments, double tolerance)
+{
+    const std::int32_t d = moments.d;
+    const std::int64_t n = static_cast<std::int64_t>(rows.size()) / d;
+    ASSERT_EQ(moments.n, n);
+    std::vector<long double> mean(at(d)), square(at(d));
+    for (std::int64_t i = 0; i < n * d; ++i)
+        mean[at(i % d)] += static_cast<long double>(rows[at(i)]) / static_cast<long double>(n);
+    for (std::int64_t i = 0; i < n * d; ++i)
+        square[at(i % d)] += (rows[at(i)] - mean[at(i % d)]) * (rows[at(i)] - mean[at(i % d)]);
+    for (std::int32_t a = 0; a < d; ++a) {
+        const double spread = static_cast<double>(std::sqrt(square[at(a)] / static_cast<long double>(n)));
+        EXPECT_NEAR(moments.mean[at(a)], static_cast<double>(mean[at(a)]),
+                    1e-14 * (std::fabs(static_cast<double>(mean[at(a)])) + spread));
+        for (std::int32_t b = 0; b <= a; ++b) {
+            long double sum = 0;
+            for (std::int64_t i = 0; i < n; ++i)
+                sum += (rows[at(i * d + a)] - mean[at(a)]) * (rows[at(i * d + b)] - mean[at(b)]);
+            const double size = static_cast<double>(std::sqrt(square[at(a)] * square[at(b)]));
+            ASSERT_NEAR(moments.cross[at(triangle_size(a) + b)], static_cast<double>(sum), tolerance * size)
+                << a << ", " << b;
+        }
+    }
+}
+
+TEST(Moments, OfBlocksOfAnyLength)
+{
+    for (const std::int32_t d : {1, 2, 3, 4, 11, 12, 13, 50, 97})
+        for (const std::int64_t n : {1, 2, 7, 384, 385, 1000}) {
+            const std::vector<double> rows = random_rows(n, d, 3.0, 1);
+            Moments moments(d);
+            moments.add(rows);
+            expect_moments(rows, moments, 1e-14);
+        }
+}
+
+TEST(Moments, WideOffsets)
+{
+    const std::vector<double> rows = random_rows(3000, 5, 1e6, 2);
+    Moments moments(5);
+    for (std::int64_t i = 0; i < 3000; i += 8)
+        moments.add({rows.begin() + i * 5, rows.begin() + (i + 8) * 5});
+    // A mean of 1e6 is known to 1e-10, and so are deviations of 1 from it.
+    expect_moments(rows, moments, 1e-11);
+}
+
+TEST(Moments, Merge)
+{
+    const std::vector<double> rows = random_rows(1003, 7, -50.0, 3);
+    Moments first(7), second(7), empty(7);
+    first.add({rows.begin(), rows.begin() + 7 * 400});
+    second.add({rows.begin() + 7 * 400, rows.end()});
+    first.merge(empty);
+    empty.merge(first);
+    empty.merge(second);
+    expect_moments(rows, empty, 1e-13);
+}
+
+// However rows that never vary are cut up, there is no variance.
+TEST(Moments, ConstantFeatures)
+{
+    Moments moments(2), more(2);
+    for (int i = 0; i < 100; ++i)
+        moments.add(std::vector<double>(26, 0.1));
+    more.add(std::vector<double>(2002, 0.1));
+    moments.merge(more);
+    EXPECT_EQ(moments.mean, (std::vector<double>{0.1, 0.1}));
+    EXPECT_EQ(moments.cross, (std::vector<double>{0, 0, 0}));
+}
+
+struct Serial {
+    template <typename Body>
+    void operator()(std::int64_t tasks, Body &&body) const
+    {
+        for (std::int64_t i = tasks; i-- > 0;) // any order
+            body(i, 0);
+    }
+};
+
+TEST(Reduction, EveryRowOfEveryPartOnce)
+{
+    for (const std::int64_t rows : {1, 383, 384, 385, 10'000, 1'000'003})
+        for (const std::int64_t values : {1, 1000, 3'000'000, 20'000'000}) {
+            const ReductionPlan plan = plan_reduction(rows, 384, values, 7);
+            ASSERT_GE(plan.segments, 1);
+            ASSERT_EQ(plan.first_row(0), 0);
+            ASSERT_EQ(plan.first_row(plan.segments), rows);
+            for (std::int64_t s = 0; s < plan.segments; ++s) {
+                EXPECT_LT(plan.first_row(s), plan.first_row(s + 1));
+                EXPECT_EQ(plan.first_row(s) % 384, 0);
+            }
+        }
+    const ReductionPlan plan = plan_reduction(5000, 10, 3, 1);
+    std::vector<double> copies(at(plan.segments * plan.values));
+    generalised_reduction(plan, copies.data(), Serial(), [](const ReductionTask &task, double *r, int) {
+        for (std::int64_t i = task.first; i < task.last; ++i)
+            r[i % 3] += static_cast<double>(i);
+    });
+    EXPECT_EQ(copies[0], 1666.0 * 1667 / 2 * 3);
+    EXPECT_EQ(copies[0] + copies[1] + copies[2], 4999.0 * 5000 / 2);
+}
+
+TEST(Reduction, AnyOperation)
+{
+    const ReductionPlan plan = plan_reduction(100'000, 10, 1, 1);
+    std::vector<double> copies(at(plan.segments), -1.0);
+    generalised_reduction(
+        plan, copies.data(), Serial(),
+        [](const ReductionTask &task, double *r, int) {
+            for (std::int64_t i = task.first; i < task.last; ++i)
+                *r = std::max(*r, static_cast<double>((i * 7919) % 100'003));
+        },
+        [](double &total, double value) { total = std::max(total, value); });
+    double expected = 0;
+    for (std::int64_t i = 0; i < 100'000; ++i)
+        expected = std::max(expected, static_cast<double>((i * 7919) % 100'003));
+    EXPECT_EQ(copies[0], expected);
+}
+
+} // namespace
+} // namespace pgkm
