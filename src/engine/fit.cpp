@@ -66,6 +66,9 @@ std::vector<Model> fit_as(const BackendChoice &choice, const PgkmOpen &open, con
     try {
         auto &place = request.resident->workplace<T>(choice, open, request, monitor);
         std::vector<Model> models = fit_at(place, request, open.threads, monitor);
+        // Transformed rows are a copy, which would go on taking memory.
+        if (request.options.standardize != 0 || request.options.metric == PGKM_COSINE)
+            request.resident->drop();
         request.resident->rest();
         return models;
     } catch (...) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "backend/cpu/thread_pool.hpp"
@@ -13,7 +14,9 @@ namespace pgkm {
 namespace {
 
 // Rows are summed in blocks and blocks in order, whoever computed them.
-constexpr std::int64_t block_rows = 4096;
+constexpr std::int64_t least_block_rows = 4096;
+// Of sums of blocks that are not added up yet.
+constexpr std::int64_t most_pending_sums = 1 << 23;
 
 template <typename T>
 class Indices {
@@ -36,12 +39,15 @@ class Indices {
   private:
     using Sums = std::vector<double>;
 
-    // Adds body(first, last, sums) over all blocks into sums of the given size.
+    // Adds body(first, last, sums) over all blocks into sums of the given size. Blocks are long
+    // enough for as many sums as there are clusters.
     Sums add_up(std::size_t size, const std::function<void(std::int64_t, std::int64_t, Sums &)> &body)
     {
+        const std::int64_t block_rows = std::max(least_block_rows, std::int64_t{k_});
         const std::int64_t blocks = (n_ + block_rows - 1) / block_rows;
-        // As many blocks at a time as keep the threads busy: their sums take little memory then.
-        const std::int64_t stride = 4 * std::int64_t{pool_.size()};
+        // As many blocks at a time as keep the threads busy, and as their sums leave memory.
+        const std::int64_t stride = std::clamp(most_pending_sums / static_cast<std::int64_t>(size), std::int64_t{1},
+                                               4 * std::int64_t{pool_.size()});
         std::vector<Sums> parts(static_cast<std::size_t>(std::min(blocks, stride)));
         Sums total(size, 0.0);
         for (std::int64_t begin = 0; begin < blocks; begin += stride) {
@@ -66,6 +72,8 @@ class Indices {
         const auto width = static_cast<std::size_t>(d_) + 1; // the mass stands behind the features
         means_ = add_up(width * static_cast<std::size_t>(k_), [&](std::int64_t first, std::int64_t last, Sums &sums) {
             for (std::int64_t i = first; i < last; ++i) {
+                if ((i - first) % rows_between_polls() == 0)
+                    poll();
                 double *to = sums.data() + width * label(i);
                 for (std::int32_t f = 0; f < d_; ++f)
                     to[f] += weight(i) * value(i, f);
@@ -119,19 +127,19 @@ class Indices {
 
     // The mean over clusters of the largest (spread + spread) / distance of the means. A pair whose
     // means coincide says nothing, as in scikit-learn.
-    double davies_bouldin() const
+    double davies_bouldin()
     {
-        double sum = 0.0;
-        for (std::size_t i = 0; i < static_cast<std::size_t>(k_); ++i) {
-            double worst = 0.0;
-            for (std::size_t j = 0; j < static_cast<std::size_t>(k_); ++j) {
+        Sums worst(static_cast<std::size_t>(k_), 0.0);
+        pool_.run(k_, [&](std::int64_t task, int) {
+            poll();
+            const auto i = static_cast<std::size_t>(task);
+            for (std::size_t j = 0; j < worst.size(); ++j) {
                 const double distance = std::sqrt(square_distance(mean(i), mean(j)));
                 if (distance > 0.0)
-                    worst = std::max(worst, (spreads_[i] + spreads_[j]) / distance);
+                    worst[i] = std::max(worst[i], (spreads_[i] + spreads_[j]) / distance);
             }
-            sum += worst;
-        }
-        return sum / k_;
+        });
+        return std::accumulate(worst.begin(), worst.end(), 0.0) / k_;
     }
 
     double calinski_harabasz() const
