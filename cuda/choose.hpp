@@ -54,36 +54,49 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
     return device.capability >= 80 && 32 * features * 2 + 36864 <= device.shared_bytes_per_block;
 }
 
+// Measured over the grid of bench/gpu sweep on an H200 (figures: d, k: milliseconds).
+//
+// Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
+// 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
+// 3.3; 16, 256: 0.29 against 1.05). Above 16 features one read of the rows by the tiled kernel wins
+// at 24, 256 (0.20 against 0.26), the tensor cores at 64, 256 (0.21 against 0.40).
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
-    if (shape.float64 ? shape.d <= register_d : fits_register(shape, device))
-        return Assignment::register_;
-    // Measured on an H200: at 64 x 64 one read of the rows by the tiled kernel wins, at
-    // 1024 x 128 the tensor cores do, by a factor of three.
-    if (shape.n >= 4096 && 1LL * shape.k * shape.d >= 16384 && fits_tensor(shape, device))
+    const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
+    if (shape.d <= register_d) {
+        if (tensor && !shape.float64 && !fits_fused_register(shape, device))
+            return Assignment::tensor_core;
+        if (shape.float64 || fits_register(shape, device))
+            return Assignment::register_;
+    }
+    if (tensor && 1LL * shape.k * shape.d >= 16384)
         return Assignment::tensor_core;
     // A handful of rows is not worth the grouping.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }
 
-// Sums of so many cells fit no block's memory: rows sorted by label need one addition a run.
-constexpr bool sorts_sums(const Shape &shape) { return shape.d > register_d && 1LL * shape.k * shape.d >= 65536; }
+// Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
+// 0.33 by cluster_merge and 0.20 by the fused kernel).
+constexpr bool partitions_features(const Shape &shape) { return shape.d >= 192 && shape.k <= 64; }
 
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    const bool tiled = choose_assignment(shape, device) == Assignment::tiled && !sorts_sums(shape);
+    const bool tiled = choose_assignment(shape, device) == Assignment::tiled && 1LL * shape.k * shape.d < 65536 &&
+                       !partitions_features(shape);
     return tiled || fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
 }
 
+// A copy of the sums in every block where one window of features holds them all; else rows sorted
+// by label need one addition a run (24, 2,048: 0.41 against 0.64 by cluster_merge and 0.45 by
+// atomics), which few rows or features do not repay (8, 2,048: 3.2 against 3.1 by atomics).
 constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)
 {
-    if (sorts_sums(shape))
-        return FeatureSum::sorted;
-    const long long cells = 8LL * shape.k * shape.d;
-    if (cells <= 2LL * device.shared_bytes_per_block)
+    if (partitions_features(shape))
+        return FeatureSum::partitioned_features;
+    if (8LL * shape.k * shape.d <= device.shared_bytes_per_block / 2)
         return FeatureSum::cluster_merge;
-    return FeatureSum::atomic;
+    return shape.d >= 16 && shape.n >= 131072 ? FeatureSum::sorted : FeatureSum::atomic;
 }
 
 constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)

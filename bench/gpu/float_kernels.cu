@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(threads) point_kernel(FloatProblem p, const fl
     extern __shared__ float4 memory[];
     float *centroids = reinterpret_cast<float *>(memory); // k x D
     float *half = centroids + p.k * D;
-    float *own = half + p.k; // replicas x k x (d + 1)
+    float *own = half + p.k; // k x (d + 1) x replicas: neighbouring threads never meet in a bank
     const int cells = p.k * (p.d + 1);
     for (int i = threadIdx.x; i < p.k * D; i += threads)
         centroids[i] = i % D < p.d ? p.centroids[i / D * p.d + i % D] : 0.0f;
@@ -70,12 +70,12 @@ __global__ void __launch_bounds__(threads) point_kernel(FloatProblem p, const fl
                 p.labels[row] = label[i];
                 continue;
             }
-            float *cell = own + static_cast<int>(threadIdx.x) % replicas * cells + label[i] * (p.d + 1);
+            float *cell = own + label[i] * (p.d + 1) * replicas + static_cast<int>(threadIdx.x) % replicas;
 #pragma unroll
             for (int f = 0; f < D; ++f)
                 if (f < p.d)
-                    atomicAdd(cell + f, -x[i][f]);
-            atomicAdd(cell + p.d, 1.0f);
+                    atomicAdd(cell + f * replicas, -x[i][f]);
+            atomicAdd(cell + p.d * replicas, 1.0f);
         }
     }
     if (!Sums)
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(threads) point_kernel(FloatProblem p, const fl
     for (int i = threadIdx.x; i < cells; i += threads) {
         float sum = 0.0f;
         for (int r = 0; r < replicas; ++r)
-            sum += own[r * cells + i];
+            sum += own[i * replicas + r];
         const int j = i / (p.d + 1), f = i % (p.d + 1);
         atomicAdd(f < p.d ? p.sums + std::int64_t{j} * p.d + f : p.counts + j, sum);
     }
@@ -160,12 +160,13 @@ __global__ void __launch_bounds__(threads) product_kernel(FloatProblem p, const 
     }
 }
 
+// One value per thread and step; lanes add to copies of their own.
 template <bool Shared>
 __global__ void __launch_bounds__(threads) sums_kernel(FloatProblem p, int replicas)
 {
     extern __shared__ float4 memory[];
-    float *own = reinterpret_cast<float *>(memory);
-    const int cells = p.k * p.d;
+    float *own = reinterpret_cast<float *>(memory); // k x d x replicas, then k x replicas of counts
+    const int cells = p.k * (p.d + 1), mine = static_cast<int>(threadIdx.x) % max(replicas, 1);
     for (int i = threadIdx.x; Shared && i < replicas * cells; i += threads)
         own[i] = 0.0f;
     __syncthreads();
@@ -173,18 +174,27 @@ __global__ void __launch_bounds__(threads) sums_kernel(FloatProblem p, int repli
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < p.n * p.d; i += stride) {
         const std::int64_t row = i / p.d;
         const int f = static_cast<int>(i - row * p.d), label = p.labels[row];
-        float *cell = Shared ? own + static_cast<int>(threadIdx.x / 32) % replicas * cells : p.sums;
-        atomicAdd(cell + std::int64_t{label} * p.d + f, p.values[i]);
+        const int cell = label * p.d + f, count = p.k * p.d + label;
+        atomicAdd(Shared ? own + cell * replicas + mine : p.sums + cell, p.values[i]);
         if (f == 0)
-            atomicAdd(p.counts + label, 1.0f);
+            atomicAdd(Shared ? own + count * replicas + mine : p.counts + label, 1.0f);
     }
     __syncthreads();
     for (int i = threadIdx.x; Shared && i < cells; i += threads) {
         float sum = 0.0f;
         for (int r = 0; r < replicas; ++r)
-            sum += own[r * cells + i];
-        atomicAdd(p.sums + i, sum);
+            sum += own[i * replicas + r];
+        atomicAdd(i < p.k * p.d ? p.sums + i : p.counts + (i - p.k * p.d), sum);
     }
+}
+
+// The largest power of two of copies, up to 32, that fit.
+int copies_within(std::int64_t bytes, std::int64_t copy)
+{
+    int copies = 1;
+    while (copies < 32 && 2 * copies * copy <= bytes)
+        copies *= 2;
+    return copies;
 }
 
 int blocks_of(const FloatProblem &p, std::int64_t rows_per_block)
@@ -204,7 +214,7 @@ template <int D, bool Sums>
 void launch_points(const FloatProblem &p, const float *halves, cudaStream_t stream)
 {
     const int fixed = p.k * (D + 1) * 4, copy = p.k * (p.d + 1) * 4;
-    const int replicas = Sums ? std::clamp((room - fixed) / copy, 1, 16) : 0, bytes = fixed + replicas * copy;
+    const int replicas = Sums ? copies_within(room - fixed, copy) : 0, bytes = fixed + replicas * copy;
     allow(point_kernel<D, Sums>, bytes);
     point_kernel<D, Sums><<<blocks_of(p, threads * points), threads, static_cast<std::size_t>(bytes), stream>>>(p, halves, replicas);
     pgkm::cuda::launched("point_kernel");
@@ -241,10 +251,10 @@ void float_labels(const FloatProblem &p, const float *halves, cudaStream_t strea
 
 void float_sums(const FloatProblem &p, cudaStream_t stream)
 {
-    const std::int64_t copy = std::int64_t{p.k} * p.d * 4;
+    const std::int64_t copy = std::int64_t{p.k} * (p.d + 1) * 4;
     const int blocks = blocks_of({p.values, p.centroids, p.n * p.d, p.d, p.k, p.labels, p.sums, p.counts, p.multiprocessors}, threads * 16);
     if (copy <= room) {
-        const int replicas = static_cast<int>(std::clamp<std::int64_t>(room / copy, 1, 8)), bytes = static_cast<int>(replicas * copy);
+        const int replicas = copies_within(room, copy), bytes = static_cast<int>(replicas * copy);
         allow(sums_kernel<true>, bytes);
         sums_kernel<true><<<blocks, threads, static_cast<std::size_t>(bytes), stream>>>(p, replicas);
     } else {

@@ -96,6 +96,24 @@ TEST(Choose, ForcedStagesMakeTheirOwnSums)
     EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, sum).moves, Moves::none);
 }
 
+// The rows of the measured sweep that decide.
+TEST(Choose, FollowsTheSweep)
+{
+    const auto plan = [](std::int64_t n, std::int32_t d, std::int32_t k) { return choose(shape(n, d, k), hopper, {}); };
+    EXPECT_EQ(plan(8388608, 2, 256).execution, Execution::single_pass);
+    EXPECT_EQ(plan(2097152, 8, 2048).assignment, Assignment::tensor_core);
+    EXPECT_EQ(plan(2097152, 8, 2048).feature_sum, FeatureSum::atomic);
+    EXPECT_EQ(plan(1048576, 16, 256).assignment, Assignment::tensor_core);
+    EXPECT_EQ(plan(699050, 24, 256).execution, Execution::single_pass);
+    EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
+    EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
+    EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
+    EXPECT_EQ(plan(65536, 256, 4).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(65536, 256, 2048).feature_sum, FeatureSum::atomic);
+    EXPECT_EQ(plan(1000000, 128, 1024).feature_sum, FeatureSum::sorted);
+    EXPECT_EQ(plan(65536, 24, 16384).mass_sum, MassSum::global_atomic);
+}
+
 // What a plan takes of a block's shared memory is there.
 TEST(Choose, FusedRegisterFitsTheDevice)
 {
