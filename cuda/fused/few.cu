@@ -3,8 +3,6 @@
 //
 // Reads each row once and one byte of its last label. Filter and margin: register.cuh. To use:
 // d <= 16 and k <= 8, where the products of the tensor-core kernels would be mostly padding.
-#include <cuda_pipeline.h>
-
 #include "../choose.hpp"
 #include "../exact.cuh"
 #include "moves.hpp"
@@ -15,7 +13,6 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int replicas = 32;
-constexpr int stages = 3; // tiles of rows on their way to a thread
 constexpr int later_words = threads / 32 * Later::capacity * 2;
 
 struct Shared {
@@ -23,11 +20,10 @@ struct Shared {
     float4      *factors; // .w: the filter's shift
     float       *radius;
     Later::Entry *later; // of this warp
-    float        *ahead; // stages x P x threads x D
     std::int32_t *cells;
 };
 
-template <int D, int P>
+template <int D>
 __device__ Shared carve()
 {
     std::int32_t *memory = shared_words(0);
@@ -36,15 +32,14 @@ __device__ Shared carve()
     s.panel = reinterpret_cast<float *>(s.factors + D);
     s.radius = s.panel + (D + 1) * panel_group;
     s.later = reinterpret_cast<Later::Entry *>(s.radius + panel_group) + threadIdx.x / 32 * Later::capacity;
-    s.ahead = s.radius + panel_group + later_words;
-    s.cells = reinterpret_cast<std::int32_t *>(s.ahead + stages * P * threads * D);
+    s.cells = reinterpret_cast<std::int32_t *>(s.radius + panel_group) + later_words;
     return s;
 }
 
-template <int D, int P>
+template <int D>
 std::size_t shared_bytes(const MoveArguments &a)
 {
-    return D * 16 + ((D + 1) * panel_group + panel_group + later_words + stages * P * threads * D) * 4 +
+    return D * 16 + ((D + 1) * panel_group + panel_group + later_words) * 4 +
            std::max(MoveCells::count(a.view.k, a.view.d, replicas) * 4, finish_bytes(a.view.k, a.view.d));
 }
 
@@ -90,90 +85,63 @@ __device__ __noinline__ void take_later(const MoveArguments &a, const MoveCells 
     a.last.set(entry.row, to);
 }
 
-// Rows on their way to a thread: tiles ahead in shared memory, copied asynchronously and read by
-// the thread that asked for them, so that no barrier is needed; labels in registers.
-template <int D, int P, bool Padded>
-class Ahead {
-  public:
-    __device__ Ahead(const MoveArguments &a, float *memory) : a_(a), memory_(memory + threadIdx.x * D)
-    {
-        for (int f = a.view.d; Padded && f < D; ++f)
-            for (int i = 0; i < stages * P; ++i)
-                memory_[i * threads * D + f] = 0.0f;
-    }
-    // Starts the copy of the tile that begins at row `first`; beyond the end any row will do.
-    __device__ void fetch(int stage, std::int64_t first)
-    {
-        const std::int64_t left = max(a_.view.n - 1 - first, std::int64_t{0}), own = min(first, a_.view.n - 1);
-        const int d = Padded ? a_.view.d : D;
-        const float *from = a_.view.values + own * d;
-        float *to = memory_ + stage * P * threads * D;
-#pragma unroll
-        for (int p = 0; p < P; ++p) {
-            const float *row = from + static_cast<int>(min(std::int64_t{p} * threads, left)) * d;
-            constexpr int width = Padded || D % 2 != 0 ? 1 : D % 4 != 0 ? 2 : 4;
-#pragma unroll
-            for (int f = 0; f < D; f += width)
-                if (!Padded || f < d)
-                    __pipeline_memcpy_async(to + p * threads * D + f, row + f, width * 4);
-        }
-        __pipeline_commit();
-    }
-    __device__ void labels(std::int64_t first, int (&last)[P]) const
-    {
-        const std::int64_t left = max(a_.view.n - 1 - first, std::int64_t{0});
-        const auto *from = static_cast<const std::uint8_t *>(a_.last.values) + min(first, a_.view.n - 1);
-#pragma unroll
-        for (int p = 0; p < P; ++p)
-            last[p] = from[static_cast<int>(min(std::int64_t{p} * threads, left))];
-    }
-    // The centred and negated values of a tile that was fetched stages - 1 fetches ago.
-    __device__ void take(int stage, const float4 *factors, float (&negated)[P][D]) const
-    {
-        __pipeline_wait_prior(stages - 1);
-        const float *from = memory_ + stage * P * threads * D;
-#pragma unroll
-        for (int p = 0; p < P; ++p) {
-            float x[D];
-            load_row<D>(from + p * threads * D, 0, D, x);
-#pragma unroll
-            for (int f = 0; f < D; ++f)
-                negated[p][f] = factors[f].w - x[f];
-        }
-    }
-
-  private:
-    const MoveArguments &a_;
-    float               *memory_; // stages x P x threads x D, from the thread's own on
+// A thread's rows of one tile, `threads` apart, and their last labels, on their way from memory
+// while the tile before is worked on.
+template <int D, int P>
+struct Tile {
+    float x[P][D];
+    int   last[P];
 };
 
+// first: the thread's first row, within the launch. Whole: all of the tile's rows are there.
+template <int D, int P, bool Padded, bool Whole>
+__device__ void load_tile(const MoveArguments &a, int first, Tile<D, P> &tile)
+{
+    const int most = static_cast<int>(a.view.n) - 1, start = Whole ? first : min(first, most);
+    const int d = Padded ? a.view.d : D;
+    const auto *labels = static_cast<const std::uint8_t *>(a.last.values) + start;
+    const float *values = a.view.values + std::int64_t{start} * d;
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+        const int row = Whole ? p * threads : min(p * threads, most - start);
+        load_row<D>(values + row * d, 0, d, tile.x[p]);
+        tile.last[p] = labels[row];
+    }
+}
+
+template <int D, int P, bool Padded>
+__device__ void load_next(const MoveArguments &a, int first, Tile<D, P> &tile)
+{
+    if (first + P * threads <= static_cast<int>(a.view.n)) // the same for all but the last tile's threads
+        load_tile<D, P, Padded, true>(a, first, tile);
+    else
+        load_tile<D, P, Padded, false>(a, first, tile);
+}
+
 template <int D, int P, int Few, bool Padded>
-__global__ void __launch_bounds__(threads, 3) few_kernel(const __grid_constant__ MoveArguments a)
+__global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__ MoveArguments a)
 {
     if (block_stopped(a.update))
         return;
-    const Shared shared = carve<D, P>();
+    const Shared shared = carve<D>();
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, replicas};
     cells.clear();
     const float margin = prepare<D>(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows
     Later later(shared.later);
-    const std::int64_t tile_rows = std::int64_t{threads} * P, step = gridDim.x * tile_rows;
-    std::int64_t tile = blockIdx.x * tile_rows;
-    Ahead<D, P, Padded> ahead(a, shared.ahead);
-    for (int stage = 0; stage < stages - 1; ++stage)
-        ahead.fetch(stage, tile + stage * step + threadIdx.x);
-    int next[P];
-    ahead.labels(tile + threadIdx.x, next);
-    for (int stage = 0; tile < n; tile += step, stage = stage == stages - 1 ? 0 : stage + 1) {
-        ahead.fetch(stage == 0 ? stages - 1 : stage - 1, tile + (stages - 1) * step + threadIdx.x);
-        int last[P];
+    const int step = static_cast<int>(gridDim.x) * threads * P;
+    int first = static_cast<int>(blockIdx.x) * threads * P + static_cast<int>(threadIdx.x);
+    Tile<D, P> next;
+    load_next<D, P, Padded>(a, first, next);
+    for (; first - static_cast<int>(threadIdx.x) < n; first += step) {
+        const Tile<D, P> tile = next;
+        load_next<D, P, Padded>(a, first + step, next);
+        float negated[P][D];
 #pragma unroll
         for (int p = 0; p < P; ++p)
-            last[p] = next[p];
-        ahead.labels(tile + step + threadIdx.x, next);
-        float negated[P][D];
-        ahead.take(stage, shared.factors, negated);
+#pragma unroll
+            for (int f = 0; f < D; ++f)
+                negated[p][f] = shared.factors[f].w - tile.x[p][f];
         Best best[P];
         filter<D, P, Few>(shared.panel, 1, 0, negated, best);
         bool same = true;
@@ -181,14 +149,14 @@ __global__ void __launch_bounds__(threads, 3) few_kernel(const __grid_constant__
         for (int p = 0; p < P; ++p) {
             if (!(best[p].second > best[p].least + margin))
                 best[p].index = -1;
-            same = same && best[p].index == last[p];
+            same = same && best[p].index == tile.last[p];
         }
         if (__all_sync(~0u, same))
             continue;
 #pragma unroll
         for (int p = 0; p < P; ++p) {
-            const int row = static_cast<int>(tile) + p * threads + static_cast<int>(threadIdx.x);
-            later.push(row < n && best[p].index != last[p], Later::entry(row, last[p], best[p].index));
+            const int row = first + p * threads;
+            later.push(row < n && best[p].index != tile.last[p], Later::entry(row, tile.last[p], best[p].index));
             if (later.full())
                 take_later(a, cells, later.pop());
         }
@@ -203,7 +171,7 @@ __global__ void __launch_bounds__(threads, 3) few_kernel(const __grid_constant__
 template <int D, int P, int Few, bool Padded>
 void launch(const Stage<float> &stage, const MoveArguments &a)
 {
-    const std::size_t bytes = shared_bytes<D, P>(a);
+    const std::size_t bytes = shared_bytes<D>(a);
     const auto kernel = few_kernel<D, P, Few, Padded>;
     checked("cudaFuncSetAttribute", [&] {
         return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));

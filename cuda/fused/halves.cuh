@@ -26,13 +26,22 @@
 namespace pgkm::cuda {
 
 // Error bounds of scores, in scaled units, of rows with |x'| <= x and centroids with |c'| <= r:
-// of products on the tensor cores (E above), and of d steps of fma in float32 from the constant.
+// of products on the tensor cores (E above); of such in parts; of d steps of fma in float32.
 __device__ inline float half_error(float x, float r, float bias, int d, int steps)
 {
     const float sum = x + r, constant = 0.5f * r * r + bias, s = constant + x * r;
     const float addend = steps == 1 ? fmaxf(constant, x * r) : s;
     return static_cast<float>(steps) * 0x1p-23f * (17.0f * addend + s) + 3.01f * 0x1p-22f * x * r +
            0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
+}
+
+// The same of products whose parts add up apart: x1 c1 in `steps` products from zero, where no
+// addend is above x r, the small x2 c1 and x1 c2 in twice as many, and the constant at the end.
+__device__ inline float parts_error(float x, float r, float bias, int d, int steps)
+{
+    const float sum = x + r, s = 0.5f * r * r + bias + x * r;
+    return static_cast<float>(steps) * 1.01f * 0x1p-23f * 18.0f * x * r + 3.01f * 0x1p-22f * x * r +
+           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-22f * s;
 }
 
 __device__ inline float fma_error(float x, float r, float bias, int d)
@@ -48,8 +57,8 @@ struct HalfScale {
     bool  usable;
 };
 
-// x, r: upper bounds of |x'| and |c'|.
-__device__ inline HalfScale half_scale(float x, float r, int d, int steps)
+// x, r: upper bounds of |x'| and |c'|. The margin is the caller's affair.
+__device__ inline HalfScale half_scale(float x, float r)
 {
     const float most = fmaxf(x, r);
     if (!(most > 0x1p-60f && x < 0x1p60f && r < 0x1p60f)) // NaN too
@@ -57,7 +66,7 @@ __device__ inline HalfScale half_scale(float x, float r, int d, int steps)
     const int exponent = 6 - (static_cast<int>(__float_as_uint(most) >> 23) - 127);
     const float scale = __int_as_float((exponent + 127) << 23);
     const float reach = x * scale, bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
-    return {scale, bias, 2.04f * half_error(reach, r * scale, bias, d, steps), true};
+    return {scale, bias, 0.0f, true};
 }
 
 // Two values side by side in a register, the first one in the lower half.
@@ -155,6 +164,20 @@ __device__ inline int candidates_of(unsigned mask)
 {
     const int bit = 31 - __clz(static_cast<int>(mask));
     return mask == 0 ? 0 : __popc(mask) * one_candidate + column_of(bit, static_cast<int>(threadIdx.x & 3));
+}
+
+// Exact labels, among all centroids, for the rows of a warp whose label is below 0.
+__device__ inline int settle_rows(const View<float> &view, std::int64_t row, int label)
+{
+    for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
+        const int owner = __ffs(static_cast<int>(left)) - 1;
+        const std::int64_t open = __shfl_sync(~0u, row, owner);
+        const Nearest nearest = settle_by_warp(view.values + open * view.d, view.centroids, view.k, view.d);
+        if (row == open)
+            label = nearest.label;
+        left &= ~__ballot_sync(~0u, row == open);
+    }
+    return label;
 }
 
 } // namespace pgkm::cuda

@@ -85,7 +85,8 @@ __device__ HalfScale prepare(const MoveArguments &a, const Shared &shared)
         atomicMax(&reach, __float_as_uint(__double2float_ru(sqrt(square) * (1.0 + 0x1p-40)))); // NaN is the largest
     }
     __syncthreads();
-    const HalfScale scale = half_scale(a.head->box, __uint_as_float(reach), d, F);
+    HalfScale scale = half_scale(a.head->box, __uint_as_float(reach));
+    scale.margin = 2.04f * half_error(a.head->box * scale.scale, __uint_as_float(reach) * scale.scale, scale.bias, d, F);
     for (int i = static_cast<int>(threadIdx.x); i < tiles * F * 32; i += threads) {
         const int lane = i & 31, step = (i >> 5) % F, j = (i >> 5) / F * 8 + lane / 4, f = (lane & 3) * F + step;
         const float value = j < k && f < d ? (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale : 0.0f;

@@ -144,8 +144,10 @@ __device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
         }
     }
     __syncthreads();
-    const Group group = {listed, half_scale(radius * (1.0f + 0x1p-20f), reach, d, 3 * C)};
+    const float longest = radius * (1.0f + 0x1p-20f);
+    Group group = {listed, half_scale(longest, reach)};
     const float scale = group.scale.scale;
+    group.scale.margin = 2.04f * parts_error(longest * scale, reach * scale, group.scale.bias, d, C);
     const double factor = static_cast<double>(scale) * static_cast<double>(scale) / 2;
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * 8; i += threads)
         shared.constant[i] =
@@ -233,26 +235,34 @@ __device__ void load_rows(const MoveArguments &a, const Shared &shared, const st
     }
 }
 
-// Scores of the strip against T tiles from `first` on.
+// Scores of the strip against T tiles from `first` on; the large products, the small ones and the
+// constant add up apart, which keeps the error small.
 template <int C, int T>
 __device__ void multiply(const Shared &shared, const Rows<C> &rows, int first, float (&score)[T][4])
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
-#pragma unroll
-    for (int t = 0; t < T; ++t) {
-        const float2 constant = *reinterpret_cast<const float2 *>(shared.constant + (first + t) * 8 + 2 * (lane & 3));
-        score[t][0] = score[t][2] = constant.x;
-        score[t][1] = score[t][3] = constant.y;
-    }
+    float small[T][4];
 #pragma unroll
     for (int c = 0; c < C; ++c)
 #pragma unroll
         for (int t = 0; t < T; ++t) {
             const uint4 b = shared.operands[((first + t) * C + c) * 32 + lane];
-            tensor::multiply_fp16(score[t], rows.low[c], b.x, b.y);
-            tensor::multiply_fp16(score[t], rows.high[c], b.z, b.w);
-            tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
+            if (c == 0) {
+                start_product(score[t], rows.high[c], b.x, b.y);
+                start_product(small[t], rows.low[c], b.x, b.y);
+            } else {
+                tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
+                tensor::multiply_fp16(small[t], rows.low[c], b.x, b.y);
+            }
+            tensor::multiply_fp16(small[t], rows.high[c], b.z, b.w);
         }
+#pragma unroll
+    for (int t = 0; t < T; ++t) {
+        const float2 constant = *reinterpret_cast<const float2 *>(shared.constant + (first + t) * 8 + 2 * (lane & 3));
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            score[t][i] += small[t][i] + (i % 2 == 0 ? constant.x : constant.y);
+    }
 }
 
 template <int T>
@@ -289,45 +299,46 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, flo
     }
 }
 
-// A squared distance by the whole warp, in an order of its own.
-__device__ double rough_distance(const float *x, const float *c, int d)
+// The squared distance of the quad's row from a centroid, in an order of its own; float64.
+__device__ inline double rough_distance(const float *x, const float *c, int d)
 {
     double sum = 0.0;
-    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
+#pragma unroll 4
+    for (int f = static_cast<int>(threadIdx.x & 3); f < d; f += 4) {
         const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
         sum = ::fma(difference, difference, sum);
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        sum += __shfl_xor_sync(~0u, sum, offset);
-    return sum;
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    return sum + __shfl_xor_sync(~0u, sum, 2);
 }
 
-// Labels of the warp's open rows, one after the other: float64 distances to the candidates, and
-// the contract's own to all centroids where those are too near to each other.
+// Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the
+// contract's own to all centroids where those are too near to each other.
 __device__ __noinline__ int settle(const MoveArguments &a, const std::int32_t *list, std::int32_t row, int label,
                                    unsigned candidates, bool usable)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
     // Both sums are of the same rounded differences, in at most d + 5 roundings of 2^-53.
     const double slack = 1.0 + 4.0 * static_cast<double>(d + 8) * 0x1p-53;
-    for (unsigned left = __ballot_sync(~0u, label < 0 && (lane & 3) == 0); left != 0; left &= left - 1) {
-        const int owner = __ffs(static_cast<int>(left)) - 1;
-        const float *x = a.view.values + std::int64_t{__shfl_sync(~0u, row, owner)} * d;
-        double best = INFINITY, second = INFINITY;
-        int nearest = 0;
-        for (int q = 0; q < 4 && usable; ++q)
-            for (unsigned mask = __shfl_sync(~0u, candidates, owner + q); mask != 0; mask &= mask - 1) {
-                const int j = list[column_of(__ffs(static_cast<int>(mask)) - 1, q)];
-                const double distance = rough_distance(x, a.view.centroids + std::int64_t{j} * d, d);
-                second = fmin(second, fmax(best, distance));
-                nearest = distance < best ? j : nearest;
-                best = fmin(best, distance);
-            }
-        if (!(second > best * slack + 0x1p-1000)) // below that, underflow counts
-            nearest = settle_by_warp(x, a.view.centroids, a.view.k, d).label;
-        label = (lane & ~3) == owner ? nearest : label;
+    const float *x = a.view.values + std::int64_t{row} * d;
+    double best = INFINITY, second = INFINITY;
+    int nearest = 0;
+    const bool open = label < 0;
+    for (int q = 0; q < 4; ++q) {
+        unsigned mask = __shfl_sync(~0u, open && usable ? candidates : 0u, (lane & ~3) + q);
+        while (__any_sync(~0u, mask != 0)) {
+            const int j = list[mask == 0 ? 0 : column_of(__ffs(static_cast<int>(mask)) - 1, q)];
+            const double measured = rough_distance(x, a.view.centroids + std::int64_t{j} * d, d);
+            const double distance = mask == 0 ? INFINITY : measured;
+            second = fmin(second, fmax(best, distance));
+            nearest = distance < best ? j : nearest;
+            best = fmin(best, distance);
+            mask &= mask - 1;
+        }
     }
-    return label;
+    if (open)
+        label = second > best * slack + 0x1p-1000 ? nearest : -1; // below that, underflow counts
+    return settle_rows(a.view, row, label);
 }
 
 // Moves the rows of a warp whose label changed, one after the other, lanes over the features.
