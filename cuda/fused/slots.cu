@@ -32,7 +32,8 @@ __host__ __device__ inline int tiles_of(int k)
 struct Shared {
     uint2        *slots;   // tiles x F x lanes: the centroids' side of the products
     double       *squares; // tiles x 8: |c'|^2
-    float        *values;  // tiles x 8 x (4 F + 1): -c' and h + b, where groups are looked into again
+    float        *values;    // tiles x 8 x 4 F: -c', where groups are looked into again
+    float        *constants; // tiles x 8: h + b
     Later::Entry *later;   // of this warp: moved rows, and after them open ones
     std::int32_t *cells;
 };
@@ -53,7 +54,8 @@ __device__ Shared carve(const MoveArguments &a)
     s.slots = reinterpret_cast<uint2 *>(memory);
     s.squares = reinterpret_cast<double *>(s.slots + tiles * F * 32);
     s.values = reinterpret_cast<float *>(s.squares + tiles * 8);
-    float *end = s.values + (a.view.k > held_columns ? tiles * 8 * (4 * F + 1) : 0);
+    s.constants = s.values + (a.view.k > held_columns ? tiles * 8 * 4 * F : 0);
+    float *end = s.constants + (a.view.k > held_columns ? tiles * 8 : 0);
     s.later = reinterpret_cast<Later::Entry *>(end) + threadIdx.x / 32 * 2 * Later::capacity;
     s.cells = reinterpret_cast<std::int32_t *>(end) + later_words;
     return s;
@@ -97,15 +99,12 @@ __device__ HalfScale prepare(const MoveArguments &a, const Shared &shared)
         const float first = upper_half(value);
         shared.slots[i] = {pack_halves(first, first), pack_halves(value - first, step == 0 ? constant : 0.0f)};
     }
-    for (int i = static_cast<int>(threadIdx.x); k > held_columns && i < tiles * 8 * (4 * F + 1); i += threads) {
-        const int j = i / (4 * F + 1), f = i % (4 * F + 1);
-        const double factor = static_cast<double>(scale.scale) * static_cast<double>(scale.scale) / 2;
-        float value = 0.0f;
-        if (f == 4 * F)
-            value = j < k ? static_cast<float>(shared.squares[j] * factor) + scale.bias : unreachable;
-        else if (j < k && f < d)
-            value = (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale;
-        shared.values[i] = value;
+    const double factor = static_cast<double>(scale.scale) * static_cast<double>(scale.scale) / 2;
+    for (int i = static_cast<int>(threadIdx.x); k > held_columns && i < tiles * 8 * 4 * F; i += threads) {
+        const int j = i / (4 * F), f = i % (4 * F);
+        shared.values[i] = j < k && f < d ? (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale : 0.0f;
+        if (f == 0)
+            shared.constants[j] = j < k ? static_cast<float>(shared.squares[j] * factor) + scale.bias : unreachable;
     }
     __syncthreads();
     return scale;
@@ -258,6 +257,14 @@ __device__ inline Leaders scatter_leaders(const Leaders (&value)[M][2])
     return own;
 }
 
+// At least the square root, in few instructions.
+__device__ inline float upper_root(float value)
+{
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(value));
+    return root * (1.0f + 0x1p-20f) + 0x1p-40f;
+}
+
 // Label of the lane's own row, -1: open. For more centroids than have room in registers: groups
 // of eight are compared by their least, and the winning one is looked into again in float32.
 //
@@ -289,9 +296,10 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
 #pragma unroll
                 for (int t = 0; t < T; ++t)
                     least = least_bits(least, score[m][t][2 * h], score[m][t][2 * h + 1]);
+                bool stays;
                 leaders[m][h].second = min(leaders[m][h].second, max(leaders[m][h].least, least));
-                leaders[m][h].group = least < leaders[m][h].least ? group : leaders[m][h].group;
-                leaders[m][h].least = min(leaders[m][h].least, least);
+                leaders[m][h].least = __vibmin_s32(leaders[m][h].least, least, &stays);
+                leaders[m][h].group = stays ? leaders[m][h].group : group;
             }
     }
     const Leaders own = scatter_leaders<M>(leaders);
@@ -308,18 +316,23 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
 #pragma unroll
     for (int i = 0; i < 2 * T; ++i) {
         const int column = own.group / 4 * 8 * T + i / 2 * 8 + 2 * (own.group & 3) + i % 2;
-        const float *value = shared.values + column * (4 * F + 1);
-        float score = value[4 * F];
+        const float4 *value = reinterpret_cast<const float4 *>(shared.values) + column * F;
+        float score = shared.constants[column];
 #pragma unroll
-        for (int f = 0; f < 4 * F; ++f)
-            score = __fmaf_rn(x[f], value[f], score);
+        for (int f = 0; f < F; ++f) {
+            const float4 four = value[f];
+            score = __fmaf_rn(x[4 * f], four.x, score);
+            score = __fmaf_rn(x[4 * f + 1], four.y, score);
+            score = __fmaf_rn(x[4 * f + 2], four.z, score);
+            score = __fmaf_rn(x[4 * f + 3], four.w, score);
+        }
         second = fminf(second, fmaxf(least, score));
         label = score < least ? column : label;
         least = fminf(least, score);
     }
     square *= 1.0f + 0x1p-18f;
-    const float length = sqrtf(square) * (1.0f + 0x1p-20f);
-    const float reach = length + sqrtf(fmaxf(2.0f * (least + scale.margin - scale.bias) + square, 0.0f)) * (1.0f + 0x1p-20f);
+    const float length = upper_root(square);
+    const float reach = length + upper_root(fmaxf(2.0f * (least + scale.margin - scale.bias) + square, 0.0f));
     const float mine_error = 1.02f * fma_error(length, reach, scale.bias, a.view.d);
     const float margin = mine_error + 1.02f * half_error(length, reach, scale.bias, a.view.d, F);
     return second > least + 2.0f * mine_error && __int_as_float(own.second) > least + margin ? label : -1;
