@@ -45,7 +45,7 @@ extern "C" {
  * process; `name` is a literal. */
 #if PG_VERSION_NUM >= 170000
 #define pgkm_wait_event(name) \
-    ([]() -> uint32 { static uint32 event = 0; if (event == 0) event = WaitEventExtensionNew(name); return event; }())
+    ([]() -> uint32 { static uint32 asked = 0; if (asked == 0) asked = WaitEventExtensionNew(name); return asked; }())
 #else
 #define pgkm_wait_event(name) PG_WAIT_EXTENSION
 #endif
