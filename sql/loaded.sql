@@ -89,7 +89,9 @@ SELECT (kmeans_fit('loaded_more', '{y}', 2, init => 'first')).n;
 SELECT relation, features FROM kmeans_loaded();
 -- Nothing is given up in vain.
 SET pg_kmeans.memory_limit = '2MB';
+\set VERBOSITY terse
 SELECT (kmeans_fit('loaded_more', '{y}', 2, init => 'first')).n;
+\set VERBOSITY default
 SELECT relation, features FROM kmeans_loaded();
 -- What is being fitted stays.
 SET pg_kmeans.memory_limit = '1400kB';

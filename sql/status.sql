@@ -10,7 +10,8 @@ SELECT pg_describe_object(classid, objid, objsubid) AS without_comment
 FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans')
     AND deptype = 'e' AND classid IN ('pg_proc'::regclass, 'pg_type'::regclass)
     AND obj_description(objid, classid::regclass::text) IS NULL
-    AND NOT EXISTS (SELECT FROM pg_type AS t WHERE classid = 'pg_type'::regclass AND t.oid = objid AND t.typname LIKE '\_%')
+    AND NOT EXISTS (SELECT FROM pg_type AS t LEFT JOIN pg_class AS c ON c.oid = t.typrelid WHERE classid = 'pg_type'::regclass AND t.oid = objid
+                    AND (t.typname LIKE '\_%' OR c.relkind = 'v'))
 ORDER BY 1;
 -- volatility, strictness, parallel marking and cost of the functions on rows and models
 SELECT p.oid::regprocedure, prokind, provolatile, proisstrict, proparallel, procost, prorows
