@@ -225,6 +225,9 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
         free_job(owner);
         pgkm_raise(&error);
     }
+    /* The result may be kept for long, as those of many groups are. */
+    pgkm_service_release(owner->channel);
+    owner->channel = 0;
     pgkm_job_progress(owner->job, &progress);
     pgkm_run_note_fit(&full, &owner->result, &progress);
     if (owner->result.notice[0] != '\0')

@@ -57,6 +57,9 @@ void Connection::run() noexcept
             continue;
         if (received == Received::gone || hung_up_.load() || !shared_.note_request())
             break;
+        // A service that has failed is about to end: who asks whether it is there is to look for the next.
+        if (request.op == Op::hello && shared_.has_failed())
+            break;
         Reply reply;
         std::memset(&reply, 0, sizeof reply);
         reply.magic = magic;

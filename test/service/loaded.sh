@@ -1,0 +1,80 @@
+#!/bin/bash
+# Rows that stay with the GPU service: the right results from fit to fit, also when the service
+# has ended in between or the device fails; nothing is held once they are unloaded.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/service.sh"
+folder=$(mktemp -d)
+trap 'fault; rm -rf "$folder"' EXIT
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+number=0
+is() { # GOT WANTED TEXT
+    number=$((number + 1))
+    if [ "$1" = "$2" ]; then
+        echo "ok $number - $3"
+    else
+        echo "not ok $number - $3"
+        printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "${2//$'\n'/ / }"
+    fi
+}
+
+query -c "CREATE TABLE kept_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i" \
+    -c "ANALYZE kept_rows"
+fit() { echo "SELECT md5(kmeans_fit('kept_rows', '{x,y}', $1, max_iter => 20${2:-})::text);"; }
+wanted=$(for k in 3 60 20; do fit $k; done | query)
+stop="DO \$\$ BEGIN
+    LOOP
+        PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_kmeans GPU service';
+        EXIT WHEN NOT FOUND;
+        PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
+    END LOOP;
+END \$\$;"
+# session BACKEND BETWEEN: three fits of loaded rows, with something between them; what is said.
+session() {
+    {
+        echo "SET client_min_messages = error; SET pg_kmeans.backend = $1; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
+        fit 3 ', loaded => true'
+        echo "$2"
+        fit 60 ', loaded => true'
+        fit 20 ', loaded => true'
+        echo "SELECT kmeans_unload();"
+        echo "SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda';"
+    } | psql -XqAt 2>&1
+}
+expected="f"$'\n'"$wanted"$'\n'"1"$'\n'"0|0|0"
+is "$(session cuda '')" "$expected" 'fits of rows that stay, and nothing is held afterwards'
+is "$(session cuda "$stop")" "$expected" 'the service ended between two fits'
+is "$(session auto "$stop")" "$expected" 'likewise with auto'
+is "$(session cuda "SET pg_kmeans.gpu_memory_limit = '200MB';")" "$expected" 'a setting changed between two fits'
+is "$(session cuda "SET pg_kmeans.backend = cpu;")" "$expected" 'the CPU in between'
+is "$(session cuda "$(fit 7)" | grep -vxF "$(fit 7 | query)")" "$expected" 'another fit in between'
+failing="\\set VERBOSITY sqlstate
+\\! echo 'fit device_error once' >$SERVICE_FOLDER/faults.txt"
+is "$(session cuda "$failing" | sed 's/.*ERROR: *//')" "$(sed 3s/.*/58000/ <<<"$expected")" 'the device failed once: an error, and the next fit is right'
+fault
+
+# Two sets of rows in turn: each has its own place in the service.
+query -c "CREATE TABLE kept_more AS SELECT y + 3 AS x, x AS y FROM kept_rows"
+other() { fit "$@" | sed s/kept_rows/kept_more/; }
+in_turn() { # LOADED
+    for k in 3 60 20; do
+        fit $k "$1"
+        other $k "$1"
+    done
+}
+turns=$({
+    echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') + kmeans_load('kept_more', '{x,y}');"
+    in_turn ', loaded => true'
+} | query)
+is "$turns" "200000"$'\n'"$(in_turn '' | query)" 'two sets of rows in turn'
+
+# In the device's memory from the first fit to the last: the second moves next to nothing.
+moved=$({
+    echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
+    fit 3 ', loaded => true'
+    fit 3 ', loaded => true'
+    echo "SELECT memory_held >= 800000 FROM kmeans_status() WHERE backend = 'cuda';"
+} | query | tail -n 1)
+is "$moved" t 'they lie in the memory of the device'
+echo "1..$number"
