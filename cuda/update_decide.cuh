@@ -5,32 +5,39 @@
 
 namespace pgkm::cuda {
 
-// One thread: takes the iteration's shift into account and decides whether the fit goes on.
+// One thread: takes the iteration's shift into account and decides whether the fit goes on;
+// returns whether it does.
 //
 // Labels are not compared: equal labels in two iterations without empty clusters mean equal
 // sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
 // The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
 template <typename T>
-__device__ inline void decide(const UpdateArguments<T> &a, double shift)
+__device__ inline bool decide(const UpdateArguments<T> &a, double shift)
 {
     Control *control = a.control;
-    control->shift = shift;
-    control->n_iter += 1;
-    control->arrived = 0;
-    if (shift <= control->tol) {
+    const std::int32_t iteration = control->n_iter + 1, most = control->max_iter;
+    const double tol = control->tol;
+    const bool cancels = stopped(control);
+    std::int32_t reason = running;
+    if (shift <= tol || (shift != 0.0 && iteration >= most))
+        reason = finished;
+    else if (shift == 0.0)
+        reason = compare_labels;
+    if (shift <= tol)
         control->converged = 1;
-        atomicCAS(&control->stop, running, finished);
-    } else if (shift == 0.0) {
-        atomicCAS(&control->stop, running, compare_labels);
-    } else if (control->n_iter >= control->max_iter) {
-        atomicCAS(&control->stop, running, finished);
-    }
-    if (a.has_handle && control->stop != running)
+    control->shift = shift;
+    control->n_iter = iteration;
+    control->arrived = 0;
+    if (reason != running)
+        atomicCAS(&control->stop, running, reason);
+    const bool stops = reason != running || cancels;
+    if (a.has_handle && stops)
         cudaGraphSetConditional(a.handle, 0);
     if (a.progress != nullptr) {
         a.progress->shift = shift;
-        a.progress->iteration = control->n_iter;
+        a.progress->iteration = iteration;
     }
+    return !stops;
 }
 
 // A cluster without mass: the device stops and has changed nothing.

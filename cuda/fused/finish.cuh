@@ -13,7 +13,7 @@ inline constexpr int finish_cells = 8192;
 // Bytes of the block's memory that finish_iteration() works in.
 __host__ __device__ inline std::size_t finish_bytes(int k, int d)
 {
-    return static_cast<std::size_t>(k) * (8 + 8 * static_cast<std::size_t>(d));
+    return static_cast<std::size_t>(k) * (8 + 12 * static_cast<std::size_t>(d));
 }
 
 // Whether this block is the last of the launch to get here; all its threads get the answer,
@@ -44,16 +44,7 @@ __device__ inline bool block_stopped(const UpdateArguments<float> &a)
     return halted;
 }
 
-namespace finish_detail {
-
-__device__ inline float mean_at(const UpdateArguments<float> &a, int j, int i, int f)
-{
-    const Int128 total = join_limb_sums(__ldcg(a.sums.totals + 2 * i), __ldcg(a.sums.totals + 2 * i + 1));
-    const Int128 mass = join_limb_sums(__ldcg(a.sums.masses + 2 * j), __ldcg(a.sums.masses + 2 * j + 1));
-    return static_cast<float>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
-}
-
-// Gives cluster j's new mean unit length; a zero mean keeps the old centroid (one thread).
+// Gives a cluster's new mean unit length; a zero mean keeps the old centroid (one thread).
 __device__ inline void normalise_mean(const UpdateArguments<float> &a, float *next, const float *old)
 {
     if (!normalise(next, a.d))
@@ -61,37 +52,41 @@ __device__ inline void normalise_mean(const UpdateArguments<float> &a, float *ne
             next[f] = old[f];
 }
 
-} // namespace finish_detail
-
-// New centroids from the sums, their history, the shift and the decision. `memory`:
-// finish_bytes() of shared memory. The sums stay as they are: rows move between them.
-__device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
+// New centroids from the sums, their history, the shift and the decision; thread 0 returns
+// whether the fit goes on. `memory`: finish_bytes() of shared memory. All that is read is read at
+// once: the other blocks may be waiting. The sums stay as they are: rows move between them.
+__device__ inline bool finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
     const int cells = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     double *shifts = static_cast<double *>(memory);
-    float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + cells;
-    if (block_finds_empty(a.sums.masses, a.k)) {
+    float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + cells, *older = old + cells;
+    bool empty = false;
+    for (int i = self; i < cells; i += threads) {
+        const int j = i / a.d;
+        const std::int64_t *total = a.sums.totals + 2 * i, *mass = a.sums.masses + 2 * j;
+        const std::int64_t high = __ldcg(total), low = __ldcg(total + 1), mass_high = __ldcg(mass), mass_low = __ldcg(mass + 1);
+        old[i] = a.centroids[i];
+        older[i] = a.centroids[cells + i];
+        empty |= mass_high == 0 && mass_low == 0;
+        next[i] = static_cast<float>(mean_of(join_limb_sums(high, low), join_limb_sums(mass_high, mass_low),
+                                             a.feature_exponent[i - j * a.d], a.weight_exponent));
+    }
+    if (__syncthreads_or(empty)) {
         if (self == 0) {
             stop_for_empty(a);
             a.control->arrived = 0;
             if (a.has_handle)
                 cudaGraphSetConditional(a.handle, 0);
         }
-        return;
+        return false;
     }
-    for (int i = self; i < cells; i += threads) {
-        const int j = i / a.d;
-        next[i] = finish_detail::mean_at(a, j, i, i - j * a.d);
-        old[i] = a.centroids[i];
-    }
-    __syncthreads();
     if (a.cosine) {
         for (int j = self; j < a.k; j += threads)
-            finish_detail::normalise_mean(a, next + j * a.d, old + j * a.d);
+            normalise_mean(a, next + j * a.d, old + j * a.d);
         __syncthreads();
     }
     for (int i = self; i < cells; i += threads) {
-        a.centroids[2 * cells + i] = a.centroids[cells + i];
+        a.centroids[2 * cells + i] = older[i];
         a.centroids[cells + i] = old[i];
         a.centroids[i] = next[i];
     }
@@ -99,12 +94,12 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         shifts[j] = distance_ahead(next + j * a.d, old + j * a.d, a.d);
     __syncthreads();
     if (self != 0)
-        return;
+        return false;
     double shift = 0.0;
 #pragma unroll 8
     for (int j = 0; j < a.k; ++j)
         shift += shifts[j];
-    decide(a, shift);
+    return decide(a, shift);
 }
 
 // The end of an iteration in a kernel that goes on to the next one: the last block to arrive
@@ -119,11 +114,11 @@ __device__ inline bool finish_and_go_on(const UpdateArguments<float> &a, void *m
     if (threadIdx.x == 0)
         before = *shown; // unchanged until this block has arrived
     if (arrives_last(a.control)) {
-        finish_iteration(a, memory);
+        const bool goes_on = finish_iteration(a, memory);
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0)
-            atomicExch(&a.control->turn, ((before + 1) & ~halt) | (stopped(a.control) ? halt : 0u));
+            atomicExch(&a.control->turn, ((before + 1) & ~halt) | (goes_on ? 0u : halt));
     }
     if (threadIdx.x == 0) {
         while ((turn = *shown) == before)
