@@ -19,6 +19,7 @@ struct MoveArguments {
     std::int64_t           end;
     std::int64_t           share;    // rows per block, where blocks take contiguous ones
     bool                   floats;   // no weights, and takes_floats() of all features
+    bool                   within_groups; // whose shares do not go across the borders of groups
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
     bool                   goes_on;  // one launch runs iterations until the fit stops

@@ -416,15 +416,43 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     }
 }
 
+// Where piece p of the launch lies in the order. Within groups: none goes across their borders, so
+// that a block with one piece prepares one group.
+struct Piece {
+    int first, end; // first >= end: there is none
+};
+
+__device__ Piece find_piece(const MoveArguments &a, std::int64_t p)
+{
+    if (!a.within_groups) {
+        const std::int64_t first = min(a.first + p * a.share, a.end);
+        return {static_cast<int>(first), static_cast<int>(min(first + a.share, a.end))};
+    }
+    const auto share = static_cast<unsigned>(a.share);
+    for (int g = 0; g < a.groups.count; ++g) {
+        const auto rows = static_cast<unsigned>(a.groups.first_row[g + 1] - a.groups.first_row[g]);
+        const std::int64_t count = (rows + share - 1) / share;
+        if (p < count) {
+            const std::int64_t first = a.groups.first_row[g] + p * a.share;
+            return {static_cast<int>(first), static_cast<int>(min(first + a.share, a.groups.first_row[g + 1]))};
+        }
+        p -= count;
+    }
+    return {0, 0};
+}
+
 // The block's pieces of the order.
 template <int C, int W>
 __device__ void take_pieces(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
 {
     Group group;
     int g = -1, group_end = 0;
-    for (std::int64_t piece = a.first + blockIdx.x * a.share; piece < a.end; piece += gridDim.x * a.share) {
-        int at = static_cast<int>(piece);
-        const int last = static_cast<int>(min(piece + a.share, a.end));
+    for (std::int64_t p = blockIdx.x;; p += gridDim.x) {
+        const Piece piece = find_piece(a, p);
+        if (piece.first >= piece.end)
+            return;
+        int at = piece.first;
+        const int last = piece.end;
         while (at < last) {
             const bool opens = group_end <= at;
             for (; group_end <= at; ++g)
@@ -477,11 +505,14 @@ void launch(const Stage<float> &stage, MoveArguments a)
         const std::int64_t rows = std::min(n - done, most * (move_limit - pieces * strip_rows));
         const std::int64_t per_block = (rows + most - 1) / most;
         const std::int64_t cut = std::clamp<std::int64_t>(per_block / piece_rows, 1, pieces);
-        a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
+        a.within_groups = rows == n && cut == 1 && 2 * a.groups.count <= most;
+        const std::int64_t wanted = a.within_groups ? (rows - 1) / (most - a.groups.count) + 1 : (per_block + cut - 1) / cut;
+        a.share = (wanted + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
         a.finish = done == n && !a.goes_on;
-        const auto blocks = static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share));
+        const std::int64_t count = (rows + a.share - 1) / a.share + (a.within_groups ? a.groups.count : 0);
+        const auto blocks = static_cast<unsigned>(std::min(most, count));
         if (a.goes_on) {
             void *arguments[] = {&a};
             checked("strips_kernel", [&] {
