@@ -220,17 +220,15 @@ __device__ void load_rows(const MoveArguments &a, const Shared &shared, const st
         const float shifts[4] = {shift.x, shift.y, shift.z, shift.w};
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            float high[4], low[4];
 #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                const float centred = __fmaf_rn(value[h][c][w], scale, -shifts[w]);
-                high[w] = upper_half(centred);
-                low[w] = centred - high[w];
+            for (int w = 0; w < 4; w += 2) {
+                const float first = __fmaf_rn(value[h][c][w], scale, -shifts[w]);
+                const float second = __fmaf_rn(value[h][c][w + 1], scale, -shifts[w + 1]);
+                const __half2 high = __floats2half2_rn(first, second);
+                const float2 back = __half22float2(high);
+                rows.high[c][w + h] = *reinterpret_cast<const unsigned *>(&high);
+                rows.low[c][w + h] = pack_halves(first - back.x, second - back.y);
             }
-            rows.high[c][h] = pack_halves(high[0], high[1]);
-            rows.high[c][2 + h] = pack_halves(high[2], high[3]);
-            rows.low[c][h] = pack_halves(low[0], low[1]);
-            rows.low[c][2 + h] = pack_halves(low[2], low[3]);
         }
     }
 }
