@@ -357,22 +357,25 @@ __device__ __noinline__ void move_rows(const MoveArguments &a, const MoveCells &
     }
 }
 
-// The two rows of a strip that a lane works on.
+// The two rows of a strip whose values a lane loads, and the place of the one it sees to when the
+// candidates are known: its first for even lanes, its second for odd ones (two lanes each).
 struct Strip {
-    int          place[2]; // in the groups' order
     std::int32_t row[2];
-    int          last[2]; // label
+    int          place; // in the groups' order
+    int          last;  // label
 };
 
 // Beyond the end: any row will do.
 __device__ void find_strip(const MoveArguments &a, int first, int end, Strip &strip)
 {
+    const int lane = static_cast<int>(threadIdx.x & 31);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        strip.place[h] = min(first + h * 8 + static_cast<int>(threadIdx.x & 31) / 4, end - 1);
-        strip.row[h] = a.groups.order != nullptr ? a.groups.order[strip.place[h]] : strip.place[h];
-        strip.last[h] = static_cast<const std::uint8_t *>(a.last.values)[strip.place[h]]; // strips_k < 255
+        const int place = min(first + h * 8 + lane / 4, end - 1);
+        strip.row[h] = a.groups.order != nullptr ? a.groups.order[place] : place;
     }
+    strip.place = min(first + (lane & 1) * 8 + lane / 4, end - 1);
+    strip.last = static_cast<const std::uint8_t *>(a.last.values)[strip.place]; // strips_k < 255
 }
 
 // Starts the rows' way from memory to the second-level cache: 64 bytes per lane.
@@ -399,19 +402,26 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     else
         filter<C, 4>(shared, rows, tiles_of(group.listed), group.scale.margin, own);
     prefetch_strip(a, next);
+    const int odd = lane & 1, sums[2] = {candidates_of(own[0]), candidates_of(own[1])};
+    int sum = (odd ? sums[1] : sums[0]) + __shfl_xor_sync(~0u, odd ? sums[0] : sums[1], 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    const int sole = group.scale.usable ? sole_candidate(sum) : -1;
+    int label = sole < 0 ? -1 : shared.list[sole];
+    if (__any_sync(~0u, label < 0)) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const int sole = group.scale.usable ? sole_candidate(sum_of_quad(candidates_of(own[h]))) : -1;
-        int label = sole < 0 ? -1 : shared.list[sole];
-        if (__any_sync(~0u, label < 0))
-            label = settle(a, shared.list, strip.row[h], label, own[h], group.scale.usable);
-        const bool moves = label != strip.last[h] && first + h * 8 + lane / 4 < end && (lane & 3) == 0;
-        const unsigned moved = __ballot_sync(~0u, moves);
-        if (moves)
-            a.last.set(strip.place[h], label);
-        if (moved != 0)
-            move_rows(a, cells, strip.row[h], strip.last[h], label, moved);
+        for (int h = 0; h < 2; ++h) {
+            int mine = __shfl_sync(~0u, label, (lane & ~3) + h);
+            mine = settle(a, shared.list, strip.row[h], mine, own[h], group.scale.usable);
+            label = h == odd ? mine : label;
+        }
     }
+    const bool moves = label != strip.last && first + odd * 8 + lane / 4 < end && (lane & 2) == 0;
+    const unsigned moved = __ballot_sync(~0u, moves);
+    if (moved == 0)
+        return;
+    if (moves)
+        a.last.set(strip.place, label);
+    move_rows(a, cells, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
 }
 
 // Where piece p of the launch lies in the order. Within groups: none goes across their borders, so
