@@ -18,6 +18,8 @@ SELECT ARRAY[sin(i), cos(i * 7), sin(i * 3), cos(i * 11), sin(i * 13), cos(i), s
     sin(i)::real AS x, cos(i * 7)::real AS y
 FROM generate_series(1, 400000) AS i;
 CREATE TABLE interrupt_few AS SELECT x, y FROM interrupt_rows LIMIT 60000;
+CREATE TABLE interrupt_wide AS
+SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 1500) AS i, generate_series(1, 1200) AS j GROUP BY i;
 CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
 SQL
 
@@ -37,6 +39,10 @@ phases=(
     "kmeans_sweep|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 3, 1000000)"
     "the quality of many clusters|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 30000, 30020, init => 'first', max_iter => 1)"
     "kmeans_cluster|1.5|SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "expectation and maximisation|1.5|SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
+    "mixtures of many features|2|SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
+    "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
+    "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_wide', '{f}')"
 )
 number=0
 result() { # STATUS TEXT

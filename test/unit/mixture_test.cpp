@@ -1,0 +1,244 @@
+// The M step, its factors, and whole fits of Gaussian mixtures.
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/error.hpp"
+#include "engine/mixture.hpp"
+
+namespace pgkm {
+namespace {
+
+std::size_t at(std::int64_t i)
+{
+    return static_cast<std::size_t>(i);
+}
+
+const Poll no_poll = [] {};
+
+constexpr PgkmCovariance all_types[] = {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG,
+                                        PGKM_COVARIANCE_SPHERICAL};
+
+// k covariances that are well away from singular.
+MixtureParameters parameters(PgkmCovariance type, std::int32_t k, std::int32_t d)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(type) * 100 + static_cast<std::uint64_t>(d));
+    std::normal_distribution<double> normal;
+    MixtureParameters made;
+    made.type = type;
+    made.k = k;
+    made.d = d;
+    made.weights.assign(at(k), 1.0 / k);
+    for (std::int32_t i = 0; i < k * d; ++i)
+        made.means.push_back(normal(random));
+    made.covariances.assign(at(pgkm_covariance_size(type, k, d)), 0.0);
+    if (type == PGKM_COVARIANCE_DIAG || type == PGKM_COVARIANCE_SPHERICAL) {
+        for (double &value : made.covariances)
+            value = 0.1 + std::fabs(normal(random));
+        return made;
+    }
+    for (std::size_t start = 0; start < made.covariances.size(); start += at(d) * at(d))
+        for (std::int32_t term = 0; term < 2 * d; ++term) {
+            std::vector<double> x(at(d));
+            for (double &value : x)
+                value = normal(random);
+            for (std::int32_t a = 0; a < d; ++a)
+                for (std::int32_t b = 0; b < d; ++b)
+                    made.covariances[start + at(a) * at(d) + at(b)] += x[at(a)] * x[at(b)];
+        }
+    return made;
+}
+
+// W C W' = 1 for each matrix, and the logarithms of the determinants.
+TEST(MixtureFactors, InvertTheCovariances)
+{
+    for (const PgkmCovariance type : {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED})
+        for (const std::int32_t d : {1, 2, 5, 33}) {
+            const MixtureParameters made = parameters(type, 3, d);
+            const MixtureFactors factors = factorise(made, no_poll);
+            for (std::size_t start = 0; start < factors.factors.size(); start += at(d) * at(d)) {
+                const double *const w = factors.factors.data() + start, *const c = made.covariances.data() + start;
+                double logarithm = 0.0;
+                for (std::int32_t i = 0; i < d; ++i) {
+                    logarithm += std::log(w[i * d + i]);
+                    for (std::int32_t j = 0; j < d; ++j) {
+                        double product = 0.0;
+                        for (std::int32_t a = 0; a < d; ++a)
+                            for (std::int32_t b = 0; b < d; ++b)
+                                product += w[i * d + a] * c[a * d + b] * w[j * d + b];
+                        ASSERT_NEAR(product, i == j ? 1.0 : 0.0, 1e-9) << "d " << d;
+                        ASSERT_TRUE(j <= i || w[i * d + j] == 0.0);
+                    }
+                }
+                EXPECT_NEAR(factors.log_determinants[start / (at(d) * at(d))], logarithm, 1e-12 * d);
+            }
+            EXPECT_EQ(factors.log_determinants.size(), 3u);
+        }
+}
+
+// Factors of precisions are those of covariances: |W x| is the same.
+TEST(MixtureFactors, OfPrecisions)
+{
+    const std::int32_t d = 7;
+    const MixtureParameters made = parameters(PGKM_COVARIANCE_FULL, 2, d);
+    const MixtureFactors factors = factorise(made, no_poll);
+    std::vector<double> precisions(made.covariances.size());
+    for (std::int32_t j = 0; j < 2; ++j)
+        for (std::int32_t a = 0; a < d; ++a)
+            for (std::int32_t b = 0; b < d; ++b)
+                for (std::int32_t c = 0; c < d; ++c)
+                    precisions[at((j * d + a) * d + b)] +=
+                        factors.factors[at((j * d + c) * d + a)] * factors.factors[at((j * d + c) * d + b)];
+    const MixtureFactors again = factorise_precisions(made, precisions.data(), no_poll);
+    for (std::size_t i = 0; i < factors.factors.size(); ++i)
+        EXPECT_NEAR(again.factors[i], factors.factors[i], 1e-9);
+}
+
+TEST(MixtureFactors, SingularCovariancesAreRefused)
+{
+    for (const PgkmCovariance type : all_types) {
+        MixtureParameters made = parameters(type, 2, 3);
+        std::fill(made.covariances.begin(), made.covariances.end(), 0.0);
+        EXPECT_THROW(factorise(made, no_poll), Error) << "type " << type;
+    }
+    MixtureParameters made = parameters(PGKM_COVARIANCE_TIED, 2, 2);
+    made.covariances = {1.0, 1.0, 1.0, 1.0};
+    EXPECT_THROW(factorise(made, no_poll), Error);
+    made.covariances = {1e300, 0.0, 0.0, 1e-300};
+    EXPECT_NO_THROW(factorise(made, no_poll));
+}
+
+struct Rows {
+    std::vector<double> values;
+    std::int64_t n;
+    std::int32_t d;
+};
+
+Rows blobs(std::int64_t n, std::int32_t d, double offset)
+{
+    std::mt19937_64 random(5);
+    std::normal_distribution<double> normal;
+    Rows rows = {{}, n, d};
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int32_t f = 0; f < d; ++f)
+            rows.values.push_back(offset + 8.0 * static_cast<double>((i % 3 + f) % 3) + normal(random) * (1.0 + 0.3 * f));
+    return rows;
+}
+
+PgkmMixtureRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_t k)
+{
+    PgkmMixtureRequest request = {};
+    request.points = {rows.values.data(), PGKM_FLOAT64, rows.n, rows.d, nullptr};
+    request.k = k;
+    pgkm_mixture_options_default(&request.options);
+    request.options.covariance_type = type;
+    request.settings.backend = PGKM_BACKEND_CPU;
+    request.settings.device = -1;
+    request.want_labels = 1;
+    return request;
+}
+
+MixtureModel fit(const PgkmMixtureRequest &request)
+{
+    Monitor monitor;
+    return fit_mixture(request, monitor);
+}
+
+TEST(Mixture, FindsTheGroups)
+{
+    const Rows rows = blobs(3000, 3, 0.0);
+    for (const PgkmCovariance type : all_types) {
+        const MixtureModel model = fit(request_of(rows, type, 3));
+        EXPECT_TRUE(model.converged) << "type " << type;
+        for (std::int32_t j = 0; j < 3; ++j)
+            EXPECT_NEAR(model.parameters.weights[at(j)], 1.0 / 3.0, 0.01);
+        for (std::int64_t i = 3; i < rows.n; ++i)
+            ASSERT_EQ(model.labels[at(i)], model.labels[at(i % 3)]) << "row " << i;
+        for (std::size_t i = 1; i < model.trace.size(); ++i)
+            EXPECT_GE(model.trace[i], model.trace[i - 1] - 1e-6);
+        EXPECT_GE(model.log_likelihood, model.trace.back() - 1e-6);
+    }
+}
+
+TEST(Mixture, ThreadsDoNotChangeBits)
+{
+    const Rows rows = blobs(20'000, 5, 1e3);
+    for (const PgkmCovariance type : all_types) {
+        PgkmMixtureRequest request = request_of(rows, type, 4);
+        request.settings.cpu_threads = 1;
+        const MixtureModel one = fit(request);
+        request.settings.cpu_threads = 3;
+        const MixtureModel three = fit(request);
+        EXPECT_EQ(one.parameters.means, three.parameters.means) << "type " << type;
+        EXPECT_EQ(one.parameters.covariances, three.parameters.covariances);
+        EXPECT_EQ(one.trace, three.trace);
+        EXPECT_EQ(one.log_likelihood, three.log_likelihood);
+        EXPECT_EQ(one.labels, three.labels);
+    }
+}
+
+TEST(Mixture, WideOffsets)
+{
+    const Rows near = blobs(3000, 3, 0.0), far = blobs(3000, 3, 1e6);
+    for (const PgkmCovariance type : all_types) {
+        PgkmMixtureRequest request = request_of(near, type, 3);
+        request.options.tol = 0.0;
+        request.options.max_iter = 5;
+        const MixtureModel at_origin = fit(request);
+        request.points.values = far.values.data();
+        const MixtureModel away = fit(request);
+        ASSERT_EQ(at_origin.parameters.covariances.size(), away.parameters.covariances.size());
+        for (std::size_t i = 0; i < away.parameters.covariances.size(); ++i)
+            EXPECT_NEAR(at_origin.parameters.covariances[i], away.parameters.covariances[i], 1e-7) << "type " << type;
+    }
+}
+
+// The rows of the second component leave it at once.
+TEST(Mixture, StarvedComponent)
+{
+    const Rows rows = blobs(300, 2, 0.0);
+    for (const PgkmCovariance type : all_types) {
+        const std::vector<double> weights = {0.5, 0.5}, means = {8.0, 8.0, 1e7, 1e7};
+        std::vector<double> precisions(at(pgkm_covariance_size(type, 2, 2)), 1.0);
+        if (type == PGKM_COVARIANCE_FULL)
+            precisions = {1, 0, 0, 1, 1, 0, 0, 1};
+        if (type == PGKM_COVARIANCE_TIED)
+            precisions = {1, 0, 0, 1};
+        PgkmMixtureRequest request = request_of(rows, type, 2);
+        request.options.weights_init = {weights.data(), 1, {2, 0, 0}};
+        request.options.means_init = {means.data(), 2, {2, 2, 0}};
+        const std::int32_t dimensions = type == PGKM_COVARIANCE_FULL ? 3 : type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
+        request.options.precisions_init = {precisions.data(), dimensions, {2, 2, 2}};
+        const MixtureModel model = fit(request);
+        EXPECT_LT(model.parameters.weights[1], 1e-15) << "type " << type;
+        EXPECT_EQ(model.parameters.means[2], 1e7);
+        EXPECT_TRUE(std::isfinite(model.log_likelihood));
+        for (const double value : model.parameters.covariances)
+            EXPECT_TRUE(std::isfinite(value));
+    }
+}
+
+TEST(Mixture, RowsAsSingleOnes)
+{
+    const Rows rows = blobs(500, 4, 10.0);
+    for (const PgkmCovariance type : all_types) {
+        const MixtureModel model = fit(request_of(rows, type, 3));
+        const MixtureFactors factors = factorise(model.parameters, no_poll);
+        const PgkmMixture mixture = factors.view(model.parameters);
+        double total = 0.0;
+        for (std::int64_t i = 0; i < rows.n; ++i) {
+            double posterior[3];
+            std::int32_t label;
+            total += pgkm_mixture_row(&mixture, rows.d, rows.values.data() + i * rows.d, posterior, &label);
+            EXPECT_EQ(label, model.labels[at(i)]);
+            EXPECT_NEAR(posterior[0] + posterior[1] + posterior[2], 1.0, 1e-12);
+        }
+        EXPECT_NEAR(total, model.log_likelihood, 1e-9 * std::fabs(total)) << "type " << type;
+    }
+}
+
+} // namespace
+} // namespace pgkm
