@@ -216,7 +216,10 @@ PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, 
 {
     return guarded(error, [&] {
         Call call(data, Op::seed, problems, n_problems);
-        call.request().seed = *params;
+        PgkmSeedParams &to = call.request().seed; // field by field: what lies between them stays zero
+        to.init = params->init;
+        to.seed = params->seed;
+        to.restart = params->restart;
         call.describe(
             [&](std::int64_t i) { return part_centroids | part_if(problems[i].feature_exponent, part_exponents); });
         call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
