@@ -170,7 +170,7 @@ void Job::load(const LoadRequest &request, File passed)
     const std::lock_guard<std::mutex> lock(mutex_);
     rows_ = std::make_unique<Rows>(shared_.host, request, std::move(passed));
     try {
-        bring_rows(memory_for(*rows_));
+        bring_rows(std::max(memory_for(*rows_), shared_.scheduler.fair_share()));
     } catch (...) {
         drop_rows();
         rows_.reset();
@@ -194,7 +194,7 @@ void Job::call(Op op, const CallRequest &request, std::uint64_t arena_bytes)
     arena_.follow(arena_bytes);
     Problems problems(op, request, rows_->points(), arena_);
     if (data_ == nullptr)
-        bring_rows(memory_for(*rows_));
+        bring_rows(std::max(memory_for(*rows_), shared_.scheduler.fair_share()));
     PgkmError error = {};
     const auto run = [&] { return problems.run(shared_.table, data_, &error); };
     PgkmStatus status = in_turn(problems.work(), &error, run);

@@ -70,6 +70,12 @@ std::uint64_t Scheduler::largest_lease() const
     return memory_ - reserve();
 }
 
+std::uint64_t Scheduler::fair_share() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return (memory_ - reserve()) / (8 * static_cast<std::uint64_t>(std::max(4, jobs_)));
+}
+
 bool Scheduler::lease_possible(const Waiting &one) const
 {
     if (leased_ == 0)

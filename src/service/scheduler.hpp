@@ -36,6 +36,8 @@ class Scheduler {
     void end(bool small);
     // Up to `wanted` bytes, never more than a large load may have.
     std::uint64_t largest_lease() const;
+    // What any load may take without being in anybody's way: it counts as small.
+    std::uint64_t fair_share() const;
     Lease lease(std::uint64_t wanted, const Cancelled &cancelled);
     void  give_back(const Lease &lease);
 

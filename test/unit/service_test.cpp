@@ -123,6 +123,15 @@ TEST(Scheduler, ALeaseIsAtMostWhatALargeLoadMayHave)
     EXPECT_EQ(scheduler.lease(1'000'000, never).bytes, 7000u);
 }
 
+TEST(Scheduler, AFairShareCountsAsSmall)
+{
+    Scheduler scheduler(1, 8000);
+    const Lease large = scheduler.lease(7000, never);
+    EXPECT_FALSE(large.small);
+    EXPECT_EQ(scheduler.fair_share(), 218u);
+    EXPECT_TRUE(scheduler.lease(scheduler.fair_share(), never).small);
+}
+
 TEST(Scheduler, SmallLeasesDoNotStarveALargeOne)
 {
     Scheduler scheduler(4, 8000);
