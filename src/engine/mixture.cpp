@@ -61,9 +61,7 @@ private:
     {
         const std::int32_t d = request_.points.d;
         const double n = static_cast<double>(request_.points.n);
-        PgkmProblem all = {};
-        all.n_rows = request_.points.n;
-        total_.mean = session_.summarise({all}, true)[0].mean;
+        total_.mean = sample_mean(request_.points);
         total_.matrix.resize(at(std::int64_t{d} * d));
         std::vector<double> sums(at(d)), cross(at(triangle_size(d)));
         PgkmMoments moments = {total_.mean.data(), sums.data(), cross.data()};

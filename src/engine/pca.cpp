@@ -24,7 +24,7 @@ struct Covariance {
     std::vector<double> cross; // triangle
 };
 
-// One pass over the rows about their mean; what the mean's rounding left is taken off after it.
+// One pass over the rows about a shift near their mean; the difference is taken off after it.
 Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request, Monitor &monitor, double work)
 {
     const std::int32_t d = request.points.d;
@@ -32,10 +32,7 @@ Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request
     Session session(choice, open_options(request.settings, monitor.host(), work));
     monitor.enter(PGKM_LOADING);
     session.load(request.points);
-    PgkmProblem all = {};
-    all.n_rows = request.points.n;
-    Covariance result = {request.points.n, session.summarise({all}, true)[0].mean,
-                         std::vector<double>(at(triangle_size(d)))};
+    Covariance result = {request.points.n, sample_mean(request.points), std::vector<double>(at(triangle_size(d)))};
     std::vector<double> sums(at(d));
     PgkmMoments moments = {result.mean.data(), sums.data(), result.cross.data()};
     session.moments(moments);
