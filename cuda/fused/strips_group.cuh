@@ -1,0 +1,171 @@
+// strips_group.cuh - what the strips kernel makes of a group of rows: the list of its centroids,
+// their side of the products, and the scale of both (strips.cu says why).
+#pragma once
+
+#include "halves.cuh"
+#include "moves.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 512;
+constexpr int warps = threads / 32;
+constexpr int strip_rows = 16;
+constexpr float unreachable = 1e9f; // above every score
+// Rows that move lie together in the groups' order: a block takes up to so many pieces of it, far
+// apart, as long as a piece is worth preparing a group.
+constexpr int pieces = 8;
+constexpr int piece_rows = 1536;
+
+// Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
+__host__ __device__ inline int tiles_of(int k) { return k <= 8 ? 1 : k <= 16 ? 2 : (k + 31) / 32 * 4; }
+
+struct Shared {
+    uint4        *operands; // tiles x C x lanes: c1 and c2
+    float4       *shift;    // C x 4: the anchor, scaled, as the lanes of a quad need it
+    double       *squares;  // tiles x 8: |c'|^2
+    float        *constant; // tiles x 8: h + b
+    std::int32_t *list;     // tiles x 8
+    std::int32_t *cells;
+};
+
+template <int C>
+__host__ __device__ inline std::size_t operand_bytes(int k)
+{
+    return static_cast<std::size_t>(tiles_of(k)) * (C * 512 + 8 * 16) + C * 64;
+}
+
+template <int C>
+__device__ Shared carve(const MoveArguments &a)
+{
+    std::int32_t *memory = shared_words(0);
+    const int tiles = tiles_of(a.view.k);
+    Shared s;
+    s.operands = reinterpret_cast<uint4 *>(memory);
+    s.shift = reinterpret_cast<float4 *>(s.operands + tiles * C * 32);
+    s.squares = reinterpret_cast<double *>(s.shift + C * 4);
+    s.constant = reinterpret_cast<float *>(s.squares + tiles * 8);
+    s.list = reinterpret_cast<std::int32_t *>(s.constant + tiles * 8);
+    s.cells = s.list + tiles * 8;
+    return s;
+}
+
+template <int C>
+std::size_t shared_bytes(const MoveArguments &a)
+{
+    return operand_bytes<C>(a.view.k) +
+           std::max(MoveCells::count(a.view.k, a.view.d, 1) * 4, finish_bytes(a.view.k, a.view.d));
+}
+
+// Feature that lane `q` of a quad holds in slot w of chunk c, loads being W values wide.
+template <int W>
+__device__ constexpr int feature_of(int c, int q, int w)
+{
+    return 16 * c + w / W * 4 * W + q * W + w % W;
+}
+
+struct Group {
+    int       listed; // centroids
+    HalfScale scale;
+};
+
+// Squared distances of all centroids from the group's anchor: eight lanes each.
+__device__ void measure_centroids(const MoveArguments &a, const float *anchor, double *squares)
+{
+    for (int j = static_cast<int>(threadIdx.x) / 8; j < (a.view.k + 3) / 4 * 4; j += threads / 8) {
+        double square = 0.0;
+        for (int f = static_cast<int>(threadIdx.x & 7); j < a.view.k && f < a.view.d; f += 8) {
+            const double centred = static_cast<double>(a.view.centroids[j * a.view.d + f] - anchor[f]);
+            square += centred * centred;
+        }
+        for (int offset = 4; offset > 0; offset >>= 1)
+            square += __shfl_xor_sync(~0u, square, offset);
+        if ((threadIdx.x & 7) == 0 && j < a.view.k)
+            squares[j] = square;
+    }
+}
+
+// The list of one group, ascending, by one warp; returns its length and an upper bound of the
+// distances. Float32 will do: its roundings are far below the slack.
+__device__ int list_centroids(const Shared &shared, int k, float radius, float &reach)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    float least = INFINITY, largest = 0.0f;
+    for (int j = lane; j < k; j += 32)
+        least = fminf(least, static_cast<float>(shared.squares[j]));
+    for (int offset = 16; offset > 0; offset >>= 1)
+        least = fminf(least, __shfl_xor_sync(~0u, least, offset));
+    // Nearer to some row x than the centroid nearest to the anchor s is: |c - s| <= least + 2 |x - s|.
+    const float limit = (sqrtf(least) + 2.0f * radius) * (1.0f + 0x1p-16f), square_limit = limit * limit;
+    int listed = 0;
+    for (int first = 0; first < k; first += 32) {
+        const int j = first + lane;
+        const float square = j < k ? static_cast<float>(shared.squares[j]) : 0.0f;
+        const bool taken = j < k && !(square > square_limit); // NaN is taken
+        const unsigned ballot = __ballot_sync(~0u, taken);
+        if (taken) {
+            shared.list[listed + __popc(ballot & ((1u << lane) - 1))] = j;
+            largest = square > largest || isnan(square) ? square : largest;
+        }
+        listed += __popc(ballot);
+    }
+    for (int offset = 16; offset > 0; offset >>= 1) {
+        const float other = __shfl_xor_sync(~0u, largest, offset);
+        largest = other > largest || isnan(other) ? other : largest;
+    }
+    reach = sqrtf(largest) * (1.0f + 0x1p-20f);
+    return listed;
+}
+
+// Prepares group g for the block's warps.
+template <int C, int W>
+__device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
+{
+    __shared__ int listed;
+    __shared__ float reach;
+    const int d = a.view.d;
+    const float *anchor = a.groups.anchors + std::int64_t{g} * d;
+    const float radius = a.groups.radius[g];
+    measure_centroids(a, anchor, shared.squares);
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        float most;
+        const int count = list_centroids(shared, a.view.k, radius, most);
+        if (threadIdx.x == 0) {
+            listed = count;
+            reach = most;
+        }
+    }
+    __syncthreads();
+    const float longest = radius * (1.0f + 0x1p-20f);
+    Group group = {listed, half_scale(longest, reach)};
+    const float scale = group.scale.scale;
+    group.scale.margin = 2.04f * parts_error(longest * scale, reach * scale, group.scale.bias, d, C);
+    const double factor = static_cast<double>(scale) * static_cast<double>(scale) / 2;
+    for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * 8; i += threads)
+        shared.constant[i] =
+            i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + group.scale.bias : unreachable;
+    for (int i = static_cast<int>(threadIdx.x); i < C * 16; i += threads) {
+        const int f = feature_of<W>(i / 16, i / 4 % 4, i % 4);
+        reinterpret_cast<float *>(shared.shift)[i] = f < d ? anchor[f] * scale : 0.0f;
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * C * 32; i += threads) {
+        const int lane = i & 31, c = (i >> 5) % C, place = (i >> 5) / C * 8 + lane / 4;
+        const int j = place < listed ? shared.list[place] : 0;
+        float high[4], low[4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const int f = feature_of<W>(c, lane & 3, w);
+            const float value = f < d ? (anchor[f] - a.view.centroids[j * d + f]) * scale : 0.0f; // negated
+            high[w] = upper_half(value);
+            low[w] = value - high[w];
+        }
+        shared.operands[i] = {pack_halves(high[0], high[1]), pack_halves(high[2], high[3]), pack_halves(low[0], low[1]),
+                              pack_halves(low[2], low[3])};
+    }
+    __syncthreads();
+    return group;
+}
+
+} // namespace
+} // namespace pgkm::cuda
