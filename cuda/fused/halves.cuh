@@ -140,7 +140,7 @@ __device__ inline int sole_candidate(int sum)
     return sum >> column_bits == 1 ? sum & (one_candidate - 1) : -1;
 }
 
-// The same as a mask, for up to four tiles: bit 2 t + c for column c of the lane's two in tile t.
+// The same as a mask, for up to eight tiles: bit 2 t + c for column c of the lane's two in tile t.
 template <int T>
 __device__ inline unsigned mark_candidates(const float (&score)[T][4], int h, float threshold)
 {
