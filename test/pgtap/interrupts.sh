@@ -20,6 +20,8 @@ FROM generate_series(1, 400000) AS i;
 CREATE TABLE interrupt_few AS SELECT x, y FROM interrupt_rows LIMIT 60000;
 CREATE TABLE interrupt_wide AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 1500) AS i, generate_series(1, 1200) AS j GROUP BY i;
+CREATE TABLE interrupt_widest AS
+SELECT array_agg(sin(i * (j * 0.37 + 1)) ORDER BY j)::real[] AS f FROM generate_series(1, 300) AS i, generate_series(1, 3000) AS j GROUP BY i;
 CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
 SQL
 
@@ -42,7 +44,7 @@ phases=(
     "expectation and maximisation|1.5|SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
     "mixtures of many features|2|SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
     "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
-    "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_wide', '{f}')"
+    "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_widest', '{f}')"
 )
 number=0
 result() { # STATUS TEXT
