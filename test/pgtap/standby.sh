@@ -42,7 +42,8 @@ for ((i = 0; i < 300; i++)); do
     sleep 0.1
 done
 there() { query -p "$port" "$@"; }
-query -c "INSERT INTO standby_rows SELECT id + 100000, y, x, g FROM standby_rows WHERE id <= 1000"
+# Committed synchronously: else its end may not be written yet when the position is asked for.
+query -c "SET synchronous_commit = on" -c "INSERT INTO standby_rows SELECT id + 100000, y, x, g FROM standby_rows WHERE id <= 1000"
 target=$(query -c "SELECT pg_current_wal_lsn()")
 for ((i = 0; i < 200; i++)); do
     [ "$(there -c "SELECT pg_last_wal_replay_lsn() >= '$target'")" = t ] && break
