@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 """End to end in SQL: the aggregate against its own parts and against exporting the rows.
 
-    scripts/with-postgres bench/sql_end_to_end.py [--scale 0.1] [--repeat 3]
+    scripts/with-postgres bench/sql_end_to_end.py [--scale 0.1] [--repeat 3] [--export fetchall]
 
 For each table (float32 rows in a real[] column, hot) it times, in one run and alternating:
   ingest   SELECT kmeans(f, 1) with one iteration: reading, copying and checking every row
   iterate  10 iterations from given centroids on the rows in memory, from kmeans(f, k) with
            11 iterations minus the same with 1
   kmeans   SELECT kmeans(f, k) with 10 iterations
-  export   COPY ... (FORMAT binary) into numpy, then scikit-learn's KMeans(algorithm='lloyd')
+  export   COPY ... (FORMAT binary), or a SELECT and fetchall(), into numpy, then scikit-learn's KMeans(algorithm='lloyd')
            with the same first centroids, 10 iterations and as many threads
 and prints CSV with the ratios kmeans / (ingest + iterate) and export / kmeans.
 Needs psycopg2, numpy and scikit-learn; says so and stops with 0 where one is missing.
@@ -62,7 +62,14 @@ def load(cursor, rows):
     cursor.execute("ANALYZE bench_points")
 
 
-def export(cursor, d):
+def fetch_all(cursor, d):
+    """The plain way: the driver makes a list of every row."""
+    cursor.execute("SELECT f FROM bench_points")
+    return numpy.array([row[0] for row in cursor.fetchall()], numpy.float32)
+
+
+def copy_binary(cursor, d):
+    """The fastest way: the protocol's bytes read as a NumPy record type."""
     stream = io.BytesIO()
     cursor.copy_expert("COPY bench_points TO STDOUT (FORMAT binary)", stream)
     body = stream.getbuffer()[len(HEADER):-2]
@@ -82,7 +89,7 @@ def seconds(action):
     return time.perf_counter() - start, result
 
 
-def measure(cursor, n, d, k, repeat):
+def measure(cursor, n, d, k, repeat, export):
     rows = blobs(n, d)
     centroids = rows[numpy.random.default_rng(2).choice(n, k, replace=False)].astype(numpy.float64)
 
@@ -118,6 +125,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows of each shape")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--export", choices=("binary", "fetchall"), default="binary", help="how the rows reach NumPy")
     options = parser.parse_args()
     connection = psycopg2.connect("")
     connection.autocommit = True
@@ -126,7 +134,7 @@ def main():
     print(f"# {os.cpu_count()} processors; seconds, median of {options.repeat}")
     print("n,d,k,ingest_s,iterate_s,kmeans_s,export_sklearn_s,kmeans/(ingest+iterate),export/kmeans")
     for n, d, k in SHAPES:
-        measure(cursor, int(n * options.scale), d, k, options.repeat)
+        measure(cursor, int(n * options.scale), d, k, options.repeat, {"binary": copy_binary, "fetchall": fetch_all}[options.export])
     cursor.execute("DROP TABLE bench_points")
 
 
