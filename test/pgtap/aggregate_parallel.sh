@@ -3,14 +3,9 @@
 # models in every plan, and nothing left in /dev/shm after errors, timeouts and terminations
 # on either side.
 set -uo pipefail
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 
 query <<'SQL'
 CREATE TABLE part_rows WITH (parallel_workers = 3) AS

@@ -1,16 +1,11 @@
 #!/bin/bash
 # Ten sessions at once get the bits that one session alone gets.
 set -uo pipefail
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 sessions=10
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
 echo 1..4
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 
 query <<'SQL'
 CREATE TABLE many_rows AS

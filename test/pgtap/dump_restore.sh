@@ -2,11 +2,7 @@
 # Tables of models, sums and labels survive pg_dump and pg_restore, bit for bit.
 set -euo pipefail
 echo 1..7
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 restored=${PGDATABASE}_restored
 cleanup() {
@@ -14,7 +10,6 @@ cleanup() {
     psql -Xqc "DROP DATABASE IF EXISTS \"$restored\"" -d postgres
 }
 trap cleanup EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
 
 query <<'SQL'
 CREATE TABLE dump_rows AS SELECT i AS id, ARRAY[sin(i) * 1e-3, cos(i) / 3, i % 97]::double precision[] AS f FROM generate_series(1, 2000) AS i;

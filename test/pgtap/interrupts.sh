@@ -6,10 +6,10 @@
 # from outside and compares the two times. A busy machine can delay a process by more than
 # the code does, so the best of three attempts counts.
 set -uo pipefail
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 limit_ms=100
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
 now='extract(epoch from clock_timestamp()) * 1000'
 
 query <<'SQL'
@@ -46,11 +46,6 @@ phases=(
     "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
     "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_widest', '{f}')"
 )
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 
 # attempt KIND DELAY STATEMENT: strikes once; prints "MILLISECONDS SQLSTATE", or nothing when
 # the statement ended before.

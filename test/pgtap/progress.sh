@@ -2,14 +2,9 @@
 # pg_stat_progress_kmeans as other sessions see it: who may see what, rows and iterations that
 # rise, and nothing left after a cancel, an end of the process or the normal end.
 set -uo pipefail
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 
 query <<'SQL'
 CREATE TABLE progress_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 200000) AS i;

@@ -3,15 +3,10 @@
 # terminated, too little memory. Each time the session goes on, and nothing is left: no
 # mapped segment, no worker, no memory on the account.
 set -uo pipefail
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 limit_ms=100
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 
 query <<'SQL'
 CREATE TABLE scan_rows WITH (parallel_workers = 3) AS

@@ -2,12 +2,7 @@
 # A hot standby: everything that writes nothing works there, with the primary's results, and a
 # conflict with recovery ends a statement and not the server.
 set -uo pipefail
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+source "$(dirname "$0")/../../scripts/lib/tap.sh"
 
 # The standby belongs to the primary's user and listens beside it, on the next port.
 socket=$PGHOST

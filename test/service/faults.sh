@@ -5,16 +5,11 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/service.sh"
+source "$here/scripts/lib/tap.sh"
 limit_ms=100
 folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
 touch "$folder/start"
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
-number=0
-result() { # STATUS TEXT
-    number=$((number + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
 is() { # GOT WANTED TEXT
     [ "$1" = "$2" ]
     result $? "$3"

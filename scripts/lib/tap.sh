@@ -1,0 +1,11 @@
+# What shell tests in TAP share. Sourced by the tests of test/pgtap and test/service.
+
+# One session's statements, of which none may fail.
+query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+# result STATUS TEXT: one line of TAP. $number counts them.
+number=0
+result() {
+    number=$((number + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
+}
