@@ -1,5 +1,5 @@
 -- Gaussian mixtures: the aggregate, its models, rows under them, whole tables.
--- The plugin has no kernels for it.
+-- On the CPU: a device agrees with it to many digits, not to all.
 SET pg_kmeans.backend = cpu;
 CREATE FUNCTION gmm_round(v double precision[]) RETURNS double precision[] LANGUAGE sql IMMUTABLE AS $$
     SELECT array_agg(round(x::numeric, 5)::double precision ORDER BY i) FROM unnest(v) WITH ORDINALITY AS t (x, i)$$;
@@ -128,6 +128,6 @@ SELECT gmm_outcome(query) FROM (VALUES
     ($q$SELECT gmm_fit('gmm_points', '{f8}', 2, covariance_type => 'none')$q$),
     ($q$SELECT gmm_cluster('gmm_points', '{id}', 2, label_column => 'id')$q$)) AS q (query);
 SELECT gmm_predict(NULL, '{1,2}'::real[]) IS NULL AS null_model, gmm_posterior(m, NULL::real[]) IS NULL AS null_row FROM gmm_models WHERE kind = 'full';
--- A forced device is refused rather than ignored.
+-- A forced device is used, or refused where there is none, but never ignored.
 SET pg_kmeans.backend = cuda;
-SELECT gmm_outcome('SELECT gmm_fit(''gmm_points'', ''{f8}'', 2)');
+SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT gmm_outcome('SELECT gmm_fit(''gmm_points'', ''{f8}'', 2)') AS outcome OFFSET 0) AS t;

@@ -41,6 +41,19 @@ SELECT (kmeans(ARRAY[x, y], 5, kmeans_options(init => 'random', n_init => 3))).k
 SELECT * FROM progress_last;
 SELECT count(l) FROM (SELECT kmeans_label(ARRAY[x, y], 2) OVER () AS l FROM progress_points) AS s;
 SELECT function, relid, scan, scan_ms FROM kmeans_last_run();
+-- mixtures and principal components: without strategies; the latter with components, but nothing
+-- to seed or iterate
+SELECT count(gmm_fit('progress_points', '{x,y}', 2, n_init => 2, covariance_type => 'diag')) FROM (VALUES (1)) AS v;
+SELECT * FROM progress_last;
+SELECT (gmm(ARRAY[x, y], 3, gmm_options(max_iter => 2))).k FROM progress_points;
+SELECT function, relid, n, d, k, n_iter, n_init, backend, scan FROM kmeans_last_run();
+SELECT count(l) FROM (SELECT gmm_label(ARRAY[x, y], 2) OVER () AS l FROM progress_points) AS s;
+SELECT function, k FROM kmeans_last_run();
+SELECT count(pca_fit('progress_points', '{x,y}', 1)) FROM (VALUES (1)) AS v;
+SELECT function, relid::regclass, groups, n, d, k, n_iter, n_init, backend, scan, rows_scanned, bytes_moved, transfer_ms > 0 AS transferred,
+       seeding_ms, iterations_ms > 0 AS solved, labels_ms FROM kmeans_last_run();
+SELECT (pca(ARRAY[x, y])).n_components FROM progress_points;
+SELECT function, relid, n, d, k, n_iter, n_init, backend, scan, iterations_ms > 0 AS solved FROM kmeans_last_run();
 \x
 -- a forced strategy is the one that is told
 SET pg_kmeans.assignment = tiled;

@@ -205,6 +205,7 @@ typedef struct PgkmPcaRequest {
     const double  *cross; /* as above */
     PgkmPcaOptions options;
     PgkmSettings   settings;
+    PgkmSegment    segment; /* as in PgkmFitRequest */
 } PgkmPcaRequest;
 
 /* Names as in scikit-learn. Arrays belong to the job. */
@@ -223,6 +224,8 @@ typedef struct PgkmPcaResult {
 
 /* Bytes that PCA of d features needs beside rows or moments. */
 uint64_t pgkm_pca_estimate(int32_t d);
+/* As pgkm_wants_device: 0 without rows. */
+int pgkm_pca_wants_device(const PgkmPcaRequest *request);
 PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmError *error);
 PgkmStatus pgkm_pca_result(PgkmJob *job, PgkmPcaResult *result, PgkmError *error);
 
@@ -268,6 +271,7 @@ typedef struct PgkmMixtureRequest {
     PgkmMixtureOptions options;
     PgkmSettings       settings;
     int32_t            want_labels;
+    PgkmSegment        segment; /* as in PgkmFitRequest */
 } PgkmMixtureRequest;
 
 /* A fitted mixture. Arrays belong to the job. */
@@ -290,6 +294,8 @@ typedef struct PgkmMixtureResult {
 
 /* Bytes of host memory that a fit of this shape needs beside its points. */
 uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request);
+/* As pgkm_wants_device. */
+int pgkm_mixture_wants_device(const PgkmMixtureRequest *request);
 PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, PgkmError *error);
 PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error);
 

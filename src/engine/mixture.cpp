@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "engine/error.hpp"
-#include "engine/fit.hpp"
+#include "engine/mixture_clusters.hpp"
 #include "engine/mixture_options.hpp"
 #include "engine/moments.hpp"
 #include "engine/session.hpp"
@@ -35,7 +36,10 @@ public:
     MixtureModel run()
     {
         monitor_.enter(PGKM_LOADING);
-        session_.load(request_.points);
+        if (all_given(options_))
+            session_.load(request_.points);
+        else
+            clusters_ = std::make_unique<MixtureClusters>(request_, session_, monitor_);
         if (options_.covariance_type == PGKM_COVARIANCE_TIED)
             find_total();
         MixtureModel best;
@@ -112,14 +116,7 @@ private:
 
     void begin_with_clusters(MixtureParameters &parameters, std::int32_t restart)
     {
-        PgkmFitRequest clusters = {};
-        clusters.points = request_.points;
-        clusters.k = std::min(request_.k, request_.points.n);
-        pgkm_options_default(&clusters.options);
-        clusters.options.seed = options_.seed + static_cast<std::uint64_t>(restart);
-        clusters.settings = request_.settings;
-        clusters.want_labels = 1;
-        const Model found = std::move(fit_models(clusters, monitor_).models[0]);
+        const Model found = clusters_->find(options_.seed + static_cast<std::uint64_t>(restart));
         if (found.k < request_.k && any_given(options_))
             throw Error(PGKM_INVALID, "there are fewer distinct rows (" + std::to_string(found.k) +
                                           ") than components for which options give first values (" +
@@ -152,10 +149,7 @@ private:
             const double change = model.trace.back() / n - before;
             before = model.trace.back() / n;
             model.converged = std::fabs(change) < options_.tol;
-            PgkmProgress progress = {};
-            progress.iteration = static_cast<std::int32_t>(model.trace.size());
-            progress.shift = change;
-            host_.progress(host_.arg, &progress);
+            monitor_.count_iteration(static_cast<std::int32_t>(model.trace.size()), change);
         }
     }
 
@@ -172,6 +166,7 @@ private:
     Monitor &monitor_;
     const PgkmHost host_;
     TotalCovariance total_; // tied
+    std::unique_ptr<MixtureClusters> clusters_; // unless all is given
 };
 
 void check_memory(const PgkmMixtureRequest &request)
@@ -206,7 +201,9 @@ MixtureModel fit_mixture(const PgkmMixtureRequest &request, Monitor &monitor)
     std::string notice;
     on_first_backend(request.settings, work, has_em_step, &notice, [&](const BackendChoice &choice) {
         monitor.begin_backend(choice.table->name);
-        Session session(choice, open_options(request.settings, monitor.host(), work));
+        PgkmOpen open = open_options(request.settings, monitor.host(), work);
+        open.segment = request.segment;
+        Session session(choice, open);
         model = MixtureFitter(request, session, monitor).run();
     });
     model.notice = notice;

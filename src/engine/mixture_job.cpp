@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend/registry.hpp"
 #include "engine/api.h"
 #include "engine/error.hpp"
 #include "engine/job.hpp"
@@ -27,8 +28,15 @@ PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, 
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        *job = pgkm::start_job(std::make_unique<MixtureJob>(*request), pgkm::mixture_work(*request) < inline_work);
+        const bool in_caller =
+            pgkm::mixture_work(*request) < inline_work && pgkm_mixture_wants_device(request) == 0;
+        *job = pgkm::start_job(std::make_unique<MixtureJob>(*request), in_caller);
     });
+}
+
+int pgkm_mixture_wants_device(const PgkmMixtureRequest *request)
+{
+    return pgkm::wants_device(request->settings, pgkm::mixture_work(*request)) ? 1 : 0;
 }
 
 PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error)

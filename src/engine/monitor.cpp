@@ -37,6 +37,15 @@ void Monitor::enter(PgkmPhase phase)
     const std::lock_guard<std::mutex> lock(mutex_);
     close_phase();
     progress_.phase = phase;
+    counted_ = false;
+}
+
+void Monitor::count_iteration(std::int32_t iteration, double shift)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    progress_.iteration = iteration;
+    progress_.shift = shift;
+    counted_ = true;
 }
 
 void Monitor::end()
@@ -56,9 +65,11 @@ void Monitor::note(const PgkmProgress &told)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (progress_.phase == PGKM_ITERATING) {
-        progress_.iteration = told.iteration;
-        progress_.shift = told.shift;
         progress_.chosen = told.chosen;
+        if (!counted_) {
+            progress_.iteration = told.iteration;
+            progress_.shift = told.shift;
+        }
     }
     progress_.bytes_moved = std::max(progress_.bytes_moved, told.bytes_moved);
 }

@@ -19,6 +19,8 @@ class Monitor {
     void begin_backend(const char *name); // a static string; forgets what a failed one told
     void begin_restart(std::int32_t restart); // and its seeding
     void enter(PgkmPhase phase);
+    // An iteration whose loop is the engine's, within PGKM_ITERATING: no backend counts these.
+    void count_iteration(std::int32_t iteration, double shift);
     void end(); // closes the last phase
 
     void cancel() { cancelled_.store(1); }
@@ -31,6 +33,7 @@ class Monitor {
     std::atomic<int>                      cancelled_{0};
     mutable std::mutex                    mutex_; // guards what follows
     PgkmJobProgress                       progress_ = {};
+    bool                                  counted_ = false; // by count_iteration(), in this phase
     std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 

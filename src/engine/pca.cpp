@@ -29,7 +29,9 @@ Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request
 {
     const std::int32_t d = request.points.d;
     monitor.begin_backend(choice.table->name);
-    Session session(choice, open_options(request.settings, monitor.host(), work));
+    PgkmOpen open = open_options(request.settings, monitor.host(), work);
+    open.segment = request.segment;
+    Session session(choice, open);
     monitor.enter(PGKM_LOADING);
     session.load(request.points);
     Covariance result = {request.points.n, sample_mean(request.points), std::vector<double>(at(triangle_size(d)))};
@@ -53,7 +55,7 @@ PgkmStatus has_moments(const PgkmBackend &table, PgkmError *error)
 
 Covariance moments_of_rows(const PgkmPcaRequest &request, Monitor &monitor, std::string &notice)
 {
-    const double work = static_cast<double>(request.points.n) * request.points.d * request.points.d;
+    const double work = pca_work(request);
     Covariance result;
     on_first_backend(request.settings, work, has_moments, &notice, [&](const BackendChoice &choice) {
         result = moments_on(choice, request, monitor, work);
@@ -171,6 +173,12 @@ void check(const PgkmPcaRequest &request)
 }
 
 } // namespace
+
+double pca_work(const PgkmPcaRequest &request)
+{
+    const double n = request.points.values == nullptr ? 0.0 : static_cast<double>(request.points.n);
+    return n * request.points.d * request.points.d;
+}
 
 PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 {

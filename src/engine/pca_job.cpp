@@ -1,6 +1,7 @@
 // pca_job.cpp - principal component analysis as a job.
 #include <cstdio>
 
+#include "backend/registry.hpp"
 #include "engine/api.h"
 #include "engine/error.hpp"
 #include "engine/job.hpp"
@@ -26,9 +27,15 @@ PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmErro
     *job = nullptr;
     return pgkm::guarded(error, [&] {
         const double d = request->points.d;
-        const double rows = request->points.values == nullptr ? 0.0 : static_cast<double>(request->points.n);
-        *job = pgkm::start_job(std::make_unique<PcaJob>(*request), d * d * (rows + d) < inline_work);
+        const bool in_caller = pgkm::pca_work(*request) + d * d * d < inline_work && pgkm_pca_wants_device(request) == 0;
+        *job = pgkm::start_job(std::make_unique<PcaJob>(*request), in_caller);
     });
+}
+
+int pgkm_pca_wants_device(const PgkmPcaRequest *request)
+{
+    const bool has_rows = request->points.values != nullptr;
+    return has_rows && pgkm::wants_device(request->settings, pgkm::pca_work(*request)) ? 1 : 0;
 }
 
 PgkmStatus pgkm_pca_result(PgkmJob *job, PgkmPcaResult *result, PgkmError *error)

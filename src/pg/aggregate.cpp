@@ -207,12 +207,15 @@ Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
     FinalCache *const     cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
     PgkmMixtureRequest    request;
     PgkmMixtureResult     result;
+    PgkmRun               run;
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
     request.k = state->group.k;
     request.options = state->group.options.mixture;
+    pgkm_run_begin(&run, "gmm", InvalidOid);
     pgkm_run_mixture(&request, state->rows->context, &state->holder, &result);
+    pgkm_run_end(&run);
     if (!cache->warned)
         cache->warned = pgkm_warn_components(&result, request.k);
 

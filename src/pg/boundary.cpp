@@ -124,7 +124,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
 }
 
 /* Until the job's end; every way out of here but the normal one is an ERROR. */
-static void wait_for_job(PgkmJob *job, const PgkmFitRequest *shown)
+static void wait_for_job(PgkmJob *job, const PgkmShownFit *shown)
 {
     const uint32    event = pgkm_wait_event("KmeansFit");
     PgkmJobProgress progress;
@@ -132,8 +132,6 @@ static void wait_for_job(PgkmJob *job, const PgkmFitRequest *shown)
     pgstat_report_wait_start(event);
     while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS)) {
         CHECK_FOR_INTERRUPTS();
-        if (shown == NULL)
-            continue;
         pgkm_job_progress(job, &progress);
         pgkm_progress_fit(shown, &progress);
     }
@@ -183,21 +181,36 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
     return *holder;
 }
 
-static void run_in(PgkmJobHolder *owner, PgkmJobStart start, const void *request, const PgkmFitRequest *shown)
+static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown)
 {
     PgkmError error;
 
-    if (start(request, &owner->job, &error) != PGKM_OK)
+    if (kind->start(request, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
     wait_for_job(owner->job, shown);
 }
 
-PgkmJob *pgkm_run_job(PgkmJobStart start, const void *request, const PgkmFitRequest *shown, MemoryContext context,
-                      PgkmJobHolder **holder)
+/* A result may be kept for long, as those of many groups are. */
+static void release_channel(PgkmJobHolder *owner)
+{
+    pgkm_service_release(owner->channel);
+    owner->channel = 0;
+}
+
+PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
+                      MemoryContext context, PgkmJobHolder **holder)
 {
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
-    run_in(owner, start, request, shown);
+    pgkm_settings_fill(settings);
+    settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : Max(pgkm_memory_available(), 1); /* 0: no limit */
+    settings->device_ready = pgkm_service_runs();
+    if (kind->wants_device(request)) {
+        pgkm_service_acquire(settings);
+        owner->channel = settings->channel;
+    }
+    run_in(owner, kind, request, shown);
+    release_channel(owner);
     return owner->job;
 }
 
@@ -206,11 +219,34 @@ static PgkmStatus start_fit(const void *request, PgkmJob **job, PgkmError *error
     return pgkm_fit_start((const PgkmFitRequest *) request, job, error);
 }
 
+static int fit_wants_device(const void *request)
+{
+    return pgkm_wants_device((const PgkmFitRequest *) request);
+}
+
+static const PgkmJobKind fit_kind = {start_fit, fit_wants_device};
+
+static void note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, PgkmJob *job)
+{
+    PgkmFitReport report;
+
+    memset(&report, 0, sizeof report);
+    report.groups = Max(request->n_groups, (int64_t) 1);
+    report.rows = request->n_groups == 0 ? result->n : 0;
+    for (int64 i = 0; i < request->n_groups; ++i)
+        report.rows += request->groups[i].n;
+    report.features = result->d;
+    report.clusters = result->k;
+    report.n_iter = result->n_iter;
+    report.n_init = request->options.n_init;
+    pgkm_run_note_fit(&report, job);
+}
+
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
 {
-    PgkmFitRequest  full = *request;
-    PgkmJobProgress progress;
-    PgkmError       error;
+    const PgkmShownFit shown = {request->options.max_iter, request->options.n_init};
+    PgkmFitRequest     full = *request;
+    PgkmError          error;
 
     pgkm_settings_fill(&full.settings);
     full.settings.memory_limit = engine_memory_limit(&full);
@@ -218,28 +254,18 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
     full.settings.device_ready = pgkm_service_runs();
-    if (pgkm_wants_device(&full))
+    if (fit_kind.wants_device(&full))
         connect_to_service(&full, owner);
-    run_in(owner, start_fit, &full, &full);
+    run_in(owner, &fit_kind, &full, &shown);
     if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);
     }
-    /* The result may be kept for long, as those of many groups are. */
-    pgkm_service_release(owner->channel);
-    owner->channel = 0;
-    pgkm_job_progress(owner->job, &progress);
-    pgkm_run_note_fit(&full, &owner->result, &progress);
+    release_channel(owner);
+    note_fit(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;
-}
-
-void pgkm_settings_fill_for_cpu(PgkmSettings *settings)
-{
-    pgkm_settings_fill(settings);
-    settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : Max(pgkm_memory_available(), 1); /* 0: no limit */
-    settings->no_device = "PCA and Gaussian mixtures are not implemented on the GPU";
 }
 
 void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result)

@@ -22,20 +22,26 @@ struct PgkmJobHolder;
 /* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
 
-/* Starts a job from a request of its own kind: one of the engine's functions pgkm_*_start. */
-typedef PgkmStatus (*PgkmJobStart)(const void *request, PgkmJob **job, PgkmError *error);
+/* How a kind of job goes, its requests being of a struct of their own: two of the engine's functions
+ * pgkm_*_start and pgkm_*_wants_device. */
+struct PgkmJobKind {
+    PgkmStatus (*start)(const void *request, PgkmJob **job, PgkmError *error);
+    int (*wants_device)(const void *request);
+};
+
+/* What the progress view shows of a job beside how far it is. */
+struct PgkmShownFit {
+    int32 max_iter; /* 0: it has no iterations that could be counted */
+    int32 n_init;
+};
 
 /*
  * Runs a job to its end, serving interrupts every 10 ms, and returns it: the caller fetches
- * the result. `context` and *holder as for pgkm_run_fit. `shown` is what the progress view shows
- * as being fitted, or NULL.
+ * the result. `settings` are those of *request, which are filled in here. `context` and *holder
+ * as for pgkm_run_fit.
  */
-PgkmJob *pgkm_run_job(PgkmJobStart start, const void *request, const PgkmFitRequest *shown, MemoryContext context,
-                      PgkmJobHolder **holder);
-
-/* The session's settings for a job of which the plugin has no kernels (PCA, mixtures): auto looks
- * for no device, a forced cuda is error 0A000; and the memory that is left for the engine. */
-void pgkm_settings_fill_for_cpu(PgkmSettings *settings);
+PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
+                      MemoryContext context, PgkmJobHolder **holder);
 
 /*
  * Runs a fit to its end, serving interrupts every 10 ms.

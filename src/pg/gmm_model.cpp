@@ -9,6 +9,7 @@
 #include "pg/composite.h"
 #include "pg/composite_read.h"
 #include "pg/datum.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -117,6 +118,27 @@ static PgkmStatus start_mixture(const void *request, PgkmJob **job, PgkmError *e
     return pgkm_mixture_start((const PgkmMixtureRequest *) request, job, error);
 }
 
+static int mixture_wants_device(const void *request)
+{
+    return pgkm_mixture_wants_device((const PgkmMixtureRequest *) request);
+}
+
+static const PgkmJobKind mixture_kind = {start_mixture, mixture_wants_device};
+
+static void note_mixture(const PgkmMixtureRequest *request, const PgkmMixtureResult *result, PgkmJob *job)
+{
+    PgkmFitReport report;
+
+    memset(&report, 0, sizeof report);
+    report.groups = 1;
+    report.rows = result->n;
+    report.features = result->d;
+    report.clusters = result->k;
+    report.n_iter = result->n_iter;
+    report.n_init = request->options.n_init;
+    pgkm_run_note_fit(&report, job);
+}
+
 static void check_model_size(const PgkmMixtureRequest *request)
 {
     const double k = (double) Min(request->k, request->points.n);
@@ -133,26 +155,19 @@ static void check_model_size(const PgkmMixtureRequest *request)
 void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, PgkmJobHolder **holder,
                       PgkmMixtureResult *result)
 {
+    const PgkmShownFit shown = {request->options.max_iter, request->options.n_init};
     PgkmMixtureRequest full = *request;
-    PgkmFitRequest     shown;
     PgkmError          error;
 
     check_model_size(request);
-    pgkm_settings_fill_for_cpu(&full.settings);
 
-    memset(&shown, 0, sizeof shown);
-    shown.points = full.points;
-    shown.k = full.k;
-    pgkm_options_default(&shown.options);
-    shown.options.n_init = full.options.n_init;
-    shown.options.max_iter = full.options.max_iter;
-
-    PgkmJob *const job = pgkm_run_job(start_mixture, &full, &shown, context, holder);
+    PgkmJob *const job = pgkm_run_job(&mixture_kind, &full, &full.settings, &shown, context, holder);
 
     if (pgkm_mixture_result(job, result, &error) != PGKM_OK) {
         pgkm_release_fit(*holder);
         pgkm_raise(&error);
     }
+    note_mixture(request, result, job);
     if (result->notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", result->notice)));
 }

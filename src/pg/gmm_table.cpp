@@ -33,6 +33,7 @@ static bool fit_rows(TableCall *call, const TableRows *rows, PgkmMixtureRequest 
     if (table_rows_used(rows) == 0)
         return false;
     request->points = pgkm_rows_points(rows->used);
+    request->segment = pgkm_rows_segment(rows->used);
     pgkm_run_mixture(request, call->context, &call->job, result);
     pgkm_warn_components(result, request->k);
     return true;

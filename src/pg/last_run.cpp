@@ -10,28 +10,17 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 }
 
-/* What is kept of the fits of a run. */
-struct FitReport {
-    int64           groups; /* 0: no fit since the last run ended */
-    int64           rows;
-    int32           features;
-    int32           clusters;
-    int32           n_iter;
-    int32           n_init;
-    PgkmJobProgress job;
-};
-
 struct RunReport {
     const char    *function; /* NULL: no run yet */
     Oid            relation;
     TimestampTz    started;
     TimestampTz    ended;
     PgkmScanReport scan;
-    FitReport      fit;
+    PgkmFitReport  fit;
 };
 
-static FitReport noted;
-static RunReport last;
+static PgkmFitReport noted;
+static RunReport     last;
 
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
 {
@@ -57,17 +46,10 @@ void pgkm_run_end(const PgkmRun *run)
     memset(&noted, 0, sizeof noted);
 }
 
-void pgkm_run_note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, const PgkmJobProgress *job)
+void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job)
 {
-    noted.groups = Max(request->n_groups, (int64_t) 1);
-    noted.rows = request->n_groups == 0 ? result->n : 0;
-    for (int64 i = 0; i < request->n_groups; ++i)
-        noted.rows += request->groups[i].n;
-    noted.features = result->d;
-    noted.clusters = result->k;
-    noted.n_iter = result->n_iter;
-    noted.n_init = request->options.n_init;
-    noted.job = *job;
+    noted = *report;
+    pgkm_job_progress(job, &noted.job);
 }
 
 enum RunColumn {
@@ -131,7 +113,7 @@ static void fill_scan(RunRow *row, const PgkmScanReport *scan)
     set_ms(row, RUN_SCAN_MS, scan->seconds);
 }
 
-static void fill_fit(RunRow *row, const FitReport *fit)
+static void fill_fit(RunRow *row, const PgkmFitReport *fit)
 {
     const PgkmJobProgress *const job = &fit->job;
 
@@ -139,8 +121,10 @@ static void fill_fit(RunRow *row, const FitReport *fit)
     set(row, RUN_ROWS, Int64GetDatum(fit->rows));
     set(row, RUN_FEATURES, Int32GetDatum(fit->features));
     set(row, RUN_CLUSTERS, Int32GetDatum(fit->clusters));
-    set(row, RUN_N_ITER, Int32GetDatum(fit->n_iter));
-    set(row, RUN_N_INIT, Int32GetDatum(fit->n_init));
+    if (fit->n_init > 0) {
+        set(row, RUN_N_ITER, Int32GetDatum(fit->n_iter));
+        set(row, RUN_N_INIT, Int32GetDatum(fit->n_init));
+    }
     set_text(row, RUN_BACKEND, job->backend);
     set_text(row, RUN_ASSIGNMENT, job->chosen.assignment);
     set_text(row, RUN_EXECUTION, job->chosen.execution);

@@ -9,6 +9,7 @@
 #include "pg/datum.h"
 #include "pg/group_arguments.h"
 #include "pg/pca.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -108,6 +109,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     const MemoryContext caller = CurrentMemoryContext;
     const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
     PgkmPcaRequest      request;
+    PgkmRun             run;
 
     MemoryContextSwitchTo(context);
     PcaSums *const sums = pca_sums_argument(fcinfo, 0, true); /* the job's own */
@@ -122,8 +124,11 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     request.cross = pca_sums_cross(sums);
     request.options = pca_sums_options(sums);
 
+    pgkm_run_begin(&run, "pca", InvalidOid);
+
     const Datum model = pgkm_run_pca(&request, context, tupdesc);
 
+    pgkm_run_end(&run);
     MemoryContextDelete(context);
     PG_RETURN_DATUM(model);
 }

@@ -10,6 +10,7 @@
 #include "pg/composite.h"
 #include "pg/composite_read.h"
 #include "pg/datum.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -71,21 +72,39 @@ static PgkmStatus start_pca(const void *request, PgkmJob **job, PgkmError *error
     return pgkm_pca_start((const PgkmPcaRequest *) request, job, error);
 }
 
+static int pca_wants_device(const void *request)
+{
+    return pgkm_pca_wants_device((const PgkmPcaRequest *) request);
+}
+
+static const PgkmJobKind pca_kind = {start_pca, pca_wants_device};
+
+static void note_pca(const PgkmPcaResult *result, PgkmJob *job)
+{
+    PgkmFitReport report;
+
+    memset(&report, 0, sizeof report);
+    report.groups = 1;
+    report.rows = result->n;
+    report.features = result->d;
+    report.clusters = result->n_components;
+    pgkm_run_note_fit(&report, job);
+}
+
 Datum pgkm_run_pca(const PgkmPcaRequest *request, MemoryContext context, TupleDesc tupdesc)
 {
-    PgkmJobHolder *holder = NULL;
-    PgkmPcaRequest full = *request;
-    PgkmPcaResult  result;
-    PgkmError      error;
-
-    pgkm_settings_fill_for_cpu(&full.settings);
-
-    PgkmJob *const job = pgkm_run_job(start_pca, &full, NULL, context, &holder);
+    const PgkmShownFit shown = {0, 0};
+    PgkmJobHolder     *holder = NULL;
+    PgkmPcaRequest     full = *request;
+    PgkmPcaResult      result;
+    PgkmError          error;
+    PgkmJob *const     job = pgkm_run_job(&pca_kind, &full, &full.settings, &shown, context, &holder);
 
     if (pgkm_pca_result(job, &result, &error) != PGKM_OK) {
         pgkm_release_fit(holder);
         pgkm_raise(&error);
     }
+    note_pca(&result, job);
     if (result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", result.notice)));
 

@@ -38,6 +38,7 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 
     if (!empty) {
         request.points = pgkm_rows_points(rows->used);
+        request.segment = pgkm_rows_segment(rows->used);
         model = pgkm_run_pca(&request, call->context, tupdesc);
     }
     table_call_destroy(call);

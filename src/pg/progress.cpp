@@ -3,6 +3,8 @@
  */
 #include "pg/progress.h"
 
+#include "pg/boundary.h"
+
 extern "C" {
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
@@ -108,7 +110,7 @@ void pgkm_progress_scan(int64 rows, int64 expected)
     show(lengthof(params), params, values);
 }
 
-void pgkm_progress_fit(const PgkmFitRequest *request, const PgkmJobProgress *job)
+void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
     static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
                                  PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
@@ -116,9 +118,9 @@ void pgkm_progress_fit(const PgkmFitRequest *request, const PgkmJobProgress *job
 
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {phase_of(job->phase), (int64) job->bytes_moved,        job->iteration,
-                            request->options.max_iter, job->restart + 1, request->options.n_init,
-                            shift,                     backend_number(job->backend)};
+    const int64 values[] = {phase_of(job->phase), (int64) job->bytes_moved, job->iteration,
+                            shown->max_iter,      job->restart + 1,         shown->n_init,
+                            shift,                backend_number(job->backend)};
 
     show(lengthof(params), params, values);
 }
@@ -173,7 +175,10 @@ static void fill_details(const PgBackendStatus *entry, Datum *values, bool *null
         nulls[count[0]] = false;
     }
     nulls[PROGRESS_ROWS_EXPECTED] = params[PARAM_ROWS_EXPECTED] == 0;
-    if (params[PARAM_MAX_ITER] == 0) /* no fit has begun */
+    nulls[PROGRESS_BACKEND] = backend == NULL;
+    if (backend != NULL)
+        values[PROGRESS_BACKEND] = CStringGetTextDatum(backend);
+    if (params[PARAM_MAX_ITER] == 0) /* no fit has begun, or it has no iterations */
         return;
     values[PROGRESS_ITERATION] = Int32GetDatum((int32) params[PARAM_ITERATION]);
     values[PROGRESS_MAX_ITER] = Int32GetDatum((int32) params[PARAM_MAX_ITER]);
@@ -183,9 +188,6 @@ static void fill_details(const PgBackendStatus *entry, Datum *values, bool *null
     for (int column = PROGRESS_ITERATION; column <= PROGRESS_N_INIT; ++column)
         nulls[column] = false;
     nulls[PROGRESS_SHIFT] = params[PARAM_ITERATION] == 0;
-    nulls[PROGRESS_BACKEND] = backend == NULL;
-    if (backend != NULL)
-        values[PROGRESS_BACKEND] = CStringGetTextDatum(backend);
 }
 
 /*

@@ -1,5 +1,5 @@
 /*
- * progress.h - what a session tells of its k-means: pg_stat_progress_kmeans while it runs, and
+ * progress.h - what a session tells of its fits: pg_stat_progress_kmeans while it runs, and
  * kmeans_last_run() afterwards.
  *
  * Progress stands in the session's entry of the server's own array of backends, under a
@@ -25,6 +25,17 @@ struct PgkmScanReport {
     int32       workers; /* beside the session's own process */
     int64       rows;    /* read, those that take no part included */
     double      seconds;
+};
+
+/* What is kept of the fits of a run. */
+struct PgkmFitReport {
+    int64           groups; /* 0: no fit since the last run ended */
+    int64           rows;
+    int32           features;
+    int32           clusters; /* or components */
+    int32           n_iter;
+    int32           n_init; /* 0: nothing is iterated, nor seeded */
+    PgkmJobProgress job;
 };
 
 /* What an entry of the array of backends shows. */
@@ -57,13 +68,14 @@ void pgkm_run_end(const PgkmRun *run);
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
 
-/* How far a fit is. */
-void pgkm_progress_fit(const PgkmFitRequest *request, const PgkmJobProgress *job);
+/* How far a job is. */
+struct PgkmShownFit;
+void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job);
 
 /* Labels are being returned, or written to the table. */
 void pgkm_progress_writing(void);
 
-/* How a fit went, for the run that ends next. */
-void pgkm_run_note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, const PgkmJobProgress *job);
+/* How a fit went, for the run that ends next; the report's `job` is filled in here. */
+void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job);
 
 #endif

@@ -21,6 +21,13 @@ enum Part : std::uint32_t {
     part_masses = 1u << 6,
     part_within = 1u << 7,
     part_sizes = 1u << 8,
+    // moments
+    part_moments = 1u << 9, // shift, sums and cross
+    // em_step
+    part_means = 1u << 10,
+    part_density = 1u << 11, // log_weights, factors and log_determinants
+    part_given_labels = 1u << 12,
+    part_mixture_sums = 1u << 13, // responsibilities, first and, unless tied, second
 };
 
 // PgkmProblem without addresses.
@@ -32,13 +39,14 @@ struct WireProblem {
     std::int32_t  distance_exponent;
     std::uint32_t parts;
     double        tol;
+    std::int32_t  covariance_type; // em_step
     // Written by the service.
     std::int32_t found_k;
     std::int32_t n_iter;
     std::int32_t converged;
-    std::int32_t unused;
     double       shift;
-    double       max_weight; // of summarise
+    double       max_weight;     // of summarise
+    double       log_likelihood; // of em_step
 };
 
 // The arrays of one problem; nullptr for those it has not.
@@ -52,6 +60,19 @@ struct Arrays {
     PgkmInt128   *masses;     // k
     PgkmInt128   *within;     // k
     std::int64_t *sizes;      // k
+    // PgkmMoments
+    double *shift; // d
+    double *sums;  // d
+    double *cross; // d (d + 1) / 2
+    // PgkmMixture and PgkmMixtureSums; the labels found are `labels`
+    double       *means;            // k x d
+    double       *log_weights;      // k
+    double       *factors;          // full: k x d x d; tied: d x d; diag: k x d; spherical: k
+    double       *log_determinants; // k
+    std::int32_t *given_labels;     // n_rows
+    double       *responsibilities; // k: the masses
+    double       *first;            // k x d
+    double       *second;           // full: k x d (d + 1) / 2; diag, spherical: k x d
 };
 
 struct Shape {
@@ -72,6 +93,8 @@ class Walk {
     std::uint64_t end() const { return end_; }
 
   private:
+    void place_moments(Arrays *arrays);
+    void place_mixture(const WireProblem &problem, Arrays *arrays);
     template <typename T>
     T *place(bool wanted, std::uint64_t rows, std::uint64_t columns, std::uint64_t size = sizeof(T));
 

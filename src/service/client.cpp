@@ -5,19 +5,14 @@
 #include <memory>
 
 #include "engine/error.hpp"
-#include "service/arrays.hpp"
+#include "service/client_call.hpp"
+#include "service/client_sums.hpp"
 #include "service/handover.hpp"
-#include "service/link.hpp"
 
 namespace pgkm::service {
 namespace {
 
 constexpr std::int32_t most_devices = 64;
-
-struct LoadedRows {
-    Link &link;
-    Shape shape;
-};
 
 Link *self(PgkmContext *context)
 {
@@ -90,106 +85,32 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-template <typename T>
-void copy_array(T *to, const T *from, std::uint64_t count)
+// PgkmProblem with the centroids that a call begins with.
+WireProblem wire_clusters(const PgkmProblem &from, std::uint32_t parts)
 {
-    if (to != nullptr && from != nullptr)
-        std::memcpy(to, from, count * sizeof(T));
+    WireProblem to = wire_range(from, parts | part_centroids | part_if(from.feature_exponent, part_exponents));
+    to.k = from.k;
+    to.weight_exponent = from.weight_exponent;
+    to.distance_exponent = from.distance_exponent;
+    to.tol = from.tol;
+    return to;
 }
 
-// A call over problems: describes them, fills in the inputs, asks, and takes the results.
-class Call {
-public:
-    Call(PgkmData *data, Op op, const PgkmProblem *problems, std::int64_t n_problems)
-        : rows_(*self(data)), problems_(problems), n_(n_problems), request_(request_of(op))
-    {
-        request_.call.n_problems = n_problems;
-    }
-    CallRequest &request() { return request_.call; }
-
-    // parts(i): which arrays problem i has. Then the arrays are there, and described to the service.
-    template <typename Parts>
-    void describe(Parts &&parts)
-    {
-        Walk sizes(rows_.shape, n_, nullptr);
-        for (std::int64_t i = 0; i < n_; ++i)
-            sizes.next(wire(i, parts(i)));
-        rows_.link.check_memory(sizes.end());
-        rows_.link.arena().grow(sizes.end());
-        each([&](std::int64_t i, WireProblem &problem, Walk &walk) {
-            problem = wire(i, parts(i));
-            const Arrays arrays = walk.next(problem);
-            if (arrays.centroids != nullptr)
-                std::memcpy(arrays.centroids, problems_[i].centroids, centroid_bytes(problem.k));
-            copy_array(arrays.exponents, problems_[i].feature_exponent, static_cast<std::uint64_t>(rows_.shape.d));
-        });
-    }
-
-    // Asks, then take(i, problem, arrays) for each problem.
-    template <typename Take>
-    void run(Take &&take)
-    {
-        rows_.link.check_cancelled();
-        rows_.link.ask(request_);
-        each([&](std::int64_t i, WireProblem &problem, Walk &walk) {
-            const WireProblem asked = wire(i, problem.parts); // sizes as we know them, not as they came back
-            take(i, problem, walk.next(asked));
-        });
-    }
-
-    std::size_t centroid_bytes(std::int32_t k) const
-    {
-        return static_cast<std::size_t>(k) * static_cast<std::size_t>(rows_.shape.d) * rows_.shape.element_bytes();
-    }
-    std::uint64_t d() const { return static_cast<std::uint64_t>(rows_.shape.d); }
-
-private:
-    WireProblem wire(std::int64_t i, std::uint32_t parts) const
-    {
-        const PgkmProblem &from = problems_[i];
-        WireProblem to = {};
-        to.first_row = from.first_row;
-        to.n_rows = from.n_rows;
-        to.k = from.k;
-        to.weight_exponent = from.weight_exponent;
-        to.distance_exponent = from.distance_exponent;
-        to.tol = from.tol;
-        to.parts = parts;
-        return to;
-    }
-    template <typename Visit>
-    void each(Visit &&visit)
-    {
-        Walk walk(rows_.shape, n_, rows_.link.arena().get());
-        for (std::int64_t i = 0; i < n_; ++i)
-            visit(i, walk.problems()[i], walk);
-    }
-
-    LoadedRows &rows_;
-    const PgkmProblem *problems_;
-    std::int64_t n_;
-    Request request_;
-};
-
-std::uint32_t part_if(const void *wanted, Part part)
+void fill_clusters(const Call &call, const PgkmProblem &from, const Arrays &arrays)
 {
-    return wanted != nullptr ? part : 0u;
+    std::memcpy(arrays.centroids, from.centroids, static_cast<std::size_t>(from.k) * call.row_bytes());
+    copy_array(arrays.exponents, from.feature_exponent, call.d());
 }
 
 PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                      PgkmSummary *summaries, PgkmError *error)
 {
     return guarded(error, [&] {
-        // Only the ranges of rows count: the rest of the problems may not be set.
-        std::vector<PgkmProblem> ranges(static_cast<std::size_t>(n_problems));
-        for (std::size_t i = 0; i < ranges.size(); ++i) {
-            ranges[i].first_row = problems[i].first_row;
-            ranges[i].n_rows = problems[i].n_rows;
-        }
-        Call call(data, Op::summarise, ranges.data(), n_problems);
+        Call call(data, Op::summarise, n_problems);
         call.request().want_moments = want_moments;
-        call.describe([](std::int64_t) { return part_statistics; });
-        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+        call.describe([&](std::size_t i) { return wire_range(problems[i], part_statistics); },
+                      [](std::size_t, const Arrays &) {});
+        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
             const std::uint64_t d = call.d();
             PgkmSummary &to = summaries[i];
             copy_array(to.min, arrays.statistics, d);
@@ -208,21 +129,21 @@ PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n
 void take_centroids(const Call &call, PgkmProblem &to, const WireProblem &problem, const Arrays &arrays)
 {
     to.k = std::min(to.k, problem.found_k);
-    std::memcpy(to.centroids, arrays.centroids, call.centroid_bytes(to.k));
+    std::memcpy(to.centroids, arrays.centroids, static_cast<std::size_t>(to.k) * call.row_bytes());
 }
 
 PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
                 PgkmError *error)
 {
     return guarded(error, [&] {
-        Call call(data, Op::seed, problems, n_problems);
+        Call call(data, Op::seed, n_problems);
         PgkmSeedParams &to = call.request().seed; // field by field: what lies between them stays zero
         to.init = params->init;
         to.seed = params->seed;
         to.restart = params->restart;
-        call.describe(
-            [&](std::int64_t i) { return part_centroids | part_if(problems[i].feature_exponent, part_exponents); });
-        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+        call.describe([&](std::size_t i) { return wire_clusters(problems[i], 0); },
+                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
             take_centroids(call, problems[i], problem, arrays);
         });
     });
@@ -232,11 +153,11 @@ PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, c
                PgkmError *error)
 {
     return guarded(error, [&] {
-        Call call(data, Op::fit, problems, n_problems);
+        Call call(data, Op::fit, n_problems);
         call.request().fit = *params;
-        call.describe(
-            [&](std::int64_t i) { return part_centroids | part_if(problems[i].feature_exponent, part_exponents); });
-        call.run([&](std::int64_t i, const WireProblem &problem, const Arrays &arrays) {
+        call.describe([&](std::size_t i) { return wire_clusters(problems[i], 0); },
+                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
             take_centroids(call, problems[i], problem, arrays);
             problems[i].n_iter = problem.n_iter;
             problems[i].converged = problem.converged;
@@ -249,15 +170,15 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
                   PgkmError *error)
 {
     return guarded(error, [&] {
-        Call call(data, Op::assign, problems, n_problems);
-        call.describe([&](std::int64_t i) {
-            const PgkmAssignment &to = assignments[i];
-            return part_centroids | part_if(problems[i].feature_exponent, part_exponents) |
-                   part_if(to.labels, part_labels) | part_if(to.distances, part_distances) |
+        Call call(data, Op::assign, n_problems);
+        const auto wanted = [](const PgkmAssignment &to) {
+            return part_if(to.labels, part_labels) | part_if(to.distances, part_distances) |
                    part_if(to.totals, part_totals) | part_if(to.masses, part_masses) | part_if(to.within, part_within) |
                    part_if(to.sizes, part_sizes);
-        });
-        call.run([&](std::int64_t i, const WireProblem &, const Arrays &arrays) {
+        };
+        call.describe([&](std::size_t i) { return wire_clusters(problems[i], wanted(assignments[i])); },
+                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        call.run([&](std::size_t i, const WireProblem &, const Arrays &arrays) {
             const PgkmAssignment &to = assignments[i];
             const auto n = static_cast<std::uint64_t>(problems[i].n_rows),
                        k = static_cast<std::uint64_t>(problems[i].k);
@@ -271,25 +192,13 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
     });
 }
 
-// What the plugin behind the service does not have either.
-PgkmStatus moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
-{
-    return set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
-}
-
-PgkmStatus em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
-                   PgkmError *error)
-{
-    return set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
-}
-
 } // namespace
 
 const PgkmBackend *client_backend()
 {
     static const PgkmBackend table = {
         PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open, close, load,
-        unload,           summarise,           seed,   fit,   assign, moments, em_step};
+        unload,           summarise,           seed,   fit,   assign, client_moments, client_em_step};
     return &table;
 }
 
@@ -308,8 +217,10 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
         return 0;
     if (received == Received::message && reply.magic != magic)
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
-    else if (received == Received::message && reply.serial == 0)
+    else if (received == Received::message && reply.serial == 0) {
+        note_functions(reply.functions);
         return 1;
+    }
     return -1;
 }
 

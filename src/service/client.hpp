@@ -11,7 +11,8 @@ namespace pgkm::service {
 
 // The table; its name is "cuda", like that of the plugin behind the service. open() takes the
 // connection from PgkmOpen.channel, which must have answered a hello() and stays the caller's.
-// probe() and strategies() have none and know nothing: ask by devices(), and by open().
+// probe() and strategies() have none and know nothing: ask by devices(), and by open(). Whether there
+// are moments() and em_step() is known from the last answer to a hello().
 //
 // A service that ends during a call is PGKM_DEVICE_ERROR. A cancelled call whose service does
 // not answer within 50 ms gives the connection up: its owner closes it, and the service frees

@@ -84,6 +84,7 @@ void Connection::answer(const Request &request, File passed, Reply *reply)
         throw Error(PGKM_DEVICE_ERROR, shared_.failure());
     switch (request.op) {
     case Op::hello:
+        reply->functions = shared_.functions;
         return;
     case Op::probe:
         reply->count = probe(shared_, std::move(passed), request.arena_bytes);
@@ -109,6 +110,8 @@ void Connection::answer(const Request &request, File passed, Reply *reply)
     case Op::seed:
     case Op::fit:
     case Op::assign:
+    case Op::moments:
+    case Op::em_step:
         return job_->call(request.op, request.call, request.arena_bytes);
     default:
         throw Error(PGKM_INVALID, "the GPU service got an unknown request");

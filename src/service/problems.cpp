@@ -21,12 +21,9 @@ Problems::Problems(Op op, const CallRequest &request, const PgkmPoints &points, 
         refuse("a number of problems that cannot be");
     // Copied first: what is checked here cannot change any more.
     wires_.assign(in_arena_, in_arena_ + n);
-    const std::uint32_t needed = op == Op::summarise ? part_statistics : part_centroids;
-    const std::int32_t least_k = op == Op::summarise ? 0 : 1;
     Walk sizes(shape_, n, nullptr);
     for (const WireProblem &wire : wires_) {
-        if (wire.n_rows < 1 || wire.first_row < 0 || wire.n_rows > points.n ||
-            wire.first_row > points.n - wire.n_rows || wire.k < least_k || (wire.parts & needed) == 0)
+        if (!is_possible(wire, points.n))
             refuse("a problem that cannot be");
         sizes.next(wire);
     }
@@ -35,6 +32,25 @@ Problems::Problems(Op op, const CallRequest &request, const PgkmPoints &points, 
     Walk walk(shape_, n, arena.get());
     for (const WireProblem &wire : wires_)
         add(wire, walk.next(wire));
+}
+
+bool Problems::is_possible(const WireProblem &wire, std::int64_t n) const
+{
+    const auto has = [&](Part part) { return (wire.parts & part) != 0; };
+    if (wire.n_rows < 1 || wire.first_row < 0 || wire.n_rows > n || wire.first_row > n - wire.n_rows ||
+        wire.covariance_type < PGKM_COVARIANCE_FULL || wire.covariance_type > PGKM_COVARIANCE_SPHERICAL)
+        return false;
+    switch (op_) {
+    case Op::summarise:
+        return wire.k >= 0 && has(part_statistics);
+    case Op::moments:
+        return wire.k >= 0 && has(part_moments);
+    case Op::em_step:
+        return wire.k >= 1 && has(part_means) &&
+               (has(part_given_labels) ? has(part_mixture_sums) : has(part_density));
+    default:
+        return wire.k >= 1 && has(part_centroids);
+    }
 }
 
 void Problems::add(const WireProblem &wire, const Arrays &at)
@@ -51,16 +67,45 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     problem.tol = wire.tol;
     problems_.push_back(problem);
     arrays_.push_back(at);
-    const double passes = op_ == Op::fit ? std::clamp(request_.fit.max_iter, 1, 30) : 1; // few need more
-    work_ += static_cast<double>(wire.n_rows) * static_cast<double>(d) * std::max(1, wire.k) * passes;
+    work_ += work_of(wire);
     double *const s = at.statistics;
     if (op_ == Op::summarise)
         summaries_.push_back({s, s + d, s + 2 * d, s + 3 * d, s + 4 * d, 1.0});
     if (op_ == Op::assign)
         assignments_.push_back({at.labels, at.distances, at.totals, at.masses, at.within, at.sizes});
+    if (op_ == Op::moments)
+        moments_.push_back({at.shift, at.sums, at.cross});
+    if (op_ == Op::em_step)
+        add_mixture(wire, at);
     if (op_ == Op::fit)
         centroids_.emplace_back(at.centroids,
                                 at.centroids + wire.k * d * static_cast<std::int64_t>(shape_.element_bytes()));
+}
+
+void Problems::add_mixture(const WireProblem &wire, const Arrays &at)
+{
+    const std::int32_t *given = nullptr;
+    if (at.given_labels != nullptr) {
+        // They are places in arrays: checked, and out of the client's reach.
+        given_labels_.emplace_back(at.given_labels, at.given_labels + wire.n_rows);
+        given = given_labels_.back().data();
+        if (std::any_of(given, given + wire.n_rows, [&](std::int32_t label) { return label < 0 || label >= wire.k; }))
+            refuse("a label of no component");
+    }
+    mixtures_.push_back({wire.k, static_cast<PgkmCovariance>(wire.covariance_type), at.log_weights, at.means,
+                         at.factors, at.log_determinants, given});
+    sums_.push_back({0.0, at.responsibilities, at.first, at.second, at.labels});
+}
+
+double Problems::work_of(const WireProblem &wire) const
+{
+    const double d = shape_.d, values = static_cast<double>(wire.n_rows) * d;
+    if (op_ == Op::moments)
+        return values * d;
+    const double of_k = values * std::max(1, wire.k);
+    if (op_ == Op::em_step)
+        return of_k * (wire.covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
+    return op_ == Op::fit ? of_k * std::clamp(request_.fit.max_iter, 1, 30) : of_k; // few need more passes
 }
 
 PgkmStatus Problems::run(const PgkmBackend &table, PgkmData *data, PgkmError *error)
@@ -73,6 +118,10 @@ PgkmStatus Problems::run(const PgkmBackend &table, PgkmData *data, PgkmError *er
         return table.seed(data, problems_.data(), n, &request_.seed, error);
     case Op::fit:
         return table.fit(data, problems_.data(), n, &request_.fit, error);
+    case Op::moments:
+        return table.moments(data, problems_.data(), n, moments_.data(), error);
+    case Op::em_step:
+        return table.em_step(data, problems_.data(), n, mixtures_.data(), sums_.data(), error);
     default:
         return table.assign(data, problems_.data(), n, assignments_.data(), error);
     }
@@ -95,6 +144,7 @@ void Problems::write_back() const
         to.converged = problems_[i].converged;
         to.shift = problems_[i].shift;
         to.max_weight = summaries_.empty() ? 1.0 : summaries_[i].max_weight;
+        to.log_likelihood = sums_.empty() ? 0.0 : sums_[i].log_likelihood;
     }
 }
 

@@ -21,11 +21,14 @@ class Problems {
     void restore();
     // What the call found, into the arena.
     void write_back() const;
-    // Rows x features x clusters x passes over the rows.
+    // In distance terms: rows x features x clusters x passes over the rows.
     double work() const { return work_; }
 
   private:
+    bool is_possible(const WireProblem &wire, std::int64_t n) const;
     void add(const WireProblem &wire, const Arrays &at);
+    void add_mixture(const WireProblem &wire, const Arrays &at);
+    double work_of(const WireProblem &wire) const;
 
     Op                             op_;
     CallRequest                    request_;
@@ -36,6 +39,10 @@ class Problems {
     std::vector<PgkmProblem>       problems_;
     std::vector<PgkmSummary>       summaries_;   // of summarise
     std::vector<PgkmAssignment>    assignments_; // of assign
+    std::vector<PgkmMoments>       moments_;
+    std::vector<PgkmMixture>       mixtures_; // of em_step, as the two below
+    std::vector<PgkmMixtureSums>   sums_;
+    std::vector<std::vector<std::int32_t>> given_labels_; // copies that were checked
     std::vector<std::vector<char>> centroids_;   // of fit, as given
     double                         work_ = 0.0;
 };

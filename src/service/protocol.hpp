@@ -23,7 +23,7 @@ namespace pgkm::service {
 
 // Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
 // meets a running service says so instead of misreading it.
-constexpr std::uint32_t protocol_version = 1;
+constexpr std::uint32_t protocol_version = 2;
 constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
 
 enum class Op : std::uint32_t {
@@ -36,6 +36,8 @@ enum class Op : std::uint32_t {
     seed,
     fit,
     assign,
+    moments,
+    em_step,
     close // the context; the connection may open another
 };
 
@@ -78,7 +80,7 @@ struct LoadRequest {
     std::uint64_t bytes;   // its length
 };
 
-// summarise, seed, fit, assign: Call (arrays.hpp) describes what the arena holds.
+// The calls over problems, summarise to em_step: WireProblem (arrays.hpp) describes what the arena holds.
 struct CallRequest {
     std::int64_t   n_problems;
     std::int32_t   want_moments;
@@ -98,9 +100,17 @@ struct Request {
     };
 };
 
+// What not every plugin has: the reply to hello tells, so that no rows travel for nothing.
+enum Function : std::uint32_t {
+    function_moments = 1u << 0,
+    function_em_step = 1u << 1,
+};
+
 struct Reply {
     std::uint32_t magic;
-    std::int32_t  count; // probe: devices
+    std::int32_t  count;     // probe: devices
+    std::uint32_t functions; // hello: those of Function that there are
+    std::uint32_t unused;
     std::uint64_t serial;
     PgkmError     error;
 };

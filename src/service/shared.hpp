@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "service/host_calls.hpp"
+#include "service/protocol.hpp"
 #include "service/scheduler.hpp"
 
 namespace pgkm::service {
@@ -21,11 +22,13 @@ class Shared {
   public:
     Shared(const PgkmBackend &backend, std::vector<PgkmDevice> found, const PgkmServiceHost &server, std::int32_t jobs,
            std::uint64_t memory)
-        : table(backend), devices(std::move(found)), host(server), scheduler(jobs, memory)
+        : table(backend), functions(functions_of(backend)), devices(std::move(found)), host(server),
+          scheduler(jobs, memory)
     {
     }
 
     const PgkmBackend            &table;
+    const std::uint32_t           functions; // of Function
     const std::vector<PgkmDevice> devices; // as found at the start
     HostCalls                     host;
     Scheduler                     scheduler;
@@ -91,6 +94,13 @@ class Shared {
     }
 
   private:
+    static std::uint32_t functions_of(const PgkmBackend &table)
+    {
+        PgkmError error = {};
+        return (table.moments(nullptr, nullptr, 0, nullptr, &error) == PGKM_OK ? function_moments : 0u) |
+               (table.em_step(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_OK ? function_em_step : 0u);
+    }
+
     std::atomic<std::uint64_t> requests_{0};
     std::atomic<bool>          closing_{false};
     std::atomic<bool>          failed_{false};

@@ -1,6 +1,7 @@
 // Cancellation: every call returns PGKM_CANCELLED within 100 ms of the host's saying so.
 #include <atomic>
 #include <chrono>
+#include <cmath>
 
 #include "compare.hpp"
 #include "long_job.hpp"
@@ -103,6 +104,36 @@ TEST_P(Cancel, Summarise)
         double *const at = room.data();
         PgkmSummary summary = {at, at + 8, at + 16, at + 24, at + 32, 0.0};
         return session.summarise(&job.problem, 1, true, &summary);
+    });
+}
+
+TEST_P(Cancel, Moments)
+{
+    PgkmError error = {};
+    if (GetParam().table->moments(nullptr, nullptr, 0, nullptr, &error) == PGKM_UNSUPPORTED)
+        GTEST_SKIP() << "not in this backend";
+    expect_cancelled([](Session &session, LongJob &job) {
+        const std::vector<double> shift(LongJob::d);
+        std::vector<double> sums(LongJob::d), cross(LongJob::d * (LongJob::d + 1) / 2);
+        PgkmMoments moments = {shift.data(), sums.data(), cross.data()};
+        return session.moments(&job.problem, 1, &moments);
+    });
+}
+
+TEST_P(Cancel, EmStep)
+{
+    PgkmError error = {};
+    if (GetParam().table->em_step(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_UNSUPPORTED)
+        GTEST_SKIP() << "not in this backend";
+    expect_cancelled([](Session &session, LongJob &job) {
+        const auto k = static_cast<std::size_t>(job.k);
+        const std::vector<double> means(job.centroids.begin(), job.centroids.end());
+        const std::vector<double> log_weights(k, -std::log(job.k)), ones(means.size(), 1.0), zeros(k);
+        std::vector<double> masses(k), first(means.size()), second(means.size());
+        const PgkmMixture mixture = {job.k,       PGKM_COVARIANCE_DIAG, log_weights.data(), means.data(),
+                                     ones.data(), zeros.data(),         nullptr};
+        PgkmMixtureSums sums = {0.0, masses.data(), first.data(), second.data(), nullptr};
+        return session.em_step(&job.problem, 1, &mixture, &sums);
     });
 }
 

@@ -62,6 +62,16 @@ Data *self(PgkmData *data)
     return reinterpret_cast<Data *>(data);
 }
 
+// Of the functions that may be asked without data whether they are there.
+PgkmHost host_of(PgkmData *data)
+{
+    return data == nullptr ? PgkmHost{} : self(data)->context->host;
+}
+PgkmData *cpu_of(PgkmData *data)
+{
+    return data == nullptr ? nullptr : self(data)->cpu;
+}
+
 // Of a file beside this library.
 std::string path_of(const char *name)
 {
@@ -242,16 +252,20 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
                              : pgkm::cpu_backend()->assign(self(data)->cpu, problems, n_problems, assignments, error);
 }
 
-// As the plugin that this one stands for.
-PgkmStatus moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
-{
-    return pgkm::set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
-}
-
-PgkmStatus em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
+PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *sums,
                    PgkmError *error)
 {
-    return pgkm::set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
+    const PgkmStatus status = suffer("moments", host_of(data), error);
+    return status != PGKM_OK ? status : pgkm::cpu_backend()->moments(cpu_of(data), problems, n_problems, sums, error);
+}
+
+PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
+                   PgkmMixtureSums *sums, PgkmError *error)
+{
+    const PgkmStatus status = suffer("em_step", host_of(data), error);
+    return status != PGKM_OK
+               ? status
+               : pgkm::cpu_backend()->em_step(cpu_of(data), problems, n_problems, mixtures, sums, error);
 }
 
 } // namespace
