@@ -1,4 +1,4 @@
-# What the tests of the GPU service share. Sourced after common.sh, with the server of PGHOST.
+# What the tests of the GPU service share. Sourced after common.sh and tap.sh, with the server of PGHOST.
 
 # Builds the test plugin and makes the server use it, from a folder where it looks for faults.
 install_service_plugin() {
@@ -81,4 +81,58 @@ unmapped() {
     for file in $(find /dev/shm -maxdepth 1 -type f -newer "$1" -user "$(stat -c %U "$PGHOST")" -printf '%f\n'); do
         grep -qsF "/dev/shm/$file" /proc/[0-9]*/maps || [ ! -e "/dev/shm/$file" ] || echo "$file"
     done
+}
+
+# The state of the service when all is over, once it has come to rest.
+at_rest() {
+    local i state
+    for ((i = 0; i < 100; i++)); do
+        state=$(query -c "SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda'")
+        [ "$state" != "0|0|0" ] || break
+        sleep 0.02
+    done
+    echo "$state"
+}
+# What a session says to a statement: its result, or its SQLSTATE; and WARNING if there was one.
+say() { # BACKEND STATEMENT [SETTING]...
+    local backend=$1 statement=$2
+    shift 2
+    {
+        echo '\set VERBOSITY sqlstate'
+        printf '%s;\n' "SET client_min_messages = warning" "SET pg_kmeans.backend = $backend" "$@" "$statement"
+    } | psql -XqAt 2>&1 | sed -E 's/^(psql:[^ ]* )?ERROR: +//; s/^(psql:[^ ]* )?WARNING:.*/WARNING/' | paste -sd ' '
+}
+
+# hang PHASE KIND [BACKEND]: $fit, whose call never ends, is ended by KIND (timeout, cancel, terminate, or
+# service: that one is terminated). Prints how late, unless within $limit_ms, and what was said: SQLSTATE,
+# WARNING, and the result if it is $right. Files go to $folder.
+limit_ms=100
+hang() {
+    local phase=$1 kind=$2 backend=${3:-cuda} pid began ended
+    fault "$phase hang"
+    : >"$folder/out" # or an earlier session's pid is taken for this one's
+    {
+        echo '\set VERBOSITY sqlstate'
+        echo "SELECT pg_backend_pid(); SET client_min_messages = warning; SET pg_kmeans.backend = $backend;"
+        [ "$kind" != timeout ] || echo "SET statement_timeout = 200;"
+        echo "$fit;"
+        echo "SELECT 'ended ' || extract(epoch from clock_timestamp()) * 1000;"
+    } | psql -XqAt >"$folder/out" 2>"$folder/err" &
+    local session=$!
+    if [ "$kind" != timeout ]; then
+        until pid=$(head -n 1 "$folder/out") && [ -n "$pid" ]; do sleep 0.01; done
+        await_pause || echo "it never got there"
+        case $kind in
+        service) fault && pid=$(service_pid) ;;
+        esac
+        began=$(query -c "SELECT extract(epoch from clock_timestamp()) * 1000, pg_$([ "$kind" = cancel ] && echo cancel || echo terminate)_backend($pid)")
+        wait $session
+        ended=$(awk '/^ended/ { print $2 }' "$folder/out")
+        [ -z "$ended" ] || [ "$kind" = service ] || awk -v a="${began%|*}" -v b="$ended" -v limit=$limit_ms 'BEGIN { exit b - a > limit }' || echo "late: $began $ended"
+    else
+        wait $session
+    fi
+    fault
+    grep -oE '57014|57P01|58000|WARNING' "$folder/err"
+    grep -xF "$right" "$folder/out"
 }

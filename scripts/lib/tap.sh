@@ -9,3 +9,10 @@ result() {
     number=$((number + 1))
     if [ "$1" -eq 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
 }
+
+# The same, and what was got instead.
+is() { # GOT WANTED TEXT
+    [ "$1" = "$2" ]
+    result $? "$3"
+    [ "$1" = "$2" ] || printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "$2"
+}

@@ -4,17 +4,11 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
-source "$here/scripts/lib/service.sh"
 source "$here/scripts/lib/tap.sh"
-limit_ms=100
+source "$here/scripts/lib/service.sh"
 folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
 touch "$folder/start"
-is() { # GOT WANTED TEXT
-    [ "$1" = "$2" ]
-    result $? "$3"
-    [ "$1" = "$2" ] || printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "$2"
-}
 
 query <<'SQL'
 CREATE TABLE service_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i;
@@ -26,27 +20,6 @@ fit="SELECT md5(kmeans_fit('service_rows', '{x,y}', 60, max_iter => 20)::text)"
 small="SELECT md5(kmeans_fit('service_few', '{x,y}', 3)::text)"
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 right_small=$(query -c "SET pg_kmeans.backend = cpu" -c "$small")
-held="SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda'"
-
-# The state of the service when all is over, once it has come to rest.
-at_rest() {
-    local i state
-    for ((i = 0; i < 100; i++)); do
-        state=$(query -c "$held")
-        [ "$state" != "0|0|0" ] || break
-        sleep 0.02
-    done
-    echo "$state"
-}
-# What a session says to a statement: its result, or its SQLSTATE; and WARNING if there was one.
-say() { # BACKEND STATEMENT [SETTING]...
-    local backend=$1 statement=$2
-    shift 2
-    {
-        echo '\set VERBOSITY sqlstate'
-        printf '%s;\n' "SET client_min_messages = warning" "SET pg_kmeans.backend = $backend" "$@" "$statement"
-    } | psql -XqAt 2>&1 | sed -E 's/^(psql:[^ ]* )?ERROR: +//; s/^(psql:[^ ]* )?WARNING:.*/WARNING/' | paste -sd ' '
-}
 
 is "$(say cuda "$fit")" "$right" "rows handed over in the scan's segment"
 is "$(say cuda "$fit" "SET pg_kmeans.scan = executor")" "$right" "rows copied"
@@ -78,36 +51,6 @@ fault "fit limit once"
 is "$(say cuda "$fit")" "$right" "the limit of device memory, until there is more"
 fault
 
-# hang PHASE KIND: a call that never ends is ended by KIND. Prints how late, and what was said.
-hang() {
-    local phase=$1 kind=$2 backend=${3:-cuda} pid began ended
-    fault "$phase hang"
-    : >"$folder/out" # or an earlier session's pid is taken for this one's
-    {
-        echo '\set VERBOSITY sqlstate'
-        echo "SELECT pg_backend_pid(); SET client_min_messages = warning; SET pg_kmeans.backend = $backend;"
-        [ "$kind" != timeout ] || echo "SET statement_timeout = 200;"
-        echo "$fit;"
-        echo "SELECT 'ended ' || extract(epoch from clock_timestamp()) * 1000;"
-    } | psql -XqAt >"$folder/out" 2>"$folder/err" &
-    local session=$!
-    if [ "$kind" != timeout ]; then
-        until pid=$(head -n 1 "$folder/out") && [ -n "$pid" ]; do sleep 0.01; done
-        await_pause || echo "it never got there"
-        case $kind in
-        service) fault && pid=$(service_pid) ;;
-        esac
-        began=$(query -c "SELECT extract(epoch from clock_timestamp()) * 1000, pg_$([ "$kind" = cancel ] && echo cancel || echo terminate)_backend($pid)")
-        wait $session
-        ended=$(awk '/^ended/ { print $2 }' "$folder/out")
-        [ -z "$ended" ] || [ "$kind" = service ] || awk -v a="${began%|*}" -v b="$ended" -v limit=$limit_ms 'BEGIN { exit b - a > limit }' || echo "late: $began $ended"
-    else
-        wait $session
-    fi
-    fault
-    grep -oE '57014|57P01|58000|WARNING' "$folder/err"
-    grep -xF "$right" "$folder/out"
-}
 for phase in open load summarise seed fit assign; do
     is "$(hang $phase timeout)" 57014 "timeout in $phase"
     is "$(hang $phase cancel)" 57014 "cancel in $phase"

@@ -4,21 +4,10 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/service.sh"
 folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
-query() { psql -XqAt -v ON_ERROR_STOP=1 "$@"; }
-number=0
-is() { # GOT WANTED TEXT
-    number=$((number + 1))
-    if [ "$1" = "$2" ]; then
-        echo "ok $number - $3"
-    else
-        echo "not ok $number - $3"
-        printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "${2//$'\n'/ / }"
-    fi
-}
-
 query -c "CREATE TABLE kept_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i" \
     -c "ANALYZE kept_rows"
 fit() { echo "SELECT md5(kmeans_fit('kept_rows', '{x,y}', $1, max_iter => 20${2:-})::text);"; }
