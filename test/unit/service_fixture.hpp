@@ -1,0 +1,95 @@
+// service_fixture.hpp - a service in this process, for tests of what travels.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backend/cpu/cpu_backend.hpp"
+#include "engine/error.hpp"
+#include "service/client.hpp"
+#include "service/link.hpp"
+#include "service/server.hpp"
+
+namespace pgkm::service {
+
+using std::chrono::milliseconds;
+
+// Something that waits in a thread of its own.
+class Waiter {
+  public:
+    explicit Waiter(std::function<void()> body) : thread_([this, body] {
+        body();
+        done_ = true;
+    })
+    {
+    }
+    ~Waiter() { thread_.join(); }
+    bool done_within(milliseconds time) const
+    {
+        const auto end = std::chrono::steady_clock::now() + time;
+        while (!done_ && std::chrono::steady_clock::now() < end)
+            std::this_thread::sleep_for(milliseconds(1));
+        return done_;
+    }
+
+  private:
+    std::atomic<bool> done_{false};
+    std::thread       thread_;
+};
+
+// A service over the CPU backend, and a connection to it.
+class Service : public testing::Test {
+  protected:
+    Service() : server_(*cpu_backend(), path().c_str(), host(), {4, std::uint64_t{1} << 30}) {}
+    ~Service() override
+    {
+        for (const int channel : channels_)
+            pgkm_service_disconnect(channel);
+    }
+
+    static std::string path() { return "/tmp/pg_kmeans_service_test." + std::to_string(getpid()); }
+    static PgkmServiceHost host()
+    {
+        return {[](void *, std::uint32_t, PgkmSegment *, char *why, std::size_t bytes) {
+                    std::snprintf(why, bytes, "there are no segments here");
+                    return 0;
+                },
+                [](void *, const PgkmSegment *) {}, nullptr};
+    }
+    int connect()
+    {
+        const int channel = pgkm_service_connect(path().c_str());
+        PgkmError error;
+        EXPECT_GE(channel, 0);
+        EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
+        channels_.push_back(channel);
+        return channel;
+    }
+    // What the service answers to one raw request.
+    PgkmStatus answer(Link &link, const Request &request, int passed = -1)
+    {
+        PgkmError error;
+        return guarded(&error, [&] { link.ask(request, passed); });
+    }
+    // The server's thread: serves until the body has ended.
+    void serve(std::function<void()> body)
+    {
+        const Waiter waiter(std::move(body));
+        while (!waiter.done_within(milliseconds(1)))
+            server_.shared().host.serve();
+    }
+
+    Server           server_;
+    std::vector<int> channels_;
+};
+
+} // namespace pgkm::service
