@@ -83,12 +83,12 @@ unmapped() {
     done
 }
 
-# The state of the service when all is over, once it has come to rest.
+# The state of the service when all is over, once it has come to rest: a line for each device.
 at_rest() {
     local i state
     for ((i = 0; i < 100; i++)); do
         state=$(query -c "SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda'")
-        [ "$state" != "0|0|0" ] || break
+        [ -n "$(grep -vxF "0|0|0" <<<"$state")" ] || break
         sleep 0.02
     done
     echo "$state"

@@ -78,9 +78,15 @@ int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int3
         used = append("cuda", std::move(devices), why, lines, capacity, used);
         for (std::int32_t i = first; i < std::min(used, capacity); ++i) {
             lines[i].served = settings->channel > 0 ? 1 : 0;
-            lines[i].jobs = counts.jobs;
-            lines[i].jobs_waiting = counts.waiting;
-            lines[i].memory_held = counts.memory_held;
+            const auto end = std::begin(counts.devices) + counts.n_devices;
+            const auto own = std::find_if(std::begin(counts.devices), end, [&](const PgkmDeviceCounts &one) {
+                return one.ordinal == lines[i].device.ordinal;
+            });
+            if (own == end)
+                continue;
+            lines[i].jobs = own->jobs;
+            lines[i].jobs_waiting = own->waiting;
+            lines[i].memory_held = own->memory_held;
         }
     });
     return used;

@@ -190,7 +190,7 @@ static bool is_idle(const PgkmServiceCounts *counts, int timeout_s)
     static TimestampTz since = 0;
     const TimestampTz now = GetCurrentTimestamp();
 
-    if (since == 0 || counts->requests != requests || counts->jobs > 0) {
+    if (since == 0 || counts->requests != requests || counts->all.jobs > 0) {
         requests = counts->requests;
         since = now;
         return false;
@@ -208,7 +208,7 @@ static void let_answer(void)
         pg_usleep(ANSWER_ROUND_US);
         pgkm_service_serve(service);
         pgkm_service_counts(service, &counts);
-        if (counts.running + counts.waiting == 0 && i > 0)
+        if (counts.all.running + counts.all.waiting == 0 && i > 0)
             return;
     }
 }

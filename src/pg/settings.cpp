@@ -87,7 +87,7 @@ static void define_service(void)
     DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",
                              "Off: every session opens the device itself.", &service, service, PGC_SUSET, 0, NULL, NULL,
                              NULL);
-    define_int("pg_kmeans.max_gpu_jobs", "Calls that the GPU service has at work on the device at once.", NULL,
+    define_int("pg_kmeans.max_gpu_jobs", "Calls that the GPU service has at work on a device at once.", NULL,
                &max_gpu_jobs, 1, 1024, PGC_SIGHUP, 0);
     define_int("pg_kmeans.gpu_idle_timeout", "Time without any job after which the GPU service ends.",
                "0 means never. One that was started with the server stays.", &gpu_idle_timeout_s, 0, INT_MAX / 1000,
@@ -101,7 +101,7 @@ void pgkm_settings_define(void)
 {
     define_enum("pg_kmeans.backend", "Chooses what computes: the CPU, a CUDA device, or the faster one that is there.",
                 &backend, backends);
-    define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1 lets the backend choose.", &device, -1, 1023,
+    define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: the one with most room.", &device, -1, 1023,
                PGC_USERSET, 0);
     define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all processors that the server may run on.", &cpu_threads,
                0, 4096, PGC_USERSET, 0);

@@ -12,7 +12,7 @@
 namespace pgkm::service {
 namespace {
 
-constexpr std::int32_t most_devices = 64;
+constexpr std::int32_t most_devices = PGKM_SERVICE_DEVICES;
 
 Link *self(PgkmContext *context)
 {

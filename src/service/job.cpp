@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "engine/error.hpp"
 
@@ -25,19 +24,6 @@ std::uint64_t memory_for(const Rows &rows)
     return 4 * rows.bytes() + per_row * static_cast<std::uint64_t>(rows.points().n) + per_job;
 }
 
-std::int32_t choose_device(const std::vector<PgkmDevice> &devices, std::int32_t wanted)
-{
-    std::string why = devices.empty() ? "no device was found" : "there is no device " + std::to_string(wanted);
-    for (const PgkmDevice &device : devices) {
-        if (wanted >= 0 && device.ordinal != wanted)
-            continue;
-        if (device.usable != 0)
-            return device.ordinal;
-        why = device.reason;
-    }
-    throw Error(PGKM_UNAVAILABLE, "no usable CUDA device: " + why);
-}
-
 int cancelled_callback(void *job)
 {
     return static_cast<const Job *>(job)->is_cancelled() ? 1 : 0;
@@ -51,9 +37,9 @@ void progress_callback(void *job, const PgkmProgress *progress)
 } // namespace
 
 Job::Job(Shared &shared, const std::atomic<bool> &hung_up, const OpenRequest &request, File arena)
-    : shared_(shared), hung_up_(hung_up), options_(request), arena_(std::move(arena))
+    : shared_(shared), hung_up_(hung_up), options_(request), device_(&shared.devices.choose(request.device, 0)),
+      arena_(std::move(arena))
 {
-    options_.device = choose_device(shared_.devices, request.device);
     // Strategies that the backend does not have are told at once; otherwise it is opened with the
     // memory that its rows get.
     static constexpr StrategyNames automatic = {};
@@ -87,7 +73,7 @@ void Job::open_backend(std::uint64_t device_memory)
     context_ = nullptr;
     PgkmOpen open = {};
     open.struct_size = sizeof open;
-    open.device = options_.device;
+    open.device = device().ordinal;
     open.threads = options_.threads;
     open.memory_limit = options_.memory_limit;
     open.device_memory_limit = device_memory;
@@ -105,30 +91,38 @@ PgkmStatus Job::in_turn(double work, PgkmError *error, Body &&body)
 {
     const bool small = work < small_work;
     const PgkmStatus waited =
-        guarded(error, [&] { shared_.scheduler.begin(small, [this] { return is_cancelled(); }); });
+        guarded(error, [&] { device().scheduler.begin(small, [this] { return is_cancelled(); }); });
     if (waited != PGKM_OK)
         return waited;
     const PgkmStatus status = body();
-    shared_.scheduler.end(small);
+    device().scheduler.end(small);
     shared_.finished.fetch_add(1, std::memory_order_relaxed);
     return status;
 }
 
 std::uint64_t Job::most_memory() const
 {
-    const std::uint64_t largest = shared_.scheduler.largest_lease();
+    const std::uint64_t largest = shared_.devices.largest_lease(options_.device);
     return options_.device_memory_limit == 0 ? largest : std::min(largest, options_.device_memory_limit);
 }
 
-// The rows onto the device, with so much memory for them and their fits, or what can be had.
+// A fair share is in nobody's way; the limit of this job's own context holds.
+std::uint64_t Job::wanted_memory() const
+{
+    return std::min(std::max(memory_for(*rows_), shared_.devices.fair_share(options_.device)), most_memory());
+}
+
+// The rows onto a device, with so much memory for them and their fits, or what can be had.
 void Job::bring_rows(std::uint64_t device_memory)
 {
     const Clock::time_point begin = Clock::now();
-    lease_ = shared_.scheduler.lease(std::min(device_memory, most_memory()), [&] {
+    const Devices::Grant grant = shared_.devices.lease(options_.device, device_memory, [&](Device &device) {
         if (Clock::now() - begin > pressure_after)
-            shared_.drop_idle_rows(idle_rows, this);
+            shared_.drop_idle_rows(device, idle_rows, this);
         return is_cancelled();
     });
+    lease_ = grant.lease;
+    device_.store(grant.device);
     open_backend(lease_.bytes);
     PgkmError error = {};
     const PgkmStatus status = in_turn(static_cast<double>(rows_->bytes()), &error,
@@ -145,7 +139,7 @@ bool Job::bring_again()
     if (had >= most_memory())
         return false;
     drop_rows();
-    bring_rows(std::min(had, UINT64_MAX / 4) * 4);
+    bring_rows(std::min(std::min(had, UINT64_MAX / 4) * 4, most_memory()));
     return lease_.bytes > had;
 }
 
@@ -153,14 +147,14 @@ void Job::drop_rows()
 {
     shared_.table.unload(data_);
     data_ = nullptr;
-    shared_.scheduler.give_back(lease_);
+    device().scheduler.give_back(lease_);
     lease_ = {0, false};
 }
 
-void Job::drop_if_idle(std::chrono::milliseconds idle)
+void Job::drop_if_idle(const Device &device, std::chrono::milliseconds idle)
 {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock() && data_ != nullptr && Clock::now() - last_used_ > idle)
+    if (lock.owns_lock() && is_on(device) && data_ != nullptr && Clock::now() - last_used_ > idle)
         drop_rows();
 }
 
@@ -170,7 +164,7 @@ void Job::load(const LoadRequest &request, File passed)
     const std::lock_guard<std::mutex> lock(mutex_);
     rows_ = std::make_unique<Rows>(shared_.host, request, std::move(passed));
     try {
-        bring_rows(std::max(memory_for(*rows_), shared_.scheduler.fair_share()));
+        bring_rows(wanted_memory());
     } catch (...) {
         drop_rows();
         rows_.reset();
@@ -194,7 +188,7 @@ void Job::call(Op op, const CallRequest &request, std::uint64_t arena_bytes)
     arena_.follow(arena_bytes);
     Problems problems(op, request, rows_->points(), arena_);
     if (data_ == nullptr)
-        bring_rows(std::max(memory_for(*rows_), shared_.scheduler.fair_share()));
+        bring_rows(wanted_memory());
     PgkmError error = {};
     const auto run = [&] { return problems.run(shared_.table, data_, &error); };
     PgkmStatus status = in_turn(problems.work(), &error, run);

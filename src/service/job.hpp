@@ -16,7 +16,7 @@ namespace pgkm::service {
 
 class Job {
   public:
-    // Refuses a device or strategies that are not there. `hung_up` becomes true when the client is gone. Throws Error.
+    // Without a device asked for, rows go where there is room. Refuses a device or strategies that are not there. `hung_up` becomes true when the client is gone. Throws Error.
     Job(Shared &shared, const std::atomic<bool> &hung_up, const OpenRequest &request, File arena);
     // Frees everything that it holds.
     ~Job();
@@ -28,9 +28,11 @@ class Job {
     void unload();
     void call(Op op, const CallRequest &request, std::uint64_t arena_bytes);
 
-    // From another job's thread: gives the device memory back if there was no call for so long.
-    // The next call brings the rows again.
-    void drop_if_idle(std::chrono::milliseconds idle);
+    // From another job's thread: gives memory of that device back if there was no call for so long.
+    // The next call brings the rows again, to any device.
+    void drop_if_idle(const Device &device, std::chrono::milliseconds idle);
+    // The device of its rows; without rows the last one, or the one that they would go to.
+    bool is_on(const Device &device) const { return device_.load(std::memory_order_relaxed) == &device; }
 
     // For whatever reason; and because the client wants it.
     bool is_cancelled() const;
@@ -46,6 +48,8 @@ class Job {
     bool bring_again();
     void drop_rows();
     std::uint64_t most_memory() const;
+    std::uint64_t wanted_memory() const;
+    Device &device() const { return *device_.load(std::memory_order_relaxed); }
     template <typename Body>
     PgkmStatus in_turn(double work, PgkmError *error, Body &&body);
     [[noreturn]] void raise(PgkmStatus status, const PgkmError &error);
@@ -53,6 +57,7 @@ class Job {
     Shared                  &shared_;
     const std::atomic<bool> &hung_up_;
     OpenRequest              options_;
+    std::atomic<Device *>    device_; // changed by its own thread alone
     Arena                    arena_;
     std::mutex               mutex_; // held by whoever is at work on what follows
     PgkmContext             *context_ = nullptr;

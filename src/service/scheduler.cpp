@@ -76,6 +76,15 @@ std::uint64_t Scheduler::fair_share() const
     return (memory_ - reserve()) / (8 * static_cast<std::uint64_t>(std::max(4, jobs_)));
 }
 
+std::int64_t Scheduler::room() const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::int64_t room = static_cast<std::int64_t>(memory_) - static_cast<std::int64_t>(leased_);
+    for (const Waiting &one : leases_)
+        room -= static_cast<std::int64_t>(one.wanted);
+    return room;
+}
+
 bool Scheduler::lease_possible(const Waiting &one) const
 {
     if (leased_ == 0)
@@ -89,16 +98,32 @@ bool Scheduler::lease_possible(const Waiting &one) const
     return !large_waits || leased_small_ + one.wanted <= reserve();
 }
 
-Lease Scheduler::lease(std::uint64_t wanted, const Cancelled &cancelled)
+Scheduler::Waiting Scheduler::lease_of(std::uint64_t wanted) const
+{
+    const std::uint64_t granted = std::min(wanted, memory_ - reserve());
+    return {is_small(granted), granted};
+}
+
+bool Scheduler::can_lease(std::uint64_t wanted) const
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return leases_.empty() && lease_possible(lease_of(wanted));
+}
+
+Scheduler::Queue::iterator Scheduler::queue_lease(std::uint64_t wanted)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return leases_.insert(leases_.end(), lease_of(wanted));
+}
+
+Lease Scheduler::await_lease(Queue::iterator place, const Cancelled &cancelled)
 {
     std::unique_lock<std::mutex> lock(mutex_);
-    const std::uint64_t granted = std::min(wanted, memory_ - reserve());
-    const bool small = is_small(granted);
-    const auto own = leases_.insert(leases_.end(), {small, granted});
-    wait(lock, leases_, own, cancelled, [&](const Waiting &one) { return lease_possible(one); });
-    leased_ += granted;
-    leased_small_ += small ? granted : 0;
-    return {granted, small};
+    const Waiting asked = *place;
+    wait(lock, leases_, place, cancelled, [&](const Waiting &one) { return lease_possible(one); });
+    leased_ += asked.wanted;
+    leased_small_ += asked.small ? asked.wanted : 0;
+    return {asked.wanted, asked.small};
 }
 
 void Scheduler::give_back(const Lease &lease)

@@ -1,4 +1,4 @@
-// scheduler.hpp - who computes next, and with how much device memory.
+// scheduler.hpp - who computes next on a device, and with how much of its memory.
 //
 // Two things are shared out. A *turn* is the right to have one call at work on the device; it
 // is held for a call. A *lease* is device memory for loaded rows and what their fits need; it is
@@ -38,8 +38,20 @@ class Scheduler {
     std::uint64_t largest_lease() const;
     // What any load may take without being in anybody's way: it counts as small.
     std::uint64_t fair_share() const;
-    Lease lease(std::uint64_t wanted, const Cancelled &cancelled);
+    // Memory beside what is leased and what is waited for; negative when more is waited for.
+    std::int64_t room() const;
+    Lease lease(std::uint64_t wanted, const Cancelled &cancelled) { return await_lease(queue_lease(wanted), cancelled); }
     void  give_back(const Lease &lease);
+    // The two parts of lease(): a place in the queue, which is held until the wait ends, however it ends.
+    struct Waiting {
+        bool          small;
+        std::uint64_t wanted; // 0: a turn
+    };
+    using Queue = std::list<Waiting>;
+    Queue::iterator queue_lease(std::uint64_t wanted);
+    Lease           await_lease(Queue::iterator place, const Cancelled &cancelled);
+    // Whether there would be nothing to wait for.
+    bool can_lease(std::uint64_t wanted) const;
 
     struct Counts {
         std::int32_t  running;
@@ -50,12 +62,7 @@ class Scheduler {
     Counts counts() const;
 
   private:
-    struct Waiting {
-        bool          small;
-        std::uint64_t wanted; // 0: a turn
-    };
-    using Queue = std::list<Waiting>;
-
+    Waiting lease_of(std::uint64_t wanted) const;
     template <typename Possible>
     void wait(std::unique_lock<std::mutex> &lock, Queue &queue, Queue::iterator own, const Cancelled &cancelled,
               Possible &&possible);

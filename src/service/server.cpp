@@ -14,7 +14,7 @@
 namespace pgkm::service {
 namespace {
 
-constexpr int most_devices = 64;
+constexpr int most_devices = PGKM_SERVICE_DEVICES;
 constexpr int reap_ms = 10; // until the next look at connections that are ending
 
 std::vector<PgkmDevice> find_devices(const PgkmBackend &table)
@@ -25,23 +25,7 @@ std::vector<PgkmDevice> find_devices(const PgkmBackend &table)
     if (table.probe(devices.data(), most_devices, &count, &error) != PGKM_OK)
         throw Error(PGKM_UNAVAILABLE, error.text);
     devices.resize(static_cast<std::size_t>(std::min(count, most_devices)));
-    std::string why = "no device was found";
-    for (const PgkmDevice &device : devices) {
-        if (device.usable != 0)
-            return devices;
-        why = device.reason;
-    }
-    throw Error(PGKM_UNAVAILABLE, why);
-}
-
-// Of the device that has most, less what the driver and others need room for.
-std::uint64_t usable_memory(const std::vector<PgkmDevice> &devices)
-{
-    std::uint64_t most = 0;
-    for (const PgkmDevice &device : devices)
-        if (device.usable != 0)
-            most = std::max(most, device.memory_free);
-    return most - most / 16;
+    return devices;
 }
 
 } // namespace
@@ -51,9 +35,7 @@ Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceHost
 {
     // Also for what the driver starts: the server's signals are for the server's thread.
     const SignalGuard guard;
-    std::vector<PgkmDevice> devices = find_devices(table);
-    free_memory_ = usable_memory(devices);
-    shared_ = std::make_unique<Shared>(table, std::move(devices), host, limits.jobs, free_memory_);
+    shared_ = std::make_unique<Shared>(table, find_devices(table), host);
     set_limits(limits);
     listening_ = listen_at(path);
     thread_ = std::thread([this] { run(); });
@@ -70,9 +52,7 @@ Server::~Server()
 
 void Server::set_limits(const PgkmServiceLimits &limits)
 {
-    const std::uint64_t memory =
-        limits.device_memory == 0 ? free_memory_ : std::min(limits.device_memory, free_memory_);
-    shared_->scheduler.set_limits(std::max(1, limits.jobs), memory);
+    shared_->devices.set_limits(limits);
 }
 
 void Server::accept_one()

@@ -28,7 +28,6 @@ class Server {
     void accept_one();
 
     std::unique_ptr<Shared>                shared_;
-    std::uint64_t                          free_memory_ = 0; // of the device, at the start
     std::string                            path_;
     File                                   listening_;
     File                                   stop_; // readable when the thread shall end

@@ -23,21 +23,32 @@ typedef struct PgkmServiceHost {
     void *arg;
 } PgkmServiceHost;
 
+/* Of each device. */
 typedef struct PgkmServiceLimits {
     int32_t  jobs;          /* calls at work at once, >= 1 */
     uint64_t device_memory; /* bytes for all jobs together; 0: what was free at the start */
 } PgkmServiceLimits;
 
-typedef struct PgkmServiceCounts {
-    int32_t  jobs;    /* of all sessions */
+/* The most devices that the service looks at. */
+#define PGKM_SERVICE_DEVICES 64
+
+typedef struct PgkmDeviceCounts {
+    int32_t  ordinal;
+    int32_t  jobs;    /* whose rows are there, or were last */
     int32_t  running; /* calls of theirs at work */
     int32_t  waiting; /* for a turn or for memory */
-    int32_t  failed;  /* the device failed: end this process */
-    uint64_t requests; /* since the start */
-    uint64_t finished; /* calls since the start */
     uint64_t memory_held;  /* bytes of device memory that jobs hold */
     uint64_t memory_total; /* that they can hold */
+} PgkmDeviceCounts;
+
+typedef struct PgkmServiceCounts {
+    PgkmDeviceCounts all; /* all devices together, and jobs of all sessions; ordinal -1 */
+    int32_t  failed;      /* a device failed: end this process */
+    int32_t  n_devices;   /* that are usable */
+    uint64_t requests;    /* since the start */
+    uint64_t finished;    /* calls since the start */
     char     failure[256];
+    PgkmDeviceCounts devices[PGKM_SERVICE_DEVICES];
 } PgkmServiceCounts;
 
 typedef struct PgkmService PgkmService;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdio>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -10,9 +9,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "service/devices.hpp"
 #include "service/host_calls.hpp"
 #include "service/protocol.hpp"
-#include "service/scheduler.hpp"
 
 namespace pgkm::service {
 
@@ -20,26 +19,24 @@ class Job;
 
 class Shared {
   public:
-    Shared(const PgkmBackend &backend, std::vector<PgkmDevice> found, const PgkmServiceHost &server, std::int32_t jobs,
-           std::uint64_t memory)
-        : table(backend), functions(functions_of(backend)), devices(std::move(found)), host(server),
-          scheduler(jobs, memory)
+    // Throws Error(PGKM_UNAVAILABLE) when no device is usable.
+    Shared(const PgkmBackend &backend, const std::vector<PgkmDevice> &found, const PgkmServiceHost &server)
+        : table(backend), functions(functions_of(backend)), devices(found), host(server)
     {
     }
 
     const PgkmBackend            &table;
     const std::uint32_t           functions; // of Function
-    const std::vector<PgkmDevice> devices; // as found at the start
+    Devices                       devices;
     HostCalls                     host;
-    Scheduler                     scheduler;
     std::atomic<std::uint64_t>    finished{0}; // calls
 
     // The jobs that there are.
     void add(Job *job);
     void remove(Job *job);
     std::int32_t jobs() const;
-    // Frees the device memory of all jobs but `except` that have had no call for so long.
-    void drop_idle_rows(std::chrono::milliseconds idle, const Job *except);
+    // Frees the memory of the device that all jobs but `except` hold if they have had no call for so long.
+    void drop_idle_rows(const Device &device, std::chrono::milliseconds idle, const Job *except);
 
     // Every request counts. False when the service is about to end: the client shall look for
     // the next one.
@@ -71,21 +68,7 @@ class Shared {
         }
         host.wake();
     }
-    PgkmServiceCounts counts() const
-    {
-        const Scheduler::Counts now = scheduler.counts();
-        PgkmServiceCounts all = {};
-        all.jobs = jobs();
-        all.running = now.running;
-        all.waiting = now.waiting;
-        all.requests = requests();
-        all.finished = finished.load();
-        all.memory_held = now.leased;
-        all.memory_total = now.memory;
-        all.failed = has_failed() ? 1 : 0;
-        std::snprintf(all.failure, sizeof all.failure, "%s", failure().c_str());
-        return all;
-    }
+    PgkmServiceCounts counts() const;
     bool has_failed() const { return failed_.load(std::memory_order_relaxed); }
     std::string failure() const
     {

@@ -14,12 +14,14 @@
 //     kill                      the process kills itself, as kill -9 would
 //     no_device                 (probe) there is none
 //
-// With "once" the file is removed first; before a pause a file "reached" is made. The device has 1 GB of memory; loads that pass it
-// together, or the limit that their context was opened with, fail: the service must prevent that.
+// With "once" the file is removed first; before a pause a file "reached" is made. A device has 1 GB of memory; loads that pass it
+// together, or the limit that their context was opened with, fail: the service must prevent that. A
+// file "devices" beside the library holds their number, up to 4; without it there is one.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -39,12 +41,15 @@ using pgkm::set_error;
 
 constexpr std::uint64_t device_bytes = std::uint64_t{1} << 30;
 
-std::atomic<std::uint64_t> used_bytes{0};
+constexpr std::int32_t most_devices = 4;
+
+std::atomic<std::uint64_t> used_bytes[most_devices];
 
 struct Context {
     PgkmContext *cpu;
     PgkmHost host;
     std::uint64_t limit;
+    std::atomic<std::uint64_t> *used; // of its device
 };
 
 struct Data {
@@ -153,19 +158,30 @@ PgkmStatus suffer(const char *function, const PgkmHost &host, PgkmError *error)
     return PGKM_OK;
 }
 
+std::int32_t device_count()
+{
+    std::int32_t count = 1;
+    std::ifstream(path_of("devices")) >> count;
+    return std::clamp(count, 1, most_devices);
+}
+
 PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count, PgkmError *error)
 {
     *count = 0;
     const PgkmStatus status = suffer("probe", {}, error);
     if (status != PGKM_OK)
         return status;
-    pgkm::cpu_backend()->probe(devices, capacity, count, error);
-    if (capacity > 0) {
-        std::snprintf(devices[0].name, sizeof devices[0].name, "pretended device");
-        devices[0].capability_major = 9;
-        devices[0].driver_version = 13000;
-        devices[0].memory_total = device_bytes;
-        devices[0].memory_free = device_bytes - used_bytes.load();
+    PgkmDevice processor = {};
+    pgkm::cpu_backend()->probe(&processor, 1, count, error);
+    *count = device_count();
+    for (std::int32_t i = 0; i < std::min(capacity, *count); ++i) {
+        devices[i] = processor;
+        std::snprintf(devices[i].name, sizeof devices[i].name, "pretended device");
+        devices[i].ordinal = i;
+        devices[i].capability_major = 9;
+        devices[i].driver_version = 13000;
+        devices[i].memory_total = device_bytes;
+        devices[i].memory_free = device_bytes - used_bytes[i].load();
     }
     return PGKM_OK;
 }
@@ -176,8 +192,14 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
     const PgkmStatus status = suffer("open", options->host, error);
     if (status != PGKM_OK)
         return status;
-    auto made = std::make_unique<Context>(Context{nullptr, options->host, options->device_memory_limit});
-    if (pgkm::cpu_backend()->open(options, &made->cpu, error) == PGKM_OK)
+    const std::int32_t device = std::max(options->device, 0);
+    if (device >= device_count())
+        return set_error(error, PGKM_INVALID, "there is no such pretended device");
+    auto made = std::make_unique<Context>(
+        Context{nullptr, options->host, options->device_memory_limit, &used_bytes[device]});
+    PgkmOpen on_cpu = *options;
+    on_cpu.device = 0;
+    if (pgkm::cpu_backend()->open(&on_cpu, &made->cpu, error) == PGKM_OK)
         *context = reinterpret_cast<PgkmContext *>(made.release());
     return error->status;
 }
@@ -200,15 +222,15 @@ PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data,
                                 (points->element == PGKM_FLOAT32 ? 4 : 8);
     if (own.limit != 0 && bytes > own.limit)
         return set_error(error, PGKM_LIMIT, "the pretended device cannot stream");
-    if (used_bytes.fetch_add(bytes) + bytes > device_bytes) {
-        used_bytes.fetch_sub(bytes);
+    if (own.used->fetch_add(bytes) + bytes > device_bytes) {
+        own.used->fetch_sub(bytes);
         return set_error(error, PGKM_OUT_OF_MEMORY, "the pretended device has no memory left");
     }
     auto made = std::make_unique<Data>(Data{nullptr, &own, bytes});
     if (pgkm::cpu_backend()->load(own.cpu, points, &made->cpu, error) == PGKM_OK)
         *data = reinterpret_cast<PgkmData *>(made.release());
     else
-        used_bytes.fetch_sub(bytes);
+        own.used->fetch_sub(bytes);
     return error->status;
 }
 
@@ -217,7 +239,7 @@ void unload(PgkmData *data)
     if (data == nullptr)
         return;
     pgkm::cpu_backend()->unload(self(data)->cpu);
-    used_bytes.fetch_sub(self(data)->bytes);
+    self(data)->context->used->fetch_sub(self(data)->bytes);
     delete self(data);
 }
 

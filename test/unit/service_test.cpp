@@ -275,7 +275,7 @@ TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
     load.load.d = 2;
     load.load.bytes = 4096;
     serve([&] { EXPECT_EQ(answer(link, load), PGKM_UNAVAILABLE); });
-    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
 }
 
 TEST_F(Service, AClientThatLeavesLeavesNothing)
@@ -291,13 +291,13 @@ TEST_F(Service, AClientThatLeavesLeavesNothing)
     PgkmData *data = nullptr;
     ASSERT_EQ(client_backend()->open(&open, &context, &error), PGKM_OK) << error.text;
     ASSERT_EQ(client_backend()->load(context, &points, &data, &error), PGKM_OK) << error.text;
-    EXPECT_EQ(server_.shared().counts().jobs, 1);
-    EXPECT_GT(server_.shared().counts().memory_held, 0u);
+    EXPECT_EQ(server_.shared().counts().all.jobs, 1);
+    EXPECT_GT(server_.shared().counts().all.memory_held, 0u);
     shutdown(open.channel, SHUT_RDWR);
-    for (int i = 0; i < 1000 && server_.shared().counts().jobs > 0; ++i)
+    for (int i = 0; i < 1000 && server_.shared().counts().all.jobs > 0; ++i)
         std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(server_.shared().counts().jobs, 0);
-    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+    EXPECT_EQ(server_.shared().counts().all.jobs, 0);
+    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
     float centroids[2];
     PgkmProblem problem = {};
     problem.n_rows = points.n;
@@ -355,7 +355,7 @@ TEST_F(Service, IdleRowsMakeRoom)
         client_backend()->unload(client.data);
         client_backend()->close(client.context);
     }
-    EXPECT_EQ(server_.shared().counts().memory_held, 0u);
+    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
 }
 
 } // namespace

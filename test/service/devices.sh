@@ -1,0 +1,72 @@
+#!/bin/bash
+# Several devices: each has its own memory, jobs go where there is room, pg_kmeans.device picks one.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/tap.sh"
+source "$here/scripts/lib/service.sh"
+folder=$(mktemp -d)
+trap 'fault; configure gpu_memory_limit 0; rm -f "$SERVICE_FOLDER/devices"; stop_service; rm -rf "$folder"' EXIT
+
+query -c "CREATE TABLE spread_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 20000) AS i"
+fit="SELECT md5(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5)::text)"
+right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
+state() { query -c "SELECT string_agg(concat_ws(' ', device, jobs, memory_held > 0), ', ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'"; }
+
+echo 2 >"$SERVICE_FOLDER/devices"
+stop_service
+is "$(state)" "0 0 f, 1 0 f" "two devices, both idle"
+
+# Memory for one load on each.
+configure gpu_memory_limit 100MB
+fault "fit slow 1500"
+for i in 1 2; do say cuda "$fit" >"$folder/out.$i" & done
+await_pause
+for ((i = 0; i < 100; i++)); do
+    seen=$(state)
+    [ "$seen" != "0 1 t, 1 1 t" ] || break
+    sleep 0.01
+done
+is "$seen" "0 1 t, 1 1 t" "two jobs: one on each"
+wait
+is "$(cat "$folder"/out.*)" "$right"$'\n'"$right" "both are right"
+
+# While one has room, nobody waits for the other.
+for i in 1 2 3 4; do say cuda "$fit" >"$folder/out.$i" & done
+await_pause
+for ((i = 0; i < 100; i++)); do
+    waiting=$(query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'")
+    [ "$waiting" != "1 1" ] || break
+    sleep 0.01
+done
+is "$waiting" "1 1" "four jobs: one more waits for each"
+wait
+is "$(sort "$folder"/out.* | uniq -c | awk '{ print $1, $2 }')" "4 $right" "which are right"
+fault
+is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held"
+
+fault "fit slow 800"
+for i in 1 2; do say cuda "$fit" "SET pg_kmeans.device = 1" >"$folder/out.$i" & done
+await_pause
+for ((i = 0; i < 100; i++)); do
+    waiting=$(query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'")
+    [ "$waiting" != "0 1" ] || break
+    sleep 0.01
+done
+is "$waiting" "0 1" "a device that was asked for is waited for"
+wait
+fault
+is "$(sort "$folder/out.1" "$folder/out.2" | uniq -c | awk '{ print $1, $2 }')" "2 $right" "with the right results"
+is "$(say cuda "$fit" "SET pg_kmeans.device = 2")" 0A000 "a device that is not there"
+is "$(say auto "$fit" "SET pg_kmeans.device = 2")" "$right" "which auto does without"
+
+# Rows that stay hold the memory of their device alone.
+held=$({
+    echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('spread_rows', '{x,y}') = 0;"
+    echo "SELECT md5(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5, loaded => true)::text);"
+    echo "SELECT count(*) FILTER (WHERE memory_held > 0) FROM kmeans_status() WHERE backend = 'cuda';"
+    echo "$fit;"
+} | query)
+is "$held" "f"$'\n'"$right"$'\n'"1"$'\n'"$right" "rows that stay, and another fit beside them"
+is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held in the end"
+echo "1..$number"
