@@ -157,7 +157,8 @@ static void note_no_device(const PgkmError *error, const char *plugin)
     state->plugin = pgkm_service_plugin_hash(plugin);
     strlcpy(state->reason, error->text, sizeof state->reason);
     SpinLockRelease(&state->mutex);
-    ereport(LOG, (errmsg("the pg_kmeans GPU service found no usable device: %s", error->text)));
+    ereport(LOG, (errmsg("the pg_kmeans GPU service found no usable device: %s", error->text),
+                  errdetail("The plugin is \"%s\".", plugin)));
 }
 
 static bool start_service(void)

@@ -3,23 +3,9 @@
 # conflict with recovery ends a statement and not the server.
 set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../scripts/lib/standby.sh"
 
-# The standby belongs to the primary's user and listens beside it, on the next port.
-socket=$PGHOST
-port=$((PGPORT + 1))
-folder=$(mktemp -d /tmp/pgkm.XXXXXX)
-standby=
-as_server=()
-if [ "$(id -u)" -eq 0 ]; then
-    user=$(stat -c %U "$socket")
-    as_server=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --clear-groups)
-    chown "$user" "$folder"
-fi
-stop() {
-    [ -z "$standby" ] || { kill -INT "$standby" && wait "$standby"; } 2>/dev/null
-    rm -rf "$folder"
-}
-trap stop EXIT
+trap stop_standby EXIT
 
 query <<'SQL'
 CREATE TABLE standby_rows WITH (parallel_workers = 2) AS
@@ -28,22 +14,10 @@ DELETE FROM standby_rows WHERE id % 10 = 0;
 CREATE TABLE standby_doomed AS SELECT x, y FROM standby_rows;
 CREATE UNLOGGED TABLE standby_unlogged AS SELECT x, y FROM standby_rows;
 SQL
-(cd "$folder" && "${as_server[@]}" pg_basebackup -D "$folder/data" -R -X stream -c fast --no-sync -h "$socket" -p "$PGPORT" -U "$PGUSER") >&2
-(cd "$folder" && exec "${as_server[@]}" postgres -D "$folder/data" -c port="$port" -c max_standby_streaming_delay=100ms) >"$folder/log" 2>&1 &
-standby=$!
-for ((i = 0; i < 300; i++)); do
-    pg_isready -q -h "$socket" -p "$port" && break
-    kill -0 "$standby" 2>/dev/null || break
-    sleep 0.1
-done
-there() { query -p "$port" "$@"; }
+start_standby
 # Committed synchronously: else its end may not be written yet when the position is asked for.
 query -c "SET synchronous_commit = on" -c "INSERT INTO standby_rows SELECT id + 100000, y, x, g FROM standby_rows WHERE id <= 1000"
-target=$(query -c "SELECT pg_current_wal_lsn()")
-for ((i = 0; i < 200; i++)); do
-    [ "$(there -c "SELECT pg_last_wal_replay_lsn() >= '$target'")" = t ] && break
-    sleep 0.05
-done
+await_replay
 [ "$(there -c 'SELECT pg_is_in_recovery()')" = t ]
 result $? 'the standby runs'
 [ $? -eq 0 ] || cat "$folder/log" >&2

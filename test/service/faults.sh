@@ -157,6 +157,13 @@ is "$(say auto "$fit")" "$right" "no device, auto: the CPU"
 is "$(query -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|injected: no device" "the reason is known"
 fault
 is "$(say cuda "$small")" 0A000 "and remembered: no worker is started for it"
+use_plugin broken
+echo 'no library' >"$SERVICE_FOLDER/broken.so"
+for service in on off; do
+    reason=$(query -c "SET pg_kmeans.service = $service" -c "SELECT reason FROM kmeans_status() WHERE backend = 'cuda'")
+    [[ $reason == *': broken.so: '* && $reason != *"$SERVICE_FOLDER"* ]]
+    result $? "a plugin that cannot be loaded, service $service: $reason"
+done
 use_plugin again
 is "$(say cuda "$small")" "$right_small" "for another plugin it is asked again"
 
