@@ -180,6 +180,10 @@ void pgkm_distances(const double *row, const double *centroids, int32_t k, int32
 int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
                        PgkmElement element);
 
+/* Asked now and then by functions that can take long in the caller's own thread: when it returns
+ * another value than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
+typedef int (*PgkmInterrupted)(void);
+
 /* --- PCA --- */
 
 /* pca_options(...). */
@@ -192,9 +196,10 @@ typedef struct PgkmPcaOptions {
 /* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
  * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
  * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
- * cross tells that squares left the range of float64. */
+ * cross tells that squares left the range of float64. PGKM_LIMIT beyond PGKM_MAX_ROWS rows. */
+#define PGKM_MAX_ROWS (INT64_C(1) << 53)
 PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
-                            PgkmError *error);
+                            PgkmInterrupted interrupted, PgkmError *error);
 PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
                               const double *other_mean, const double *other_cross, PgkmError *error);
 
@@ -301,7 +306,7 @@ PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmErro
 
 /* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
 PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
-                                double *log_determinants, PgkmError *error);
+                                double *log_determinants, PgkmInterrupted interrupted, PgkmError *error);
 
 /* One row under a mixture: the responsibilities of its k components go to *posterior, the lowest
  * index of the largest to *label. Returns the logarithm of the density; -infinity or NaN where

@@ -165,18 +165,23 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
         *out = sum / static_cast<double>(d);
 }
 
-// The total covariance less what lies between the components.
-void tied_covariance(MixtureParameters &parameters, const std::vector<double> &masses, double all,
-                     const TotalCovariance &total, double reg_covar)
+// The total covariance less what lies between the components, whose means are still the old ones. The
+// new ones are taken without the mass that keeps divisions from 0: a component that has lost its rows
+// may lie so far from them that even so little mass outweighs their covariance.
+void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, double all, const TotalCovariance &total,
+                     double reg_covar)
 {
     const std::int64_t d = parameters.d;
     parameters.covariances = total.matrix;
     std::vector<double> apart(at(d));
     for (std::int64_t j = 0; j < parameters.k; ++j) {
+        const double mass = sums.masses[at(j)];
+        if (mass == 0.0)
+            continue;
         for (std::int64_t f = 0; f < d; ++f)
-            apart[at(f)] = parameters.means[at(j * d + f)] - total.mean[at(f)];
+            apart[at(f)] = sums.first[at(j * d + f)] / mass + (parameters.means[at(j * d + f)] - total.mean[at(f)]);
         for (std::int64_t a = 0; a < d; ++a)
-            kernels().add(parameters.covariances.data() + a * d, -masses[at(j)] / all * apart[at(a)], apart.data(), d);
+            kernels().add(parameters.covariances.data() + a * d, -mass / all * apart[at(a)], apart.data(), d);
     }
     for (std::int64_t a = 0; a < d; ++a)
         parameters.covariances[at(a * d + a)] += reg_covar;
@@ -216,6 +221,8 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     for (double &mass : masses)
         all += mass += 10.0 * epsilon;
     parameters.covariances.resize(at(covariance_size * k));
+    if (parameters.type == PGKM_COVARIANCE_TIED)
+        tied_covariance(parameters, sums, all, total, reg_covar);
     for (std::int64_t j = 0; j < k; ++j) {
         parameters.weights[at(j)] = masses[at(j)] / all;
         for (std::int64_t f = 0; f < d; ++f)
@@ -225,8 +232,6 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
                           parameters.covariances.data() + j * covariance_size);
         kernels().add(parameters.means.data() + j * d, 1.0, moved.data(), d);
     }
-    if (parameters.type == PGKM_COVARIANCE_TIED)
-        tied_covariance(parameters, masses, all, total, reg_covar);
     for (const std::vector<double> *values : {&parameters.means, &parameters.covariances})
         if (!std::all_of(values->begin(), values->end(), [](double value) { return std::isfinite(value); }))
             throw Error(PGKM_INVALID, "features are too large: their squares overflow");
@@ -279,7 +284,7 @@ int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d)
 }
 
 PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
-                                double *log_determinants, PgkmError *error)
+                                double *log_determinants, PgkmInterrupted interrupted, PgkmError *error)
 {
     return pgkm::guarded(error, [&] {
         pgkm::MixtureParameters parameters;
@@ -287,7 +292,7 @@ PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const
         parameters.k = k;
         parameters.d = d;
         parameters.covariances.assign(covariances, covariances + pgkm_covariance_size(type, k, d));
-        const pgkm::MixtureFactors found = pgkm::factorise(parameters, [] {});
+        const pgkm::MixtureFactors found = pgkm::factorise(parameters, pgkm::poll_for(interrupted));
         std::copy(found.factors.begin(), found.factors.end(), factors);
         std::copy(found.log_determinants.begin(), found.log_determinants.end(), log_determinants);
     });

@@ -2,16 +2,13 @@
 // an E step, and into the form that the next E step reads.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "engine/api.h"
 #include "engine/platform.hpp"
+#include "engine/poll.hpp"
 
 namespace pgkm {
-
-// Where long work looks at the cancel flag; may throw.
-using Poll = std::function<void()>;
 
 struct MixtureParameters {
     PgkmCovariance type = PGKM_COVARIANCE_FULL;

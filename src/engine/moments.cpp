@@ -50,10 +50,32 @@ void merge_means(MomentView &moments, const double *mean, std::int64_t n)
     moments.n += n;
 }
 
+// Between two looks at the poll: some 10 ms.
+constexpr std::int64_t most_products = 1 << 25;
+
+// The products of a block, some features at a time: what is summed for one does not depend on the others.
+void add_products(const cpu::ProductKernels &kernels, const double *block, int stride, std::int32_t d, double *cross,
+                  const Poll &poll)
+{
+    const std::int64_t features = most_products / (std::int64_t{stride} * d);
+    const auto per_part = static_cast<std::int32_t>(cpu::padded_features(std::clamp<std::int64_t>(features, 1, d)));
+    for (std::int32_t first = 0; first < d; first += per_part) {
+        poll();
+        kernels.add_products(block, block, stride, first, std::min(d, first + per_part), cross);
+    }
+}
+
+void check_count(std::int64_t n, std::int64_t more)
+{
+    if (more > PGKM_MAX_ROWS - n)
+        throw Error(PGKM_LIMIT, "sums of more than 2^53 rows are not supported");
+}
+
 } // namespace
 
-void add_rows(MomentView &moments, const double *rows, std::int64_t count)
+void add_rows(MomentView &moments, const double *rows, std::int64_t count, const Poll &poll)
 {
+    check_count(moments.n, count);
     const cpu::ProductKernels &kernels = cpu::product_kernels(instruction_set());
     const auto d = static_cast<std::size_t>(moments.d);
     const std::size_t size = static_cast<std::size_t>(cpu::padded_features(moments.d)) *
@@ -71,7 +93,7 @@ void add_rows(MomentView &moments, const double *rows, std::int64_t count)
         for (std::size_t f = 0; f < d; ++f)
             mean[f] = x[f] + mean[f] / static_cast<double>(n);
         cpu::turn(kernels, x, n, moments.d, mean.data(), block, stride);
-        kernels.add_products(block, block, stride, 0, moments.d, moments.cross);
+        add_products(kernels, block, stride, moments.d, moments.cross, poll);
         merge_means(moments, mean.data(), n);
     }
 }
@@ -81,6 +103,7 @@ void merge_moments(MomentView &moments, const MomentView &other)
     const std::int64_t size = triangle_size(moments.d);
     if (other.n == 0)
         return;
+    check_count(moments.n, other.n);
     for (std::int64_t i = 0; i < size; ++i)
         moments.cross[i] += other.cross[i];
     merge_means(moments, other.mean, other.n);
@@ -109,11 +132,11 @@ std::vector<double> sample_mean(const PgkmPoints &points)
 } // namespace pgkm
 
 PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
-                            PgkmError *error)
+                            PgkmInterrupted interrupted, PgkmError *error)
 {
     return pgkm::guarded(error, [&] {
         pgkm::MomentView moments = {*n, d, mean, cross};
-        pgkm::add_rows(moments, rows, count);
+        pgkm::add_rows(moments, rows, count, pgkm::poll_for(interrupted));
         *n = moments.n;
     });
 }

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "engine/platform.hpp"
+#include "engine/poll.hpp"
 
 namespace pgkm {
 
@@ -28,8 +29,8 @@ struct MomentView {
 };
 
 // Adds `count` rows, row-major. Rows are added up in blocks as they come: the same calls in the
-// same order give the same bits.
-void add_rows(MomentView &moments, const double *rows, std::int64_t count);
+// same order give the same bits. `poll` may throw, and then the moments mean nothing.
+void add_rows(MomentView &moments, const double *rows, std::int64_t count, const Poll &poll);
 
 // Adds the rows of `other`, which has the same d.
 void merge_moments(MomentView &moments, const MomentView &other);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/moments.hpp"
 #include "engine/processors.hpp"
@@ -91,7 +92,8 @@ std::vector<double> matrix_of(const Covariance &covariance, const std::vector<do
             double value = *cross++ / divisor;
             if (!scale.empty())
                 value = value / scale[at(a)] / scale[at(b)];
-            if (!std::isfinite(value))
+            // The eigenvalues and their sum are finite, too, below this; variances of rows are.
+            if (!(std::fabs(value) <= max_magnitude * max_magnitude * 4.0))
                 throw Error(PGKM_INVALID, "features are too large: their squares overflow");
             matrix[at(a * d + b)] = matrix[at(b * d + a)] = value;
         }
@@ -150,7 +152,7 @@ PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int th
         fix_sign(eigen.vectors.data() + std::int64_t{j} * model.d, model.d);
         model.explained_variance.push_back(eigen.values[at(j)]);
         model.explained_variance_ratio.push_back(ratio[at(j)]);
-        model.singular_values.push_back(std::sqrt(eigen.values[at(j)] * static_cast<double>(model.n - 1)));
+        model.singular_values.push_back(std::sqrt(eigen.values[at(j)]) * std::sqrt(static_cast<double>(model.n - 1)));
     }
     eigen.vectors.resize(at(std::int64_t{model.n_components} * model.d));
     model.components = std::move(eigen.vectors);

@@ -64,6 +64,11 @@ void pgkm_raise(const PgkmError *error)
     pg_unreachable();
 }
 
+int pgkm_interrupted(void)
+{
+    return InterruptPending && INTERRUPTS_CAN_BE_PROCESSED() && (QueryCancelPending || ProcDiePending);
+}
+
 static void free_job(void *holder)
 {
     PgkmJobHolder *const owner = (PgkmJobHolder *) holder;

@@ -22,6 +22,10 @@ struct PgkmJobHolder;
 /* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
 
+/* For the engine's functions that can take long in the server's thread: 1 when it has been asked to
+ * end its statement. A PgkmInterrupted; its answer becomes an ERROR in pgkm_raise. */
+int pgkm_interrupted(void);
+
 /* How a kind of job goes, its requests being of a struct of their own: two of the engine's functions
  * pgkm_*_start and pgkm_*_wants_device. */
 struct PgkmJobKind {

@@ -144,7 +144,7 @@ static void check_model_size(const PgkmMixtureRequest *request)
     const double k = (double) Min(request->k, request->points.n);
     const double d = request->points.d;
     const bool   square = request->options.covariance_type == PGKM_COVARIANCE_FULL;
-    const double values = k * (2 + d + (square ? d * d : d)) + d * d + request->options.max_iter + 100;
+    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;
 
     if (values > (double) (MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -259,7 +259,7 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *out)
     double *const determinants = (double *) MemoryContextAlloc(context, mixture->k * sizeof(double));
 
     if (pgkm_mixture_factors(mixture->covariance_type, mixture->k, model->d, model->covariances, factors,
-                             determinants, &error) != PGKM_OK)
+                             determinants, pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
     mixture->factors = factors;
     mixture->log_determinants = determinants;

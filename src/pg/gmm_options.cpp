@@ -34,6 +34,11 @@ enum GmmOptionField {
 
 static_assert(OPTION_SEED + 1 == GMM_OPTION_COUNT, "fields of gmm_options");
 
+static const Oid field_types[GMM_OPTION_COUNT] = {TEXTOID,        FLOAT8OID,      FLOAT8OID,
+                                                  INT4OID,        INT4OID,        FLOAT8ARRAYOID,
+                                                  FLOAT8ARRAYOID, FLOAT8ARRAYOID, INT8OID};
+static const PgkmCompositeType options_type = {"gmm_options", field_types, GMM_OPTION_COUNT};
+
 [[noreturn]] static void raise_option(const char *name, const char *takes)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes)));
@@ -120,6 +125,7 @@ Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "gmm_options must return a row");
+    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_gmm_options_fields(fcinfo->args, CurrentMemoryContext, &options);
     for (int i = OPTION_WEIGHTS_INIT; i <= OPTION_PRECISIONS_INIT; ++i) {
         nulls[i] = PG_ARGISNULL(i);
@@ -135,11 +141,6 @@ Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
 }
 
 /* --- as options of a group --- */
-
-static const Oid field_types[GMM_OPTION_COUNT] = {TEXTOID,        FLOAT8OID,      FLOAT8OID,
-                                                  INT4OID,        INT4OID,        FLOAT8ARRAYOID,
-                                                  FLOAT8ARRAYOID, FLOAT8ARRAYOID, INT8OID};
-static const PgkmCompositeType options_type = {"gmm_options", field_types, GMM_OPTION_COUNT};
 
 static void set_default(PgkmAnyOptions *options)
 {

@@ -18,6 +18,9 @@ PG_FUNCTION_INFO_V1(pgkm_pca_options);
 /* The fields of pca_options, which are the arguments of pca_options() too. */
 enum PcaOptionField { OPTION_N_COMPONENTS, OPTION_WHITEN, OPTION_STANDARDIZE, OPTION_COUNT };
 
+static const Oid field_types[OPTION_COUNT] = {FLOAT8OID, BOOLOID, BOOLOID};
+static const PgkmCompositeType options_type = {"pca_options", field_types, OPTION_COUNT};
+
 static double read_n_components(double value)
 {
     const bool share = value > 0 && value < 1;
@@ -51,6 +54,7 @@ Datum pgkm_pca_options(PG_FUNCTION_ARGS)
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "pca_options must return a row");
+    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_pca_options_fields(fcinfo->args, &options);
     nulls[OPTION_N_COMPONENTS] = PG_ARGISNULL(OPTION_N_COMPONENTS);
     values[OPTION_N_COMPONENTS] = Float8GetDatum(options.n_components);
@@ -58,9 +62,6 @@ Datum pgkm_pca_options(PG_FUNCTION_ARGS)
     values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
-
-static const Oid field_types[OPTION_COUNT] = {FLOAT8OID, BOOLOID, BOOLOID};
-static const PgkmCompositeType options_type = {"pca_options", field_types, OPTION_COUNT};
 
 void pgkm_pca_options_read(const NullableDatum *composite, PgkmPcaOptions *options)
 {

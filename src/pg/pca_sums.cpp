@@ -68,13 +68,16 @@ PcaSums *pca_sums_argument_whole(FunctionCallInfo fcinfo, int number)
     return whole;
 }
 
-/* A product of deviations is finite where the squares of both are. */
+static double sum_of_squares(PcaSums *sums, int32 f)
+{
+    return pca_sums_cross(sums)[pca_sums_cross_count(f) + f];
+}
+
+/* A sum of products is finite where the sums of squares of both are. */
 static void check_range(PcaSums *sums)
 {
-    const double *cross = pca_sums_cross(sums);
-
     for (int32 f = 0; f < sums->d; ++f)
-        if (!std::isfinite(cross[pca_sums_cross_count(f) + f]))
+        if (!std::isfinite(sum_of_squares(sums, f)))
             float_overflow_error();
 }
 
@@ -85,7 +88,7 @@ void pca_sums_flush(PcaSums *sums)
     if (sums->pending == 0)
         return;
     if (pgkm_moments_add(&sums->n, sums->d, pca_sums_mean(sums), pca_sums_cross(sums), pca_sums_rows(sums),
-                         sums->pending, &error) != PGKM_OK)
+                         sums->pending, pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
     memset(pca_sums_rows(sums), 0, (Size) sums->pending * sums->d * sizeof(double));
     sums->pending = 0;
@@ -113,8 +116,13 @@ const char *pca_sums_complaint(PcaSums *sums)
         if (!std::isfinite(sums->values[i]))
             return "A sum is not finite.";
     for (int32 f = 0; f < sums->d; ++f)
-        if (cross[pca_sums_cross_count(f) + f] < 0)
+        if (sum_of_squares(sums, f) < 0)
             return "A sum of squares is negative.";
+    /* 2 |x y| <= x x + y y, but for rounding. */
+    for (int32 a = 0; a < sums->d; ++a)
+        for (int32 b = 0; b <= a; ++b, ++cross)
+            if (std::fabs(*cross) / 2 > sum_of_squares(sums, a) / 3.999999 + sum_of_squares(sums, b) / 3.999999)
+                return "A sum of products is larger than the sums of squares allow.";
     return NULL;
 }
 

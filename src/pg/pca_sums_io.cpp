@@ -24,7 +24,6 @@ PG_FUNCTION_INFO_V1(pgkm_pca_sums_send);
 }
 
 static const int   head_bytes = 4 * 4 + 2 * 8;
-static const int64 most_rows = INT64CONST(1) << 53;
 
 static bool is_n_components(double value)
 {
@@ -57,7 +56,7 @@ static PcaSums *read_head(PgkmReader *reader)
     if (pgkm_read_integer(reader, 1, PG_INT32_MAX) != PCA_SUMS_VERSION)
         pgkm_malformed(reader, "Unknown version.");
     pgkm_expect_key(reader, ",", "n");
-    const int64 n = pgkm_read_integer(reader, 1, most_rows);
+    const int64 n = pgkm_read_integer(reader, 1, PGKM_MAX_ROWS);
     pgkm_expect_key(reader, ",", "d");
     const int32 d = (int32) pgkm_read_integer(reader, 1, 65536);
     pgkm_expect_key(reader, ",", "n_components");
@@ -116,7 +115,7 @@ Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
     options.standardize = (int32) pq_getmsgint(message, 4);
     const int64 n = pq_getmsgint64(message);
     options.n_components = pq_getmsgfloat8(message);
-    if (d < 1 || d > 65536 || n < 1 || n > most_rows || !is_n_components(options.n_components))
+    if (d < 1 || d > 65536 || n < 1 || n > PGKM_MAX_ROWS || !is_n_components(options.n_components))
         malformed("A number is out of its range.");
 
     /* Nothing is allocated that the message does not fill. */

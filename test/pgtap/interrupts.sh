@@ -22,6 +22,9 @@ CREATE TABLE interrupt_wide AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 1500) AS i, generate_series(1, 1200) AS j GROUP BY i;
 CREATE TABLE interrupt_widest AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) ORDER BY j)::real[] AS f FROM generate_series(1, 300) AS i, generate_series(1, 3000) AS j GROUP BY i;
+CREATE TABLE interrupt_mixture AS
+SELECT ROW(1, 2500, 'full', '{1}', ARRAY[array_fill(0::float8, ARRAY[2500])], ARRAY[array_agg(r ORDER BY i)], 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model AS m
+FROM (SELECT i, array_agg((i = j)::integer::float8 ORDER BY j) AS r FROM generate_series(1, 2500) AS i, generate_series(1, 2500) AS j GROUP BY i) AS s;
 CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
 SQL
 
@@ -44,6 +47,8 @@ phases=(
     "expectation and maximisation|1.5|SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
     "mixtures of many features|2|SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
     "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
+    "products of very many features|1|SELECT pca(i.f) FROM interrupt_widest AS i, generate_series(1, 1000)"
+    "factors of a large mixture|0.7|SELECT gmm_predict(m, array_fill(0, ARRAY[2500])) FROM interrupt_mixture"
     "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_widest', '{f}')"
 )
 

@@ -22,7 +22,7 @@ struct Moments {
     void add(const std::vector<double> &rows)
     {
         MomentView v = view();
-        add_rows(v, rows.data(), static_cast<std::int64_t>(rows.size()) / d);
+        add_rows(v, rows.data(), static_cast<std::int64_t>(rows.size()) / d, [] {});
         n = v.n;
     }
     void merge(Moments &other)
@@ -116,6 +116,31 @@ TEST(Moments, ConstantFeatures)
     moments.merge(more);
     EXPECT_EQ(moments.mean, (std::vector<double>{0.1, 0.1}));
     EXPECT_EQ(moments.cross, (std::vector<double>{0, 0, 0}));
+}
+
+// Both functions change what they are given in the caller's thread: too many rows, and an end.
+TEST(Moments, AsTheApiHasThem)
+{
+    std::int64_t n = PGKM_MAX_ROWS - 1;
+    std::vector<double> mean(2), cross(3), rows(4, 1.0);
+    PgkmError error;
+    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 2, nullptr, &error), PGKM_LIMIT);
+    EXPECT_EQ(pgkm_moments_merge(&n, 2, mean.data(), cross.data(), 2, mean.data(), cross.data(), &error), PGKM_LIMIT);
+    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 1, nullptr, &error), PGKM_OK);
+    EXPECT_EQ(n, PGKM_MAX_ROWS);
+    const PgkmInterrupted at_once = [] { return 1; };
+    n = 0;
+    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 2, at_once, &error), PGKM_CANCELLED);
+}
+
+// Products of features are summed some features at a time where there are many.
+TEST(Moments, OfManyFeatures)
+{
+    const std::int32_t d = 1700;
+    const std::vector<double> rows = random_rows(100, d, 3.0, 4);
+    Moments moments(d);
+    moments.add(rows);
+    expect_moments(rows, moments, 1e-13);
 }
 
 struct Serial {

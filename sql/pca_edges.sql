@@ -1,0 +1,61 @@
+-- Principal component analysis at its edges: states made by hand, altered types, values at the ends of float64.
+SET pg_kmeans.backend = cpu;
+CREATE FUNCTION edge_outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+    detail text;
+BEGIN
+    EXECUTE query INTO result;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+    RETURN concat_ws(' ', SQLSTATE, SQLERRM, '(' || nullif(detail, '') || ')');
+END $$;
+CREATE FUNCTION edge_sums(n bigint, mean text, sums text, standardize integer DEFAULT 0) RETURNS pca_sums LANGUAGE sql AS $$
+    SELECT format('{"version":1,"n":%s,"d":%s,"n_components":0,"whiten":0,"standardize":%s,"mean":[%s],"cross":[%s]}',
+        n, array_length(string_to_array(mean, ','), 1), standardize, mean, sums)::pca_sums $$;
+CREATE AGGREGATE edge_merge(pca_sums) (SFUNC = pca_combine, STYPE = pca_sums);
+
+-- No rows have these sums of products: |x y| would be more than (x x + y y) / 2.
+SELECT edge_outcome($$SELECT edge_sums(2, '0,0', '1,1e300,1')$$);
+SELECT edge_outcome($$SELECT edge_sums(5, '0,0', '0,-1,0')$$);
+-- Sums whose eigenvalues would be infinite are an error and no Infinity or NaN in a model.
+SELECT edge_outcome($$SELECT pca_final(edge_sums(2, '0,0', '1.7e308,1.7e308,1.7e308'))$$);
+SELECT edge_outcome($$SELECT pca_final(edge_sums(2, '0,0', '1e-320,4e307,1.6e308', 1))$$);
+-- Many rows of wide range: singular values stay finite where their squares do not.
+SELECT (m).singular_values[1] < 'Infinity' AS finite, round(((m).singular_values[1] / 1e154)::numeric, 6) AS value
+FROM (SELECT pca_final(edge_sums(1000000000, '0,0', '1.7e308,1.7e308,1.7e308')) AS m) AS t;
+-- More rows than float64 counts.
+SELECT edge_outcome($$SELECT edge_merge(edge_sums(9007199254740992, '1', '1')) FROM generate_series(1, 2)$$);
+SELECT edge_outcome($$SELECT pca_accum(edge_sums(9007199254740992, '1', '1'), '{1}'::real[])$$);
+-- What a merge returns can be written and read again.
+SELECT edge_merge(edge_sums(4503599627370496, '1', '1'))::text::pca_sums FROM generate_series(1, 2);
+SELECT edge_outcome($$SELECT pca_combine(edge_sums(2, '1e308', '1'), edge_sums(2, '-1e308', '1'))$$);
+
+-- A type that its owner has altered is an error and no crash.
+BEGIN;
+ALTER TYPE pca_options ADD ATTRIBUTE more integer, ADD ATTRIBUTE and_more text;
+SAVEPOINT altered;
+SELECT pca_options(n_components => 1);
+ROLLBACK TO altered;
+SELECT pca(ARRAY[1, 2], ROW(1, false, false, NULL, NULL)::pca_options);
+ROLLBACK;
+BEGIN;
+ALTER TYPE pca_model ADD ATTRIBUTE remark text;
+SAVEPOINT altered;
+SELECT pca(ARRAY[1, 2]);
+ROLLBACK TO altered;
+SELECT pca_transform(ROW(1, 1, '{0}', NULL, '{{1}}', '{1}', '{1}', '{1}', 5, false, 'x'), ARRAY[1]);
+ROLLBACK;
+
+-- Whole numbers beside an offset that leaves them exact; the smallest numbers there are.
+SELECT (m).explained_variance[1] BETWEEN 8.25 AND 8.26 AS first, (m).explained_variance[2] BETWEEN 3.99 AND 4.01 AS second, (m).explained_variance[3]
+FROM (SELECT pca(ARRAY[1e15 + i % 10, -1e15 + i % 7, 1e15]) AS m FROM generate_series(1, 1000) AS i) AS t;
+SELECT (m).explained_variance, (m).scale FROM (SELECT pca(ARRAY[i * 5e-324, 0]::double precision[], pca_options(standardize => true)) AS m FROM generate_series(1, 10) AS i) AS t;
+SELECT round((m).explained_variance[1]::numeric, 3) AS standardized
+FROM (SELECT pca(ARRAY[i * 1e-160, i % 7 * 1e-160], pca_options(1, standardize => true)) AS m FROM generate_series(1, 1000) AS i) AS t;
+
+-- Orders, filters and frames of aggregates; a scan that is started again.
+SELECT g, (pca(ARRAY[i, i * i] ORDER BY i DESC) FILTER (WHERE i > 3)).n FROM generate_series(1, 9) AS i, LATERAL (SELECT i % 2) AS v (g) GROUP BY GROUPING SETS ((g), ()) ORDER BY g;
+SELECT i, (pca(ARRAY[i]) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW)).n FROM generate_series(1, 4) AS i;
+SELECT o, (SELECT (pca(ARRAY[i, o])).mean FROM generate_series(1, o) AS i) FROM generate_series(1, 3) AS o;
