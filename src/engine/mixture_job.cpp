@@ -69,12 +69,13 @@ uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
     const PgkmPoints &points = request->points;
     PgkmOptions clusters;
     pgkm_options_default(&clusters);
-    // k-means first; then sums and factors of the mixture, up to 256 MB of copies of the sums, and a
-    // block of rows for each thread.
+    // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums. Blocks of
+    // rows depend on the threads: the backend sees to them.
     const double k = static_cast<double>(std::min(request->k, points.n)), d = points.d;
-    const bool matrices = request->options.covariance_type == PGKM_COVARIANCE_FULL;
-    const double values = k * (matrices ? d * d : d);
-    const double bytes = 8.0 * (5.0 * values + std::max(values, std::min(64.0 * values, 33554432.0)) + 4.0 * d * d) +
+    const PgkmCovariance type = request->options.covariance_type;
+    const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
+    const double matrices = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED ? 4.0 * d * d : 0.0;
+    const double bytes = 8.0 * (5.0 * values + std::max(values, std::min(64.0 * values, 33554432.0)) + matrices) +
                          4.0 * static_cast<double>(points.n) + 1e6;
     const double fit = static_cast<double>(
         pgkm_fit_estimate(points.n, points.d, request->k, points.element, &clusters, 0));

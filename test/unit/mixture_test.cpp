@@ -221,6 +221,37 @@ TEST(Mixture, StarvedComponent)
     }
 }
 
+// A component without rows, however far away, leaves the tied covariance to the others.
+TEST(Mixture, StarvedComponentFarAway)
+{
+    MixtureParameters made;
+    made.type = PGKM_COVARIANCE_TIED;
+    made.k = 2;
+    made.d = 1;
+    made.weights = {0.5, 0.5};
+    made.means = {3.0, 1e12};
+    MixtureSums sums(made.type, 2, 1);
+    sums.masses = {4.0, 0.0};
+    sums.first = {4.0, 0.0};
+    maximise(made, sums, {{4.0}, {2.0}}, 0.5);
+    EXPECT_NEAR(made.means[0], 4.0, 1e-12);
+    EXPECT_EQ(made.means[1], 1e12);
+    EXPECT_NEAR(made.covariances[0], 2.5, 1e-12);
+}
+
+TEST(MixtureFactors, AsTheApiHasThem)
+{
+    const double covariance = 4.0;
+    double factor = 0.0, determinant = 0.0;
+    PgkmError error;
+    EXPECT_EQ(pgkm_mixture_factors(PGKM_COVARIANCE_FULL, 1, 1, &covariance, &factor, &determinant, nullptr, &error),
+              PGKM_OK);
+    EXPECT_EQ(factor, 0.5);
+    const PgkmInterrupted at_once = [] { return 1; };
+    EXPECT_EQ(pgkm_mixture_factors(PGKM_COVARIANCE_FULL, 1, 1, &covariance, &factor, &determinant, at_once, &error),
+              PGKM_CANCELLED);
+}
+
 TEST(Mixture, RowsAsSingleOnes)
 {
     const Rows rows = blobs(500, 4, 10.0);

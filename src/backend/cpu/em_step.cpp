@@ -47,7 +47,7 @@ public:
           layout_(mixture, data.points.d, sums.masses != nullptr),
           products_(product_kernels(context_.strategy.instruction_set)),
           kernels_(mixture_kernels(context_.strategy.instruction_set)), zeros_(static_cast<std::size_t>(d_), 0.0),
-          features_(padded_features(d_)), own_size_(static_cast<std::size_t>((3 * features_ + mixture.k) * block_rows)),
+          features_(padded_features(d_)), own_size_(size((blocks() * features_ + mixture.k) * block_rows)),
           own_(context_.budget, own_size_ * static_cast<std::size_t>(context_.pool.size()), 0.0)
     {
         if (mixture.labels == nullptr)
@@ -78,6 +78,8 @@ public:
 private:
     static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
     PgkmCovariance type() const { return mixture_.covariance_type; }
+    // Blocks of features that a worker needs: the rows; where there are matrices, also centred and transformed.
+    std::int64_t blocks() const { return type() == PGKM_COVARIANCE_FULL || type() == PGKM_COVARIANCE_TIED ? 3 : 1; }
     const double *mean(std::int64_t j) const { return mixture_.means + j * d_; }
 
     // Constants of the densities, and the factors as the kernels read them.
@@ -132,7 +134,7 @@ private:
         double *const x = own_.data() + own_size_ * size(worker);
         double *const centred = x + features_ * block_rows;
         double *const weighted = centred + features_ * block_rows;
-        double *const shares = weighted + features_ * block_rows;
+        double *const shares = x + blocks() * features_ * block_rows;
         turn(products_, x_ + first * d_, rows, d_, zeros_.data(), x, stride);
         if (mixture_.labels != nullptr)
             given_shares(first, rows, stride, shares);
@@ -213,7 +215,7 @@ private:
     const std::vector<double> zeros_; // d: rows are turned as they are
     const std::int64_t features_;
     const std::size_t own_size_;
-    Buffer<double> own_;            // per worker: three blocks of features, one of shares
+    Buffer<double> own_;            // per worker: blocks of features, one of shares
     Buffer<double> packed_;         // full: k matrices, tied: one
     std::vector<double> constants_; // k
     std::vector<double> factors_;   // spherical: k x d; tied: the transformed means, k x d
