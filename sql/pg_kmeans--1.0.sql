@@ -258,6 +258,11 @@ AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table, named with its feature columns';
 
+CREATE FUNCTION kmeans_labels_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_labels_support'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_labels_support IS 'for the planner: lets kmeans_labels in FROM be a scan of its own';
+
 CREATE FUNCTION kmeans_labels(
     relation text, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
@@ -266,7 +271,7 @@ CREATE FUNCTION kmeans_labels(
     loaded boolean DEFAULT false)
 RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_labels_support;
 COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster of each';
 
 CREATE FUNCTION kmeans_cluster(

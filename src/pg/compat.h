@@ -37,8 +37,18 @@ extern "C" {
 #if PG_VERSION_NUM < 160000
 #define pgkm_planstate_tree_walker(node, walker, context) \
     planstate_tree_walker(node, (bool (*)()) (void (*)()) (walker), context)
+#define pgkm_expression_tree_walker(node, walker, context) \
+    expression_tree_walker(node, (bool (*)()) (void (*)()) (walker), context)
 #else
 #define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
+#define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
+#endif
+
+/* 16 asks one function about privileges on objects of all kinds (c727f511bd7f). */
+#if PG_VERSION_NUM >= 160000
+#define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)
+#else
+#define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
 #endif
 
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per

@@ -3,6 +3,7 @@
  */
 #include "pg/compat.h"
 
+#include "pg/labels_path.h"
 #include "pg/service_worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
@@ -20,6 +21,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void)
 {
     pgkm_settings_define();
+    labels_path_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())
         pgkm_service_register();
 }

@@ -4,6 +4,7 @@
 #include "pg/scan.h"
 
 #include "pg/compat.h"
+#include "pg/labels_path.h"
 #include "pg/scan_leaves.h"
 #include "pg/scan_plan.h"
 #include "pg/settings.h"
@@ -16,7 +17,6 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "optimizer/paths.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -98,7 +98,7 @@ static const char *find_obstacle(const TableQuery *query)
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
     /* One that swaps scans (a sharded or compressed table's) or guards them keeps its say. */
-    if (set_rel_pathlist_hook != NULL || ExecutorCheckPerms_hook != NULL)
+    if (labels_path_others() || ExecutorCheckPerms_hook != NULL)
         return "Another extension takes part in reading tables.";
     if (query->features[0].kind == COLUMN_VECTOR &&
         scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)

@@ -1,8 +1,7 @@
 /*
  * table_labels.cpp - kmeans_labels: the cluster of each row of a table.
  */
-#include "pg/compat.h"
-#include "pg/table_call.h"
+#include "pg/table_labels.h"
 
 #include <cmath>
 
@@ -15,12 +14,44 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_table_labels);
 }
 
-enum LabelColumn { CTID, CLUSTER_ID, DISTANCE, TABLEOID, LABEL_COLUMNS };
-
 /* What kmeans_distance returns too: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
 static double distance_of(double squared, PgkmMetric metric)
 {
     return metric == PGKM_COSINE ? squared / 2 : std::sqrt(squared);
+}
+
+void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
+{
+    TableCall *const call = table_call_create(fcinfo);
+    TableQuery       query;
+
+    table_call_find(call, fcinfo, TABLE_LOCATE, TABLE_WEIGHT, TABLE_LOADED);
+
+    memset(&query, 0, sizeof query);
+    query.need_ctid = true;
+
+    TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
+
+    if (!rows->wants.ctid)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied for table %s", call->relation.name),
+                        errdetail("The rows were loaded without the right to read ctid.")));
+    labels->call = call;
+    labels->rows = rows;
+    labels->result = table_call_fit(call, rows, true);
+}
+
+void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label)
+{
+    const TableRows *const rows = labels->rows;
+
+    label->ctid = &rows->ctids[cursor->position];
+    label->table = rows->wants.table ? rows->tables[cursor->position] : labels->call->relation.id;
+    label->clustered = cursor->used >= 0;
+    if (label->clustered) {
+        label->cluster = labels->result->labels[cursor->used];
+        label->distance = distance_of(labels->result->distances[cursor->used], labels->call->options.metric);
+    }
 }
 
 /*
@@ -41,7 +72,7 @@ static void make_label_tuple(LabelTuple *target, TupleDesc tupdesc)
     Size            offset = 0;
 
     ItemPointerSetInvalid(&nowhere);
-    values[DISTANCE] = Float8GetDatum(0.0);
+    values[LABEL_DISTANCE] = Float8GetDatum(0.0);
     target->tuple = pgkm_form_minimal_tuple(tupdesc, values, nulls);
 
     char *const data = (char *) target->tuple + target->tuple->t_hoff - MINIMAL_TUPLE_OFFSET;
@@ -57,47 +88,42 @@ static void make_label_tuple(LabelTuple *target, TupleDesc tupdesc)
     ExecStoreMinimalTuple(target->tuple, target->slot, false);
 }
 
-static void put_label(LabelTuple *label, const TableOrigin *origin, int32 cluster, double distance,
-                      Tuplestorestate *store)
+static void put_label(LabelTuple *target, const TableLabel *label, Tuplestorestate *store)
 {
-    memcpy(label->places[CTID], &origin->ctid, sizeof origin->ctid);
-    memcpy(label->places[CLUSTER_ID], &cluster, sizeof cluster);
-    memcpy(label->places[DISTANCE], &distance, sizeof distance);
-    memcpy(label->places[TABLEOID], &origin->table, sizeof origin->table);
-    tuplestore_puttupleslot(store, label->slot);
+    memcpy(target->places[LABEL_CTID], label->ctid, sizeof *label->ctid);
+    memcpy(target->places[LABEL_CLUSTER_ID], &label->cluster, sizeof label->cluster);
+    memcpy(target->places[LABEL_DISTANCE], &label->distance, sizeof label->distance);
+    memcpy(target->places[LABEL_TABLEOID], &label->table, sizeof label->table);
+    tuplestore_puttupleslot(store, target->slot);
 }
 
 /* A row that takes no part. */
-static void put_unlabelled(TableOrigin *origin, ReturnSetInfo *target)
+static void put_unlabelled(const TableLabel *label, ReturnSetInfo *target)
 {
-    Datum values[LABEL_COLUMNS] = {PointerGetDatum(&origin->ctid), 0, 0, ObjectIdGetDatum(origin->table)};
+    Datum values[LABEL_COLUMNS] = {PointerGetDatum(label->ctid), 0, 0, ObjectIdGetDatum(label->table)};
     bool  nulls[LABEL_COLUMNS] = {false, true, true, false};
 
     tuplestore_putvalues(target->setResult, target->setDesc, values, nulls);
 }
 
-static void put_labels(const TableCall *call, const TableRows *rows, const PgkmFitResult *result,
-                       ReturnSetInfo *target)
+static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
 {
     TableCursor cursor;
-    LabelTuple  label;
+    LabelTuple  tuple;
+    TableLabel  label;
 
-    make_label_tuple(&label, target->setDesc);
+    make_label_tuple(&tuple, target->setDesc);
     table_cursor_start(&cursor);
-    while (table_cursor_next(&cursor, rows)) {
-        TableOrigin origin = table_rows_origin(rows, cursor.position);
-
-        if (!OidIsValid(origin.table))
-            origin.table = call->relation.id;
-        if (cursor.used < 0)
-            put_unlabelled(&origin, target);
+    while (table_cursor_next(&cursor, labels->rows)) {
+        table_labels_get(labels, &cursor, &label);
+        if (label.clustered)
+            put_label(&tuple, &label, target->setResult);
         else
-            put_label(&label, &origin, result->labels[cursor.used],
-                      distance_of(result->distances[cursor.used], call->options.metric), target->setResult);
+            put_unlabelled(&label, target);
         if ((cursor.position & 0xfff) == 0)
             CHECK_FOR_INTERRUPTS();
     }
-    ExecDropSingleTupleTableSlot(label.slot);
+    ExecDropSingleTupleTableSlot(tuple.slot);
 }
 
 /*
@@ -108,26 +134,12 @@ static void put_labels(const TableCall *call, const TableRows *rows, const PgkmF
  */
 Datum pgkm_table_labels(PG_FUNCTION_ARGS)
 {
-    TableCall *call = table_call_create(fcinfo);
-    TableQuery query;
+    TableLabels labels;
 
     InitMaterializedSRF(fcinfo, 0);
-    table_call_find(call, fcinfo, TABLE_LOCATE, TABLE_WEIGHT, TABLE_LOADED);
-
-    memset(&query, 0, sizeof query);
-    query.need_ctid = true;
-
-    TableRows *rows = table_call_read(call, "kmeans_labels", &query);
-
-    if (!rows->wants.ctid)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied for table %s", call->relation.name),
-                        errdetail("The rows were loaded without the right to read ctid.")));
-
-    const PgkmFitResult *result = table_call_fit(call, rows, true);
-
+    table_labels_fit(&labels, fcinfo);
     pgkm_progress_writing();
-    put_labels(call, rows, result, (ReturnSetInfo *) fcinfo->resultinfo);
-    table_call_destroy(call);
+    put_labels(&labels, (ReturnSetInfo *) fcinfo->resultinfo);
+    table_call_destroy(labels.call);
     return (Datum) 0;
 }

@@ -87,14 +87,36 @@ static inline void table_cursor_start(TableCursor *cursor)
 
 static inline bool table_cursor_next(TableCursor *cursor, const TableRows *rows)
 {
-    if (++cursor->position >= rows->n)
+    if (cursor->position + 1 >= rows->n) {
+        cursor->position = rows->n;
         return false;
+    }
+    ++cursor->position;
     if (cursor->n_skipped < rows->n_skipped && rows->skipped[cursor->n_skipped] == cursor->position) {
         ++cursor->n_skipped;
         cursor->used = -1;
     } else {
         cursor->used = cursor->n_used++;
     }
+    return true;
+}
+
+/* One row back; false before the first. */
+static inline bool table_cursor_previous(TableCursor *cursor, const TableRows *rows)
+{
+    if (cursor->position >= 0 && cursor->position < rows->n) {
+        if (cursor->used < 0)
+            --cursor->n_skipped;
+        else
+            --cursor->n_used;
+    }
+    cursor->position = Max(cursor->position - 1, -1);
+    if (cursor->position < 0)
+        return false;
+
+    const bool skipped = cursor->n_skipped > 0 && rows->skipped[cursor->n_skipped - 1] == cursor->position;
+
+    cursor->used = skipped ? -1 : cursor->n_used - 1;
     return true;
 }
 

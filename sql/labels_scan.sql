@@ -1,0 +1,78 @@
+-- kmeans_labels in FROM: a scan of its own, which gives what the function gives.
+CREATE TABLE scan_labels AS SELECT i AS id, (i % 10)::real AS x, (i % 7)::real AS y FROM generate_series(1, 1000) AS i;
+INSERT INTO scan_labels VALUES (2000, NULL, NULL);
+
+EXPLAIN (COSTS OFF) SELECT ctid FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE distance > 0;
+-- what the tuple store is for: rows as a whole, numbered rows, several functions, rows to be read again after a lock
+EXPLAIN (COSTS OFF) SELECT l FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l;
+EXPLAIN (COSTS OFF) SELECT * FROM kmeans_labels('scan_labels', '{x,y}', 3) WITH ORDINALITY;
+EXPLAIN (COSTS OFF) SELECT * FROM ROWS FROM (kmeans_labels('scan_labels', '{x,y}', 3), generate_series(1, 3));
+EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.ctid = t.ctid;
+-- and a function that is not called as it is
+CREATE FUNCTION owned_labels(relation text, features text[], k bigint, init text, init_centroids double precision[],
+    n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, weight text, loaded boolean)
+RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
+AS '$libdir/pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
+EXPLAIN (COSTS OFF) SELECT ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, NULL, false);
+DROP FUNCTION owned_labels;
+
+-- the same rows, also with NULLs, weights and options
+CREATE VIEW differences AS
+SELECT count(*) FILTER (WHERE s IS DISTINCT FROM f) AS different, count(*)
+FROM (SELECT ROW(ctid, cluster_id, distance, tableoid) AS s, row_number() OVER () AS n FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WHERE true) AS a
+    FULL JOIN (SELECT ROW(ctid, cluster_id, distance, tableoid) AS f, ordinality AS n
+               FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WITH ORDINALITY) AS b USING (n);
+SELECT * FROM differences;
+
+-- parameters: of an outer row, of a prepared statement, of a subquery; again only when one of them has changed
+SELECT k, count(*), count(DISTINCT cluster_id) FROM generate_series(1, 3) AS k, kmeans_labels('scan_labels', '{x,y}', k) GROUP BY k ORDER BY k;
+SELECT n, (SELECT count(DISTINCT cluster_id) FROM kmeans_labels('scan_labels', '{x,y}', (SELECT count(*) FROM scan_labels WHERE id < n))) AS clusters
+FROM generate_series(2, 4) AS n;
+CREATE SEQUENCE scan_calls;
+CREATE FUNCTION counted(k bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$SELECT k + 0 * nextval('scan_calls')$$;
+SELECT n, (SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', counted(3), init => 'first') AS l WHERE l.cluster_id < n) AS below
+FROM generate_series(1, 3) AS n;
+SELECT last_value AS calls FROM scan_calls;
+PREPARE scan_prepared(bigint) AS SELECT count(DISTINCT cluster_id) FROM kmeans_labels('scan_labels', '{x,y}', $1);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE scan_prepared(2);
+EXECUTE scan_prepared(5);
+EXECUTE scan_prepared(0);
+RESET plan_cache_mode;
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2) AS a JOIN kmeans_labels('scan_labels', '{x,y}', 3) AS b USING (ctid, tableoid);
+
+-- a cursor goes both ways, over rows without a label too
+UPDATE scan_labels SET x = NULL, y = NULL WHERE id IN (2, 999);
+BEGIN;
+DECLARE d CURSOR FOR SELECT ctid, cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 2, init => 'first');
+CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.ctid AS place, cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 2, init => 'first') AS l;
+FETCH 2 FROM d;
+FETCH BACKWARD 2 FROM d;
+MOVE FORWARD ALL IN d;
+FETCH BACKWARD 3 FROM d;
+FETCH FORWARD 3 FROM d;
+MOVE BACKWARD 700 IN d;
+FETCH FORWARD 1 FROM d;
+SELECT place, cluster_id FROM forward WHERE n = 1001 - 700 + 2;
+COMMIT;
+
+-- privileges are those of the function
+CREATE ROLE scan_labels_role;
+GRANT SELECT ON scan_labels TO scan_labels_role;
+SET ROLE scan_labels_role;
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2);
+RESET ROLE;
+BEGIN;
+REVOKE EXECUTE ON FUNCTION kmeans_labels FROM PUBLIC;
+SET ROLE scan_labels_role;
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2);
+ROLLBACK;
+REVOKE SELECT ON scan_labels FROM scan_labels_role;
+SET ROLE scan_labels_role;
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2);
+RESET ROLE;
+
+DROP ROLE scan_labels_role;
+DROP TABLE scan_labels CASCADE;
+DROP FUNCTION counted;
+DROP SEQUENCE scan_calls;
