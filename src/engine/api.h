@@ -170,6 +170,10 @@ void pgkm_job_free(PgkmJob *job);
 /* Cancels and joins every job of the process, for an exit hook; their owners may still free them. */
 void pgkm_stop_all_jobs(void);
 
+/* memcpy, by several threads where that pays (some MB): memory that is touched for the first time
+ * takes longer than its contents. */
+void pgkm_copy(void *to, const void *from, size_t bytes);
+
 /* One row against a model's centroids (k x d float64): the exact distances of the contract.
  * Writes the lowest index of the nearest to *label and its squared distance to *distance. */
 void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance);

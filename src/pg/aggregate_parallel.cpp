@@ -30,7 +30,11 @@ struct IncomingState {
     PgkmRowsView   view;
 };
 
-static AggregateState *copy_state(MemoryContext context, const AggregateState *from)
+/* Rows of at least so many bytes come in parts of about the same size from all processes: memory for
+ * all of them at once spares the buffer its growth, and its first touch is cheaper in large pages. */
+#define LARGE_PART_BYTES (1024 * 1024)
+
+static AggregateState *copy_state(MemoryContext context, const AggregateState *from, int processes)
 {
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
@@ -52,6 +56,8 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
         kind->attach_arrays(&state->group.options, copy);
     }
     state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
+    if (rows->n * rows->row_bytes >= LARGE_PART_BYTES)
+        pgkm_rows_expect(state->rows, rows->n * processes);
     pgkm_rows_append(state->rows, rows->values, (const char *) rows->weights, rows->n);
     return state;
 }
@@ -90,7 +96,7 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
         PG_RETURN_POINTER(a);
     }
     if (a == NULL) {
-        a = copy_state(context, &b->state);
+        a = copy_state(context, &b->state, b->view.processes);
         if (a->group.kind == &pgkm_kmeans_options_kind)
             pgkm_batch_enlist(fcinfo, context, a);
     } else {

@@ -133,9 +133,9 @@ bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, Pgkm
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n)
 {
     pgkm_rows_grow(rows, n);
-    memcpy(rows->values + rows->n * rows->row_bytes, values, n * rows->row_bytes);
+    pgkm_copy(rows->values + rows->n * rows->row_bytes, values, n * rows->row_bytes);
     if (rows->weighted)
-        memcpy(rows->weights + rows->n, weights, n * sizeof(double));
+        pgkm_copy(rows->weights + rows->n, weights, n * sizeof(double));
     rows->n += n;
 }
 

@@ -190,6 +190,15 @@ static bool wrote_here(const AggState *reader, Search *state)
     return state->area != NULL && state->image->pid == MyProcPid && state->image->area == state->area;
 }
 
+/* The leader counts as one, whether it takes part or not. */
+static int processes_of(const PlanState *gather)
+{
+    if (gather == NULL)
+        return 1;
+    return 1 + (IsA(gather, GatherState) ? ((const GatherState *) gather)->nworkers_launched
+                                         : ((const GatherMergeState *) gather)->nworkers_launched);
+}
+
 static void view_shared(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmRowsView *view)
 {
     AggState *const reader = (AggState *) fcinfo->context;
@@ -198,6 +207,7 @@ static void view_shared(const PgkmRowsImage *image, FunctionCallInfo fcinfo, Pgk
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         elog(ERROR, "rows of a parallel worker were read outside of its query");
     view->rows.values = (char *) dsa_get_address(found.area, image->shared);
+    view->processes = processes_of(found.gather);
     /* A node between might hand out the same tuple again, for a rescan: a sort does. */
     if (outerPlanState(reader) == found.gather) {
         view->area = found.area;
@@ -212,6 +222,7 @@ void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsVi
 
     memcpy(&image, place, sizeof image);
     memset(view, 0, sizeof *view);
+    view->processes = 1;
     rows->element = image.element;
     rows->d = image.d;
     rows->n = image.n;

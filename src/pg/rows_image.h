@@ -37,6 +37,7 @@ struct PgkmRowsImage {
 /* Rows that are read where they lie. */
 struct PgkmRowsView {
     PgkmRows    rows;   /* not to be grown or cleared */
+    int         processes; /* that leave rows in the same way; 1: not known */
     dsa_area   *area;   /* of shared ones that nobody will ask for again; or NULL */
     dsa_pointer shared;
 };
