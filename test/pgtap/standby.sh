@@ -3,9 +3,9 @@
 # conflict with recovery ends a statement and not the server.
 set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
-source "$(dirname "$0")/../../scripts/lib/standby.sh"
+source "$(dirname "$0")/../../scripts/lib/copy.sh"
 
-trap stop_standby EXIT
+trap remove_copy EXIT
 
 query <<'SQL'
 CREATE TABLE standby_rows WITH (parallel_workers = 2) AS
@@ -14,7 +14,7 @@ DELETE FROM standby_rows WHERE id % 10 = 0;
 CREATE TABLE standby_doomed AS SELECT x, y FROM standby_rows;
 CREATE UNLOGGED TABLE standby_unlogged AS SELECT x, y FROM standby_rows;
 SQL
-start_standby
+make_copy -R && start_copy max_standby_streaming_delay=100ms
 # Committed synchronously: else its end may not be written yet when the position is asked for.
 query -c "SET synchronous_commit = on" -c "INSERT INTO standby_rows SELECT id + 100000, y, x, g FROM standby_rows WHERE id <= 1000"
 await_replay

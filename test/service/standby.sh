@@ -6,8 +6,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/service.sh"
-source "$here/scripts/lib/standby.sh"
-trap 'fault; stop_standby' EXIT
+source "$here/scripts/lib/copy.sh"
+trap 'fault; remove_copy' EXIT
 
 query <<'SQL'
 CREATE TABLE replica_rows AS SELECT i % 4 AS g, sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i;
@@ -19,7 +19,7 @@ fit="SELECT md5(kmeans_fit('replica_rows', '{x,y}', 60, max_iter => 20)::text)"
 groups="SELECT md5(string_agg(m::text, ',' ORDER BY g)) FROM (SELECT g, kmeans(ARRAY[x, y], 5) AS m FROM replica_rows GROUP BY g) AS t"
 mixture="SELECT md5(gmm_fit('replica_rows', '{x,y}', 3, max_iter => 3)::text)"
 stop_service
-start_standby
+make_copy -R && start_copy max_standby_streaming_delay=100ms
 await_replay
 
 # on_standby BACKEND STATEMENT: as say().
