@@ -113,7 +113,7 @@ Received receive_message(int socket, void *message, std::size_t bytes, int milli
         return Received::gone;
     take_descriptors(header, passed);
     const bool whole = got == static_cast<ssize_t>(bytes) && (header.msg_flags & MSG_TRUNC) == 0;
-    return whole ? Received::message : Received::gone;
+    return whole ? Received::message : got == 0 ? Received::gone : Received::other;
 }
 
 File listen_at(const char *path)

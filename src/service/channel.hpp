@@ -27,11 +27,11 @@ class File {
 // Sends one message, with a descriptor unless `passed` is negative. False when the other end is gone.
 bool send_message(int socket, const void *message, std::size_t bytes, int passed = -1);
 
-enum class Received { message, nothing, gone };
+enum class Received { message, nothing, gone, other };
 
 // Waits up to `milliseconds` (-1: for ever) for a message of exactly that size. A descriptor that
-// comes with it goes to *passed. A message of another size counts as `gone`: no more can be
-// understood on this connection.
+// comes with it goes to *passed. A message of another size, which is of another version of pg_kmeans,
+// is `other`.
 Received receive_message(int socket, void *message, std::size_t bytes, int milliseconds, File *passed = nullptr);
 
 // A socket that listens at `path`, readable by this user alone; what was there is removed.

@@ -215,7 +215,7 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     const Received received = receive_message(channel, &reply, sizeof reply, milliseconds);
     if (received == Received::nothing)
         return 0;
-    if (received == Received::message && reply.magic != magic)
+    if (received == Received::other || (received == Received::message && reply.magic != magic))
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
     else if (received == Received::message && reply.serial == 0) {
         note_functions(reply.functions);

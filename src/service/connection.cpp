@@ -28,6 +28,9 @@ std::int32_t probe(const Shared &shared, File passed, std::uint64_t bytes)
     return std::min(count, capacity);
 }
 
+// Whose magic number is not ours.
+constexpr Request request_of_another_version = {};
+
 } // namespace
 
 Connection::Connection(Shared &shared, File socket)
@@ -57,6 +60,8 @@ void Connection::run() noexcept
             continue;
         if (received == Received::gone || hung_up_.load() || !shared_.note_request())
             break;
+        if (received == Received::other)
+            request = request_of_another_version;
         // A service that has failed is about to end: who asks whether it is there is to look for the next.
         if (request.op == Op::hello && shared_.has_failed())
             break;

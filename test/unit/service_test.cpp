@@ -252,6 +252,32 @@ TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
     pgkm_service_disconnect(channel);
 }
 
+TEST_F(Service, SoIsOneWhoseRequestsHaveAnotherLength)
+{
+    const int channel = pgkm_service_connect(path().c_str());
+    ASSERT_GE(channel, 0);
+    PgkmError error;
+    ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
+    ASSERT_TRUE(send_message(channel, "short", 5));
+    EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), 1) << "by the service's own number alone";
+    pgkm_service_disconnect(channel);
+}
+
+TEST(ServiceOfAnotherVersion, IsKnownByItsAnswers)
+{
+    for (const std::size_t length : {sizeof(Reply), sizeof(Reply) - 8, std::size_t{3}}) {
+        int ends[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+        const std::vector<char> answer(length, 'x');
+        ASSERT_TRUE(send_message(ends[1], answer.data(), length));
+        PgkmError error;
+        EXPECT_EQ(pgkm_service_ready(ends[0], 5000, &error), -1);
+        EXPECT_STREQ(error.text, "the GPU service belongs to another version of pg_kmeans") << length;
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
 // A session that was interrupted while it waited for an answer to hello uses the connection again.
 TEST_F(Service, AnAnswerThatNobodyAwaitedIsSkipped)
 {
