@@ -44,6 +44,13 @@ extern "C" {
 #define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
 #endif
 
+/* 18 moved what writes EXPLAIN's properties to a header of its own. */
+#if PG_VERSION_NUM >= 180000
+extern "C" {
+#include "commands/explain_format.h"
+}
+#endif
+
 /* 16 asks one function about privileges on objects of all kinds (c727f511bd7f). */
 #if PG_VERSION_NUM >= 160000
 #define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)

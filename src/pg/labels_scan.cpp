@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
