@@ -11,8 +11,20 @@
 
 namespace {
 
-// Fits of less work than this (some milliseconds) run in the caller's thread.
-constexpr double inline_work = 1e7;
+// Fits that cannot take more work than this (some 10 ms) run in the caller's thread, where nothing
+// interrupts them.
+constexpr double inline_work = 3e7;
+
+// Of an iteration that has next to no rows.
+constexpr double least_work = 1000.0;
+
+// As mixture_work(), were no fit to converge.
+double most_work(const PgkmMixtureRequest &request)
+{
+    PgkmMixtureRequest iteration = request;
+    iteration.options.max_iter = iteration.options.n_init = 1;
+    return (pgkm::mixture_work(iteration) + least_work) * request.options.max_iter * request.options.n_init;
+}
 
 struct MixtureJob : PgkmJob {
     explicit MixtureJob(const PgkmMixtureRequest &wanted) : request(wanted) {}
@@ -28,8 +40,7 @@ PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, 
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        const bool in_caller =
-            pgkm::mixture_work(*request) < inline_work && pgkm_mixture_wants_device(request) == 0;
+        const bool in_caller = most_work(*request) < inline_work && pgkm_mixture_wants_device(request) == 0;
         *job = pgkm::start_job(std::make_unique<MixtureJob>(*request), in_caller);
     });
 }
@@ -77,7 +88,7 @@ uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
     const double matrices = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED ? 4.0 * d * d : 0.0;
     const double bytes = 8.0 * (5.0 * values + std::max(values, std::min(64.0 * values, 33554432.0)) + matrices) +
                          4.0 * static_cast<double>(points.n) + 1e6;
-    const double fit = static_cast<double>(
-        pgkm_fit_estimate(points.n, points.d, request->k, points.element, &clusters, 0));
+    const double fit =
+        static_cast<double>(pgkm_fit_estimate(points.n, points.d, request->k, points.element, &clusters, 0));
     return bytes + fit < 1e19 ? static_cast<uint64_t>(bytes + fit) : UINT64_MAX;
 }

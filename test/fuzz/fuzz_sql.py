@@ -15,7 +15,7 @@ import time
 
 import psycopg2
 
-ALLOWED = {"22004", "22023", "22003", "2202E", "42P01", "42703", "42804", "42809", "54000", "22P02", "42883", "0A000", "57014"}
+ALLOWED = {"22004", "22023", "22003", "2202E", "42P01", "42703", "42804", "42809", "54000", "55000", "22P02", "42883", "0A000", "57014"}
 TYPES = ["real", "double precision", "integer", "bigint", "smallint", "numeric"]
 VALUES = ["0", "1", "-1", "0.5", "3", "7", "-12345", "1e-30", "1e6", "1e30", "1e-310", "1e160", "NaN", "Infinity", "-Infinity"]
 
@@ -69,10 +69,85 @@ def options(dice):
     return f"kmeans_options({', '.join(parts)})"
 
 
+def gmm_options(dice):
+    parts = [f"covariance_type => '{dice.choice(['full', 'tied', 'diag', 'spherical'] * 5 + ['round'])}'"]
+    if dice.random() < 0.4:
+        parts.append(f"reg_covar => {dice.choice(['0', '1e-6', '1', '1e300', '-1', 'float8 $$NaN$$'])}")
+    if dice.random() < 0.3:
+        parts.append(f"tol => {dice.choice(['0', '1e-3', '-1', '1e300'])}")
+    if dice.random() < 0.4:
+        parts.append(f"max_iter => {dice.choice([0, 1, 2, 30, 2147483647])}")
+    if dice.random() < 0.3:
+        parts.append(f"n_init => {dice.choice([0, 1, 3])}")
+    if dice.random() < 0.2:
+        parts.append(f"weights_init => '{dice.choice(['{0.5,0.5}', '{1,0}', '{1}', '{2,-1}', '{}', '{NULL,1}'])}'")
+    if dice.random() < 0.2:
+        parts.append(f"means_init => '{dice.choice(['{{1,2},{3,4}}', '{{1},{2}}', '{{1e150},{-1e150}}', '{{NaN},{1}}'])}'")
+    if dice.random() < 0.2:
+        parts.append(f"precisions_init => '{dice.choice(['{1,1}', '{{1},{2}}', '{{{1}},{{2}}}', '{{1,0},{0,1}}', '{{1,2},{2,1}}', '{1e300,1}'])}'")
+    parts.append(f"seed => {dice.randint(-5, 5)}")
+    return f"gmm_options({', '.join(parts)})"
+
+
+def pca_options(dice):
+    return (f"pca_options({dice.choice(['NULL'] * 4 + ['1', '2', '0.5', '0.999', '0', '-1', '1.5', '1000'])}, "
+            f"{dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})")
+
+
+def pca_sums(dice):
+    """A state made by hand: mostly well formed, seldom one that rows could have."""
+    d = dice.choice([1, 2, 3])
+    numbers = ["0", "1", "-1", "0.5", "1e300", "1.7e308", "1e-320", "-1e308", "7"]
+    mean = ",".join(dice.choice(numbers) for _ in range(d))
+    cross = ",".join(dice.choice(numbers) for _ in range(d * (d + 1) // 2 + (dice.random() < 0.05)))
+    n = dice.choice(["1", "2", "1000", "9007199254740992", "0", "-1", "1e3"])
+    return (f"'{{\"version\":1,\"n\":{n},\"d\":{d},\"n_components\":{dice.choice(['0', '1', '0.5', '7'])},\"whiten\":{dice.randint(0, 1)},"
+            f"\"standardize\":{dice.randint(0, 1)},\"mean\":[{mean}],\"cross\":[{cross}]}}'::pca_sums")
+
+
+def mixture_or_components(dice, k, source):
+    form, chosen, others = dice.randrange(8), gmm_options(dice), source.replace(" AS v(", " AS u(")
+    if form == 0:
+        return f"SELECT g, gmm(f, {k}, {chosen}) FROM {source} GROUP BY GROUPING SETS ((g), ())"
+    if form == 1:
+        return f"SELECT gmm_label(f, {k}, {chosen}) OVER (PARTITION BY g) FROM {source}"
+    if form == 2:
+        return (f"SELECT gmm_predict(m, f), gmm_posterior(m, f), gmm_score(m, f) "
+                f"FROM (SELECT gmm(f, {k}, {chosen}) AS m FROM {source}) AS s, {others}")
+    if form == 3:
+        return f"SELECT c.* FROM (SELECT gmm(f, {k}, {chosen}) AS m FROM {source}) AS s, gmm_components(m) AS c"
+    if form == 4:
+        return f"SELECT g, pca(f, {pca_options(dice)}) FROM {source} GROUP BY GROUPING SETS ((g), ())"
+    if form == 5:
+        return (f"SELECT pca_inverse_transform(m, pca_transform(m, f)), c.* FROM (SELECT pca(f, {pca_options(dice)}) AS m FROM {source}) AS s, "
+                f"pca_components(m) AS c, {others}")
+    if form == 6:
+        return f"SELECT pca_final(pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
+    return f"SELECT pca_transform(pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
+
+
+def tables(dice, k, source):
+    many = dice.choice(["false", "true"])
+    calls = [f"SELECT kmeans_load('fuzz', '{{f}}')",
+             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, loaded => {many})",
+             f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, loaded => {many})",
+             f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, loaded => {many})",
+             f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",
+             f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}')",
+             f"SELECT pca_fit('fuzz', '{{f}}', {dice.choice(['NULL', '1', '0.9', '40'])}, {dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})",
+             "SELECT kmeans_unload()", "SELECT * FROM kmeans_loaded()", "SELECT * FROM kmeans_last_run()"]
+    chosen = dice.sample(calls, 4) if dice.random() < 0.5 else [calls[0]] + dice.sample(calls[1:], 3)
+    return "; ".join([f"CREATE TEMP TABLE fuzz AS SELECT * FROM {source}"] + chosen)
+
+
 def statement(dice):
     k = dice.choice(["1", "2", "3", "8", "100", "0", "-1", "NULL", "2147483647", "4000000000"] + ["2", "3", "5"] * 4)
     source, chosen = rows(dice), options(dice)
-    form = dice.randrange(6)
+    form = dice.randrange(12)
+    if form >= 8:
+        return mixture_or_components(dice, k, source)
+    if form >= 6:
+        return tables(dice, k, source)
     if form == 0:
         return f"SELECT kmeans(f, {k}, {chosen}, w) FROM {source}"
     if form == 1:
@@ -91,6 +166,11 @@ def statement(dice):
 
 CHECK = """SELECT (m).inertia, (SELECT sum(x) FROM unnest((m).within_ss) AS x), (SELECT sum(x) FROM unnest((m).size) AS x), (m).n
            FROM (SELECT kmeans(f, 3) AS m FROM {source}) AS s WHERE m IS NOT NULL AND (m).k > 0"""
+
+
+def not_finite(value):
+    """Whether a result of the mixtures and components holds a NaN or an infinity: none may."""
+    return any(word in str(value) for word in ("NaN", "nan", "Infinity", "inf"))
 
 
 def run(connection, sql):
@@ -123,7 +203,10 @@ def main():
     while time.monotonic() < end:
         sql = statement(dice)
         try:
-            errors += run(connection, sql) is None
+            rows_of = run(connection, sql)
+            errors += rows_of is None
+            if ("gmm" in sql or "pca" in sql) and not_finite(rows_of) and "kmeans" not in sql:
+                raise AssertionError(f"a value that is not finite: {rows_of}")
             sql = CHECK.format(source=rows(dice))
             for inertia, within, sizes, n in run(connection, sql) or []:
                 if sizes != n or not math.isclose(inertia, within, rel_tol=1e-9, abs_tol=1e-300):

@@ -46,6 +46,8 @@ phases=(
     "kmeans_cluster|1.5|SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
     "expectation and maximisation|1.5|SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
     "mixtures of many features|2|SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
+    "a small mixture without end|1|SELECT gmm(ARRAY[i, i * i % 7, i % 3], 3, gmm_options(tol => 0, max_iter => 2147483647)) FROM generate_series(1, 50) AS i"
+    "a small mixture again and again|1|SELECT gmm(ARRAY[i], 1, gmm_options(n_init => 2147483647)) FROM generate_series(1, 3) AS i"
     "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
     "products of very many features|1|SELECT pca(i.f) FROM interrupt_widest AS i, generate_series(1, 1000)"
     "factors of a large mixture|0.7|SELECT gmm_predict(m, array_fill(0, ARRAY[2500])) FROM interrupt_mixture"
