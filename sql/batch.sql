@@ -30,6 +30,12 @@ INSERT INTO batch_queries VALUES
 ('one state, two calls', 'ROW(kmeans(f, 3), (kmeans(f, 3)).inertia)'),
 ('two states', 'ROW(kmeans(f, 3), kmeans(f4, 2))'),
 ('filter', 'kmeans(f, 3) FILTER (WHERE g % 2 = 0)');
+INSERT INTO batch_queries VALUES
+('mixtures', 'gmm(f, 2)'),
+('mixtures, k by group', 'gmm(f4, 1 + g % 4, gmm_options(''diag''))'),
+('mixtures, options by group', 'gmm(f, 2, gmm_options(CASE WHEN g % 2 = 0 THEN ''tied'' ELSE ''spherical'' END, n_init => 2, seed => 5))'),
+('mixtures, given', 'gmm(f[1:1], 2, gmm_options(''spherical'', weights_init => ''{0.5,0.5}'', means_init => ''{{-1},{1}}'', precisions_init => ''{1,1}''))'),
+('mixtures beside clusters', 'ROW(gmm(f, 2), kmeans(f, 2))');
 INSERT INTO batch_queries VALUES ('having', 'kmeans(f, 3)', 'HAVING (kmeans(f, 3)).inertia > 20');
 
 -- One by one: an aggregate without groups for each.

@@ -277,6 +277,8 @@ int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d);
 typedef struct PgkmMixtureRequest {
     PgkmPoints         points; /* without weights; the caller's memory, unchanged until the job is freed */
     int64_t            k;      /* 1 .. 2^31 - 1 */
+    const PgkmGroup   *groups; /* as in PgkmFitRequest: many fits at once */
+    int64_t            n_groups;
     PgkmMixtureOptions options;
     PgkmSettings       settings;
     int32_t            want_labels;
@@ -301,12 +303,15 @@ typedef struct PgkmMixtureResult {
     char           notice[512];
 } PgkmMixtureResult;
 
-/* Bytes of host memory that a fit of this shape needs beside its points. */
+/* Bytes of host memory that a fit of this shape needs beside its points; and what one group adds. */
 uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request);
+uint64_t pgkm_mixture_group_estimate(const PgkmMixtureRequest *request, const PgkmGroup *group);
 /* As pgkm_wants_device. */
 int pgkm_mixture_wants_device(const PgkmMixtureRequest *request);
 PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, PgkmError *error);
 PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error);
+/* The same of group 0 .. n_groups - 1. */
+PgkmStatus pgkm_mixture_group_result(PgkmJob *job, int64_t group, PgkmMixtureResult *result, PgkmError *error);
 
 /* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
 PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,

@@ -18,13 +18,20 @@ struct MixtureModel {
     std::vector<double> trace; // one per iteration
     bool converged = false;
     std::vector<std::int32_t> labels; // n, or empty
+};
+
+struct MixtureFits {
+    std::vector<MixtureModel> models; // one per group of the request
     std::string notice;
 };
 
-// The whole fit on the first backend that can. Throws Error.
-MixtureModel fit_mixture(const PgkmMixtureRequest &request, Monitor &monitor);
+// All fits of a request on the first backend that can. Throws Error.
+MixtureFits fit_mixtures(const PgkmMixtureRequest &request, Monitor &monitor);
 
-// The work of a fit, in the terms of fit_work().
+// The groups of a request: its own, or its points as the only one.
+std::vector<PgkmGroup> mixture_groups(const PgkmMixtureRequest &request);
+
+// The work of a request, in the terms of fit_work().
 double mixture_work(const PgkmMixtureRequest &request);
 
 } // namespace pgkm

@@ -6,26 +6,40 @@
 
 namespace pgkm {
 
-MixtureClusters::MixtureClusters(const PgkmMixtureRequest &request, Session &session, Monitor &monitor)
-    : session_(session)
+PgkmFitRequest clusters_request(const PgkmMixtureRequest &request)
 {
-    request_.points = request.points;
-    request_.k = std::min(request.k, request.points.n);
-    pgkm_options_default(&request_.options);
+    PgkmFitRequest clusters = {};
+    clusters.points = request.points;
+    clusters.k = request.k;
+    clusters.groups = request.groups;
+    clusters.n_groups = request.n_groups;
+    pgkm_options_default(&clusters.options);
+    return clusters;
+}
+
+MixtureClusters::MixtureClusters(const PgkmMixtureRequest &request, Session &session, Monitor &monitor)
+    : request_(clusters_request(request)), session_(session)
+{
     if (request.points.element == PGKM_FLOAT32)
         narrow_ = std::make_unique<LoadedRows<float>>(request_, session, monitor);
     else
         wide_ = std::make_unique<LoadedRows<double>>(request_, session, monitor);
 }
 
-Model MixtureClusters::find(std::uint64_t seed)
+const PgkmPoints &MixtureClusters::points() const
 {
-    FitTask task = {request_.options, {request_.k}, true, false};
+    return narrow_ != nullptr ? narrow_->points() : wide_->points();
+}
+
+std::vector<Model> MixtureClusters::find(std::uint64_t seed)
+{
+    FitTask task = {request_.options, {}, true, false};
+    for (const PgkmGroup &group : groups_of(request_))
+        task.k.push_back(std::min(group.k, group.n));
     task.options.seed = seed;
     Monitor unseen; // to the mixture's, k-means is part of the seeding; a cancel reaches the session
-    std::vector<Model> models = narrow_ != nullptr ? fit_loaded(*narrow_, task, session_, unseen)
-                                                   : fit_loaded(*wide_, task, session_, unseen);
-    return std::move(models[0]);
+    return narrow_ != nullptr ? fit_loaded(*narrow_, task, session_, unseen)
+                              : fit_loaded(*wide_, task, session_, unseen);
 }
 
 } // namespace pgkm

@@ -8,6 +8,7 @@
 #include "engine/error.hpp"
 #include "engine/job.hpp"
 #include "engine/mixture.hpp"
+#include "engine/mixture_clusters.hpp"
 
 namespace {
 
@@ -23,15 +24,16 @@ double most_work(const PgkmMixtureRequest &request)
 {
     PgkmMixtureRequest iteration = request;
     iteration.options.max_iter = iteration.options.n_init = 1;
-    return (pgkm::mixture_work(iteration) + least_work) * request.options.max_iter * request.options.n_init;
+    return (pgkm::mixture_work(iteration) + least_work * static_cast<double>(std::max<int64_t>(request.n_groups, 1))) *
+           request.options.max_iter * request.options.n_init;
 }
 
 struct MixtureJob : PgkmJob {
     explicit MixtureJob(const PgkmMixtureRequest &wanted) : request(wanted) {}
-    void run() override { model = pgkm::fit_mixture(request, monitor); }
+    void run() override { fits = pgkm::fit_mixtures(request, monitor); }
 
     PgkmMixtureRequest request;
-    pgkm::MixtureModel model;
+    pgkm::MixtureFits fits;
 };
 
 } // namespace
@@ -52,10 +54,18 @@ int pgkm_mixture_wants_device(const PgkmMixtureRequest *request)
 
 PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error)
 {
+    return pgkm_mixture_group_result(job, 0, result, error);
+}
+
+PgkmStatus pgkm_mixture_group_result(PgkmJob *job, int64_t group, PgkmMixtureResult *result, PgkmError *error)
+{
     *result = {};
     return pgkm::guarded(error, [&] {
         pgkm::require_done(job);
-        const pgkm::MixtureModel &model = static_cast<const MixtureJob *>(job)->model;
+        const pgkm::MixtureFits &fits = static_cast<const MixtureJob *>(job)->fits;
+        if (group < 0 || group >= static_cast<int64_t>(fits.models.size()))
+            throw pgkm::Error(PGKM_INTERNAL, "the job has no such group");
+        const pgkm::MixtureModel &model = fits.models[static_cast<std::size_t>(group)];
         const pgkm::MixtureParameters &parameters = model.parameters;
         const double count = pgkm::parameter_count(parameters.type, parameters.k, parameters.d);
         result->k = parameters.k;
@@ -71,24 +81,35 @@ PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmErro
         result->aic = 2.0 * count - 2.0 * model.log_likelihood;
         result->bic = count * std::log(static_cast<double>(model.n)) - 2.0 * model.log_likelihood;
         result->labels = pgkm::data_or_null(model.labels);
-        std::snprintf(result->notice, sizeof result->notice, "%s", model.notice.c_str());
+        std::snprintf(result->notice, sizeof result->notice, "%s", fits.notice.c_str());
     });
+}
+
+uint64_t pgkm_mixture_group_estimate(const PgkmMixtureRequest *request, const PgkmGroup *group)
+{
+    const PgkmFitRequest clusters = pgkm::clusters_request(*request);
+    const PgkmCovariance type = request->options.covariance_type;
+    const double k = static_cast<double>(std::min(group->k, group->n)), d = request->points.d;
+    const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
+    const bool matrices = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
+    // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums. Blocks of
+    // rows depend on the threads: the backend sees to them.
+    const double segments = std::clamp(static_cast<double>(group->n) / 384.0, 1.0, 64.0);
+    const double copies = std::max(values, std::min(segments * values, 33554432.0));
+    const double bytes = 8.0 * (5.0 * values + copies + (matrices ? 4.0 * d * d : 0.0)) +
+                         4.0 * static_cast<double>(group->n) +
+                         static_cast<double>(pgkm_group_estimate(&clusters, group));
+    return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
 }
 
 uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
 {
-    const PgkmPoints &points = request->points;
-    PgkmOptions clusters;
-    pgkm_options_default(&clusters);
-    // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums. Blocks of
-    // rows depend on the threads: the backend sees to them.
-    const double k = static_cast<double>(std::min(request->k, points.n)), d = points.d;
-    const PgkmCovariance type = request->options.covariance_type;
-    const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
-    const double matrices = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED ? 4.0 * d * d : 0.0;
-    const double bytes = 8.0 * (5.0 * values + std::max(values, std::min(64.0 * values, 33554432.0)) + matrices) +
-                         4.0 * static_cast<double>(points.n) + 1e6;
-    const double fit =
-        static_cast<double>(pgkm_fit_estimate(points.n, points.d, request->k, points.element, &clusters, 0));
-    return bytes + fit < 1e19 ? static_cast<uint64_t>(bytes + fit) : UINT64_MAX;
+    double bytes = 2e6;
+    for (const PgkmGroup &group : pgkm::mixture_groups(*request))
+        bytes += static_cast<double>(pgkm_mixture_group_estimate(request, &group));
+    // Rows of the only group are not copied.
+    if (request->n_groups == 0)
+        bytes -= static_cast<double>(request->points.n) * request->points.d *
+                 (request->points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
+    return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
 }

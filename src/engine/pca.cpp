@@ -37,8 +37,10 @@ Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request
     session.load(request.points);
     Covariance result = {request.points.n, sample_mean(request.points), std::vector<double>(at(triangle_size(d)))};
     std::vector<double> sums(at(d));
-    PgkmMoments moments = {result.mean.data(), sums.data(), result.cross.data()};
-    session.moments(moments);
+    PgkmProblem all = {};
+    all.n_rows = result.n;
+    std::vector<PgkmMoments> moments = {{result.mean.data(), sums.data(), result.cross.data()}};
+    session.moments({all}, moments);
     const double n = static_cast<double>(result.n);
     double *cross = result.cross.data();
     for (std::int32_t a = 0; a < d; ++a)

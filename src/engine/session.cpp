@@ -78,20 +78,20 @@ void Session::assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmA
           error);
 }
 
-void Session::moments(PgkmMoments &moments)
+void Session::moments(const std::vector<PgkmProblem> &problems, std::vector<PgkmMoments> &moments)
 {
-    PgkmProblem problem = {};
-    problem.n_rows = points_.n;
     PgkmError error = {};
-    check(table_->moments(data_, &problem, 1, &moments, &error), error);
+    check(table_->moments(data_, problems.data(), static_cast<std::int64_t>(problems.size()), moments.data(), &error),
+          error);
 }
 
-void Session::em_step(const PgkmMixture &mixture, PgkmMixtureSums &sums)
+void Session::em_step(const std::vector<PgkmProblem> &problems, const std::vector<PgkmMixture> &mixtures,
+                      std::vector<PgkmMixtureSums> &sums)
 {
-    PgkmProblem problem = {};
-    problem.n_rows = points_.n;
     PgkmError error = {};
-    check(table_->em_step(data_, &problem, 1, &mixture, &sums, &error), error);
+    check(table_->em_step(data_, problems.data(), static_cast<std::int64_t>(problems.size()), mixtures.data(),
+                          sums.data(), &error),
+          error);
 }
 
 PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work)

@@ -36,9 +36,9 @@ class Session {
     void seed(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params);
     void fit(std::vector<PgkmProblem> &problems, const PgkmFitParams &params);
     void assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmAssignment> &assignments);
-    // Of all rows.
-    void moments(PgkmMoments &moments);
-    void em_step(const PgkmMixture &mixture, PgkmMixtureSums &sums);
+    void moments(const std::vector<PgkmProblem> &problems, std::vector<PgkmMoments> &moments);
+    void em_step(const std::vector<PgkmProblem> &problems, const std::vector<PgkmMixture> &mixtures,
+                 std::vector<PgkmMixtureSums> &sums);
 
     const char *name() const { return table_->name; }
 

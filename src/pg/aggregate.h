@@ -8,6 +8,10 @@
 #include "pg/group_arguments.h"
 #include "pg/rows.h"
 
+extern "C" {
+#include "fmgr.h"
+}
+
 /* Lives in the aggregate's memory context, like everything it points to. */
 struct AggregateState {
     PgkmGroupArguments group;
@@ -17,5 +21,8 @@ struct AggregateState {
     int64              place;  /* among the groups of that batch */
     AggregateState    *next;   /* that waits for its fit */
 };
+
+/* The memory of the aggregate that a support function is called for; XX000 outside of one. */
+MemoryContext pgkm_aggregate_context(FunctionCallInfo fcinfo);
 
 #endif

@@ -4,7 +4,6 @@
 #include "pg/aggregate_batch.h"
 
 #include "pg/compat.h"
-#include "pg/progress.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -99,12 +98,13 @@ static bool may_join(const AggregateState *a, const AggregateState *b)
 
 /* States chosen for one call. */
 struct Batch {
-    PgkmFitRequest   request;
-    PgkmGroup       *groups;
-    AggregateState **states;
-    int64            n;
-    int64            capacity;
-    uint64           bytes_left;
+    const PgkmBatchKind  *kind;
+    const AggregateState *first;
+    PgkmGroup            *groups;
+    AggregateState      **states;
+    int64                 n;
+    int64                 capacity;
+    uint64                bytes_left;
 };
 
 /* False when it is too much beside the others. */
@@ -112,7 +112,7 @@ static bool add(Batch *batch, AggregateState *state)
 {
     const PgkmPoints points = pgkm_rows_points(state->rows);
     const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
-    const uint64     bytes = pgkm_group_estimate(&batch->request, &group);
+    const uint64     bytes = batch->kind->estimate(batch->first, &group);
 
     if (bytes > batch->bytes_left)
         return false;
@@ -127,15 +127,14 @@ static bool add(Batch *batch, AggregateState *state)
     return true;
 }
 
-static void start_batch(Batch *batch, const AggregateState *state)
+static void start_batch(Batch *batch, const PgkmBatchKind *kind, const AggregateState *state)
 {
     const uint64 available = pgkm_memory_available();
-    const uint64 fixed = pgkm_fit_estimate(0, state->rows->d, 0, state->rows->element, &state->group.options.kmeans, false);
+    const uint64 fixed = kind->fixed(state);
 
     memset(batch, 0, sizeof *batch);
-    batch->request.points.element = state->rows->element;
-    batch->request.points.d = state->rows->d;
-    batch->request.options = state->group.options.kmeans;
+    batch->kind = kind;
+    batch->first = state;
     batch->capacity = 64;
     batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
     batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));
@@ -159,13 +158,8 @@ static void choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
 static void fit(Batch *batch, MemoryContext context)
 {
     PgkmJobHolder *holder = NULL;
-    PgkmRun        run;
 
-    batch->request.groups = batch->groups;
-    batch->request.n_groups = batch->n;
-    pgkm_run_begin(&run, "kmeans", InvalidOid);
-    pgkm_run_fit(&batch->request, context, &holder);
-    pgkm_run_end(&run);
+    batch->kind->fit(batch->first, batch->groups, batch->n, context, &holder);
     for (int64 i = 0; i < batch->n; ++i) {
         batch->states[i]->holder = holder;
         batch->states[i]->place = i;
@@ -183,7 +177,7 @@ static void unlink_fitted(AggregateState **place)
     }
 }
 
-bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, AggregateState *state)
 {
     if (state->fitted)
         return true;
@@ -195,7 +189,7 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
 
     if (waiting == NULL || is_large(state))
         return false;
-    start_batch(&batch, state);
+    start_batch(&batch, kind, state);
     choose(&batch, state, waiting->states);
     if (batch.n > 1) {
         fit(&batch, context);

@@ -14,15 +14,21 @@
 
 #include "pg/aggregate.h"
 
-extern "C" {
-#include "fmgr.h"
-}
+/* The algorithm's part: k and options are those of `first`, rows those of the groups. */
+struct PgkmBatchKind {
+    /* Bytes that a call needs whatever its groups, and that one of them adds. */
+    uint64 (*fixed)(const AggregateState *first);
+    uint64 (*estimate)(const AggregateState *first, const PgkmGroup *group);
+    /* Runs all fits; *holder as for pgkm_run_fit. */
+    void (*fit)(const AggregateState *first, const PgkmGroup *groups, int64 count, MemoryContext context,
+                PgkmJobHolder **holder);
+};
 
 /* A state was made in `context` by the transition or combine function called with `fcinfo`. */
 void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state);
 
 /* In the final function called with `fcinfo`: fits the state together with others that are
  * complete, unless an earlier call did. False when it has to be fitted alone. */
-bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state);
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, AggregateState *state);
 
 #endif

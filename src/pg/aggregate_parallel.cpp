@@ -97,8 +97,7 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
     }
     if (a == NULL) {
         a = copy_state(context, &b->state, b->view.processes);
-        if (a->group.kind == &pgkm_kmeans_options_kind)
-            pgkm_batch_enlist(fcinfo, context, a);
+        pgkm_batch_enlist(fcinfo, context, a);
     } else {
         pgkm_group_check_equal(&a->group, &b->state.group);
         check_same_length(a->rows, b->state.rows);

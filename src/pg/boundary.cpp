@@ -281,6 +281,11 @@ void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result
         pgkm_raise(&error);
 }
 
+PgkmJob *pgkm_job_of(PgkmJobHolder *holder)
+{
+    return holder->job;
+}
+
 void pgkm_release_fit(PgkmJobHolder *holder)
 {
     free_job(holder);

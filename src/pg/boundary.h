@@ -66,6 +66,9 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
 /* After that: the result of one of the request's groups, which lives as long. */
 void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result);
 
+/* The job that a holder owns, after a run. */
+PgkmJob *pgkm_job_of(PgkmJobHolder *holder);
+
 /* Frees the job and its result at once. */
 void pgkm_release_fit(PgkmJobHolder *holder);
 

@@ -42,10 +42,16 @@ void pgkm_put_components(Tuplestorestate *store, TupleDesc tupdesc, PgkmCovarian
                          const double *weights, const double *means, const double *covariances);
 
 /* Runs a fit; the caller fills all but the settings. The result lives until
- * pgkm_release_fit(*holder); `context` and *holder as for pgkm_run_fit. 54000 before the start
- * when the model would pass the maximum size of a value. */
+ * pgkm_release_fit(*holder); `context` and *holder as for pgkm_run_fit. Of groups it is the first
+ * one's; of a single model the size is checked before the start. */
 void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, PgkmJobHolder **holder,
                       PgkmMixtureResult *result);
+
+/* After that: the result of one of the request's groups, which lives as long. */
+void pgkm_mixture_of_group(PgkmJobHolder *holder, int64 group, PgkmMixtureResult *result);
+
+/* 54000 when the model of the request's points would pass the maximum size of a value. */
+void pgkm_mixture_check_size(const PgkmMixtureRequest *request);
 
 /* A WARNING when there are fewer components than k; true when it was given. */
 bool pgkm_warn_components(const PgkmMixtureResult *result, int64 k);

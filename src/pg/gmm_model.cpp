@@ -130,8 +130,10 @@ static void note_mixture(const PgkmMixtureRequest *request, const PgkmMixtureRes
     PgkmFitReport report;
 
     memset(&report, 0, sizeof report);
-    report.groups = 1;
-    report.rows = result->n;
+    report.groups = Max(request->n_groups, (int64_t) 1);
+    report.rows = request->n_groups == 0 ? result->n : 0;
+    for (int64 i = 0; i < request->n_groups; ++i)
+        report.rows += request->groups[i].n;
     report.features = result->d;
     report.clusters = result->k;
     report.n_iter = result->n_iter;
@@ -139,7 +141,7 @@ static void note_mixture(const PgkmMixtureRequest *request, const PgkmMixtureRes
     pgkm_run_note_fit(&report, job);
 }
 
-static void check_model_size(const PgkmMixtureRequest *request)
+void pgkm_mixture_check_size(const PgkmMixtureRequest *request)
 {
     const double k = (double) Min(request->k, request->points.n);
     const double d = request->points.d;
@@ -159,7 +161,8 @@ void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, 
     PgkmMixtureRequest full = *request;
     PgkmError          error;
 
-    check_model_size(request);
+    if (request->n_groups == 0)
+        pgkm_mixture_check_size(request);
 
     PgkmJob *const job = pgkm_run_job(&mixture_kind, &full, &full.settings, &shown, context, holder);
 
@@ -170,6 +173,14 @@ void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, 
     note_mixture(request, result, job);
     if (result->notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", result->notice)));
+}
+
+void pgkm_mixture_of_group(PgkmJobHolder *holder, int64 group, PgkmMixtureResult *result)
+{
+    PgkmError error;
+
+    if (pgkm_mixture_group_result(pgkm_job_of(holder), group, result, &error) != PGKM_OK)
+        pgkm_raise(&error);
 }
 
 bool pgkm_warn_components(const PgkmMixtureResult *result, int64 k)

@@ -124,7 +124,8 @@ Rows blobs(std::int64_t n, std::int32_t d, double offset)
     Rows rows = {{}, n, d};
     for (std::int64_t i = 0; i < n; ++i)
         for (std::int32_t f = 0; f < d; ++f)
-            rows.values.push_back(offset + 8.0 * static_cast<double>((i % 3 + f) % 3) + normal(random) * (1.0 + 0.3 * f));
+            rows.values.push_back(offset + 8.0 * static_cast<double>((i % 3 + f) % 3) +
+                                  normal(random) * (1.0 + 0.3 * f));
     return rows;
 }
 
@@ -144,7 +145,7 @@ PgkmMixtureRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_
 MixtureModel fit(const PgkmMixtureRequest &request)
 {
     Monitor monitor;
-    return fit_mixture(request, monitor);
+    return std::move(fit_mixtures(request, monitor).models[0]);
 }
 
 TEST(Mixture, FindsTheGroups)
@@ -177,6 +178,39 @@ TEST(Mixture, ThreadsDoNotChangeBits)
         EXPECT_EQ(one.trace, three.trace);
         EXPECT_EQ(one.log_likelihood, three.log_likelihood);
         EXPECT_EQ(one.labels, three.labels);
+    }
+}
+
+// Groups of one request, which converge at different times: each as by itself.
+TEST(Mixture, GroupsAreAsOneByOne)
+{
+    const Rows rows = blobs(3000, 3, 10.0);
+    const std::int64_t sizes[] = {1, 7, 300, 1500, 1192}, k[] = {3, 2, 1, 4, 3};
+    for (const PgkmCovariance type : all_types) {
+        PgkmMixtureRequest request = request_of(rows, type, 1);
+        std::vector<PgkmGroup> groups;
+        const double *place = rows.values.data();
+        for (std::size_t g = 0; g < 5; place += 3 * sizes[g++])
+            groups.push_back({place, nullptr, sizes[g], k[g]});
+        request.options.n_init = 2;
+        request.settings.cpu_threads = 3;
+        request.groups = groups.data();
+        request.n_groups = 5;
+        Monitor monitor;
+        const MixtureFits together = fit_mixtures(request, monitor);
+        ASSERT_EQ(together.models.size(), 5u);
+        for (std::size_t g = 0; g < 5; ++g) {
+            PgkmMixtureRequest alone = request_of(rows, type, k[g]);
+            alone.points.values = groups[g].values;
+            alone.points.n = groups[g].n;
+            alone.options.n_init = 2;
+            const MixtureModel model = fit(alone);
+            EXPECT_EQ(together.models[g].parameters.means, model.parameters.means) << "type " << type << ", " << g;
+            EXPECT_EQ(together.models[g].parameters.covariances, model.parameters.covariances);
+            EXPECT_EQ(together.models[g].trace, model.trace);
+            EXPECT_EQ(together.models[g].labels, model.labels);
+            EXPECT_EQ(together.models[g].converged, model.converged);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <vector>
 
+#include "backend/cpu/for_problems.hpp"
 #include "backend/cpu/mixture_kernels.hpp"
 #include "backend/cpu/product_kernels.hpp"
 #include "engine/reduction.hpp"
@@ -41,14 +42,14 @@ struct Layout {
 template <typename T>
 class EmStep {
 public:
-    EmStep(Data &data, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
-        : context_(data.context), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
+    EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
+        : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
           layout_(mixture, data.points.d, sums.masses != nullptr),
           products_(product_kernels(context_.strategy.instruction_set)),
           kernels_(mixture_kernels(context_.strategy.instruction_set)), zeros_(static_cast<std::size_t>(d_), 0.0),
           features_(padded_features(d_)), own_size_(size((blocks() * features_ + mixture.k) * block_rows)),
-          own_(context_.budget, own_size_ * static_cast<std::size_t>(context_.pool.size()), 0.0)
+          own_(context_.budget, own_size_ * size(pool.size()), 0.0)
     {
         if (mixture.labels == nullptr)
             prepare();
@@ -59,7 +60,7 @@ public:
         const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_values);
         Buffer<double> copies(context_.budget, static_cast<std::size_t>(plan.segments * plan.values), 0.0);
         generalised_reduction(
-            plan, copies.data(), [&](std::int64_t tasks, const auto &body) { context_.pool.run(tasks, body); },
+            plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
             [&](const ReductionTask &task, double *r, int worker) {
                 for (std::int64_t i = task.first; i < task.last; i += block_rows)
                     block(i, static_cast<int>(std::min<std::int64_t>(block_rows, task.last - i)), r, worker);
@@ -95,7 +96,7 @@ private:
                                       : type() == PGKM_COVARIANCE_TIED ? 1
                                                                        : 0;
         packed_ = Buffer<double>(context_.budget, size(matrices * packed_size(d_)), 0.0);
-        context_.pool.run(matrices, [&](std::int64_t j, int) { pack(j); });
+        pool_.run(matrices, [&](std::int64_t j, int) { pack(j); });
         if (type() == PGKM_COVARIANCE_TIED)
             transform_means();
     }
@@ -204,6 +205,7 @@ private:
     }
 
     Context &context_;
+    ThreadPool &pool_;
     const PgkmProblem &problem_;
     const PgkmMixture &mixture_;
     PgkmMixtureSums &out_;
@@ -231,9 +233,16 @@ void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, c
 {
     if (data.points.weights != nullptr)
         throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
-    for (std::int64_t p = 0; p < n_problems; ++p)
-        with_element(data.points,
-                     [&](auto element) { EmStep<decltype(element)>(data, problems[p], mixtures[p], sums[p]).run(); });
+    const auto work = [&](std::int64_t p) {
+        const double d = data.points.d;
+        return static_cast<double>(problems[p].n_rows) * mixtures[p].k * d *
+               (mixtures[p].covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
+    };
+    for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
+        with_element(data.points, [&](auto element) {
+            EmStep<decltype(element)>(data, pool, problems[p], mixtures[p], sums[p]).run();
+        });
+    });
 }
 
 } // namespace pgkm::cpu

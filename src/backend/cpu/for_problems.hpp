@@ -9,18 +9,15 @@
 
 namespace pgkm::cpu {
 
-// Calls body(p, pool) for every problem p: one by one with the context's threads inside for
-// those that are large, and side by side with one thread each for the others. Small ones
-// gain nothing from threads inside (an iteration is over before they wake), and there the
-// number of problems gives the balance. Results do not depend on it.
-template <typename Body>
-void for_problems(Data &data, const PgkmProblem *problems, std::int64_t count, Body &&body)
+// Calls body(p, pool) for every problem p, of work(p) multiply-adds (an iteration): one by one with
+// the context's threads inside for those that are large, and side by side with one thread each
+// for the others. Small ones gain nothing from threads inside (an iteration is over before they
+// wake), and there the number of problems gives the balance. Results do not depend on it.
+template <typename Work, typename Body>
+void for_problems(Data &data, std::int64_t count, Work &&work, Body &&body)
 {
-    constexpr double small = 1 << 18; // multiply-adds per iteration that are not worth waking a thread
+    constexpr double small = 1 << 18; // multiply-adds that are not worth waking a thread
     ThreadPool &pool = data.context.pool;
-    const auto work = [&](std::int64_t p) {
-        return static_cast<double>(problems[p].n_rows) * problems[p].k * data.points.d;
-    };
     double total = 0.0;
     for (std::int64_t p = 0; p < count; ++p)
         total += work(p);
@@ -44,6 +41,15 @@ void for_problems(Data &data, const PgkmProblem *problems, std::int64_t count, B
         ThreadPool own(1);
         body(side_by_side[static_cast<std::size_t>(task)], own);
     });
+}
+
+// The same for problems of assignment to k centroids.
+template <typename Body>
+void for_problems(Data &data, const PgkmProblem *problems, std::int64_t count, Body &&body)
+{
+    for_problems(
+        data, count,
+        [&](std::int64_t p) { return static_cast<double>(problems[p].n_rows) * problems[p].k * data.points.d; }, body);
 }
 
 } // namespace pgkm::cpu

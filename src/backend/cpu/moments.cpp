@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/for_problems.hpp"
 #include "backend/cpu/product_kernels.hpp"
 #include "engine/reduction.hpp"
 
@@ -20,7 +21,7 @@ std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
 }
 
 template <typename T>
-void moments_of(Data &data, const PgkmProblem &problem, PgkmMoments &out)
+void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
 {
     constexpr std::int64_t features_per_part = 64;
     Context &context = data.context;
@@ -32,9 +33,9 @@ void moments_of(Data &data, const PgkmProblem &problem, PgkmMoments &out)
     const ProductKernels &kernels = product_kernels(context.strategy.instruction_set);
     const std::size_t block_size = static_cast<std::size_t>(padded_features(d)) * block_rows;
     Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * values), 0.0);
-    Buffer<double> blocks(context.budget, block_size * static_cast<std::size_t>(context.pool.size()), 0.0);
+    Buffer<double> blocks(context.budget, block_size * static_cast<std::size_t>(pool.size()), 0.0);
     generalised_reduction(
-        plan, copies.data(), [&](std::int64_t tasks, const auto &body) { context.pool.run(tasks, body); },
+        plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
         [&](const ReductionTask &task, double *sums, int worker) {
             double *const block = blocks.data() + block_size * static_cast<std::size_t>(worker);
             const std::int32_t first = part_begin(task.part, plan.parts, d);
@@ -59,10 +60,14 @@ void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, P
 {
     if (data.points.weights != nullptr)
         throw Error(PGKM_INVALID, "moments are taken of unweighted rows only");
-    for (std::int64_t p = 0; p < n_problems; ++p) {
-        data.context.report("summing", p, 0, 0.0);
-        with_element(data.points, [&](auto element) { moments_of<decltype(element)>(data, problems[p], moments[p]); });
-    }
+    const auto work = [&](std::int64_t p) {
+        return static_cast<double>(problems[p].n_rows) * data.points.d * data.points.d;
+    };
+    data.context.report("summing", 0, 0, 0.0);
+    for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
+        with_element(data.points,
+                     [&](auto element) { moments_of<decltype(element)>(data, pool, problems[p], moments[p]); });
+    });
 }
 
 } // namespace pgkm::cpu
