@@ -22,9 +22,15 @@ SELECT count(*) FROM (TABLE loaded_rows EXCEPT SELECT r.* FROM loaded_rows AS r
 SELECT bool_and(a = b) FROM kmeans_sweep('loaded_rows', '{x,y}', 2, 5, loaded => true) AS a, kmeans_sweep('loaded_rows', '{x,y}', 2, 5) AS b
 WHERE a.k = b.k;
 
+SELECT gmm_fit('loaded_rows', '{x,y}', 3, 'diag', seed => 2, loaded => true)::text = gmm_fit('loaded_rows', '{x,y}', 3, 'diag', seed => 2)::text AS mixture,
+    pca_fit('loaded_rows', '{f}', 2, standardize => true, loaded => true)::text = pca_fit('loaded_rows', '{f}', 2, standardize => true)::text AS components;
+SELECT count(gmm_fit('loaded_rows', '{x,y}', 2, loaded => true));
+SELECT n, scan FROM kmeans_last_run();
+
 -- They are what was there when they were loaded.
 BEGIN;
 DELETE FROM loaded_rows WHERE id > 100;
+SELECT (gmm_fit('loaded_rows', '{x,y}', 1, loaded => true)).n AS mixture, (pca_fit('loaded_rows', '{x,y}', loaded => true)).n AS components;
 SELECT (kmeans_fit('loaded_rows', '{x,y}', 1, loaded => true)).n AS loaded, (kmeans_fit('loaded_rows', '{x,y}', 1)).n AS now;
 SELECT kmeans_load('loaded_rows', '{x,y}');
 ROLLBACK;
@@ -34,6 +40,8 @@ SELECT kmeans_load('loaded_rows', '{x,y}');
 -- Other columns, another weight, another role: not loaded.
 SELECT kmeans_fit('loaded_rows', '{y,x}', 2, loaded => true);
 SELECT kmeans_fit('loaded_rows', '{f}', 2, weight => 'w', loaded => true);
+SELECT gmm_fit('loaded_rows', '{y,x}', 2, loaded => true);
+SELECT pca_fit('loaded_rows', '{y,x}', loaded => true);
 CREATE ROLE regress_loaded;
 GRANT SELECT (x, y) ON loaded_rows TO regress_loaded;
 SET ROLE regress_loaded;

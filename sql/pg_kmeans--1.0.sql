@@ -544,7 +544,8 @@ $do$;
 
 CREATE FUNCTION pca_fit(
     relation text, features text[],
-    n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false)
+    n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
+    loaded boolean DEFAULT false)
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
@@ -685,7 +686,8 @@ CREATE FUNCTION gmm_fit(
     relation text, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
-    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0)
+    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    loaded boolean DEFAULT false)
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;

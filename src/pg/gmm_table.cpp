@@ -12,9 +12,11 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_fit);
 PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 }
 
-/* Behind relation, features and k: the fields of gmm_options, and gmm_cluster's label_column. */
+/* Behind relation, features and k: the fields of gmm_options, and gmm_fit's loaded or gmm_cluster's
+ * label_column. */
 #define ARGUMENT_OPTIONS TABLE_OPTIONS
-#define ARGUMENT_LABEL   (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
+#define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
+#define ARGUMENT_LABEL   ARGUMENT_LOADED
 
 /* Reads k and the options, which go to the call's context, into a request. */
 static TableCall *begin_call(FunctionCallInfo fcinfo, PgkmMixtureRequest *request)
@@ -40,15 +42,14 @@ static bool fit_rows(TableCall *call, const TableRows *rows, PgkmMixtureRequest 
 }
 
 /*
- * gmm_fit(relation, features, k, ...) -> gmm_model
+ * gmm_fit(relation, features, k, ..., loaded) -> gmm_model
  *
- *   rows := SELECT features FROM relation, as the caller
+ *   rows := SELECT features FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
 Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc    tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
-    const char        *name = table_call_relation_name(fcinfo);
     PgkmMixtureRequest request;
     PgkmMixtureResult  result;
     TableCall *const   call = begin_call(fcinfo, &request);
@@ -56,8 +57,7 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     Datum              model = (Datum) 0;
 
     memset(&query, 0, sizeof query);
-    table_relation_find(&call->relation, name, TABLE_READ, true);
-    table_call_find_columns(call, fcinfo, NO_WEIGHT);
+    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     const bool found = fit_rows(call, table_call_read(call, "gmm_fit", &query), &request, &result);
 

@@ -11,17 +11,17 @@ PG_FUNCTION_INFO_V1(pgkm_pca_fit);
 
 /* Three of them, in the order of pca_options, behind relation and features. */
 #define ARGUMENT_OPTIONS (TABLE_FEATURES + 1)
+#define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + 3)
 
 /*
- * pca_fit(relation, features, n_components, whiten, standardize) -> pca_model
+ * pca_fit(relation, features, n_components, whiten, standardize, loaded) -> pca_model
  *
- *   rows := SELECT features FROM relation, as the caller
+ *   rows := SELECT features FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
 Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc  tupdesc = pgkm_pca_model_tupdesc(fcinfo);
-    const char      *name = table_call_relation_name(fcinfo);
     TableCall *const call = table_call_create_plain(fcinfo);
     PgkmPcaRequest   request;
     TableQuery       query;
@@ -30,8 +30,7 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     memset(&request, 0, sizeof request);
     memset(&query, 0, sizeof query);
     pgkm_pca_options_fields(fcinfo->args + ARGUMENT_OPTIONS, &request.options);
-    table_relation_find(&call->relation, name, TABLE_READ, true);
-    table_call_find_columns(call, fcinfo, NO_WEIGHT);
+    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     const TableRows *rows = table_call_read(call, "pca_fit", &query);
     const bool       empty = table_rows_used(rows) == 0;
