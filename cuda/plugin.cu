@@ -7,6 +7,7 @@
 #include <string>
 
 #include "groups/groups.hpp"
+#include "mixture/em_step.hpp"
 #include "operations.hpp"
 
 namespace pgkm::cuda {
@@ -199,16 +200,23 @@ PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t
     });
 }
 
-// PCA and EM have no kernels here: the host takes another backend, or says so where cuda is forced.
+// PCA has no kernels here: the host takes another backend, or says so where cuda is forced.
 PgkmStatus cuda_moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
 {
     return set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
 }
 
-PgkmStatus cuda_em_step(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
-                        PgkmError *error)
+PgkmStatus cuda_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                        const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    return set_error(error, PGKM_UNSUPPORTED, "EM is not implemented on the GPU");
+    return guarded(error, [&] {
+        if (data == nullptr)
+            return;
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            em_step_problems<decltype(element)>(*self(data), problems, n_problems, mixtures, sums);
+        });
+    });
 }
 
 } // namespace

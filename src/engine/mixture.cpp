@@ -11,8 +11,14 @@ namespace {
 
 PgkmStatus has_em_step(const PgkmBackend &table, PgkmError *error)
 {
+    return table.em_step(nullptr, nullptr, 0, nullptr, nullptr, error);
+}
+
+// A tied covariance follows from that of all rows.
+PgkmStatus has_em_step_and_moments(const PgkmBackend &table, PgkmError *error)
+{
     const PgkmStatus status = table.moments(nullptr, nullptr, 0, nullptr, error);
-    return status == PGKM_OK ? table.em_step(nullptr, nullptr, 0, nullptr, nullptr, error) : status;
+    return status == PGKM_OK ? has_em_step(table, error) : status;
 }
 
 void check_memory(const PgkmMixtureRequest &request, std::int64_t k)
@@ -54,7 +60,9 @@ MixtureFits fit_mixtures(const PgkmMixtureRequest &request, Monitor &monitor)
     check_memory(request, k);
     const double work = mixture_work(request);
     MixtureFits fits;
-    on_first_backend(request.settings, work, has_em_step, &fits.notice, [&](const BackendChoice &choice) {
+    const Capability needed =
+        request.options.covariance_type == PGKM_COVARIANCE_TIED ? has_em_step_and_moments : has_em_step;
+    on_first_backend(request.settings, work, needed, &fits.notice, [&](const BackendChoice &choice) {
         monitor.begin_backend(choice.table->name);
         PgkmOpen open = open_options(request.settings, monitor.host(), work);
         open.segment = request.segment;

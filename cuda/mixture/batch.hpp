@@ -1,0 +1,237 @@
+// batch.hpp - problems that go through the kernels together.
+//
+// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through
+// in slices whose responsibilities fit a workspace of about the size of the second-level cache. A
+// slice is cut into items, each of which adds to a copy of the sums of its own; the copies are added up in
+// their order. No atomics: the bits are the same from run to run.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "fused.hpp"
+#include "parameters.hpp"
+#include "stages.hpp"
+
+namespace pgkm::cuda::mixture {
+
+inline constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;
+inline constexpr std::int64_t most_slice_rows = 4'000'000; // rows of one problem: a grid's limit
+inline constexpr double most_slice_work = 1e11;            // multiplications: some 20 ms, so that a cancel is seen
+
+inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+// Problems of one covariance type on one road that want the same outputs.
+template <typename T>
+class Batch {
+public:
+    Batch(Data &data, const std::vector<Task> &tasks, Road road)
+        : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
+          road_(road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
+          wants_labels_(tasks[0].out->labels != nullptr && !given_),
+          parameters_(context_, tasks, d_, road, rows_per_slot()), stop_(context_.budget, 1)
+    {
+        stop_.fill_zero(context_.compute.get());
+        for (const Task &task : tasks)
+            most_k_ = std::max<std::int64_t>(most_k_, task.mixture->k);
+        if (road_ == Road::staged)
+            make_workspace();
+        else
+            capacity_ = std::min<std::int64_t>(seen_rows(), 1'000'000'000);
+    }
+
+    void run()
+    {
+        if (data_.resident) {
+            const T *values = reinterpret_cast<const T *>(data_.values.get());
+            for (std::size_t i = 0; i < tasks_.size(); ++i)
+                add_rows(values, i, 0, tasks_[i].problem->first_row, tasks_[i].problem->n_rows);
+            flush(values);
+        } else {
+            for (std::size_t i = 0; i < tasks_.size(); ++i)
+                data_.each_chunk<T>(tasks_[i].problem->first_row, tasks_[i].problem->n_rows,
+                                    [&](const T *values, const double *, std::int64_t first, std::int64_t rows) {
+                                        add_rows(values, i, first, 0, rows);
+                                        flush(values);
+                                    });
+        }
+        parameters_.store(tasks_, stop_.get());
+    }
+
+private:
+    // The slices' workspace, and labels where they are given or wanted.
+    void make_workspace()
+    {
+        per_row_ = most_k_ + 1 + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
+        const std::uint64_t room = std::min(most_workspace, context_.scratch_room() / 2);
+        const auto row_bytes = static_cast<std::uint64_t>(per_row_) * 8 + 4;
+        const std::int64_t fits = static_cast<std::int64_t>(room / row_bytes) / tile_rows * tile_rows;
+        // At least a tile: the budget has the last word.
+        capacity_ = std::max<std::int64_t>(std::min({fits, seen_rows(), most_slice_rows}), tile_rows);
+        workspace_ = reinterpret_cast<double *>(context_.scratch(static_cast<std::size_t>(capacity_ * per_row_) * 8));
+        if (given_ || wants_labels_)
+            labels_ = DeviceArray<std::int32_t>(context_.budget, static_cast<std::size_t>(capacity_));
+    }
+
+    // Multiplications of a slice of so many rows, and with an exponential as ten of them.
+    double work_of(std::int64_t rows) const
+    {
+        const double terms = type_ == PGKM_COVARIANCE_FULL ? 2.0 * static_cast<double>(d_) : 4.0;
+        return static_cast<double>(rows * most_k_) * (static_cast<double>(d_) * terms + 10.0);
+    }
+    std::int64_t seen_rows() const
+    {
+        return static_cast<std::int64_t>(most_slice_work / work_of(1)) / tile_rows * tile_rows;
+    }
+
+    // Rows of the caller's that one slice holds, with their labels.
+    struct Piece {
+        std::size_t task;
+        std::int64_t first; // of the problem's rows
+        std::int64_t label; // of the slice's
+        std::int64_t n;
+    };
+
+    // As many copies of all sums as keep the device busy.
+    std::int64_t rows_per_slot() const
+    {
+        std::int64_t rows = 0;
+        for (const Task &task : tasks_)
+            rows += task.problem->n_rows;
+        const std::int64_t slots = blocks_of(context_, road_, d_);
+        return rounded_up((rows + slots - 1) / slots, tile_rows);
+    }
+
+    // Takes rows [first, first + n) of a problem, which lie at row `at` of the values.
+    void add_rows(const T *values, std::size_t task, std::int64_t first, std::int64_t at, std::int64_t n)
+    {
+        for (std::int64_t done = 0; done < n;) {
+            if (used_ + tile_rows > capacity_)
+                flush(values);
+            const std::int64_t rows = std::min(n - done, capacity_ - used_);
+            add_items(task, at + done, rows);
+            pieces_.push_back({task, first + done, used_, rows});
+            used_ += rounded_up(rows, tile_rows);
+            done += rows;
+        }
+    }
+
+    // One item for each copy of the sums, if the rows suffice.
+    void add_items(std::size_t task, std::int64_t at, std::int64_t rows)
+    {
+        const MixtureView &view = parameters_.view(task);
+        const std::int64_t length = rounded_up((rows + view.slots - 1) / view.slots, tile_rows);
+        for (std::int64_t done = 0, slot = 0; done < rows; done += length, ++slot) {
+            const std::int64_t n = std::min(length, rows - done), row = used_ + done;
+            const std::int64_t shares = row * per_row_;
+            items_.push_back({at + done, row, shares, shares + n * (view.k + 1), static_cast<std::int32_t>(n),
+                              static_cast<std::int32_t>(task), static_cast<std::int32_t>(slot)});
+            extent_.most_rows = std::max(extent_.most_rows, static_cast<std::int32_t>(n));
+            extent_.most_k = std::max(extent_.most_k, view.k);
+        }
+    }
+
+    // Enqueues the stages over what has gathered.
+    void flush(const T *values)
+    {
+        if (items_.empty())
+            return;
+        context_.poll();
+        const cudaStream_t stream = context_.compute.get();
+        if (device_items_.count() < items_.size())
+            device_items_ = DeviceArray<Item>(context_.budget, items_.size());
+        device_items_.upload(items_.data(), items_.size(), stream);
+        extent_.n_items = static_cast<unsigned>(items_.size());
+        const Launch<T> launch = {values,
+                                  static_cast<std::int32_t>(d_),
+                                  parameters_.views(),
+                                  device_items_.get(),
+                                  workspace_,
+                                  given_ || wants_labels_ ? labels_.get() : nullptr,
+                                  stop_.get()};
+        if (road_ == Road::fused_diagonal)
+            fused_diagonal(launch, extent_.n_items, extent_.most_k, stream);
+        else if (road_ == Road::fused_full)
+            fused_full(launch, extent_.n_items, extent_.most_k, stream);
+        else
+            run_stages(launch, stream);
+        // The host stays near: it sees a cancel, and kernels ahead of it do not.
+        enqueued_ += work_of(used_);
+        if (enqueued_ > most_slice_work / 8) {
+            context_.wait(stream, stop_.get());
+            enqueued_ = 0.0;
+        }
+        items_.clear();
+        pieces_.clear();
+        extent_ = {};
+        used_ = 0;
+    }
+
+    void run_stages(const Launch<T> &launch, cudaStream_t stream)
+    {
+        find_shares(launch, stream);
+        share_sums(launch, extent_, wants_sums_, stream);
+        if (wants_sums_) {
+            weighted_sums(launch, extent_, type_ == PGKM_COVARIANCE_DIAG || type_ == PGKM_COVARIANCE_SPHERICAL, stream);
+            if (type_ == PGKM_COVARIANCE_FULL)
+                scatter_sums(launch, extent_, stream);
+        }
+        if (wants_labels_)
+            fetch_labels(stream);
+    }
+
+    void find_shares(const Launch<T> &launch, cudaStream_t stream)
+    {
+        if (given_) {
+            for (const Piece &piece : pieces_)
+                labels_.upload(tasks_[piece.task].mixture->labels + piece.first, static_cast<std::size_t>(piece.n),
+                               stream, static_cast<std::size_t>(piece.label));
+            return given_shares(launch, extent_, stream);
+        }
+        if (type_ == PGKM_COVARIANCE_FULL)
+            full_densities(launch, extent_, stream);
+        else if (type_ == PGKM_COVARIANCE_TIED)
+            tied_densities(launch, extent_, stream);
+        else
+            scaled_densities(launch, extent_, stream);
+        normalise(launch, extent_, stream);
+    }
+
+    void fetch_labels(cudaStream_t stream)
+    {
+        context_.wait(stream, stop_.get());
+        for (const Piece &piece : pieces_) {
+            labels_.download(tasks_[piece.task].out->labels + piece.first, static_cast<std::size_t>(piece.n), stream,
+                             static_cast<std::size_t>(piece.label));
+            context_.bytes_moved += static_cast<std::uint64_t>(piece.n) * 4;
+        }
+        context_.wait(stream);
+    }
+
+    Data &data_;
+    Context &context_;
+    const std::vector<Task> &tasks_;
+    const std::int64_t d_;
+    const PgkmCovariance type_;
+    const Road road_;
+    const bool given_, wants_sums_, wants_labels_;
+    Parameters parameters_;
+    DeviceArray<std::int32_t> stop_;
+    std::int64_t most_k_ = 1;
+    double enqueued_ = 0.0;     // work since the last wait
+    std::int64_t per_row_ = 1;  // values in the workspace
+    std::int64_t capacity_ = 0; // rows of a slice
+    double *workspace_ = nullptr;
+    DeviceArray<std::int32_t> labels_; // of a slice
+    DeviceArray<Item> device_items_;
+    // The slice that is gathering.
+    std::vector<Item> items_;
+    std::vector<Piece> pieces_;
+    Extent extent_{};
+    std::int64_t used_ = 0; // rows
+};
+
+} // namespace pgkm::cuda::mixture

@@ -1,0 +1,162 @@
+// fused.cu - which mixtures the fused kernels serve, and their coefficients about an origin.
+#include "fused.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pgkm::cuda::mixture {
+namespace {
+
+std::size_t at(std::int64_t i)
+{
+    return static_cast<std::size_t>(i);
+}
+
+// Element c of W (mean - origin) of component j.
+double transformed(const PgkmMixture &mixture, std::int64_t j, std::int64_t c, std::int64_t d,
+                   const std::vector<double> &origin)
+{
+    const double *const mean = mixture.means + j * d;
+    if (mixture.covariance_type == PGKM_COVARIANCE_DIAG || mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL) {
+        const double factor = mixture.factors[mixture.covariance_type == PGKM_COVARIANCE_DIAG ? j * d + c : j];
+        return factor * (mean[c] - origin[at(c)]);
+    }
+    const double *const row = mixture.factors + (j * d + c) * d;
+    double sum = 0.0;
+    for (std::int64_t f = 0; f <= c; ++f)
+        sum += row[f] * (mean[f] - origin[at(f)]);
+    return sum;
+}
+
+// The largest squared Mahalanobis distance of a mean from the origin. An error of rounding in a log
+// density is that times 2^-53 or so, and in a variance relative to it.
+double reach(const PgkmMixture &mixture, std::int64_t d)
+{
+    const std::vector<double> origin = origin_of(mixture, d);
+    double most = 0.0;
+    for (std::int64_t j = 0; j < mixture.k; ++j) {
+        double square = 0.0;
+        for (std::int64_t f = 0; f < d; ++f) {
+            const double z = transformed(mixture, j, f, d, origin);
+            square += z * z;
+        }
+        most = std::max(most, square);
+        if (!(square <= most)) // NaN
+            return INFINITY;
+    }
+    return most;
+}
+
+// 1e-10 of agreement for float64 rows, 1e-5 for float32, with two digits to spare.
+template <typename T>
+constexpr double most_reach = sizeof(T) == 4 ? 1e8 : 1e4;
+
+} // namespace
+
+std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d)
+{
+    std::vector<double> origin(at(d));
+    for (std::int64_t j = 0; j < mixture.k; ++j)
+        for (std::int64_t f = 0; f < d; ++f)
+            origin[at(f)] += mixture.means[j * d + f] / mixture.k;
+    return origin;
+}
+
+template <typename T>
+Road road_of(const Context &context, const Task &task, std::int64_t d)
+{
+    const PgkmMixture &mixture = *task.mixture;
+    if (task.given() || task.out->labels != nullptr)
+        return Road::staged;
+    Road road = Road::staged;
+    if (mixture.covariance_type == PGKM_COVARIANCE_FULL) {
+        const FullShape shape(mixture.k, d);
+        if (shape.fits(mixture.k) && shape.shared_bytes(mixture.k) <= context.facts.shared_bytes_per_block)
+            road = Road::fused_full;
+    } else if (mixture.covariance_type != PGKM_COVARIANCE_TIED && DiagonalShape(mixture.k, d).fits(mixture.k)) {
+        road = Road::fused_diagonal;
+    }
+    return road != Road::staged && reach(mixture, d) <= most_reach<T> ? road : Road::staged;
+}
+
+template Road road_of<float>(const Context &, const Task &, std::int64_t);
+template Road road_of<double>(const Context &, const Task &, std::int64_t);
+
+int blocks_of(const Context &context, Road road, std::int64_t d)
+{
+    switch (road) {
+    case Road::staged:
+        break;
+    case Road::fused_diagonal:
+        return diagonal_blocks(context);
+    case Road::fused_full:
+        return context.facts.multiprocessors * std::max(1, 4 / static_cast<int>((d + 7) / 8));
+    }
+    return context.facts.multiprocessors * 4;
+}
+
+// With m = mean - origin and w the factor: -w^2 (y - m)^2 / 2 = (w^2 m) y - (w^2 / 2) y^2 - w^2 m^2 / 2.
+std::vector<double> diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin)
+{
+    const DiagonalShape shape(mixture.k, d);
+    const bool spherical = mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL;
+    std::vector<double> packed(at(shape.coefficient_count()));
+    double *const constants = packed.data() + shape.components * shape.features * 256;
+    std::fill(constants, constants + 16 * shape.components, -INFINITY); // of components that there are not
+    for (std::int64_t j = 0; j < mixture.k; ++j) {
+        constants[j] = log_constant(mixture, j, d);
+        for (std::int64_t f = 0; f < d; ++f) {
+            const double w = mixture.factors[spherical ? j : j * d + f], m = mixture.means[j * d + f] - origin[at(f)];
+            constants[j] -= 0.5 * (w * m) * (w * m);
+            // Element (j % 16, f % 8) of a fragment (mma.cuh).
+            const std::int64_t lane = j % 8 * 4 + f % 4, half = f % 8 / 4, part = j % 16 / 8;
+            double *const tile =
+                packed.data() + (j / 16 * 2 * shape.features + f / 8) * 128 + half * 64 + lane * 2 + part;
+            tile[0] = w * w * m;
+            tile[shape.features * 128] = -0.5 * w * w;
+        }
+    }
+    return packed;
+}
+
+std::vector<double> full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin)
+{
+    const FullShape shape(mixture.k, d);
+    const std::int64_t k = (mixture.k + 3) / 4 * 4, fragments = shape.features * (shape.features + 1) / 2;
+    std::vector<double> packed(at(shape.coefficient_count(mixture.k)));
+    double *const centres = packed.data() + k * fragments * 64, *const constants = centres + k * 8 * shape.features;
+    std::fill(constants, constants + k, -INFINITY); // of components that there are not
+    for (std::int64_t j = 0; j < mixture.k; ++j) {
+        constants[j] = log_constant(mixture, j, d);
+        for (std::int64_t c = 0; c < d; ++c) {
+            centres[j * 8 * shape.features + c] = transformed(mixture, j, c, d, origin);
+            // Row c of W is column c % 8 of the right sides c / 8 (mma.cuh), one for each eight features.
+            const std::int64_t tile = c / 8;
+            for (std::int64_t f = 0; f <= c; ++f)
+                packed[at((j * fragments + tile * (tile + 1) / 2 + f / 8) * 64 + (c % 8 * 4 + f % 4) * 2 + f % 8 / 4)] =
+                    mixture.factors[(j * d + c) * d + f];
+        }
+    }
+    return packed;
+}
+
+void recentre(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, PgkmMixtureSums &sums)
+{
+    const bool full = mixture.covariance_type == PGKM_COVARIANCE_FULL;
+    double *second = sums.second;
+    std::vector<double> moved(at(d));
+    for (std::int64_t j = 0; j < mixture.k; ++j) {
+        double *const first = sums.first + j * d;
+        const double mass = sums.masses[j];
+        for (std::int64_t f = 0; f < d; ++f)
+            moved[at(f)] = mixture.means[j * d + f] - origin[at(f)];
+        // (y - m)(y - m)' = y y' - m y' - y m' + m m', before the first sums change.
+        for (std::int64_t a = 0; a < d; ++a)
+            for (std::int64_t b = full ? 0 : a; b <= a; ++b)
+                *second++ += moved[at(a)] * (moved[at(b)] * mass - first[b]) - moved[at(b)] * first[a];
+        for (std::int64_t f = 0; f < d; ++f)
+            first[f] -= moved[at(f)] * mass;
+    }
+}
+
+} // namespace pgkm::cuda::mixture

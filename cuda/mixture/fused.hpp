@@ -1,0 +1,70 @@
+// fused.hpp - E step and sums in one kernel, one read of the rows, for mixtures of moderate size.
+//
+// Rows are taken about an origin amid the means, y = x - origin, so that a component's log density is
+// a polynomial in y whose coefficients do not depend on the row: a matrix product with [y, y y'], as the
+// M step's sums are. Both run on the tensor cores in float64. Sums about the means follow from
+// those about the origin (recentre). That costs digits where means lie far apart in units of the
+// components' own spread, so road_of() asks how far.
+#pragma once
+
+#include <vector>
+
+#include "../context.hpp"
+#include "items.cuh"
+#include "parameters.hpp"
+
+namespace pgkm::cuda::mixture {
+
+// The road for a task: fused unless labels are given or wanted.
+template <typename T>
+Road road_of(const Context &context, const Task &task, std::int64_t d);
+
+// Blocks that run at once on a road: items should be a multiple of it.
+int blocks_of(const Context &context, Road road, std::int64_t d);
+
+// ---- diagonal (diag, spherical): up to 32 x 16 or 16 x 32 components x features ----
+
+// A warp's share of tiles of 16 components and of 8 features.
+struct DiagonalShape {
+    int components, features; // tiles
+
+    DiagonalShape(std::int64_t k, std::int64_t d) : components(k <= 16 ? 1 : 2), features(static_cast<int>((d + 7) / 8))
+    {
+    }
+    bool fits(std::int64_t k) const { return k <= 32 && features <= 4 && components * features <= 4; }
+    std::int64_t coefficient_count() const { return std::int64_t{components} * features * 256 + 16 * components; }
+};
+
+// Coefficients of log densities as fragments of the product's left side, then the constants.
+std::vector<double> diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d,
+                                          const std::vector<double> &origin);
+
+int diagonal_blocks(const Context &context);
+
+template <typename T>
+void fused_diagonal(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t stream);
+
+// ---- full: up to 16 components of 32 features, 32 of 16 ----
+
+struct FullShape {
+    int components, features; // tiles of 16, of 8
+
+    FullShape(std::int64_t k, std::int64_t d) : components(k <= 16 ? 1 : 2), features(static_cast<int>((d + 7) / 8)) {}
+    bool fits(std::int64_t k) const { return k <= 32 && features <= 4 && components * features <= 4; }
+    std::int64_t coefficient_count(std::int64_t k) const
+    {
+        return (k + 3) / 4 * 4 * (features * (features + 1) * 32 + 8 * features + 1);
+    }
+    std::int64_t shared_bytes(std::int64_t k) const; // of a block
+};
+
+// Fragments of W', means about the origin times W, and constants, for k rounded up to fours.
+std::vector<double> full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin);
+
+template <typename T>
+void fused_full(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t stream);
+
+// Sums about the origin to sums about the means.
+void recentre(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, PgkmMixtureSums &sums);
+
+} // namespace pgkm::cuda::mixture

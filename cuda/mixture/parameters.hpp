@@ -1,0 +1,66 @@
+// parameters.hpp - mixtures of one call and their sums in device memory.
+#pragma once
+
+#include <vector>
+
+#include "../context.hpp"
+#include "items.cuh"
+
+namespace pgkm::cuda::mixture {
+
+// One problem of a call with everything that belongs to it.
+struct Task {
+    const PgkmProblem *problem;
+    const PgkmMixture *mixture;
+    PgkmMixtureSums *out;
+
+    bool given() const { return mixture->labels != nullptr; }
+};
+
+// Which kernels serve a task; staged: those of stages.hpp, the others: fused.hpp.
+enum class Road { staged, fused_diagonal, fused_full };
+
+// The mean of the means.
+std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d);
+
+// A component's weighted log density at its mean.
+double log_constant(const PgkmMixture &mixture, std::int64_t j, std::int64_t d);
+
+SumsLayout layout_of(const PgkmMixture &mixture, std::int64_t d);
+
+// Bytes of device memory of a mixture without its sums.
+std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d);
+
+class Parameters {
+public:
+    // rows_per_slot: of how many rows a copy of the sums is made, where there is room for so many copies.
+    Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, Road road, std::int64_t rows_per_slot);
+
+    const MixtureView *views() const { return views_.get(); }
+    // A view of the host's, whose addresses are the device's.
+    const MixtureView &view(std::size_t task) const { return host_views_[task]; }
+
+    // Combines the copies and hands the sums out; waits.
+    void store(const std::vector<Task> &tasks, std::int32_t *stop);
+
+private:
+    void upload(const std::vector<Task> &tasks, std::int64_t d);
+    void append(const Task &task, std::int64_t d, MixtureView &view);
+    const double *append(const double *values, std::int64_t count);
+    void recentre_all(const std::vector<Task> &tasks) const;
+    void append_tied(const PgkmMixture &mixture, std::int64_t d, MixtureView &view);
+
+    Context &context_;
+    const Road road_;
+    DeviceArray<double> values_;  // parameters of all mixtures
+    std::int64_t used_ = 0;       // of them
+    std::vector<double> pending_; // small ones on their way
+    std::int64_t pending_at_ = 0;
+    DeviceArray<double> sums_;    // copies of the sums, one mixture's after the other
+    DeviceArray<double> results_; // the sums, one mixture's after the other
+    DeviceArray<MixtureView> views_;
+    std::vector<MixtureView> host_views_;
+    std::int64_t most_values_ = 0; // in one mixture's sums
+};
+
+} // namespace pgkm::cuda::mixture

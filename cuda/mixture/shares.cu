@@ -1,0 +1,165 @@
+// shares.cu - responsibilities, and the sums over rows of them alone.
+#include "stages.hpp"
+
+namespace pgkm::cuda::mixture {
+namespace {
+
+constexpr int threads = 256;
+
+// The best component of a row among those that some threads have seen.
+struct Best {
+    double density;
+    int label;
+
+    // The larger; of equals the one of the lower label.
+    __device__ void join(const Best &other)
+    {
+        if (other.density > density || (other.density == density && other.label < label))
+            *this = other;
+    }
+};
+
+// `Ways` threads see to a row, each to every Ways-th component; threads of a warp to rows side by side.
+template <typename T, int Ways>
+__global__ void __launch_bounds__(threads) normalise_kernel(Launch<T> launch)
+{
+    constexpr int rows = threads / Ways;
+    __shared__ Best bests[Ways][rows];
+    __shared__ double sums[Ways][rows];
+    const Item item = launch.items[blockIdx.x];
+    const int at = static_cast<int>(threadIdx.x) % rows, way = static_cast<int>(threadIdx.x) / rows;
+    const std::int64_t i = std::int64_t{blockIdx.y} * rows + at, n = item.n;
+    if (stopped(launch) || std::int64_t{blockIdx.y} * rows >= n)
+        return;
+    const int k = i < n ? launch.mixtures[item.problem].k : 0;
+    double *shares = launch.workspace + item.shares + i;
+    Best best = {-INFINITY, way};
+    for (int j = way; j < k; j += Ways)
+        if (shares[j * n] > best.density)
+            best = {shares[j * n], j};
+    bests[way][at] = best;
+    __syncthreads();
+    for (int w = 0; w < Ways; ++w)
+        best.join(bests[w][at]);
+    double sum = 0.0;
+    for (int j = way; j < k; j += Ways)
+        sum += shares[j * n] = exp(shares[j * n] - best.density);
+    sums[way][at] = sum;
+    __syncthreads();
+    sum = 0.0;
+    for (int w = 0; w < Ways; ++w)
+        sum += sums[w][at];
+    const double inverse = 1.0 / sum;
+    for (int j = way; j < k; j += Ways)
+        shares[j * n] *= inverse;
+    if (way != 0 || i >= n)
+        return;
+    shares[k * n] = best.density + log(sum);
+    if (launch.labels != nullptr)
+        launch.labels[item.label + i] = best.label;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) given_kernel(Launch<T> launch)
+{
+    const Item item = launch.items[blockIdx.x];
+    const std::int64_t i = std::int64_t{blockIdx.y} * threads + threadIdx.x, n = item.n;
+    if (stopped(launch) || i >= n)
+        return;
+    const int k = launch.mixtures[item.problem].k, label = launch.labels[item.label + i];
+    double *shares = launch.workspace + item.shares + i;
+    for (int j = 0; j < k; ++j)
+        shares[j * n] = j == label ? 1.0 : 0.0;
+    shares[k * n] = 0.0;
+}
+
+// A block for each item and row of its workspace, which are the first values of the sums.
+template <typename T>
+__global__ void __launch_bounds__(threads) share_sums_kernel(Launch<T> launch, bool masses)
+{
+    const Item item = launch.items[blockIdx.x];
+    if (stopped(launch))
+        return;
+    const MixtureView mixture = launch.mixtures[item.problem];
+    __shared__ double parts[threads];
+    for (int j = masses ? static_cast<int>(blockIdx.y) : mixture.k; j <= mixture.k; j += static_cast<int>(gridDim.y)) {
+        const double *values = launch.workspace + item.shares + std::int64_t{j} * item.n;
+        double sum = 0.0;
+        for (int i = static_cast<int>(threadIdx.x); i < item.n; i += threads)
+            sum += values[i];
+        __syncthreads();
+        parts[threadIdx.x] = sum;
+        for (unsigned half = threads / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (threadIdx.x < half)
+                parts[threadIdx.x] += parts[threadIdx.x + half];
+        }
+        if (threadIdx.x == 0)
+            mixture.sums[item.slot * mixture.layout.values() + j] += parts[0];
+    }
+}
+
+__global__ void __launch_bounds__(threads) combine_kernel(const MixtureView *mixtures, std::int64_t n_problems)
+{
+    for (std::int64_t p = blockIdx.y; p < n_problems; p += gridDim.y) {
+        const MixtureView mixture = mixtures[p];
+        const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x, values = mixture.layout.values();
+        if (i >= values)
+            continue;
+        double sum = mixture.sums[i];
+        for (int slot = 1; slot < mixture.slots; ++slot)
+            sum += mixture.sums[slot * values + i];
+        mixture.results[i] = sum;
+    }
+}
+
+dim3 grid_of(const Extent &extent, int rows)
+{
+    return dim3(extent.n_items, static_cast<unsigned>((extent.most_rows + rows - 1) / rows));
+}
+
+} // namespace
+
+template <typename T>
+void normalise(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
+{
+    if (extent.most_k < 16)
+        normalise_kernel<T, 1><<<grid_of(extent, threads), threads, 0, stream>>>(launch);
+    else if (extent.most_k < 512)
+        normalise_kernel<T, 8><<<grid_of(extent, threads / 8), threads, 0, stream>>>(launch);
+    else
+        normalise_kernel<T, 32><<<grid_of(extent, threads / 32), threads, 0, stream>>>(launch);
+    launched("normalise_kernel");
+}
+
+template <typename T>
+void given_shares(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
+{
+    given_kernel<<<grid_of(extent, threads), threads, 0, stream>>>(launch);
+    launched("given_kernel");
+}
+
+template <typename T>
+void share_sums(const Launch<T> &launch, const Extent &extent, bool masses, cudaStream_t stream)
+{
+    const dim3 grid(extent.n_items, masses ? static_cast<unsigned>(std::min(extent.most_k + 1, 65535)) : 1u);
+    share_sums_kernel<<<grid, threads, 0, stream>>>(launch, masses);
+    launched("share_sums_kernel");
+}
+
+void combine_sums(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values, cudaStream_t stream)
+{
+    const dim3 grid(static_cast<unsigned>((most_values + threads - 1) / threads),
+                    static_cast<unsigned>(std::min<std::int64_t>(n_problems, 65535)));
+    combine_kernel<<<grid, threads, 0, stream>>>(mixtures, n_problems);
+    launched("combine_kernel");
+}
+
+#define PGKM_INSTANTIATE(T)                                                         \
+    template void normalise<T>(const Launch<T> &, const Extent &, cudaStream_t);    \
+    template void given_shares<T>(const Launch<T> &, const Extent &, cudaStream_t); \
+    template void share_sums<T>(const Launch<T> &, const Extent &, bool, cudaStream_t)
+PGKM_INSTANTIATE(float);
+PGKM_INSTANTIATE(double);
+
+} // namespace pgkm::cuda::mixture

@@ -1,0 +1,197 @@
+// sums.cu - the M step's sums from responsibilities, for any shape. Rows are centred on the
+// component's old mean, so that wide offsets do not cancel digits.
+//
+// A block adds up one item's rows: for the first sums and the variances 32 components by 32 features,
+// four of these pairs a thread; for full covariances a tile of 64 by 64 features of one component's
+// lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
+#include "mma.cuh"
+#include "stages.hpp"
+
+namespace pgkm::cuda::mixture {
+namespace {
+
+constexpr int weighted_threads = 256;
+constexpr int weighted_tile = 32; // components, features, and rows at a time
+
+template <typename T>
+__global__ void __launch_bounds__(weighted_threads) weighted_kernel(Launch<T> launch, bool squares)
+{
+    __shared__ double x[weighted_tile][weighted_tile + 1], share[weighted_tile][weighted_tile + 1];
+    const Item item = launch.items[blockIdx.x];
+    if (stopped(launch))
+        return;
+    const MixtureView mixture = launch.mixtures[item.problem];
+    const int d = launch.d, k = mixture.k, n = item.n;
+    const T *values = launch.values + item.first * d;
+    const double *shares = launch.workspace + item.shares;
+    const int feature = static_cast<int>(blockIdx.z) * weighted_tile;
+    const int at = static_cast<int>(threadIdx.x) % weighted_tile, other = static_cast<int>(threadIdx.x) / weighted_tile;
+    const int f0 = static_cast<int>(threadIdx.x) % 16, j0 = static_cast<int>(threadIdx.x) / 16;
+    for (int component = static_cast<int>(blockIdx.y) * weighted_tile; component < k;
+         component += static_cast<int>(gridDim.y) * weighted_tile) {
+        double mean[2][2], first[2][2] = {}, second[2][2] = {};
+#pragma unroll
+        for (int a = 0; a < 2; ++a)
+#pragma unroll
+            for (int b = 0; b < 2; ++b) {
+                const int j = component + j0 + 16 * a, f = feature + f0 + 16 * b;
+                mean[a][b] = j < k && f < d ? mixture.means[std::int64_t{j} * d + f] : 0.0;
+            }
+        for (int row = 0; row < n; row += weighted_tile) {
+            __syncthreads();
+            for (int i = other; i < weighted_tile; i += weighted_threads / weighted_tile) {
+                x[i][at] = row + i < n && feature + at < d
+                               ? static_cast<double>(values[std::int64_t{row + i} * d + feature + at])
+                               : 0.0;
+                share[i][at] =
+                    row + at < n && component + i < k ? shares[std::int64_t{component + i} * n + row + at] : 0.0;
+            }
+            __syncthreads();
+#pragma unroll 4
+            for (int i = 0; i < weighted_tile; ++i)
+#pragma unroll
+                for (int a = 0; a < 2; ++a)
+#pragma unroll
+                    for (int b = 0; b < 2; ++b) {
+                        const double centred = x[i][f0 + 16 * b] - mean[a][b];
+                        const double product = share[j0 + 16 * a][i] * centred;
+                        first[a][b] += product;
+                        second[a][b] = fma(product, centred, second[a][b]);
+                    }
+        }
+        double *sums = mixture.sums + item.slot * mixture.layout.values();
+#pragma unroll
+        for (int a = 0; a < 2; ++a)
+#pragma unroll
+            for (int b = 0; b < 2; ++b) {
+                const int j = component + j0 + 16 * a, f = feature + f0 + 16 * b;
+                if (j >= k || f >= d)
+                    continue;
+                sums[mixture.layout.first(j) + f] += first[a][b];
+                if (squares)
+                    sums[mixture.layout.second(j) + f] += second[a][b];
+            }
+    }
+}
+
+constexpr int scatter_threads = 128; // four warps of 16 features
+constexpr int scatter_tile = 64;
+constexpr int scatter_rows = 32;
+constexpr int scatter_stride = conflict_free(scatter_tile);
+
+struct ScatterTiles {
+    double weighted[scatter_rows * scatter_stride]; // r (x - mean), features from `a` on
+    double centred[scatter_rows * scatter_stride];  // x - mean, features from `b` on
+};
+
+template <typename T>
+__device__ void load_scatter(const T *values, const double *share, const double *mean, int rows, int d, int a, int b,
+                             ScatterTiles &tiles)
+{
+    const int f = static_cast<int>(threadIdx.x) % scatter_tile;
+    const double mean_a = a + f < d ? mean[a + f] : 0.0, mean_b = b + f < d ? mean[b + f] : 0.0;
+    for (int i = static_cast<int>(threadIdx.x) / scatter_tile; i < scatter_rows; i += scatter_threads / scatter_tile) {
+        const T *x = values + std::int64_t{i} * d;
+        tiles.weighted[i * scatter_stride + f] =
+            i < rows && a + f < d ? share[i] * (static_cast<double>(x[a + f]) - mean_a) : 0.0;
+        tiles.centred[i * scatter_stride + f] = i < rows && b + f < d ? static_cast<double>(x[b + f]) - mean_b : 0.0;
+    }
+}
+
+// This warp's 16 features by 64, of which those beyond `last` are not wanted.
+__device__ void add_products(const ScatterTiles &tiles, int rows, int parts, double (&sum)[8][4])
+{
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    const double *weighted = tiles.weighted + t * scatter_stride + static_cast<int>(threadIdx.x) / 32 * 16 + g;
+    const double *centred = tiles.centred + t * scatter_stride + g;
+    for (int i = 0; i < rows; i += 8) {
+        const double *w = weighted + i * scatter_stride, *c = centred + i * scatter_stride;
+        const double a[4] = {w[0], w[8], w[4 * scatter_stride], w[4 * scatter_stride + 8]};
+#pragma unroll
+        for (int part = 0; part < 8; ++part) {
+            if (part >= parts)
+                break;
+            const double b[2] = {c[8 * part], c[4 * scatter_stride + 8 * part]};
+            multiply_add(sum[part], a, b);
+        }
+    }
+}
+
+// Tile y of the lower triangle: row `*a` and column `*b` of tiles, b <= a.
+__device__ void tile_at(int y, int *a, int *b)
+{
+    int row = static_cast<int>((sqrt(8.0 * y + 1.0) - 1.0) / 2.0);
+    while ((row + 1) * (row + 2) / 2 <= y)
+        ++row;
+    while (row * (row + 1) / 2 > y)
+        --row;
+    *a = row * scatter_tile;
+    *b = (y - row * (row + 1) / 2) * scatter_tile;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(scatter_threads) scatter_kernel(Launch<T> launch)
+{
+    __shared__ ScatterTiles tiles;
+    const Item item = launch.items[blockIdx.x];
+    if (stopped(launch))
+        return;
+    const MixtureView mixture = launch.mixtures[item.problem];
+    const int d = launch.d, warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    int a, b;
+    tile_at(static_cast<int>(blockIdx.y), &a, &b);
+    const int own = a + 16 * warp; // the warp's first feature
+    const int wanted = own >= d ? 0 : min(min(d, own + 16) - b, scatter_tile);
+    const int parts = (wanted + 7) / 8;
+    for (int j = static_cast<int>(blockIdx.z); j < mixture.k; j += static_cast<int>(gridDim.z)) {
+        const double *share = launch.workspace + item.shares + std::int64_t{j} * item.n;
+        double sum[8][4] = {};
+        for (int row = 0; row < item.n; row += scatter_rows) {
+            const int rows = min(scatter_rows, item.n - row);
+            __syncthreads();
+            load_scatter(launch.values + (item.first + row) * d, share + row, mixture.means + std::int64_t{j} * d, rows,
+                         d, a, b, tiles);
+            __syncthreads();
+            add_products(tiles, rows, parts, sum);
+        }
+        double *out = mixture.sums + item.slot * mixture.layout.values() + mixture.layout.second(j);
+#pragma unroll
+        for (int part = 0; part < 8; ++part)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const std::int64_t r = own + lane / 4 + i / 2 * 8, c = b + 8 * part + lane % 4 * 2 + i % 2;
+                if (r < d && c <= r)
+                    out[r * (r + 1) / 2 + c] += sum[part][i];
+            }
+    }
+}
+
+} // namespace
+
+template <typename T>
+void weighted_sums(const Launch<T> &launch, const Extent &extent, bool squares, cudaStream_t stream)
+{
+    const dim3 grid(extent.n_items,
+                    static_cast<unsigned>(std::min((extent.most_k + weighted_tile - 1) / weighted_tile, 65535)),
+                    static_cast<unsigned>((launch.d + weighted_tile - 1) / weighted_tile));
+    weighted_kernel<<<grid, weighted_threads, 0, stream>>>(launch, squares);
+    launched("weighted_kernel");
+}
+
+template <typename T>
+void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
+{
+    const int tiles = (launch.d + scatter_tile - 1) / scatter_tile;
+    const dim3 grid(extent.n_items, static_cast<unsigned>(tiles * (tiles + 1) / 2),
+                    static_cast<unsigned>(std::min(extent.most_k, 65535)));
+    scatter_kernel<<<grid, scatter_threads, 0, stream>>>(launch);
+    launched("scatter_kernel");
+}
+
+#define PGKM_INSTANTIATE(T)                                                                \
+    template void weighted_sums<T>(const Launch<T> &, const Extent &, bool, cudaStream_t); \
+    template void scatter_sums<T>(const Launch<T> &, const Extent &, cudaStream_t)
+PGKM_INSTANTIATE(float);
+PGKM_INSTANTIATE(double);
+
+} // namespace pgkm::cuda::mixture
