@@ -81,5 +81,6 @@ void cost(const std::vector<int> &which);
 void stream();
 void cancel(const std::vector<int> &which);
 void groups();
+void mixture(const std::vector<int> &which);
 
 } // namespace bench
