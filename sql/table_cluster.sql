@@ -115,4 +115,10 @@ SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init_cent
 SELECT kmeans_new_label(tableoid, ctid) FROM cluster_outer;
 SELECT kmeans_label_changes(tableoid, ctid) FROM cluster_outer;
 DROP TABLE cluster_outer, cluster_inner;
+-- a rule instead of the statement
+CREATE TABLE cluster_ruled (x real, cluster_id integer);
+INSERT INTO cluster_ruled VALUES (1), (2);
+CREATE RULE cluster_nothing AS ON UPDATE TO cluster_ruled DO INSTEAD NOTHING;
+SELECT cluster_id, size FROM kmeans_cluster('cluster_ruled', '{x}', 2);
+DROP TABLE cluster_ruled;
 DROP FUNCTION cluster_nested, cluster_statement;

@@ -74,9 +74,11 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     const char *base = VARDATA_ANY(value) - VARHDRSZ;
     ArrayHead   head;
 
-    memcpy(&head, base + offsetof(ArrayType, ndim), sizeof head);
+    /* The length stands behind the head that every array has: an empty one ends before it. */
+    memcpy(&head, base + offsetof(ArrayType, ndim), offsetof(ArrayHead, length));
     if (head.ndim != 1)
         return fail(fault, head.ndim == 0 ? PGKM_ROW_EMPTY : PGKM_ROW_MULTIDIMENSIONAL, 0);
+    memcpy(&head.length, base + sizeof(ArrayType), sizeof head.length);
     if (head.length < 1)
         return fail(fault, PGKM_ROW_EMPTY, 0);
     if (!pgkm_is_feature_type(head.elemtype))

@@ -7,12 +7,18 @@
 #include "pg/label_lookup.h"
 
 extern "C" {
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/params.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 }
 
 static void run_utility(const char *sql)
@@ -58,25 +64,61 @@ static void set_for_now(const char *name, const char *value)
     (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* The schema of our functions: that of the one that was called. The search path is the caller's. */
-static char *build_update(const TableRelation *relation, const char *label, Oid function)
-{
-    const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
+/* What the UPDATE calls. */
+struct LabelFunctions {
+    Oid new_label;
+    Oid label_changes;
+};
 
-    return psprintf("UPDATE %s AS kmeans_table SET %s = %s.kmeans_new_label(kmeans_table.tableoid, kmeans_table.ctid) "
-                    "WHERE %s.kmeans_label_changes(kmeans_table.tableoid, kmeans_table.ctid)",
-                    relation->sql_name, quote_identifier(label), schema, schema);
+/* One of our functions on (tableoid, ctid). */
+static Oid find_function(const char *name, Oid schema)
+{
+    const Oid        types[] = {OIDOID, TIDOID};
+    oidvector *const arguments = buildoidvector(types, lengthof(types));
+
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name), PointerGetDatum(arguments),
+                           ObjectIdGetDatum(schema));
 }
 
-static void run_update(const char *sql)
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not named, as
+ * the caller may have no right to look into their schema, nor has it to be in the search path. */
+static Node *label_call(ParseState *state, ParamRef *reference)
 {
-    const int nest_level = NewGUCNestLevel();
+    const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
+    const bool                  is_label = reference->number == 1;
+    List *const                 row = list_make2(colNameToVar(state, "tableoid", false, reference->location),
+                                                 colNameToVar(state, "ctid", false, reference->location));
+
+    return (Node *) makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
+                                 is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static void set_up_parser(ParseState *state, void *functions)
+{
+    state->p_paramref_hook = label_call;
+    state->p_ref_hook_state = functions;
+}
+
+static void run_update(const TableRelation *relation, const char *label, LabelFunctions *functions)
+{
+    const char *const sql = psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(label));
+    const int         nest_level = NewGUCNestLevel();
+    SPIExecuteOptions options;
 
     /* Rows in their order are found without a search. */
     set_for_now("synchronize_seqscans", "off");
 
-    const int code = SPI_execute(sql, false, 0);
+    memset(&options, 0, sizeof options);
+    options.params = makeParamList(0);
+    options.params->parserSetup = set_up_parser;
+    options.params->parserSetupArg = functions;
 
+    const int code = SPI_execute_extended(sql, &options);
+
+    if (code == SPI_OK_REWRITTEN)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot write labels into relation \"%s\"", relation->name),
+                        errdetail("A rule replaces UPDATE on it.")));
     if (code != SPI_OK_UPDATE)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
     AtEOXact_GUC(false, nest_level);
@@ -85,14 +127,17 @@ static void run_update(const char *sql)
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label,
                         Oid function)
 {
-    LabelLookup lookup;
+    const Oid      schema = get_func_namespace(function);
+    LabelFunctions functions = {find_function("kmeans_new_label", schema),
+                                find_function("kmeans_label_changes", schema)};
+    LabelLookup    lookup;
 
     if (!label_lookup_start(&lookup, rows, labels))
         return;
     PG_TRY();
     {
         SPI_connect();
-        run_update(build_update(&call->relation, label, function));
+        run_update(&call->relation, label, &functions);
         SPI_finish();
     }
     PG_FINALLY();

@@ -1,6 +1,6 @@
 -- The table functions see and do what the caller may, no more.
 BEGIN;
-SELECT plan(32);
+SELECT plan(34);
 
 CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -70,6 +70,21 @@ SET LOCAL search_path = evil, pg_catalog, public;
 SELECT lives_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 3, label_column => 'unfooled')$$, 'a hostile search path changes nothing');
 SELECT col_type_is('public', 'priv_points', 'unfooled', 'integer', 'the new column is an integer');
 SET LOCAL search_path = public;
+
+-- A function's body was looked up when it was made: who calls it needs no right to the extension's schema.
+CREATE SCHEMA priv_open;
+CREATE TABLE priv_open.points AS SELECT x, y FROM priv_points;
+CREATE FUNCTION priv_open.cluster(name text) RETURNS numeric BEGIN ATOMIC SELECT sum(size) FROM kmeans_cluster(name, '{x,y}', 3); END;
+GRANT USAGE ON SCHEMA priv_open TO km_writer;
+ALTER TABLE priv_open.points OWNER TO km_writer;
+REVOKE ALL ON SCHEMA public FROM km_writer, PUBLIC;
+SET LOCAL ROLE km_writer;
+SELECT has_schema_privilege('public', 'USAGE') AS open \gset
+SELECT sum AS clustered FROM priv_open.cluster('priv_open.points') AS sum \gset
+RESET ROLE;
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+SELECT is(:'open', 'f'::text, 'the schema of the extension is closed');
+SELECT is(:clustered, 400, 'kmeans_cluster labels rows without USAGE on the schema of the extension');
 
 -- Names hold no SQL
 SELECT throws_ok($$SELECT kmeans_fit('priv_points WHERE id < 5', '{x}', 1)$$, '42602', NULL, 'a condition in the name of a table');

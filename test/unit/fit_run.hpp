@@ -1,0 +1,41 @@
+// fit_run.hpp - requests of the engine's API and their results, as its tests need them.
+#pragma once
+
+#include <vector>
+
+#include "engine/api.h"
+
+inline PgkmFitRequest request_for(const std::vector<double> &values, std::int32_t d, std::int64_t k)
+{
+    PgkmFitRequest request = {};
+    request.points = {values.data(), PGKM_FLOAT64, static_cast<std::int64_t>(values.size()) / d, d, nullptr};
+    request.k = k;
+    pgkm_options_default(&request.options);
+    request.settings.backend = PGKM_BACKEND_CPU;
+    request.want_labels = 1;
+    request.want_distances = 1;
+    return request;
+}
+
+// Runs a job to its end; the result lives as long as this.
+class FitRun {
+public:
+    explicit FitRun(const PgkmFitRequest &request)
+    {
+        if (pgkm_fit_start(&request, &job_, &error) != PGKM_OK)
+            return;
+        while (pgkm_job_wait(job_, 1000) == 0) {}
+        pgkm_job_result(job_, &result, &error);
+    }
+    ~FitRun() { pgkm_job_free(job_); }
+    FitRun(const FitRun &) = delete;
+    FitRun &operator=(const FitRun &) = delete;
+
+    PgkmError error = {};
+    PgkmFitResult result = {};
+
+private:
+    PgkmJob *job_ = nullptr;
+};
+
+inline const std::vector<double> two_clouds = {0, 0, 0, 1, 1, 0, 10, 10, 10, 11, 11, 10};

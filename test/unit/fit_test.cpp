@@ -1,0 +1,221 @@
+// fit_test - fits through the engine's API: options, weights, transformations.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "fit_run.hpp"
+
+namespace {
+
+TEST(Fit, TellsHowItWent)
+{
+    PgkmFitRequest request = request_for(two_clouds, 2, 2);
+    request.options.init = PGKM_INIT_RANDOM;
+    request.options.n_init = 3;
+    request.settings.tuning.assignment = "tiled";
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    while (pgkm_job_wait(job, 1000) == 0) {}
+    PgkmJobProgress progress;
+    pgkm_job_progress(job, &progress);
+    PgkmFitResult result;
+    ASSERT_EQ(pgkm_job_result(job, &result, &error), PGKM_OK) << error.text;
+    EXPECT_EQ(progress.phase, PGKM_LABELLING);
+    EXPECT_EQ(progress.restart, 2);
+    EXPECT_GE(progress.iteration, 1);
+    EXPECT_STREQ(progress.backend, "cpu");
+    EXPECT_STREQ(progress.chosen.assignment, "tiled");
+    EXPECT_EQ(progress.chosen.feature_sum, nullptr);
+    EXPECT_EQ(progress.bytes_moved, 0u);
+    for (const double seconds : progress.seconds)
+        EXPECT_GT(seconds, 0.0);
+    pgkm_job_free(job);
+}
+
+TEST(Fit, FindsTwoClouds)
+{
+    const PgkmFitRequest request = request_for(two_clouds, 2, 2);
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    const PgkmFitResult &result = run.result;
+    ASSERT_EQ(result.k, 2);
+    EXPECT_EQ(result.n, 6);
+    EXPECT_EQ(result.sizes[0], 3);
+    EXPECT_EQ(result.sizes[1], 3);
+    EXPECT_EQ(result.labels[0], result.labels[2]);
+    EXPECT_EQ(result.labels[3], result.labels[5]);
+    EXPECT_NE(result.labels[0], result.labels[3]);
+    // Each cloud: squares 2/9, 5/9, 5/9 of the three points around their mean.
+    EXPECT_NEAR(result.inertia, 8.0 / 3.0, 1e-12);
+    EXPECT_DOUBLE_EQ(result.within_ss[0] + result.within_ss[1], result.inertia);
+    EXPECT_EQ(result.converged, 1);
+    EXPECT_STREQ(result.backend, "cpu");
+    for (int i = 0; i < 6; ++i) {
+        std::int32_t label;
+        double distance;
+        pgkm_nearest(two_clouds.data() + 2 * i, result.centroids, result.k, 2, &label, &distance);
+        EXPECT_EQ(label, result.labels[i]);
+        EXPECT_EQ(distance, result.distances[i]);
+    }
+}
+
+TEST(Fit, SameSeedSameBitsOtherSeedOtherStart)
+{
+    std::vector<double> values;
+    for (int i = 0; i < 400; ++i)
+        values.push_back(std::sin(i * 12.9898) * 43.5);
+    PgkmFitRequest request = request_for(values, 2, 7);
+    request.options.max_iter = 1;
+    request.options.seed = 5;
+    const FitRun first(request), second(request);
+    ASSERT_EQ(first.error.status, PGKM_OK);
+    EXPECT_EQ(std::memcmp(first.result.centroids, second.result.centroids, 14 * sizeof(double)), 0);
+    request.options.seed = 6;
+    const FitRun other(request);
+    EXPECT_NE(std::memcmp(first.result.centroids, other.result.centroids, 14 * sizeof(double)), 0);
+}
+
+TEST(Fit, RestartsKeepTheLowestInertia)
+{
+    std::vector<double> values;
+    for (int i = 0; i < 300; ++i)
+        values.push_back(std::fmod(i * 7919.0, 101.0) + 1000.0 * (i % 7));
+    PgkmFitRequest request = request_for(values, 1, 7);
+    request.options.init = PGKM_INIT_RANDOM;
+    request.options.n_init = 12;
+    const FitRun best(request);
+    request.options.n_init = 1;
+    const FitRun one(request);
+    ASSERT_EQ(best.error.status, PGKM_OK);
+    EXPECT_LE(best.result.inertia, one.result.inertia);
+}
+
+TEST(Fit, FewerDistinctRowsThanClusters)
+{
+    const std::vector<double> values = {0.1, 0.1, 0.1, 5.3, 5.3, 7.7};
+    for (const PgkmInit init :
+         {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST}) {
+        PgkmFitRequest request = request_for(values, 1, 5);
+        request.options.init = init;
+        const FitRun run(request);
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        EXPECT_EQ(run.result.k, 3) << "init " << init;
+        std::int64_t rows = 0;
+        for (int j = 0; j < run.result.k; ++j)
+            rows += run.result.sizes[j];
+        EXPECT_EQ(rows, 6);
+        for (int i = 0; i < 6; ++i)
+            EXPECT_LT(run.result.labels[i], run.result.k);
+    }
+}
+
+TEST(Fit, HugeKIsBoundedByTheRows)
+{
+    const FitRun run(request_for(two_clouds, 2, INT32_MAX));
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    EXPECT_EQ(run.result.k, 6);
+    EXPECT_EQ(run.result.inertia, 0.0);
+}
+
+TEST(Fit, WeightsCountAsRepeatedRows)
+{
+    const std::vector<double> once = {0, 1, 10, 12}, repeated = {0, 0, 0, 1, 10, 12, 12};
+    const std::vector<double> weights = {3, 1, 1, 2}, start = {0, 10};
+    PgkmFitRequest request = request_for(once, 1, 2);
+    request.points.weights = weights.data();
+    request.options.init = PGKM_INIT_GIVEN;
+    request.options.init_centroids = start.data();
+    request.options.init_rows = 2;
+    request.options.init_columns = 1;
+    const FitRun weighted(request);
+    request.points = request_for(repeated, 1, 2).points;
+    const FitRun plain(request);
+    ASSERT_EQ(weighted.error.status, PGKM_OK) << weighted.error.text;
+    EXPECT_DOUBLE_EQ(weighted.result.centroids[0], plain.result.centroids[0]);
+    EXPECT_DOUBLE_EQ(weighted.result.centroids[1], plain.result.centroids[1]);
+    EXPECT_DOUBLE_EQ(weighted.result.inertia, plain.result.inertia);
+}
+
+TEST(Fit, RefusesWeightsWhoseSquaresOverflow)
+{
+    const std::vector<double> values = {1e150, -1e150, 1e149}, weights = {1e150, 1, 1};
+    PgkmFitRequest request = request_for(values, 1, 2);
+    request.points.weights = weights.data();
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+    request.points.weights = nullptr;
+    EXPECT_EQ(FitRun(request).error.status, PGKM_OK);
+}
+
+TEST(Fit, TolStopsLikeScikitLearn)
+{
+    // Variance of the feature: 25.25; with tol = 1 every movement of summed square <= 25.25 ends it.
+    const std::vector<double> values = {0, 1, 10, 11}, start = {0, 1};
+    PgkmFitRequest request = request_for(values, 1, 2);
+    request.options.init = PGKM_INIT_GIVEN;
+    request.options.init_centroids = start.data();
+    request.options.init_rows = 2;
+    request.options.init_columns = 1;
+    request.options.tol = 0.0;
+    const FitRun exact(request);
+    EXPECT_EQ(exact.result.n_iter, 3); // 0 | 1 10 11, then 0 1 | 10 11, then unchanged labels
+    EXPECT_EQ(exact.result.converged, 1);
+    request.options.tol = 2.0; // first movement: (22/3 - 1)^2 = 40.1 <= 50.5
+    const FitRun loose(request);
+    EXPECT_EQ(loose.result.n_iter, 1);
+    EXPECT_EQ(loose.result.converged, 1);
+    request.options.tol = 0.0;
+    request.options.max_iter = 1;
+    const FitRun cut(request);
+    EXPECT_EQ(cut.result.converged, 0);
+    // Labels, sizes and inertia are those of the final centroids, not of the last assignment.
+    EXPECT_EQ(cut.result.labels[1], 0);
+}
+
+TEST(Fit, StandardizeRemovesTheScale)
+{
+    std::vector<double> values;
+    for (int i = 0; i < 40; ++i) {
+        values.push_back(1e6 * ((i * 37) % 41)); // a wide feature without structure
+        values.push_back(i < 20 ? 0.0 : 1.0);    // a narrow one with two groups
+        values.push_back(7.0);                   // a constant one
+    }
+    PgkmFitRequest request = request_for(values, 3, 2);
+    request.options.standardize = 1;
+    request.options.n_init = 8;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    ASSERT_NE(run.result.center, nullptr);
+    EXPECT_DOUBLE_EQ(run.result.center[1], 0.5);
+    EXPECT_DOUBLE_EQ(run.result.scale[1], 0.5);
+    EXPECT_DOUBLE_EQ(run.result.scale[2], 1.0);
+    std::vector<double> row(values.begin(), values.begin() + 3);
+    ASSERT_EQ(pgkm_transform_row(row.data(), 3, run.result.center, run.result.scale, PGKM_L2, PGKM_FLOAT64), 1);
+    std::int32_t label;
+    double distance;
+    pgkm_nearest(row.data(), run.result.centroids, run.result.k, 3, &label, &distance);
+    EXPECT_EQ(label, run.result.labels[0]);
+    EXPECT_EQ(distance, run.result.distances[0]);
+}
+
+TEST(Fit, CosineIgnoresLength)
+{
+    const std::vector<double> values = {1, 0, 100, 1, 0, 2, 1, 300};
+    PgkmFitRequest request = request_for(values, 2, 2);
+    request.options.metric = PGKM_COSINE;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    EXPECT_EQ(run.result.labels[0], run.result.labels[1]);
+    EXPECT_EQ(run.result.labels[2], run.result.labels[3]);
+    EXPECT_NE(run.result.labels[0], run.result.labels[2]);
+    EXPECT_NEAR(std::hypot(run.result.centroids[0], run.result.centroids[1]), 1.0, 1e-15);
+    const std::vector<double> with_zero = {1, 0, 0, 0};
+    PgkmFitRequest zero = request_for(with_zero, 2, 1);
+    zero.options.metric = PGKM_COSINE;
+    const FitRun refused(zero);
+    EXPECT_EQ(refused.error.status, PGKM_INVALID);
+    EXPECT_NE(std::strstr(refused.error.text, "row 2"), nullptr) << refused.error.text;
+}
+
+} // namespace

@@ -1,0 +1,194 @@
+// groups_test - many fits in one job: groups, sweeps, rows that stay.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "fit_run.hpp"
+
+namespace {
+
+// Groups of one request give what each gives alone.
+class Groups : public testing::Test {
+protected:
+    static constexpr std::int32_t d = 3;
+
+    void SetUp() override
+    {
+        for (int g = 0; g < 40; ++g) {
+            const std::int64_t n = 1 + g * g % 97;
+            std::vector<double> rows, row_weights;
+            for (std::int64_t i = 0; i < n * d; ++i)
+                rows.push_back(std::sin(static_cast<double>(i * i + 31 * g)) * (g + 1) + 0.1);
+            for (std::int64_t i = 0; i < n; ++i)
+                row_weights.push_back(1.0 + static_cast<double>((i + g) % 4));
+            values.push_back(rows);
+            weights.push_back(row_weights);
+        }
+    }
+
+    void expect_same(PgkmOptions options, bool weighted)
+    {
+        std::vector<PgkmGroup> groups;
+        for (std::size_t g = 0; g < values.size(); ++g)
+            groups.push_back({values[g].data(), weighted ? weights[g].data() : nullptr,
+                              static_cast<std::int64_t>(weights[g].size()), 1 + static_cast<std::int64_t>(g % 6)});
+        PgkmFitRequest together = request_for(values[0], d, 1);
+        together.options = options;
+        together.points.values = nullptr;
+        together.points.n = 0;
+        together.want_labels = together.want_distances = 0;
+        together.groups = groups.data();
+        together.n_groups = static_cast<std::int64_t>(groups.size());
+        PgkmJob *job = nullptr;
+        PgkmError error = {};
+        ASSERT_EQ(pgkm_fit_start(&together, &job, &error), PGKM_OK) << error.text;
+        while (pgkm_job_wait(job, 1000) == 0) {}
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            PgkmFitRequest alone = request_for(values[g], d, groups[g].k);
+            alone.options = options;
+            alone.points.weights = groups[g].weights;
+            const FitRun run(alone);
+            PgkmFitResult result = {};
+            ASSERT_EQ(pgkm_job_group_result(job, static_cast<std::int64_t>(g), &result, &error), PGKM_OK) << error.text;
+            ASSERT_EQ(result.k, run.result.k) << g;
+            EXPECT_EQ(result.n, run.result.n) << g;
+            EXPECT_EQ(result.n_iter, run.result.n_iter) << g;
+            EXPECT_EQ(result.converged, run.result.converged) << g;
+            EXPECT_EQ(result.inertia, run.result.inertia) << g;
+            EXPECT_TRUE(std::equal(result.centroids, result.centroids + result.k * d, run.result.centroids)) << g;
+            EXPECT_TRUE(std::equal(result.sizes, result.sizes + result.k, run.result.sizes)) << g;
+            ASSERT_EQ(result.center == nullptr, run.result.center == nullptr) << g;
+            if (result.center != nullptr) {
+                EXPECT_TRUE(std::equal(result.center, result.center + d, run.result.center)) << g;
+                EXPECT_TRUE(std::equal(result.scale, result.scale + d, run.result.scale)) << g;
+            }
+        }
+        PgkmFitResult none;
+        EXPECT_EQ(pgkm_job_group_result(job, together.n_groups, &none, &error), PGKM_INTERNAL);
+        pgkm_job_free(job);
+    }
+
+    std::vector<std::vector<double>> values, weights;
+};
+
+TEST_F(Groups, AreFittedAsAlone)
+{
+    PgkmOptions options;
+    pgkm_options_default(&options);
+    expect_same(options, false);
+    expect_same(options, true);
+    options.n_init = 4;
+    options.init = PGKM_INIT_RANDOM;
+    expect_same(options, false);
+}
+
+TEST_F(Groups, AreTransformedAsAlone)
+{
+    PgkmOptions options;
+    pgkm_options_default(&options);
+    options.standardize = 1;
+    expect_same(options, false);
+    options.metric = PGKM_COSINE;
+    options.standardize = 0;
+    expect_same(options, true);
+}
+
+TEST_F(Groups, OneOfThemCanBeWrong)
+{
+    const std::vector<double> zero(d, 0.0);
+    const PgkmGroup groups[] = {{values[5].data(), nullptr, 26, 2}, {zero.data(), nullptr, 1, 1}};
+    PgkmFitRequest request = request_for(values[0], d, 1);
+    request.options.metric = PGKM_COSINE;
+    request.groups = groups;
+    request.n_groups = 2;
+    const FitRun run(request);
+    EXPECT_EQ(run.error.status, PGKM_INVALID);
+}
+
+// What stays of one fit does not show in the next.
+TEST(Resident, GivesTheSame)
+{
+    std::vector<double> rows;
+    for (int i = 0; i < 3000; ++i)
+        rows.push_back(std::sin(i * 12.9898) * 100.0 + i % 7);
+    PgkmResident *resident = pgkm_resident_create();
+    ASSERT_NE(resident, nullptr);
+    for (const std::int64_t k : {3, 8, 3, 50}) {
+        for (const PgkmMetric metric : {PGKM_L2, PGKM_L2, PGKM_COSINE}) {
+            PgkmFitRequest request = request_for(rows, 3, k);
+            request.options.metric = metric;
+            request.options.tol = k == 8 ? 0.0 : 1e-4;
+            const FitRun alone(request);
+            request.resident = resident;
+            const FitRun run(request);
+            ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+            ASSERT_EQ(run.result.k, alone.result.k);
+            EXPECT_EQ(run.result.inertia, alone.result.inertia);
+            EXPECT_EQ(run.result.n_iter, alone.result.n_iter);
+            EXPECT_TRUE(std::equal(run.result.labels, run.result.labels + run.result.n, alone.result.labels));
+        }
+    }
+    PgkmFitRequest wrong = request_for(rows, 3, 3);
+    wrong.resident = resident;
+    wrong.settings.tuning.assignment = "none such";
+    EXPECT_EQ(FitRun(wrong).error.status, PGKM_UNSUPPORTED);
+    pgkm_resident_free(resident);
+    pgkm_resident_free(nullptr);
+}
+
+TEST(Sweep, GivesEachFitAndItsQuality)
+{
+    PgkmFitRequest request = request_for(two_clouds, 2, 1);
+    request.k_last = 6;
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    while (pgkm_job_wait(job, 1000) == 0) {}
+    for (std::int64_t k = 1; k <= 6; ++k) {
+        PgkmFitResult result;
+        ASSERT_EQ(pgkm_job_group_result(job, k - 1, &result, &error), PGKM_OK) << error.text;
+        const FitRun alone(request_for(two_clouds, 2, k));
+        EXPECT_EQ(result.inertia, alone.result.inertia) << k;
+        EXPECT_EQ(result.labels, nullptr);
+        EXPECT_EQ(std::isnan(result.quality.davies_bouldin), k == 1 || k == 6) << k;
+    }
+    // Two clouds of three rows (0,0), (0,1), (1,0), 10 apart in both features.
+    PgkmFitResult two;
+    ASSERT_EQ(pgkm_job_group_result(job, 1, &two, &error), PGKM_OK);
+    const double spread = (std::sqrt(2.0) / 3.0 + 2.0 * std::sqrt(5.0) / 3.0) / 3.0;
+    EXPECT_NEAR(two.quality.davies_bouldin, 2.0 * spread / std::sqrt(200.0), 1e-12);
+    EXPECT_NEAR(two.quality.calinski_harabasz, 6.0 * 50.0 * 4.0 / (8.0 / 3.0), 1e-9);
+    // The arrays of all models together would pass any limit that holds for one.
+    EXPECT_EQ(two.k, 2);
+    EXPECT_EQ(two.centroids, nullptr);
+    EXPECT_EQ(two.sizes, nullptr);
+    EXPECT_EQ(two.within_ss, nullptr);
+    pgkm_job_free(job);
+    request.k_last = 0;
+    request.k = 3;
+    request.k_last = 2;
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+}
+
+// However little each of them is to do, many fits are no work for the server's thread, which
+// would hear of no interrupt meanwhile.
+TEST(Fit, ManySmallOnesCanBeCancelled)
+{
+    const std::vector<double> row = {1.0};
+    PgkmFitRequest sweep = request_for(row, 1, 1);
+    sweep.k_last = 300000;
+    const std::vector<PgkmGroup> groups(300000, {row.data(), nullptr, 1, 1});
+    PgkmFitRequest grouped = request_for(row, 1, 1);
+    grouped.groups = groups.data();
+    grouped.n_groups = static_cast<std::int64_t>(groups.size());
+    for (const PgkmFitRequest &request : {sweep, grouped}) {
+        PgkmJob *job = nullptr;
+        PgkmError error = {};
+        ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+        EXPECT_EQ(pgkm_job_wait(job, 0), 0) << "it had ended when its start returned";
+        pgkm_job_free(job);
+    }
+}
+
+} // namespace
