@@ -11,13 +11,15 @@ struct MixtureRow {
     std::int64_t n;
     int d, k;
     PgkmCovariance type;
+    std::int64_t groups = 1;
 };
 
 constexpr MixtureRow mixture_rows[] = {
     {10000000, 16, 32, PGKM_COVARIANCE_DIAG},      {1000000, 32, 16, PGKM_COVARIANCE_FULL},
     {10000000, 16, 32, PGKM_COVARIANCE_SPHERICAL}, {1000000, 32, 16, PGKM_COVARIANCE_TIED},
     {10000000, 3, 8, PGKM_COVARIANCE_FULL},        {200000, 128, 8, PGKM_COVARIANCE_FULL},
-    {1000000, 41, 64, PGKM_COVARIANCE_DIAG},
+    {1000000, 41, 64, PGKM_COVARIANCE_DIAG},       {10000000, 8, 8, PGKM_COVARIANCE_FULL},
+    {10000000, 8, 8, PGKM_COVARIANCE_FULL, 10000}, {10000000, 8, 8, PGKM_COVARIANCE_TIED, 10000},
 };
 
 const char *name_of(PgkmCovariance type)
@@ -26,34 +28,66 @@ const char *name_of(PgkmCovariance type)
     return names[type];
 }
 
-// Means at rows of the data, unit precisions: what a fit's first iterations meet.
+// A mixture as a fit's first iterations meet it, with room for its sums: means at rows of the data,
+// unit precisions.
+template <typename T>
+struct Setting {
+    Setting(const MixtureRow &row, const T *values)
+        : d(static_cast<std::size_t>(row.d)), k(static_cast<std::size_t>(row.k)), weights(k, -3.0),
+          means(values, values + k * d),
+          factors(square(row) ? (row.type == PGKM_COVARIANCE_FULL ? k : 1) * d * d : k * d, square(row) ? 0.0 : 1.0),
+          determinants(k), masses(k), first(k * d), second(k * (row.type == PGKM_COVARIANCE_FULL ? d * (d + 1) / 2 : d))
+    {
+        for (std::size_t i = 0; square(row) && i < factors.size() / d; ++i)
+            factors[i / d * d * d + i % d * (d + 1)] = 1.0;
+    }
+    static bool square(const MixtureRow &row)
+    {
+        return row.type == PGKM_COVARIANCE_FULL || row.type == PGKM_COVARIANCE_TIED;
+    }
+    PgkmMixture mixture(const MixtureRow &row) const
+    {
+        return {row.k, row.type, weights.data(), means.data(), factors.data(), determinants.data(), nullptr};
+    }
+    PgkmMixtureSums sums() { return {0.0, masses.data(), first.data(), second.data(), nullptr}; }
+
+    std::size_t d, k;
+    std::vector<double> weights, means, factors, determinants, masses, first, second;
+};
+
+// `groups` problems of as many rows each in one call.
 template <typename T>
 void time_shape(const MixtureRow &row, PgkmElement element)
 {
-    const auto d = static_cast<std::size_t>(row.d), k = static_cast<std::size_t>(row.k);
     const std::vector<float> source = host_rows(row.n, row.d);
     const std::vector<T> values(source.begin(), source.end());
-    const bool square = row.type == PGKM_COVARIANCE_FULL || row.type == PGKM_COVARIANCE_TIED;
-    const std::size_t matrices = row.type == PGKM_COVARIANCE_FULL ? k : 1;
-    std::vector<double> weights(k, -3.0), means(values.begin(), values.begin() + static_cast<long>(k * d)),
-        factors(square ? matrices * d * d : k * d, square ? 0.0 : 1.0), determinants(k), masses(k), first(k * d),
-        second(k * (row.type == PGKM_COVARIANCE_FULL ? d * (d + 1) / 2 : d));
-    for (std::size_t i = 0; square && i < matrices * d; ++i)
-        factors[i / d * d * d + i % d * (d + 1)] = 1.0;
-    const PgkmMixture mixture = {row.k,  row.type, weights.data(), means.data(), factors.data(), determinants.data(),
-                                 nullptr};
-    PgkmMixtureSums sums = {0.0, masses.data(), first.data(), second.data(), nullptr};
+    std::vector<Setting<T>> settings;
+    settings.reserve(static_cast<std::size_t>(row.groups));
+    std::vector<PgkmProblem> problems;
+    std::vector<PgkmMixture> mixtures;
+    std::vector<PgkmMixtureSums> sums;
+    for (std::int64_t g = 0; g < row.groups; ++g) {
+        const std::int64_t n = row.n / row.groups;
+        settings.emplace_back(row, values.data() + g * n * row.d);
+        PgkmProblem problem{};
+        problem.first_row = g * n;
+        problem.n_rows = n;
+        problems.push_back(problem);
+        mixtures.push_back(settings.back().mixture(row));
+        sums.push_back(settings.back().sums());
+    }
     Session session({values.data(), element, row.n, row.d, nullptr}, 0);
-    PgkmProblem problem{};
-    problem.n_rows = row.n;
     std::vector<double> times;
     for (int repeat = 0; repeat < 11; ++repeat) {
         const double begin = seconds();
-        require(session.table->em_step(session.data, &problem, 1, &mixture, &sums, &session.error), session.error);
+        require(session.table->em_step(session.data, problems.data(), row.groups, mixtures.data(), sums.data(),
+                                       &session.error),
+                session.error);
         times.push_back((seconds() - begin) * 1e3);
     }
-    std::printf("%s,%s,%lld,%d,%d,%.3f,%.3f\n", name_of(row.type), element == PGKM_FLOAT32 ? "float32" : "float64",
-                static_cast<long long>(row.n), row.d, row.k, times[0], median(times));
+    std::printf("%s,%s,%lld,%d,%d,%lld,%.3f,%.3f\n", name_of(row.type), element == PGKM_FLOAT32 ? "float32" : "float64",
+                static_cast<long long>(row.n), row.d, row.k, static_cast<long long>(row.groups), times[0],
+                median(times));
     std::fflush(stdout);
 }
 
@@ -61,7 +95,7 @@ void time_shape(const MixtureRow &row, PgkmElement element)
 
 void mixture(const std::vector<int> &which)
 {
-    std::printf("covariance_type,element,n,d,k,first_ms,em_step_ms\n");
+    std::printf("covariance_type,element,n,d,k,groups,first_ms,em_step_ms\n");
     for (int i = 0; i < static_cast<int>(std::size(mixture_rows)); ++i) {
         if (std::find(which.begin(), which.end(), i) == which.end())
             continue;

@@ -27,7 +27,9 @@ __device__ void load_rows(const T *values, int n, int d, int row, int from, cons
 {
     const int f = static_cast<int>(threadIdx.x) % depth, feature = from + f;
     const double shift = feature < d ? centre[feature] : 0.0;
-    for (int r = static_cast<int>(threadIdx.x) / depth; r < tile_rows; r += matrix_threads / depth) {
+#pragma unroll 8
+    for (int i = 0; i < tile_rows * depth / matrix_threads; ++i) {
+        const int r = static_cast<int>(threadIdx.x) / depth + i * (matrix_threads / depth);
         const bool inside = row + r < n && feature < d;
         tile[r * stride + f] = inside ? static_cast<double>(values[std::int64_t{row + r} * d + feature]) - shift : 0.0;
     }
@@ -36,8 +38,11 @@ __device__ void load_rows(const T *values, int n, int d, int row, int from, cons
 __device__ void load_factor(const double *factor, int d, int column, int from, double *tile)
 {
     const int f = static_cast<int>(threadIdx.x) % depth, feature = from + f;
-    for (int c = static_cast<int>(threadIdx.x) / depth; c < columns; c += matrix_threads / depth)
+#pragma unroll 8
+    for (int i = 0; i < columns * depth / matrix_threads; ++i) {
+        const int c = static_cast<int>(threadIdx.x) / depth + i * (matrix_threads / depth);
         tile[c * stride + f] = column + c < d && feature < d ? factor[std::int64_t{column + c} * d + feature] : 0.0;
+    }
 }
 
 // This warp's 16 rows times columns [column, column + 64) of W', from the features of the tiles.

@@ -90,7 +90,9 @@ __device__ void load_scatter(const T *values, const double *share, const double 
 {
     const int f = static_cast<int>(threadIdx.x) % scatter_tile;
     const double mean_a = a + f < d ? mean[a + f] : 0.0, mean_b = b + f < d ? mean[b + f] : 0.0;
-    for (int i = static_cast<int>(threadIdx.x) / scatter_tile; i < scatter_rows; i += scatter_threads / scatter_tile) {
+#pragma unroll 8
+    for (int step = 0; step < scatter_rows * scatter_tile / scatter_threads; ++step) {
+        const int i = static_cast<int>(threadIdx.x) / scatter_tile + step * (scatter_threads / scatter_tile);
         const T *x = values + std::int64_t{i} * d;
         tiles.weighted[i * scatter_stride + f] =
             i < rows && a + f < d ? share[i] * (static_cast<double>(x[a + f]) - mean_a) : 0.0;
