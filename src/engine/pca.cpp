@@ -102,13 +102,29 @@ std::vector<double> matrix_of(const Covariance &covariance, const std::vector<do
     return matrix;
 }
 
+// Rounding leaves a variance of 0 on either side of it.
+double variance_of(double value) { return std::max(value, 0.0); }
+
+// The variances' shares of their total.
+std::vector<double> ratios_of(const std::vector<double> &values)
+{
+    double total = 0.0;
+    for (const double value : values)
+        total += variance_of(value);
+    std::vector<double> ratio;
+    for (const double value : values)
+        ratio.push_back(total > 0.0 ? variance_of(value) / total : 0.0);
+    return ratio;
+}
+
 // How many of the leading components are kept.
-std::int32_t wanted_components(double option, std::int64_t most, const std::vector<double> &ratio)
+std::int32_t wanted_components(double option, std::int64_t most, const std::vector<double> &values)
 {
     if (option == 0.0)
         return static_cast<std::int32_t>(most);
     if (option >= 1.0)
         return static_cast<std::int32_t>(std::min(option, static_cast<double>(most)));
+    const std::vector<double> ratio = ratios_of(values);
     double share = 0.0;
     for (std::int64_t j = 0; j < most; ++j) {
         share += ratio[at(j)];
@@ -139,24 +155,22 @@ PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int th
     model.mean = std::move(covariance.mean);
     monitor.enter(PGKM_ITERATING);
     const PgkmHost host = monitor.host();
-    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), model.d, threads, [&] {
+    const auto poll = [&] {
         if (host.cancelled(host.arg) != 0)
             throw Error(PGKM_CANCELLED, "cancelled");
-    });
-    double total = 0.0;
-    for (double &value : eigen.values)
-        total += value = std::max(value, 0.0); // rounding leaves a variance of 0 on either side of it
-    std::vector<double> ratio;
-    for (const double value : eigen.values)
-        ratio.push_back(total > 0.0 ? value / total : 0.0);
-    model.n_components = wanted_components(options.n_components, std::min<std::int64_t>(model.n, model.d), ratio);
+    };
+    const auto wanted = [&](const std::vector<double> &values) {
+        return model.n_components =
+                   wanted_components(options.n_components, std::min<std::int64_t>(model.n, model.d), values);
+    };
+    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), model.d, threads, poll, wanted);
+    const std::vector<double> ratio = ratios_of(eigen.values);
     for (std::int32_t j = 0; j < model.n_components; ++j) {
         fix_sign(eigen.vectors.data() + std::int64_t{j} * model.d, model.d);
-        model.explained_variance.push_back(eigen.values[at(j)]);
+        model.explained_variance.push_back(variance_of(eigen.values[at(j)]));
         model.explained_variance_ratio.push_back(ratio[at(j)]);
         model.singular_values.push_back(std::sqrt(eigen.values[at(j)]) * std::sqrt(static_cast<double>(model.n - 1)));
     }
-    eigen.vectors.resize(at(std::int64_t{model.n_components} * model.d));
     model.components = std::move(eigen.vectors);
     return model;
 }
@@ -204,6 +218,7 @@ PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 
 uint64_t pgkm_pca_estimate(int32_t d)
 {
-    // The triangle twice, the matrix, the eigenvectors unsorted and sorted.
-    return static_cast<uint64_t>(d) * static_cast<uint64_t>(d) * 4 * sizeof(double) + 1000000;
+    // The triangle, the matrix, and beside it three of its size to put eigenvectors together; panels.
+    return static_cast<uint64_t>(d) * static_cast<uint64_t>(d) * 9 / 2 * sizeof(double) +
+           static_cast<uint64_t>(d) * 200 * sizeof(double) + 4000000;
 }
