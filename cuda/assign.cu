@@ -4,6 +4,7 @@
 #include "engine/update.hpp"
 #include "job.hpp"
 #include "measure.hpp"
+#include "upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -45,11 +46,9 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
                        context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, job.stream());
         job.wait();
         if (out.labels != nullptr)
-            job.labels.download(out.labels + first, count, job.stream());
+            download(context, out.labels + first, job.labels.get(), count * sizeof *out.labels);
         if (out.distances != nullptr)
-            distances.download(out.distances + first, count, job.stream());
-        context.bytes_moved += count * ((out.labels != nullptr ? 4 : 0) + (out.distances != nullptr ? 8 : 0));
-        context.wait(job.stream());
+            download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();
     const Claim claim(context.host_budget, 8 * (n_totals + 2 * k + k * measure_cells));

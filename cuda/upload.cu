@@ -67,7 +67,7 @@ Pool &pool()
     return *made;
 }
 
-// One upload, as its threads see it.
+// One transfer, as its threads see it.
 struct Transfer {
     Context                 &context;
     char                    *to;
@@ -75,18 +75,21 @@ struct Transfer {
     std::size_t              bytes;
     std::atomic<std::size_t> next{0};          // first byte that no thread has taken
     std::atomic<cudaError_t> failed{cudaSuccess}; // the first failure stops all
+
+    bool goes_on() const { return failed == cudaSuccess && !context.is_cancelled(); }
+    std::size_t piece_at(std::size_t begin) const { return std::min(buffer_bytes, bytes - begin); }
 };
 
-// Takes pieces until there are none left, then waits for its own. CUDA's calls are not those
-// that the tests' faults count: they count calls of one thread.
-void carry(Transfer &transfer, Lane &lane)
+// To the device: takes pieces until there are none left. CUDA's calls are not those that the tests'
+// faults count: they count calls of one thread.
+cudaError_t send(Transfer &transfer, Lane &lane)
 {
-    cudaError_t state = cudaSetDevice(lane.device);
-    for (int slot = 0; state == cudaSuccess && transfer.failed == cudaSuccess && !transfer.context.is_cancelled(); slot ^= 1) {
+    cudaError_t state = cudaSuccess;
+    for (int slot = 0; state == cudaSuccess && transfer.goes_on(); slot ^= 1) {
         const std::size_t begin = transfer.next.fetch_add(buffer_bytes);
         if (begin >= transfer.bytes)
             break;
-        const std::size_t piece = std::min(buffer_bytes, transfer.bytes - begin);
+        const std::size_t piece = transfer.piece_at(begin);
         state = cudaEventSynchronize(lane.sent[slot].get()); // at once when it was never recorded
         if (state != cudaSuccess)
             break;
@@ -96,6 +99,41 @@ void carry(Transfer &transfer, Lane &lane)
         if (state == cudaSuccess)
             state = cudaEventRecord(lane.sent[slot].get(), lane.stream.get());
     }
+    return state;
+}
+
+// From the device: one piece is on its way while the one before it is copied on.
+cudaError_t fetch(Transfer &transfer, Lane &lane)
+{
+    cudaError_t state = cudaSuccess;
+    std::size_t waiting = transfer.bytes; // where the piece on its way begins; the end: there is none
+    for (int slot = 0; state == cudaSuccess && transfer.goes_on(); slot ^= 1) {
+        const std::size_t begin = std::min(transfer.next.fetch_add(buffer_bytes), transfer.bytes);
+        if (begin < transfer.bytes) {
+            state = cudaMemcpyAsync(lane.buffers[slot].get(), transfer.from + begin, transfer.piece_at(begin),
+                                    cudaMemcpyDeviceToHost, lane.stream.get());
+            if (state == cudaSuccess)
+                state = cudaEventRecord(lane.sent[slot].get(), lane.stream.get());
+        }
+        if (state == cudaSuccess && waiting < transfer.bytes) {
+            state = cudaEventSynchronize(lane.sent[slot ^ 1].get());
+            if (state == cudaSuccess)
+                std::memcpy(transfer.to + waiting, lane.buffers[slot ^ 1].get(), transfer.piece_at(waiting));
+        } else if (begin == transfer.bytes) {
+            break;
+        }
+        waiting = begin;
+    }
+    return state;
+}
+
+using Carrier = cudaError_t (*)(Transfer &, Lane &);
+
+void carry(Transfer &transfer, Lane &lane, Carrier carrier)
+{
+    cudaError_t state = cudaSetDevice(lane.device);
+    if (state == cudaSuccess)
+        state = carrier(transfer, lane);
     const cudaError_t last = cudaStreamSynchronize(lane.stream.get());
     state = state == cudaSuccess ? last : state;
     cudaError_t none = cudaSuccess;
@@ -103,13 +141,13 @@ void carry(Transfer &transfer, Lane &lane)
         transfer.failed.compare_exchange_strong(none, state);
 }
 
-void upload_plainly(Context &context, char *to, const char *from, std::size_t bytes)
+void carry_plainly(Context &context, char *to, const char *from, std::size_t bytes, cudaMemcpyKind kind)
 {
     for (std::size_t done = 0; done < bytes; done += plain_piece) {
         context.poll();
         const std::size_t piece = std::min(plain_piece, bytes - done);
         checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(to + done, from + done, piece, cudaMemcpyHostToDevice, context.compute.get());
+            return cudaMemcpyAsync(to + done, from + done, piece, kind, context.compute.get());
         });
         context.bytes_moved += piece;
     }
@@ -124,14 +162,9 @@ unsigned lanes_for(std::size_t bytes)
     return static_cast<unsigned>(std::min<std::size_t>(std::min(most_lanes, processors), pieces));
 }
 
-} // namespace
-
-void upload(Context &context, void *to, const void *from, std::size_t bytes)
+void carry_by_lanes(Transfer &transfer, unsigned count, Carrier carrier)
 {
-    const unsigned count = bytes < lanes_pay ? 1 : lanes_for(bytes);
-    if (count < 2)
-        return upload_plainly(context, static_cast<char *>(to), static_cast<const char *>(from), bytes);
-    Transfer transfer{context, static_cast<char *>(to), static_cast<const char *>(from), bytes};
+    Context &context = transfer.context;
     // What the device has to do before: the buffer may be one that its last user has not left yet.
     context.wait(context.compute.get());
     std::vector<std::unique_ptr<Lane>> lanes;
@@ -140,18 +173,39 @@ void upload(Context &context, void *to, const void *from, std::size_t bytes)
     std::vector<std::thread> threads;
     try {
         for (unsigned i = 1; i < count; ++i)
-            threads.emplace_back([&transfer, lane = lanes[i].get()] { carry(transfer, *lane); });
+            threads.emplace_back([&transfer, carrier, lane = lanes[i].get()] { carry(transfer, *lane, carrier); });
     } catch (const std::system_error &) {
         // Fewer threads than wished for: they do it all the same.
     }
-    carry(transfer, *lanes[0]);
+    carry(transfer, *lanes[0], carrier);
     for (std::thread &thread : threads)
         thread.join();
-    check(transfer.failed, "upload");
-    context.bytes_moved += bytes;
+    check(transfer.failed, "transfer");
     for (std::unique_ptr<Lane> &lane : lanes)
         pool().give(std::move(lane));
+}
+
+void transfer(Context &context, void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, Carrier carrier)
+{
+    const unsigned count = bytes < lanes_pay ? 1 : lanes_for(bytes);
+    if (count < 2)
+        return carry_plainly(context, static_cast<char *>(to), static_cast<const char *>(from), bytes, kind);
+    Transfer whole{context, static_cast<char *>(to), static_cast<const char *>(from), bytes};
+    carry_by_lanes(whole, count, carrier);
+    context.bytes_moved += bytes;
     context.poll();
+}
+
+} // namespace
+
+void upload(Context &context, void *to, const void *from, std::size_t bytes)
+{
+    transfer(context, to, from, bytes, cudaMemcpyHostToDevice, send);
+}
+
+void download(Context &context, void *to, const void *from, std::size_t bytes)
+{
+    transfer(context, to, from, bytes, cudaMemcpyDeviceToHost, fetch);
 }
 
 } // namespace pgkm::cuda

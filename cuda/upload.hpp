@@ -1,4 +1,4 @@
-// upload.hpp - rows from the host's pageable memory to the device.
+// upload.hpp - rows from the host's pageable memory to the device, and results back.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,8 @@ namespace pgkm::cuda {
 //
 // Throws Error; heeds the host's cancel between pieces.
 void upload(Context &context, void *to, const void *from, std::size_t bytes);
+
+// The other way, likewise: results of many rows.
+void download(Context &context, void *to, const void *from, std::size_t bytes);
 
 } // namespace pgkm::cuda

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/api.h"
+#include "engine/large_array.hpp"
 #include "engine/monitor.hpp"
 #include "engine/platform.hpp"
 
@@ -24,8 +25,8 @@ struct Model {
     bool                      converged = false;
     std::vector<double>       center; // d, or empty
     std::vector<double>       scale;  // d, or empty
-    std::vector<std::int32_t> labels; // n, or empty
-    std::vector<double>       distances; // n, or empty
+    LargeArray<std::int32_t>  labels;    // n, or empty
+    LargeArray<double>        distances; // n, or empty
     PgkmQuality               quality = {NAN, NAN, NAN};
 };
 

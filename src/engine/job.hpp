@@ -35,8 +35,8 @@ PgkmJob *start_job(std::unique_ptr<PgkmJob> job, bool in_caller);
 // Throws what ended the job, or Error(PGKM_INTERNAL) when it still runs.
 void require_done(PgkmJob *job);
 
-template <typename T>
-const T *data_or_null(const std::vector<T> &values)
+template <typename T, typename Allocator>
+const T *data_or_null(const std::vector<T, Allocator> &values)
 {
     return values.empty() ? nullptr : values.data();
 }

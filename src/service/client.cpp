@@ -213,7 +213,8 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     Reply reply;
     set_error(error, PGKM_OK, "");
     const Received received = receive_message(channel, &reply, sizeof reply, milliseconds);
-    if (received == Received::nothing)
+    const bool earlier = received == Received::message && reply.magic == magic && reply.serial != 0;
+    if (received == Received::nothing || earlier)
         return 0;
     if (received == Received::other || (received == Received::message && reply.magic != magic))
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/api.h"
 #include "service/arrays.hpp"
 #include "service/link.hpp"
 
@@ -36,7 +37,7 @@ template <typename T>
 void copy_array(T *to, const T *from, std::uint64_t count)
 {
     if (to != nullptr && from != nullptr)
-        std::memcpy(to, from, count * sizeof(T));
+        pgkm_copy(to, from, count * sizeof(T));
 }
 
 class Call {

@@ -77,8 +77,8 @@ Reply Link::ask(Request request, int passed)
         report();
         if (received == Received::message && reply.magic == magic && reply.serial == request.serial)
             break;
-        // An answer to a hello that nobody waited for any more is no news.
-        if (received == Received::message && reply.magic == magic && reply.serial == 0)
+        // An answer that nobody waited for (to a hello, or to what tell() said) is no news.
+        if (received == Received::message && reply.magic == magic && reply.serial < request.serial)
             continue;
         if (received != Received::nothing)
             give_up(PGKM_DEVICE_ERROR, gone);
@@ -92,8 +92,12 @@ Reply Link::ask(Request request, int passed)
 
 void Link::tell(Op op) noexcept
 {
-    if (!broken_)
-        guarded(nullptr, [&] { ask(request_of(op)); });
+    if (broken_)
+        return;
+    Request request = request_of(op);
+    request.arena_bytes = arena_.bytes();
+    request.serial = ++serials;
+    broken_ = !send_message(channel_, &request, sizeof request);
 }
 
 void Link::check_memory(std::uint64_t bytes) const

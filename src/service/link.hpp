@@ -24,7 +24,7 @@ public:
 
     // Sends a request and waits for its reply. Throws what the service reports.
     Reply ask(Request request, int passed = -1);
-    // The same where nobody listens to errors.
+    // The same without waiting for the answer, which the next request or hello passes over.
     void tell(Op op) noexcept;
     // Refuses what would pass the context's limit of host memory.
     void check_memory(std::uint64_t bytes) const;
