@@ -44,6 +44,7 @@ static PgkmFitRequest fit_request(const AggregateState *state)
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
+    request.segment = pgkm_rows_segment(state->rows);
     request.k = state->group.k;
     request.options = state->group.options.kmeans;
     return request;
@@ -131,6 +132,7 @@ static PgkmMixtureRequest mixture_request(const AggregateState *state)
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
+    request.segment = pgkm_rows_segment(state->rows);
     request.k = state->group.k;
     request.options = state->group.options.mixture;
     return request;

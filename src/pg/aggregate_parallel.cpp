@@ -7,6 +7,7 @@
 #include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/rows_image.h"
+#include "pg/service_session.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -34,6 +35,19 @@ struct IncomingState {
  * all of them at once spares the buffer its growth, and its first touch is cheaper in large pages. */
 #define LARGE_PART_BYTES (1024 * 1024)
 
+/* Some processes find more rows than others. */
+#define PART_SLACK 2
+
+/* Where there is a GPU service, rows that it can map need not be copied once more. */
+static void expect_parts(PgkmRows *rows, int64 n, int processes)
+{
+    if (!rows->weighted && pgkm_service_runs() &&
+        pgkm_fits_shared_memory((double) n * processes * rows->row_bytes * PART_SLACK))
+        pgkm_rows_share(rows, n * processes * PART_SLACK);
+    else
+        pgkm_rows_expect(rows, n * processes);
+}
+
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from, int processes)
 {
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
@@ -57,7 +71,7 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
     }
     state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
     if (rows->n * rows->row_bytes >= LARGE_PART_BYTES)
-        pgkm_rows_expect(state->rows, rows->n * processes);
+        expect_parts(state->rows, rows->n, processes);
     pgkm_rows_append(state->rows, rows->values, (const char *) rows->weights, rows->n);
     return state;
 }

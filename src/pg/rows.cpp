@@ -20,13 +20,13 @@ extern "C" {
 static void release(void *rows)
 {
     PgkmRows *const    buffer = (PgkmRows *) rows;
-    dsm_segment *const segment = buffer->segment;
+    SharedView *const  view = buffer->view;
 
     pgkm_memory_release(buffer->reserved);
     buffer->reserved = 0;
-    buffer->segment = NULL;
-    if (segment != NULL)
-        dsm_detach(segment);
+    buffer->view = NULL;
+    if (view != NULL)
+        shared_view_detach(view);
 }
 
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted)
@@ -94,14 +94,53 @@ void pgkm_rows_expect(PgkmRows *rows, int64 more)
     ask_for_large_pages(rows->values, (Size) rows->capacity * rows->row_bytes);
 }
 
+void pgkm_rows_share(PgkmRows *rows, int64 expected)
+{
+    Assert(rows->capacity == 0 && !rows->weighted);
+    rows->view = shared_view_begin(rows->context, (Size) expected * rows->row_bytes);
+    rows->values = rows->view->base;
+}
+
+/* By exactly what is asked for: parts of many rows come at once. */
+static bool grow_view(PgkmRows *rows, int64 needed)
+{
+    SharedView *const view = rows->view;
+    const Size        before = view->bytes;
+    const Size        more = (Size) needed * rows->row_bytes - before;
+
+    pgkm_memory_reserve(more);
+    if (!shared_view_extend(view, more)) {
+        pgkm_memory_release(more);
+        return false;
+    }
+    rows->reserved += more;
+    rows->capacity = (int64) (view->bytes / rows->row_bytes);
+    return true;
+}
+
+/* Into memory of this process. */
+static void leave_view(PgkmRows *rows)
+{
+    PgkmRows left = *rows;
+
+    rows->view = NULL;
+    rows->values = NULL;
+    rows->capacity = rows->n = 0;
+    rows->reserved = 0;
+    pgkm_rows_append(rows, left.values, NULL, left.n);
+    shared_view_detach(left.view);
+    pgkm_memory_release(left.reserved);
+}
+
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
 {
     const Size  bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
     const int64 needed = rows->n + more;
 
-    if (needed <= rows->capacity)
+    if (needed <= rows->capacity || (rows->view != NULL && grow_view(rows, needed)))
         return;
-    Assert(rows->segment == NULL);
+    if (rows->view != NULL)
+        leave_view(rows);
 
     const int64  capacity = next_capacity(rows, needed, bytes_per_row);
     const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
@@ -139,16 +178,12 @@ void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, i
     rows->n += n;
 }
 
-void pgkm_rows_adopt(PgkmRows *rows, dsm_segment *segment, int64 capacity, Size weights)
+void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights)
 {
-    char *const base = (char *) dsm_segment_address(segment);
-
     Assert(rows->values == NULL);
-    /* From the resource owner, which would take it first, to the context. */
-    dsm_pin_mapping(segment);
-    rows->segment = segment;
-    rows->values = base;
-    rows->weights = rows->weighted ? (double *) (base + weights) : NULL;
+    rows->view = view;
+    rows->values = view->base;
+    rows->weights = rows->weighted ? (double *) (view->base + weights) : NULL;
     rows->capacity = capacity;
 }
 
@@ -168,19 +203,19 @@ PgkmSegment pgkm_rows_segment(const PgkmRows *rows)
 {
     PgkmSegment segment = {0, NULL, 0};
 
-    if (rows->segment != NULL) {
-        segment.handle = dsm_segment_handle(rows->segment);
-        segment.base = dsm_segment_address(rows->segment);
-        segment.bytes = dsm_segment_map_length(rows->segment);
+    if (rows->view != NULL) {
+        segment.handle = dsm_segment_handle(rows->view->directory);
+        segment.base = rows->view->base;
+        segment.bytes = rows->view->bytes;
     }
     return segment;
 }
 
 void pgkm_rows_clear(PgkmRows *rows)
 {
-    if (rows->segment == NULL && rows->values != NULL)
+    if (rows->view == NULL && rows->values != NULL)
         pfree(rows->values);
-    if (rows->segment == NULL && rows->weights != NULL)
+    if (rows->view == NULL && rows->weights != NULL)
         pfree(rows->weights);
     rows->values = NULL;
     rows->weights = NULL;

@@ -1,19 +1,15 @@
 /*
  * rows.h - a growing row-major buffer of rows, the input of a fit.
  *
- * The buffer lies in a memory context given by its creator, or in a shared segment that
+ * The buffer lies in a memory context given by its creator, or in shared memory that
  * lives as long, and is counted against pg_kmeans.memory_limit until it is freed or the
  * context is reset.
  */
 #ifndef PGKM_PG_ROWS_H
 #define PGKM_PG_ROWS_H
 
-extern "C" {
-#include "postgres.h"
-#include "storage/dsm.h"
-}
-
 #include "pg/datum.h"
+#include "pg/shared_view.h"
 
 struct PgkmRows {
     MemoryContextCallback on_reset;
@@ -27,7 +23,7 @@ struct PgkmRows {
     double               *weights;   /* n, or NULL when unweighted */
     bool                  weighted;
     uint64                reserved;  /* bytes counted against the limit */
-    dsm_segment          *segment;   /* holds the buffers, which cannot grow then; or NULL */
+    SharedView           *view;      /* holds the buffers; or NULL */
 };
 
 static inline Size pgkm_element_size(PgkmElement element)
@@ -43,6 +39,10 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more);
 
 /* Makes place for about so many more rows, unless that takes much of what the limit leaves. */
 void pgkm_rows_expect(PgkmRows *rows, int64 more);
+
+/* Lets an empty buffer of unweighted rows lie in shared memory, for about so many rows: what is to
+ * go to another process need not be copied there. It moves out where that has no room for more. */
+void pgkm_rows_share(PgkmRows *rows, int64 expected);
 
 /* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
  * count it by ++rows->n. */
@@ -60,14 +60,14 @@ bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, Pgkm
 /* Appends n rows (and their weights, when weighted) from unaligned memory. */
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n);
 
-/* Makes an empty buffer the owner of a segment for `capacity` rows: values from its start on,
- * weights at an offset. The caller has counted it in `reserved`. */
-void pgkm_rows_adopt(PgkmRows *rows, dsm_segment *segment, int64 capacity, Size weights);
+/* Makes an empty buffer the owner of a view for `capacity` rows: values from its start on, weights
+ * at an offset. The caller has counted it in `reserved`, and it does not grow. */
+void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights);
 
 /* The rows as the engine takes them. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);
 
-/* The segment that holds them, for PgkmFitRequest; none when they lie in this process's memory. */
+/* The view that holds them, for PgkmFitRequest; none when they lie in this process's memory. */
 PgkmSegment pgkm_rows_segment(const PgkmRows *rows);
 
 /* Frees the memory at once and gives it back to the account; the struct itself stays. */

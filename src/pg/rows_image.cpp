@@ -4,7 +4,6 @@
 #include "pg/rows_image.h"
 
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 
 #include "pg/boundary.h"
 
@@ -14,7 +13,6 @@ extern "C" {
 #include "nodes/execnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
-#include "storage/dsm_impl.h"
 #include "utils/memutils.h"
 }
 
@@ -64,16 +62,6 @@ static dsm_handle segment_of_worker(void)
     return IsParallelWorker() ? DatumGetUInt32(MyBgworkerEntry->bgw_main_arg) : DSM_HANDLE_INVALID;
 }
 
-/* Without the check a full /dev/shm would be an error in the allocation. What the folder's
- * name is elsewhere than on Linux does not matter, the error comes then. */
-static bool fits_shared_memory(double bytes)
-{
-    struct statvfs space;
-
-    return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &space) != 0 ||
-           bytes < (double) space.f_bavail * space.f_frsize;
-}
-
 /* Fresh pages cost less when they are asked for at once than one fault at a time. */
 static void populate(char *begin, Size bytes)
 {
@@ -89,7 +77,7 @@ static dsa_pointer share(dsa_area *area, const PgkmRows *rows)
 {
     const Size        bytes = weights_offset(rows) + weights_bytes(rows);
     const dsa_pointer shared =
-        fits_shared_memory((double) bytes * SHARED_FACTOR)
+        pgkm_fits_shared_memory((double) bytes * SHARED_FACTOR)
             ? dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0))
             : InvalidDsaPointer;
 

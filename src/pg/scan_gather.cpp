@@ -13,7 +13,10 @@ extern "C" {
 #include "storage/shmem.h"
 }
 
-/* Offsets in the segment of points. Values come first: at the start, aligned for anything. */
+/* A slice of less would be no help. */
+#define SMALLEST_SLICE ((Size) 4 * 1024 * 1024)
+
+/* Offsets in the view of points. Values come first: at the start, aligned for anything. */
 struct PointsLayout {
     Size weights;
     Size end;
@@ -79,37 +82,55 @@ void scan_place(ScanPlace *places, uint32 n_chunks)
     places[n_chunks] = next;
 }
 
-/* Called while an error is being reported. */
-static void hint_at_shared_memory(void *)
+void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
 {
-    if (geterrcode() != ERRCODE_QUERY_CANCELED)
-        errhint("Provide more shared memory, or set max_parallel_workers_per_gather to 0: one process needs none.");
+    const Size total = points_layout(plan, plan->expected_rows).end;
+
+    slices->bytes = shared_slice_bytes(total, (int) Min((Size) n_processes, total / SMALLEST_SLICE + 1));
+    slices->wanted = (int) (total / slices->bytes + (total % slices->bytes != 0));
+    pg_atomic_init_u32(&slices->next, 0);
 }
 
-static dsm_segment *create_segment(Size bytes)
+bool scan_slices_make(ScanSlices *slices)
 {
-    ErrorContextCallback callback;
+    const uint32 slice = pg_atomic_fetch_add_u32(&slices->next, 1);
 
-    callback.callback = hint_at_shared_memory;
-    callback.arg = NULL;
-    callback.previous = error_context_stack;
-    error_context_stack = &callback;
-
-    dsm_segment *const segment = dsm_create(bytes, 0);
-
-    error_context_stack = callback.previous;
-    return segment;
+    if (slice >= (uint32) slices->wanted)
+        return false;
+    slices->handles[slice] = shared_slice_create(slices->bytes);
+    return true;
 }
 
-static void create_points(const ScanPlan *plan, int64 capacity, PgkmRows *used, ScanTarget *target)
+void scan_slices_drop(const ScanSlices *slices, int first)
 {
-    const PointsLayout layout = points_layout(plan, capacity);
+    for (int i = first; i < slices->wanted; ++i)
+        shared_slice_drop(slices->handles[i]);
+}
 
-    pgkm_memory_reserve(layout.end);
-    used->reserved = layout.end;
-    pgkm_rows_adopt(used, create_segment(layout.end), capacity, layout.weights);
-    target->points = dsm_segment_handle(used->segment);
-    target->capacity = capacity;
+/* Changes what is counted for the rows. */
+static void count_bytes(PgkmRows *used, Size bytes)
+{
+    if (bytes > used->reserved)
+        pgkm_memory_reserve(bytes - used->reserved);
+    else
+        pgkm_memory_release(used->reserved - bytes);
+    used->reserved = bytes;
+}
+
+/* Rows for which the slices do not suffice get one more, of what is missing. */
+static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, PgkmRows *used, ScanTarget *target)
+{
+    const PointsLayout layout = points_layout(plan, n);
+    const Size         made = slices->wanted * slices->bytes;
+    const int          needed = (int) Min(layout.end / slices->bytes + (layout.end % slices->bytes != 0), (Size) slices->wanted);
+
+    count_bytes(used, layout.end > made ? layout.end : needed * slices->bytes);
+    if (layout.end > made)
+        slices->handles[slices->wanted] = shared_slice_create(layout.end - made);
+    pgkm_rows_adopt(used, shared_view_create(used->context, slices->handles, layout.end > made ? needed + 1 : needed), n,
+                    layout.weights);
+    target->points = pgkm_rows_segment(used).handle;
+    target->capacity = n;
 }
 
 static void create_origins(const ScanPlan *plan, const ScanPlace *total, TableRows *rows, ScanTarget *target)
@@ -120,7 +141,7 @@ static void create_origins(const ScanPlan *plan, const ScanPlace *total, TableRo
         return;
     pgkm_memory_reserve(layout.end);
     rows->reserved = layout.end;
-    table_rows_adopt(rows, create_segment(layout.end));
+    table_rows_adopt(rows, dsm_find_mapping(shared_slice_create(layout.end)));
     target->origins = dsm_segment_handle(rows->segment);
 
     char *const base = (char *) dsm_segment_address(rows->segment);
@@ -131,30 +152,26 @@ static void create_origins(const ScanPlan *plan, const ScanPlace *total, TableRo
     rows->labels = plan->wants.label ? (int32 *) (base + layout.labels) : NULL;
 }
 
-TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, ScanTarget *target)
+TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const ScanSlices *slices)
 {
     TableRows *const rows = table_rows_create(context, plan->wants);
 
     rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
-    target->points = target->origins = DSM_HANDLE_INVALID;
-    target->capacity = 0;
-    if (plan->expected_rows > 0)
-        create_points(plan, plan->expected_rows, rows->used, target);
+    count_bytes(rows->used, slices->wanted * slices->bytes);
     return rows;
 }
 
-void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target)
+void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *slices, TableRows *rows,
+                     ScanTarget *target)
 {
     const ScanPlace *total = &places[plan->n_chunks];
 
-    /* Statistics may be wrong by any factor; half of a segment is too much to waste. */
-    if (total->used > target->capacity || total->used < target->capacity / 2) {
-        pgkm_rows_clear(rows->used);
-        target->points = DSM_HANDLE_INVALID;
-        target->capacity = 0;
-        if (total->used > 0)
-            create_points(plan, total->used, rows->used, target);
-    }
+    target->points = target->origins = DSM_HANDLE_INVALID;
+    target->capacity = 0;
+    if (total->used > 0)
+        create_points(plan, total->used, slices, rows->used, target);
+    else
+        count_bytes(rows->used, 0);
     create_origins(plan, total, rows, target);
     rows->used->n = total->used;
     rows->n = rows->capacity = total->rows;

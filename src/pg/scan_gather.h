@@ -9,16 +9,31 @@
 
 #include "pg/scan_reader.h"
 
-extern "C" {
-#include "storage/dsm.h"
-}
+/* Slices of the memory that will hold all rows: of so many bytes, by the processes together. */
+struct ScanSlices {
+    int              wanted;
+    Size             bytes;  /* of each */
+    pg_atomic_uint32 next;   /* slice that nobody has begun to make */
+    dsm_handle       handles[SHARED_VIEW_SLICES];
+};
 
-/* The segments that hold all rows. */
+/* Where all rows belong. */
 struct ScanTarget {
     int64      capacity; /* rows that fit into `points` */
-    dsm_handle points;   /* what PgkmRows holds: values from the start on, weights */
+    dsm_handle points;   /* what PgkmRows holds, a view: values from the start on, weights */
     dsm_handle origins;  /* what TableRows holds; DSM_HANDLE_INVALID when that is nothing */
 };
+
+/* For as many rows as are expected, by so many processes. */
+void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices);
+
+/* Makes the next slice, if there is one to be made. Every process does so before it reads, and again
+ * when it has read, until there are none: for those that never came. */
+bool scan_slices_make(ScanSlices *slices);
+
+/* Gives up what this process has made of the slices from `first` on, unless a view held it that is
+ * gone already. */
+void scan_slices_drop(const ScanSlices *slices, int first);
 
 /* Publishes the counts of the reader's chunks in places[chunk]. */
 void scan_publish(const ScanReader *reader, ScanPlace *places);
@@ -26,15 +41,16 @@ void scan_publish(const ScanReader *reader, ScanPlace *places);
 /* Turns the counts of all chunks into positions; places[n_chunks] is the end. */
 void scan_place(ScanPlace *places, uint32 n_chunks);
 
-/* Rows in `context` with a segment for as many as are expected: the kernel takes its time to
- * provide it, which is best spent while the workers read. 54000 and, without enough shared
- * memory, the server's error; likewise below. */
-TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, ScanTarget *target);
+/* Rows in `context`, with the slices counted for them. 54000 when that passes the limit. */
+TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const ScanSlices *slices);
 
-/* Now that all are counted: a segment that fits, if the first one does not, and the other one. */
-void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target);
+/* Now that all rows are counted and all slices made: brings as many together as it takes, adds one
+ * where statistics were wrong, and makes what else the rows need. 54000 and, without enough shared
+ * memory, the server's error. */
+void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *slices, TableRows *rows,
+                     ScanTarget *target);
 
-/* Copies the reader's chunks to their places in segments mapped at the two addresses. */
+/* Copies the reader's chunks to their places in what is mapped at the two addresses. */
 void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, char *points,
                char *origins);
 

@@ -1,9 +1,9 @@
 /*
  * scan_parallel.cpp - a direct scan by several processes.
  *
- *   leader:  make a shared segment for the rows that it expects
- *   all:     read chunks into memory of their own; publish the counts; meet
- *   leader:  place the chunks; make what else the rows need; meet
+ *   all:     make a slice of the shared memory for the rows that are expected
+ *            read chunks into memory of their own; publish the counts; meet
+ *   leader:  place the chunks; bring the slices together; make what else the rows need; meet
  *   all:     copy their chunks to their places
  *
  * A worker that starts when the others have met already finds nothing to do and leaves.
@@ -35,6 +35,7 @@ struct ScanShared {
     pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
     Barrier          barrier;  /* phases: ScanPhase */
     int              n_processes; /* about */
+    ScanSlices       slices;   /* all there from SCAN_PLACING on */
     ScanTarget       target;   /* from SCAN_COPYING on */
 };
 
@@ -92,6 +93,7 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
     pg_atomic_init_u64(&shared->n_read, (uint64) reader->rows->n);
     pg_atomic_init_u64(&shared->reserved, 0);
     shared->n_processes = context->nworkers + 1;
+    scan_slices_plan(plan, shared->n_processes, &shared->slices);
     BarrierInit(&shared->barrier, 0);
     BarrierAttach(&shared->barrier);
     on_dsm_detach(context->seg, stop_sharing, (Datum) 0);
@@ -107,6 +109,18 @@ static void read_all(ScanReader *reader, int n_processes)
     scan_reader_close(reader);
 }
 
+/* One process's part until all meet. */
+static void take_part(ScanReader *reader, ScanShared *shared, ScanPlace *places)
+{
+    reader->next_chunk = &shared->next_chunk;
+    reader->n_read = &shared->n_read;
+    (void) scan_slices_make(&shared->slices);
+    read_all(reader, shared->n_processes);
+    while (scan_slices_make(&shared->slices))
+        CHECK_FOR_INTERRUPTS();
+    scan_publish(reader, places);
+}
+
 static void meet(ScanShared *shared)
 {
     BarrierArriveAndWait(&shared->barrier, pgkm_wait_event("KmeansScan"));
@@ -117,15 +131,13 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     const ScanPlan  *plan = reader->plan;
     ScanPlace *const places = (ScanPlace *) shm_toc_lookup(context->toc, SCAN_KEY_PLACES, false);
 
-    TableRows *const rows = scan_target_create(plan, owner, &shared->target);
+    TableRows *const rows = scan_target_create(plan, owner, &shared->slices);
 
-    reader->next_chunk = &shared->next_chunk;
-    reader->n_read = &shared->n_read;
-    read_all(reader, shared->n_processes);
-    scan_publish(reader, places);
+    take_part(reader, shared, places);
     meet(shared);
     scan_place(places, plan->n_chunks);
-    scan_target_fit(plan, places, rows, &shared->target);
+    scan_target_fit(plan, places, &shared->slices, rows, &shared->target);
+    scan_slices_drop(&shared->slices, rows->used->view == NULL ? 0 : rows->used->view->n_slices);
     meet(shared);
     /* What follows needs no order, and the end of the workers is waited for in any case. */
     BarrierDetach(&shared->barrier);
@@ -162,28 +174,23 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
     return reader->rows;
 }
 
-static char *attach_target(dsm_handle handle, dsm_segment **segment)
-{
-    *segment = NULL;
-    if (handle == DSM_HANDLE_INVALID)
-        return NULL;
-    *segment = dsm_attach(handle);
-    if (*segment == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
-    return (char *) dsm_segment_address(*segment);
-}
-
 static void copy_to_target(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target)
 {
-    dsm_segment *points;
-    dsm_segment *origins;
-    char *const  points_base = attach_target(target->points, &points);
-    char *const  origins_base = attach_target(target->origins, &origins);
+    SharedView  *points = NULL;
+    dsm_segment *origins = NULL;
 
-    scan_copy(reader, places, target, points_base, origins_base);
+    if (target->points != DSM_HANDLE_INVALID)
+        points = shared_view_attach(CurrentMemoryContext, target->points);
+    if (target->origins != DSM_HANDLE_INVALID)
+        origins = dsm_attach(target->origins);
+    if ((points == NULL && target->points != DSM_HANDLE_INVALID) ||
+        (origins == NULL && target->origins != DSM_HANDLE_INVALID))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not map dynamic shared memory segment")));
+    scan_copy(reader, places, target, points == NULL ? NULL : points->base,
+              origins == NULL ? NULL : (char *) dsm_segment_address(origins));
     if (points != NULL)
-        dsm_detach(points);
+        shared_view_detach(points);
     if (origins != NULL)
         dsm_detach(origins);
 }
@@ -205,13 +212,12 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 
     ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
 
-    reader->n_read = &shared->n_read;
-    read_all(reader, shared->n_processes);
-    scan_publish(reader, places);
+    take_part(reader, shared, places);
     meet(shared);
     meet(shared);
     BarrierDetach(&shared->barrier);
     copy_to_target(reader, places, &shared->target);
+    scan_slices_drop(&shared->slices, 0);
     table_rows_clear(reader->rows);
     pgkm_memory_share(NULL);
 }

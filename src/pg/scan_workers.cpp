@@ -3,9 +3,8 @@
  */
 #include "pg/scan_plan.h"
 
-#include <sys/statvfs.h>
-
 #include "pg/boundary.h"
+#include "pg/shared_view.h"
 
 extern "C" {
 #include "access/parallel.h"
@@ -17,7 +16,6 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
-#include "storage/dsm_impl.h"
 #include "utils/rel.h"
 }
 
@@ -90,16 +88,6 @@ static double estimate_bytes(ScanPlan *plan, const Relation relation)
     return bytes;
 }
 
-/* Containers often have 64 MB of shared memory: better one process than an error. What the
- * folder's name is elsewhere than on Linux does not matter, the error comes then. */
-static bool fits_shared_memory(double bytes)
-{
-    struct statvfs space;
-
-    return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &space) != 0 ||
-           bytes < (double) space.f_bavail * space.f_frsize;
-}
-
 /* The planner's own formula, over all tables as if they were one, and not more than pay; what a
  * table's storage parameter asks for is done. */
 static int planned_workers(uint64 blocks, int fixed)
@@ -136,7 +124,7 @@ int scan_plan_workers(ScanPlan *plan)
     }
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
         return 0;
-    if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !fits_shared_memory(bytes * SHARED_FACTOR))
+    if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
         return 0;
     return (int) Min((uint32) planned_workers(blocks, fixed), plan->n_chunks - 1);
 }

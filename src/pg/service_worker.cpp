@@ -14,6 +14,7 @@
 
 #include "pg/service_worker.h"
 #include "pg/settings.h"
+#include "pg/shared_view.h"
 #include "service/service.h"
 
 extern "C" {
@@ -21,7 +22,6 @@ extern "C" {
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
@@ -41,6 +41,7 @@ PGDLLEXPORT void pgkm_service_main(Datum preloaded);
 
 static volatile sig_atomic_t terminated = false;
 static PgkmService *service = NULL;
+static SharedView  *views = NULL; /* of clients' rows */
 static ServiceState *state = NULL;
 
 static void on_terminate(SIGNAL_ARGS)
@@ -95,6 +96,14 @@ static bool lock_service(void)
     return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
+static bool is_mapped(dsm_handle directory)
+{
+    for (const SharedView *view = views; view != NULL; view = view->next)
+        if (dsm_segment_handle(view->directory) == directory)
+            return true;
+    return false;
+}
+
 static int attach_segment(void *, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes)
 {
     MemoryContext context = CurrentMemoryContext;
@@ -102,13 +111,14 @@ static int attach_segment(void *, uint32_t handle, PgkmSegment *segment, char *w
 
     PG_TRY();
     {
-        dsm_segment *const found = dsm_find_mapping(handle) != NULL ? NULL : dsm_attach(handle);
+        SharedView *const view = is_mapped(handle) ? NULL : shared_view_attach(TopMemoryContext, handle);
 
-        if (found != NULL) {
-            dsm_pin_mapping(found);
+        if (view != NULL) {
+            view->next = views;
+            views = view;
             segment->handle = handle;
-            segment->base = dsm_segment_address(found);
-            segment->bytes = dsm_segment_map_length(found);
+            segment->base = view->base;
+            segment->bytes = view->bytes;
             mapped = 1;
         } else {
             strlcpy(why, "the rows' shared memory is gone", why_bytes);
@@ -130,10 +140,17 @@ static int attach_segment(void *, uint32_t handle, PgkmSegment *segment, char *w
 
 static void detach_segment(void *, const PgkmSegment *segment)
 {
-    dsm_segment *const found = dsm_find_mapping(segment->handle);
+    SharedView **place = &views;
 
-    if (found != NULL)
-        dsm_detach(found);
+    while (*place != NULL && dsm_segment_handle((*place)->directory) != segment->handle)
+        place = &(*place)->next;
+
+    SharedView *const view = *place;
+
+    if (view == NULL)
+        return;
+    *place = view->next;
+    shared_view_detach(view);
 }
 
 static PgkmServiceLimits current_limits(void)

@@ -1,0 +1,233 @@
+/*
+ * shared_view.cpp - one stretch of shared memory made of several dynamic shared memory segments.
+ */
+#include "pg/shared_view.h"
+
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+extern "C" {
+#include "storage/dsm_impl.h"
+}
+
+/* Whatever the size of a page is. */
+#define SLICE_ALIGNMENT ((Size) 64 * 1024)
+
+/* What a directory holds. */
+struct Directory {
+    uint32     magic;
+    int32      n_slices;
+    dsm_handle slices[SHARED_VIEW_SLICES];
+};
+
+#define DIRECTORY_MAGIC 0x706b6d76
+
+/* Called while an error is being reported. */
+static void hint_at_shared_memory(void *)
+{
+    if (geterrcode() != ERRCODE_QUERY_CANCELED)
+        errhint("Provide more shared memory, or set max_parallel_workers_per_gather to 0: one process needs none.");
+}
+
+static dsm_segment *create_segment(Size bytes)
+{
+    ErrorContextCallback callback;
+
+    callback.callback = hint_at_shared_memory;
+    callback.arg = NULL;
+    callback.previous = error_context_stack;
+    error_context_stack = &callback;
+
+    dsm_segment *const segment = dsm_create(bytes, 0);
+
+    error_context_stack = callback.previous;
+    return segment;
+}
+
+/* What the folder's name is elsewhere than on Linux does not matter, the error comes then. */
+bool pgkm_fits_shared_memory(double bytes)
+{
+    struct statvfs space;
+
+    return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &space) != 0 ||
+           bytes < (double) space.f_bavail * space.f_frsize;
+}
+
+Size shared_slice_bytes(Size total, int count)
+{
+    count = Min(Max(count, 1), SHARED_VIEW_SLICES - 1);
+    return TYPEALIGN(SLICE_ALIGNMENT, Max(total / count + (total % count != 0), (Size) 1));
+}
+
+dsm_handle shared_slice_create(Size bytes)
+{
+    return dsm_segment_handle(create_segment(bytes));
+}
+
+void shared_slice_drop(dsm_handle slice)
+{
+    dsm_segment *const segment = dsm_find_mapping(slice);
+
+    if (segment != NULL)
+        dsm_detach(segment);
+}
+
+/* A process maps a segment once, and this one may be its own. */
+static dsm_segment *find_or_attach(dsm_handle handle)
+{
+    dsm_segment *const segment = dsm_find_mapping(handle);
+
+    return segment == NULL ? dsm_attach(handle) : segment;
+}
+
+static bool reserve_addresses(SharedView *view, Size bytes)
+{
+    void *const place = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (place == MAP_FAILED)
+        return false;
+    view->base = (char *) place;
+    view->reserved = bytes;
+    return true;
+}
+
+/* At an offset among the addresses of the view: Linux maps shared memory a second time when it is
+ * asked to move none of it. */
+static bool map_again(const SharedView *view, dsm_segment *slice, Size offset)
+{
+    const Size bytes = dsm_segment_map_length(slice);
+
+    return offset % SLICE_ALIGNMENT == 0 && offset + bytes <= view->reserved &&
+           mremap(dsm_segment_address(slice), 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view->base + offset) != MAP_FAILED;
+}
+
+static bool map_side_by_side(SharedView *view)
+{
+    Size offset = 0;
+
+    if (!reserve_addresses(view, view->bytes))
+        return false;
+    for (int i = 0; i < view->n_slices; ++i) {
+        if (!map_again(view, view->slices[i], offset))
+            return false;
+        offset += dsm_segment_map_length(view->slices[i]);
+    }
+    return true;
+}
+
+/* NULL, with nothing held, when a slice is gone or cannot be mapped. */
+static SharedView *join(MemoryContext context, const dsm_handle *slices, int n_slices)
+{
+    SharedView *const view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
+    bool              complete = n_slices > 0 && n_slices <= SHARED_VIEW_SLICES;
+
+    while (complete && view->n_slices < n_slices) {
+        dsm_segment *const slice = find_or_attach(slices[view->n_slices]);
+
+        complete = slice != NULL;
+        if (complete) {
+            view->slices[view->n_slices++] = slice;
+            view->bytes += dsm_segment_map_length(slice);
+        }
+    }
+    if (complete && n_slices == 1)
+        view->base = (char *) dsm_segment_address(view->slices[0]);
+    else if (complete)
+        complete = map_side_by_side(view);
+    if (complete)
+        return view;
+    shared_view_detach(view);
+    return NULL;
+}
+
+/* From the resource owner, which would take the segments first, to the view. */
+static void keep(SharedView *view, dsm_segment *directory)
+{
+    for (int i = 0; i < view->n_slices; ++i)
+        dsm_pin_mapping(view->slices[i]);
+    dsm_pin_mapping(directory);
+    view->directory = directory;
+}
+
+SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, int n_slices)
+{
+    dsm_segment *const directory = create_segment(sizeof(Directory));
+    Directory *const   list = (Directory *) dsm_segment_address(directory);
+    SharedView *const  view = join(context, slices, n_slices);
+
+    if (view == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map dynamic shared memory segment")));
+    list->magic = DIRECTORY_MAGIC;
+    list->n_slices = n_slices;
+    memcpy(list->slices, slices, n_slices * sizeof(dsm_handle));
+    keep(view, directory);
+    return view;
+}
+
+SharedView *shared_view_begin(MemoryContext context, Size most)
+{
+    dsm_segment *const directory = create_segment(sizeof(Directory));
+    Directory *const   list = (Directory *) dsm_segment_address(directory);
+    SharedView *const  view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
+
+    if (!reserve_addresses(view, TYPEALIGN(SLICE_ALIGNMENT, Max(most, (Size) 1))))
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map dynamic shared memory segment")));
+    memset(list, 0, sizeof *list);
+    list->magic = DIRECTORY_MAGIC;
+    keep(view, directory);
+    return view;
+}
+
+bool shared_view_extend(SharedView *view, Size bytes)
+{
+    Directory *const list = (Directory *) dsm_segment_address(view->directory);
+    const Size       length = TYPEALIGN(SLICE_ALIGNMENT, bytes);
+
+    if (view->n_slices == SHARED_VIEW_SLICES || length > view->reserved - view->bytes)
+        return false;
+
+    dsm_segment *const slice = create_segment(length);
+
+    if (!map_again(view, slice, view->bytes)) {
+        dsm_detach(slice);
+        return false;
+    }
+    dsm_pin_mapping(slice);
+    view->slices[view->n_slices++] = slice;
+    view->bytes += length;
+    list->slices[list->n_slices++] = dsm_segment_handle(slice);
+    return true;
+}
+
+SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
+{
+    dsm_segment *const directory = dsm_attach(handle);
+    SharedView        *view = NULL;
+
+    if (directory == NULL)
+        return NULL;
+    if (dsm_segment_map_length(directory) >= sizeof(Directory)) {
+        Directory list;
+
+        memcpy(&list, dsm_segment_address(directory), sizeof list);
+        if (list.magic == DIRECTORY_MAGIC)
+            view = join(context, list.slices, list.n_slices);
+    }
+    if (view == NULL) {
+        dsm_detach(directory);
+        return NULL;
+    }
+    keep(view, directory);
+    return view;
+}
+
+void shared_view_detach(SharedView *view)
+{
+    if (view->reserved > 0)
+        (void) munmap(view->base, view->reserved);
+    for (int i = 0; i < view->n_slices; ++i)
+        dsm_detach(view->slices[i]);
+    if (view->directory != NULL)
+        dsm_detach(view->directory);
+    pfree(view);
+}
