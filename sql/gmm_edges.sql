@@ -44,6 +44,10 @@ SELECT (gmm(array_fill(i, ARRAY[4096]), 2, gmm_options('tied'))).k FROM generate
 RESET pg_kmeans.memory_limit;
 RESET pg_kmeans.cpu_threads;
 
+-- A model's components are shown whatever they are; no row can be under a covariance that is none.
+SELECT c.* FROM gmm_components(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model) AS c;
+SELECT gmm_score(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model, '{0,0}'::real[]);
+
 -- Orders, filters and frames of aggregates; a scan that is started again.
 SELECT g, (gmm(ARRAY[i, i * i], 1 ORDER BY i DESC) FILTER (WHERE i > 3)).n FROM generate_series(1, 9) AS i, LATERAL (SELECT i % 2) AS v (g) GROUP BY GROUPING SETS ((g), ()) ORDER BY g;
 SELECT i, (gmm(ARRAY[i], 1) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW)).means FROM generate_series(1, 4) AS i;

@@ -119,7 +119,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
 
     if (estimate > available)
         ereport(ERROR,
-                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
                  errdetail("Clustering %lld rows of %d features into %lld clusters needs an estimated %llu kB "
                            "beside %llu kB of rows.",
                            (long long) points->n, points->d, (long long) Max(request->k, request->k_last),
@@ -321,7 +321,7 @@ void pgkm_memory_reserve(uint64 bytes)
         pgkm_loaded_make_room(bytes, NULL);
     if (bytes > pgkm_memory_available())
         ereport(ERROR,
-                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("k-means needs more memory than allowed"),
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
                  errdetail("The rows alone need at least %llu kB.",
                            (unsigned long long) ((total_bytes() + bytes) / 1024)),
                  errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.",

@@ -34,7 +34,10 @@ TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo);
 /* The fit's result as a gmm_model datum in CurrentMemoryContext. */
 Datum pgkm_gmm_model_build(const PgkmMixtureResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc);
 
-/* Unpacks and checks a gmm_model into a PgkmGmmModel; a PgkmModelReader. */
+/* Unpacks and checks a gmm_model, without the factors, which take long where there are many features. */
+void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
+
+/* The same with factors; 22023 when a covariance is singular. A PgkmModelReader. */
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *model);
 
 /* Adds the relation (component_id, weight, mean, covariance) to a tuplestore. */

@@ -244,14 +244,12 @@ static const double *read_log_weights(const PgkmFields *fields, const double *we
     return logarithms;
 }
 
-void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *out)
+void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
-    PgkmGmmModel *const model = (PgkmGmmModel *) out;
-    PgkmMixture *const  mixture = &model->mixture;
-    Datum               values[GMM_COUNT];
-    bool                nulls[GMM_COUNT];
-    const PgkmFields    fields = {model_type.name, values, nulls, context};
-    PgkmError           error;
+    PgkmMixture *const mixture = &model->mixture;
+    Datum              values[GMM_COUNT];
+    bool               nulls[GMM_COUNT];
+    const PgkmFields   fields = {model_type.name, values, nulls, context};
 
     pgkm_read_composite(composite, &model_type, values, nulls);
     memset(model, 0, sizeof *model);
@@ -264,6 +262,15 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *out)
     mixture->means = pgkm_field_numbers(&fields, GMM_MEANS, "Field means must hold k x d finite values.", 0,
                                         mixture->k, model->d);
     model->covariances = read_covariances(&fields, mixture->covariance_type, mixture->k, model->d);
+}
+
+void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *out)
+{
+    PgkmGmmModel *const model = (PgkmGmmModel *) out;
+    PgkmMixture *const  mixture = &model->mixture;
+    PgkmError           error;
+
+    pgkm_gmm_fields_read(composite, context, model);
 
     const int64   size = pgkm_covariance_size(mixture->covariance_type, mixture->k, model->d);
     double *const factors = (double *) MemoryContextAllocHuge(context, size * sizeof(double));

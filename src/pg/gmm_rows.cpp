@@ -29,7 +29,7 @@ Datum pgkm_gmm_components(PG_FUNCTION_ARGS)
     PgkmGmmModel         model;
 
     InitMaterializedSRF(fcinfo, 0);
-    pgkm_gmm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
+    pgkm_gmm_fields_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     pgkm_put_components(target->setResult, target->setDesc, model.mixture.covariance_type, model.mixture.k, model.d,
                         model.weights, model.mixture.means, model.covariances);
     return (Datum) 0;
