@@ -42,10 +42,11 @@ RESET plan_cache_mode;
 SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2) AS a JOIN kmeans_labels('scan_labels', '{x,y}', 3) AS b USING (ctid, tableoid);
 
 -- a cursor goes both ways, over rows without a label too
-UPDATE scan_labels SET x = NULL, y = NULL WHERE id IN (2, 999);
+CREATE TABLE scan_gaps AS SELECT CASE WHEN full_row THEN (i % 10)::real END AS x, CASE WHEN full_row THEN (i % 7)::real END AS y
+FROM generate_series(1, 1001) AS i, LATERAL (SELECT i NOT IN (2, 1000, 1001) AS full_row) AS r;
 BEGIN;
-DECLARE d CURSOR FOR SELECT ctid, cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 2, init => 'first');
-CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.ctid AS place, cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 2, init => 'first') AS l;
+DECLARE d CURSOR FOR SELECT ctid, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first');
+CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.ctid AS place, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first') AS l;
 FETCH 2 FROM d;
 FETCH BACKWARD 2 FROM d;
 MOVE FORWARD ALL IN d;
@@ -55,6 +56,7 @@ MOVE BACKWARD 700 IN d;
 FETCH FORWARD 1 FROM d;
 SELECT place, cluster_id FROM forward WHERE n = 1001 - 700 + 2;
 COMMIT;
+DROP TABLE scan_gaps;
 
 -- privileges are those of the function
 CREATE ROLE scan_labels_role;

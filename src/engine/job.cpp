@@ -9,13 +9,13 @@
 #include "engine/error.hpp"
 #include "engine/fit.hpp"
 #include "engine/job.hpp"
+#include "engine/packed_models.hpp"
 #include "engine/signals.hpp"
 
 using pgkm::Error;
 using pgkm::Fits;
 using pgkm::Model;
 using pgkm::Monitor;
-using pgkm::data_or_null;
 
 namespace {
 
@@ -28,10 +28,19 @@ constexpr std::int64_t inline_fits = 1000;
 
 struct FitJob : PgkmJob {
     explicit FitJob(const PgkmFitRequest &wanted) : request(wanted) {}
-    void run() override { fits = pgkm::fit_models(request, monitor); }
+    void run() override
+    {
+        fits = pgkm::fit_models(request, monitor);
+        if (request.n_groups == 0)
+            return;
+        for (const Model &model : fits.models)
+            groups.add(model);
+        fits.models.clear();
+    }
 
-    PgkmFitRequest request;
-    Fits           fits;
+    PgkmFitRequest     request;
+    Fits               fits;
+    pgkm::PackedModels groups; // instead of the models there
 };
 
 std::mutex          jobs_mutex;
@@ -122,24 +131,14 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
     *result = {};
     if (pgkm::guarded(error, [&] { pgkm::require_done(job); }) != PGKM_OK)
         return error->status;
-    const Fits &fits = static_cast<const FitJob *>(job)->fits;
-    if (group < 0 || group >= static_cast<int64_t>(fits.models.size()))
+    const auto &fit = *static_cast<const FitJob *>(job);
+    const Fits &fits = fit.fits;
+    if (group >= 0 && group < fit.groups.size())
+        fit.groups.get(group, result);
+    else if (group >= 0 && group < static_cast<int64_t>(fits.models.size()))
+        pgkm::describe(fits.models[static_cast<std::size_t>(group)], result);
+    else
         return pgkm::set_error(error, PGKM_INTERNAL, "the job has no such group");
-    const Model &model = fits.models[static_cast<std::size_t>(group)];
-    result->k = model.k;
-    result->d = model.d;
-    result->n = model.n;
-    result->centroids = model.centroids.data();
-    result->sizes = model.sizes.data();
-    result->within_ss = model.within_ss.data();
-    result->inertia = model.inertia;
-    result->n_iter = model.n_iter;
-    result->converged = model.converged ? 1 : 0;
-    result->center = data_or_null(model.center);
-    result->scale = data_or_null(model.scale);
-    result->labels = data_or_null(model.labels);
-    result->distances = data_or_null(model.distances);
-    result->quality = model.quality;
     result->backend = fits.backend.c_str();
     std::snprintf(result->notice, sizeof result->notice, "%s", fits.notice.c_str());
     return pgkm::set_error(error, PGKM_OK, "");

@@ -16,6 +16,11 @@ extern "C" {
 /* A batch takes at most this share of the memory that is left. */
 #define MEMORY_SHARE 4
 
+/* Nor more groups, and features of theirs, than these: work on each of them, before the fits and
+ * after, cannot be interrupted, and many fits keep all threads busy by themselves. */
+#define MOST_GROUPS 16384
+#define MOST_FEATURES (1024 * 1024)
+
 /* States looked at in vain, when options differ from group to group, beside four for each found. */
 #define VAIN_LOOKS 1024
 
@@ -107,6 +112,11 @@ struct Batch {
     uint64                bytes_left;
 };
 
+static bool is_full(const Batch *batch)
+{
+    return batch->n >= MOST_GROUPS || (batch->n > 1 && batch->n * batch->first->rows->d >= MOST_FEATURES);
+}
+
 /* False when it is too much beside the others. */
 static bool add(Batch *batch, AggregateState *state)
 {
@@ -114,7 +124,7 @@ static bool add(Batch *batch, AggregateState *state)
     const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
     const uint64     bytes = batch->kind->estimate(batch->first, &group);
 
-    if (bytes > batch->bytes_left)
+    if (bytes > batch->bytes_left || is_full(batch))
         return false;
     if (batch->n == batch->capacity) {
         batch->capacity *= 2;
@@ -141,18 +151,19 @@ static void start_batch(Batch *batch, const PgkmBatchKind *kind, const Aggregate
     batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
 }
 
-/* The asked state and all that may join it. */
-static void choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
+/* The asked state and all that may join it; how many of those that wait were looked at. */
+static int64 choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
 {
     int64 looked = 0;
 
     if (!add(batch, asked))
-        return;
+        return 0;
     for (AggregateState *state = waiting; state != NULL && looked <= VAIN_LOOKS + 4 * batch->n; state = state->next) {
         ++looked;
         if (state != asked && !state->fitted && may_join(asked, state) && !add(batch, state))
             break;
     }
+    return looked;
 }
 
 static void fit(Batch *batch, MemoryContext context)
@@ -167,9 +178,10 @@ static void fit(Batch *batch, MemoryContext context)
     }
 }
 
-static void unlink_fitted(AggregateState **place)
+/* Of the first ones that wait. One that was asked for may wait further on, and goes later. */
+static void unlink_fitted(AggregateState **place, int64 looked)
 {
-    while (*place != NULL) {
+    for (; *place != NULL && looked > 0; --looked) {
         if ((*place)->fitted)
             *place = (*place)->next;
         else
@@ -190,10 +202,12 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, Aggregat
     if (waiting == NULL || is_large(state))
         return false;
     start_batch(&batch, kind, state);
-    choose(&batch, state, waiting->states);
+
+    const int64 looked = choose(&batch, state, waiting->states);
+
     if (batch.n > 1) {
         fit(&batch, context);
-        unlink_fitted(&waiting->states);
+        unlink_fitted(&waiting->states, looked);
     }
     pfree(batch.groups);
     pfree(batch.states);

@@ -2,7 +2,7 @@
  * aggregate_batch.h - the groups of a hash aggregate, fitted together.
  *
  * A hash aggregate has all groups of its table complete before it asks for the first result.
- * So the first final call fits them all in one call of the backend, where threads (or a GPU)
+ * So the first final call fits them all, up to some thousand, in one call of the backend, where threads (or a GPU)
  * share out what would each be too small for them; the calls that follow find their results.
  * Each result is the same bits as one by one.
  *
