@@ -20,6 +20,9 @@ extern "C" {
  * Arrays go to `context`. 22023 naming the option and what it takes. */
 void pgkm_gmm_options_fields(const NullableDatum *fields, MemoryContext context, PgkmMixtureOptions *options);
 
+/* Looks up what pgkm_covariance_name() gives; false when there is none of that name. */
+bool pgkm_covariance_from_name(const char *name, PgkmCovariance *type);
+
 /* A model as the row functions need it. */
 struct PgkmGmmModel {
     PgkmMixture   mixture; /* log_weights, means, factors, log_determinants */

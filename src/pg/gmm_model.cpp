@@ -44,12 +44,7 @@ static const PgkmCompositeType model_type = {"gmm_model", field_types, GMM_COUNT
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    TupleDesc tupdesc;
-
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "function must return gmm_model");
-    pgkm_check_composite_type(tupdesc, &model_type);
-    return BlessTupleDesc(tupdesc);
+    return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
 /* The covariances in the shape that their type gives them, as PgkmGiven has shapes. */
@@ -203,12 +198,12 @@ static int32 read_extent(const PgkmFields *fields, GmmModelField field)
 
 static PgkmCovariance read_type(const PgkmFields *fields)
 {
-    const char *name = fields->nulls[GMM_COVARIANCE_TYPE] ? "" : TextDatumGetCString(fields->values[GMM_COVARIANCE_TYPE]);
+    PgkmCovariance type;
 
-    for (int type = PGKM_COVARIANCE_FULL; type <= PGKM_COVARIANCE_SPHERICAL; ++type)
-        if (strcmp(name, pgkm_covariance_name((PgkmCovariance) type)) == 0)
-            return (PgkmCovariance) type;
-    pgkm_raise_fields(fields, "Field covariance_type must be 'full', 'tied', 'diag' or 'spherical'.");
+    if (fields->nulls[GMM_COVARIANCE_TYPE] ||
+        !pgkm_covariance_from_name(TextDatumGetCString(fields->values[GMM_COVARIANCE_TYPE]), &type))
+        pgkm_raise_fields(fields, "Field covariance_type must be 'full', 'tied', 'diag' or 'spherical'.");
+    return type;
 }
 
 static const double *read_covariances(const PgkmFields *fields, PgkmCovariance type, int32 k, int32 d)

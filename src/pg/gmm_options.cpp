@@ -8,6 +8,7 @@
 #include "pg/compat.h"
 #include "pg/composite.h"
 #include "pg/datum.h"
+#include "pg/options.h"
 #include "pg/options_kind.h"
 
 extern "C" {
@@ -39,18 +40,14 @@ static const Oid field_types[GMM_OPTION_COUNT] = {TEXTOID,        FLOAT8OID,    
                                                   FLOAT8ARRAYOID, FLOAT8ARRAYOID, INT8OID};
 static const PgkmCompositeType options_type = {"gmm_options", field_types, GMM_OPTION_COUNT};
 
-[[noreturn]] static void raise_option(const char *name, const char *takes)
+bool pgkm_covariance_from_name(const char *name, PgkmCovariance *type)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes)));
-    pg_unreachable();
-}
-
-static PgkmCovariance covariance_from_name(const char *name)
-{
-    for (int type = PGKM_COVARIANCE_FULL; type <= PGKM_COVARIANCE_SPHERICAL; ++type)
-        if (strcmp(name, pgkm_covariance_name((PgkmCovariance) type)) == 0)
-            return (PgkmCovariance) type;
-    raise_option("covariance_type", "'full', 'tied', 'diag' or 'spherical'");
+    for (int i = PGKM_COVARIANCE_FULL; i <= PGKM_COVARIANCE_SPHERICAL; ++i)
+        if (strcmp(name, pgkm_covariance_name((PgkmCovariance) i)) == 0) {
+            *type = (PgkmCovariance) i;
+            return true;
+        }
+    return false;
 }
 
 /* An array of finite values; its shape against k and d is the fit's affair. */
@@ -59,9 +56,9 @@ static void read_given(const char *name, Datum value, MemoryContext context, Pgk
     ArrayType *const array = DatumGetArrayTypeP(value);
 
     if (ARR_NDIM(array) < 1 || ARR_NDIM(array) > 3)
-        raise_option(name, "an array of one to three dimensions");
+        pgkm_raise_option(name, "an array of one to three dimensions");
     if (array_contains_nulls(array))
-        raise_option(name, "an array without nulls");
+        pgkm_raise_option(name, "an array without nulls");
 
     const Size    count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
     double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
@@ -69,7 +66,7 @@ static void read_given(const char *name, Datum value, MemoryContext context, Pgk
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
     for (Size i = 0; i < count; ++i)
         if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
-            raise_option(name, "an array of finite values of magnitude at most 2^500");
+            pgkm_raise_option(name, "an array of finite values of magnitude at most 2^500");
     given->values = copy;
     given->dimensions = ARR_NDIM(array);
     for (int i = 0; i < given->dimensions; ++i)
@@ -81,22 +78,24 @@ static double read_positive(const char *name, Datum value)
     const double number = DatumGetFloat8(value);
 
     if (!(number >= 0) || std::isinf(number))
-        raise_option(name, "a finite number of at least 0");
+        pgkm_raise_option(name, "a finite number of at least 0");
     return number;
 }
 
 static int32 read_count(const char *name, Datum value)
 {
     if (DatumGetInt32(value) < 1)
-        raise_option(name, "at least 1");
+        pgkm_raise_option(name, "at least 1");
     return DatumGetInt32(value);
 }
 
 void pgkm_gmm_options_fields(const NullableDatum *fields, MemoryContext context, PgkmMixtureOptions *options)
 {
     pgkm_mixture_options_default(options);
-    if (!fields[OPTION_COVARIANCE_TYPE].isnull)
-        options->covariance_type = covariance_from_name(TextDatumGetCString(fields[OPTION_COVARIANCE_TYPE].value));
+    if (!fields[OPTION_COVARIANCE_TYPE].isnull &&
+        !pgkm_covariance_from_name(TextDatumGetCString(fields[OPTION_COVARIANCE_TYPE].value),
+                                   &options->covariance_type))
+        pgkm_raise_option("covariance_type", "'full', 'tied', 'diag' or 'spherical'");
     if (!fields[OPTION_TOL].isnull)
         options->tol = read_positive("tol", fields[OPTION_TOL].value);
     if (!fields[OPTION_REG_COVAR].isnull)
@@ -118,14 +117,11 @@ void pgkm_gmm_options_fields(const NullableDatum *fields, MemoryContext context,
 /* gmm_options(...): checks the values and returns them as a row, with defaults in place of NULLs. */
 Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
 {
-    TupleDesc          tupdesc;
+    const TupleDesc    tupdesc = pgkm_result_tupdesc(fcinfo, &options_type);
     PgkmMixtureOptions options;
     Datum              values[GMM_OPTION_COUNT];
     bool               nulls[GMM_OPTION_COUNT] = {false};
 
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "gmm_options must return a row");
-    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_gmm_options_fields(fcinfo->args, CurrentMemoryContext, &options);
     for (int i = OPTION_WEIGHTS_INIT; i <= OPTION_PRECISIONS_INIT; ++i) {
         nulls[i] = PG_ARGISNULL(i);
@@ -137,7 +133,7 @@ Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
     values[OPTION_MAX_ITER] = Int32GetDatum(options.max_iter);
     values[OPTION_N_INIT] = Int32GetDatum(options.n_init);
     values[OPTION_SEED] = Int64GetDatum((int64) options.seed);
-    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
 /* --- as options of a group --- */
@@ -149,13 +145,9 @@ static void set_default(PgkmAnyOptions *options)
 
 static void read(Datum composite, MemoryContext context, PgkmAnyOptions *options)
 {
-    Datum         values[GMM_OPTION_COUNT];
-    bool          nulls[GMM_OPTION_COUNT];
     NullableDatum fields[GMM_OPTION_COUNT];
 
-    pgkm_read_composite(composite, &options_type, values, nulls);
-    for (int i = 0; i < GMM_OPTION_COUNT; ++i)
-        fields[i] = {values[i], nulls[i]};
+    pgkm_read_fields(composite, &options_type, fields);
     pgkm_gmm_options_fields(fields, context, &options->mixture);
 }
 

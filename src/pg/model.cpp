@@ -16,12 +16,7 @@ extern "C" {
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    TupleDesc tupdesc;
-
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "function must return kmeans_model");
-    pgkm_check_composite_type(tupdesc, &pgkm_model_type);
-    return BlessTupleDesc(tupdesc);
+    return pgkm_result_tupdesc(fcinfo, &pgkm_model_type);
 }
 
 void pgkm_model_check_size(int64 k, int64 n, int32 d)

@@ -47,7 +47,7 @@ static const NamedInit init_methods[] = {{"k-means++", PGKM_INIT_KMEANS_PLUS_PLU
 
 static const char *const metric_names[] = {"l2", "cosine"};
 
-[[noreturn]] static void raise_option(const char *name, const char *takes)
+void pgkm_raise_option(const char *name, const char *takes)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes)));
     pg_unreachable();
@@ -58,7 +58,7 @@ static PgkmInit init_from_name(const char *name)
     for (const NamedInit &method : init_methods)
         if (strcmp(name, method.name) == 0)
             return method.init;
-    raise_option("init", "'k-means++', 'k-means||', 'random' or 'first'");
+    pgkm_raise_option("init", "'k-means++', 'k-means||', 'random' or 'first'");
 }
 
 static const char *init_name(PgkmInit init)
@@ -90,9 +90,9 @@ static void read_init_centroids(Datum value, MemoryContext context, PgkmOptions 
     ArrayType *array = DatumGetArrayTypeP(value);
 
     if (ARR_NDIM(array) != 2)
-        raise_option("init_centroids", "a two-dimensional array (clusters x features)");
+        pgkm_raise_option("init_centroids", "a two-dimensional array (clusters x features)");
     if (array_contains_nulls(array))
-        raise_option("init_centroids", "an array without nulls");
+        pgkm_raise_option("init_centroids", "an array without nulls");
 
     const Size    count = (Size) ARR_DIMS(array)[0] * ARR_DIMS(array)[1];
     double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
@@ -100,7 +100,7 @@ static void read_init_centroids(Datum value, MemoryContext context, PgkmOptions 
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
     for (Size i = 0; i < count; ++i)
         if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
-            raise_option("init_centroids", "an array of finite values of magnitude at most 2^500");
+            pgkm_raise_option("init_centroids", "an array of finite values of magnitude at most 2^500");
     options->init = PGKM_INIT_GIVEN;
     options->init_centroids = copy;
     options->init_rows = ARR_DIMS(array)[0];
@@ -124,16 +124,16 @@ void pgkm_options_fields(const NullableDatum *fields, MemoryContext context, Pgk
         options->seed = (uint64) DatumGetInt64(fields[OPTION_SEED].value);
     if (!fields[OPTION_METRIC].isnull &&
         !pgkm_metric_from_name(TextDatumGetCString(fields[OPTION_METRIC].value), &options->metric))
-        raise_option("metric", "'l2' or 'cosine'");
+        pgkm_raise_option("metric", "'l2' or 'cosine'");
     if (!fields[OPTION_STANDARDIZE].isnull)
         options->standardize = DatumGetBool(fields[OPTION_STANDARDIZE].value) ? 1 : 0;
 
     if (options->n_init < 1)
-        raise_option("n_init", "at least 1");
+        pgkm_raise_option("n_init", "at least 1");
     if (options->max_iter < 1)
-        raise_option("max_iter", "at least 1");
+        pgkm_raise_option("max_iter", "at least 1");
     if (!(options->tol >= 0) || std::isinf(options->tol))
-        raise_option("tol", "a finite number of at least 0");
+        pgkm_raise_option("tol", "a finite number of at least 0");
 }
 
 static const Oid field_types[OPTION_COUNT] = {TEXTOID,   FLOAT8ARRAYOID, INT4OID, INT4OID,
@@ -146,14 +146,11 @@ static const PgkmCompositeType options_type = {"kmeans_options", field_types, OP
  */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
-    TupleDesc   tupdesc;
-    PgkmOptions options;
-    Datum       values[OPTION_COUNT];
-    bool        nulls[OPTION_COUNT] = {false};
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &options_type);
+    PgkmOptions     options;
+    Datum           values[OPTION_COUNT];
+    bool            nulls[OPTION_COUNT] = {false};
 
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "kmeans_options must return a row");
-    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_options_fields(fcinfo->args, CurrentMemoryContext, &options);
 
     /* The method by its name as given or by default, even when init_centroids override it. */
@@ -169,18 +166,14 @@ Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
     values[OPTION_SEED] = Int64GetDatum((int64) options.seed);
     values[OPTION_METRIC] = CStringGetTextDatum(pgkm_metric_name(options.metric));
     values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
-    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
 void pgkm_options_read(Datum composite, MemoryContext context, PgkmOptions *options)
 {
-    Datum         values[OPTION_COUNT];
-    bool          nulls[OPTION_COUNT];
     NullableDatum fields[OPTION_COUNT];
 
-    pgkm_read_composite(composite, &options_type, values, nulls);
-    for (int i = 0; i < OPTION_COUNT; ++i)
-        fields[i] = {values[i], nulls[i]};
+    pgkm_read_fields(composite, &options_type, fields);
     pgkm_options_fields(fields, context, options);
 }
 

@@ -32,6 +32,9 @@ int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number);
 /* The same check for a k that was read otherwise. */
 int64 pgkm_check_k(bool isnull, int64 k);
 
+/* 22023: the option must be what it takes. */
+[[noreturn]] void pgkm_raise_option(const char *name, const char *takes);
+
 /* "l2" or "cosine". */
 const char *pgkm_metric_name(PgkmMetric metric);
 

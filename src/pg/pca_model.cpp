@@ -38,12 +38,7 @@ static const PgkmCompositeType model_type = {"pca_model", field_types, PCA_COUNT
 
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    TupleDesc tupdesc;
-
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "function must return pca_model");
-    pgkm_check_composite_type(tupdesc, &model_type);
-    return BlessTupleDesc(tupdesc);
+    return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
 static Datum build_model(const PgkmPcaResult *result, bool whiten, TupleDesc tupdesc)

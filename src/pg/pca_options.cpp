@@ -7,6 +7,7 @@
 
 #include "pg/compat.h"
 #include "pg/composite.h"
+#include "pg/options.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -27,9 +28,8 @@ static double read_n_components(double value)
     const bool count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
 
     if (!share && !count)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("option n_components must be a whole number of at least 1, or a share of the variance "
-                               "between 0 and 1")));
+        pgkm_raise_option("n_components",
+                          "a whole number of at least 1, or a share of the variance between 0 and 1");
     return value;
 }
 
@@ -47,34 +47,27 @@ void pgkm_pca_options_fields(const NullableDatum *fields, PgkmPcaOptions *option
 /* pca_options(n_components, whiten, standardize): checks the values and returns them as a row. */
 Datum pgkm_pca_options(PG_FUNCTION_ARGS)
 {
-    TupleDesc      tupdesc;
-    PgkmPcaOptions options;
-    Datum          values[OPTION_COUNT];
-    bool           nulls[OPTION_COUNT] = {false};
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &options_type);
+    PgkmPcaOptions  options;
+    Datum           values[OPTION_COUNT];
+    bool            nulls[OPTION_COUNT] = {false};
 
-    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "pca_options must return a row");
-    pgkm_check_composite_type(tupdesc, &options_type);
     pgkm_pca_options_fields(fcinfo->args, &options);
     nulls[OPTION_N_COMPONENTS] = PG_ARGISNULL(OPTION_N_COMPONENTS);
     values[OPTION_N_COMPONENTS] = Float8GetDatum(options.n_components);
     values[OPTION_WHITEN] = BoolGetDatum(options.whiten != 0);
     values[OPTION_STANDARDIZE] = BoolGetDatum(options.standardize != 0);
-    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
 void pgkm_pca_options_read(const NullableDatum *composite, PgkmPcaOptions *options)
 {
-    Datum         values[OPTION_COUNT];
-    bool          nulls[OPTION_COUNT];
     NullableDatum fields[OPTION_COUNT];
 
     if (composite->isnull) {
         memset(options, 0, sizeof *options);
         return;
     }
-    pgkm_read_composite(composite->value, &options_type, values, nulls);
-    for (int i = 0; i < OPTION_COUNT; ++i)
-        fields[i] = {values[i], nulls[i]};
+    pgkm_read_fields(composite->value, &options_type, fields);
     pgkm_pca_options_fields(fields, options);
 }
