@@ -11,6 +11,13 @@
 #include "upload.hpp"
 
 namespace pgkm::cuda {
+namespace {
+
+// Chunks hold a multiple of so many rows, the first that fits: sums in floating point take rows in
+// stages of one of these lengths (moments/plan.hpp), and their bits shall not depend on the chunks.
+constexpr std::int64_t chunk_multiples[] = {128, 32};
+
+} // namespace
 
 Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(points)
 {
@@ -68,7 +75,12 @@ void Data::make_chunks()
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     const std::size_t room = context.budget.limit == 0 ? free_bytes : context.budget.limit;
     const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
-    const auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
+    auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
+    for (const std::int64_t multiple : chunk_multiples)
+        if (rows >= multiple) {
+            rows -= rows % multiple;
+            break;
+        }
     if (rows < 1)
         throw Error(PGKM_LIMIT, "the device memory limit does not hold two chunks of one row");
     // Failing to lock the memory is no error: shared memory of another owner, or a limit.

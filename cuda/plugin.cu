@@ -8,6 +8,7 @@
 
 #include "groups/groups.hpp"
 #include "mixture/em_step.hpp"
+#include "moments/moments.hpp"
 #include "operations.hpp"
 
 namespace pgkm::cuda {
@@ -200,10 +201,18 @@ PgkmStatus cuda_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t
     });
 }
 
-// PCA has no kernels here: the host takes another backend, or says so where cuda is forced.
-PgkmStatus cuda_moments(PgkmData *, const PgkmProblem *, std::int64_t, PgkmMoments *, PgkmError *error)
+PgkmStatus cuda_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
+                        PgkmError *error)
 {
-    return set_error(error, PGKM_UNSUPPORTED, "PCA is not implemented on the GPU");
+    return guarded(error, [&] {
+        if (data == nullptr)
+            return; // asked whether it is there
+        self(data)->context.make_current();
+        with_element(*self(data), [&](auto element) {
+            self(data)->context.chosen = {};
+            sum_moments<decltype(element)>(*self(data), problems, n_problems, moments);
+        });
+    });
 }
 
 PgkmStatus cuda_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,

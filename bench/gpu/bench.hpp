@@ -82,5 +82,6 @@ void stream();
 void cancel(const std::vector<int> &which);
 void groups();
 void mixture(const std::vector<int> &which);
+void moments();
 
 } // namespace bench

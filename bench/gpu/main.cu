@@ -8,6 +8,7 @@
 //   gpu cancel [0..4 ...]   time from the cancel flag to the return of a call
 //   gpu mixture [0..9 ...] one E step of EM with the sums of the M step
 //   gpu groups             many problems at once against one of the same total size
+//   gpu moments            the sums of a PCA against reading the rows once
 //
 // float32 rows on the device (bench.hpp), medians over at least 20 iterations by CUDA events.
 #include <cstdio>
@@ -46,6 +47,8 @@ int main(int argc, char **argv)
             bench::groups();
         else if (is("mixture"))
             bench::mixture(which);
+        else if (is("moments"))
+            bench::moments();
         else
             return 2;
     } catch (const pgkm::Error &error) {

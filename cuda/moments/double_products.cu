@@ -1,0 +1,233 @@
+// double_products.cu - sums of products in float64 by the tensor cores (mma.sync, compute capability
+// 8.0 and later). Rows lie in shared memory as they came; their deviations from the shift are taken
+// in float64 as they enter the registers.
+#include "../mixture/mma.cuh"
+#include "products.cuh"
+
+namespace pgkm::cuda::moments {
+namespace {
+
+// The shape of a kernel: squares on the diagonal (Below false) or below it.
+template <typename T, int Columns, bool Below>
+struct Shape {
+    static constexpr int tiles = Below ? 16 : Columns * (Columns + 1) / 2;
+    static constexpr int groups = Below ? 1 : row_groups(Columns);
+    static constexpr int warps = tiles * groups;
+    static constexpr int threads = warps * 32;
+    static constexpr int width = Columns * side;
+    static constexpr int rows = stage_rows(Columns);
+    // Four rows' values of eight neighbouring features fall into banks of their own.
+    static constexpr int stride = width + (sizeof(T) == 4 ? 8 : 4);
+    static constexpr int panel = rows * stride;
+    static constexpr int panels = Below ? 2 : 1;
+    static constexpr int stages = Below && sizeof(T) == 8 ? 3 : 4;
+    static constexpr int bytes = stages * panels * panel * static_cast<int>(sizeof(T));
+};
+
+// A warp's tile: 32 x 32 sums, and on the diagonal the sums of 32 features.
+struct Tile {
+    double acc[2][4][4];
+    double sums[4];
+};
+
+struct Features {
+    double shift[4]; // of features q * 8 + g
+};
+
+template <typename T>
+__device__ inline double deviation(const T *row, int q, const Features &features, bool there)
+{
+    return there ? static_cast<double>(row[q * 8]) - features.shift[q] : 0.0;
+}
+
+// Eight rows. `a` and `b` point to the thread's first value of either side, in row t.
+template <bool Below, typename T, int Stride>
+__device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
+                                 bool diagonal, bool first, bool second)
+{
+    double left[2][4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+        left[q / 2][q % 2] = deviation(a, q, fa, first);
+        left[q / 2][2 + q % 2] = deviation(a + 4 * Stride, q, fa, second);
+    }
+    if (!Below && diagonal) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            const double right[2] = {left[q / 2][q % 2], left[q / 2][2 + q % 2]};
+            tile.sums[q] = tile.sums[q] + right[0] + right[1];
+            if (q < 2)
+                mixture::multiply_add(tile.acc[0][q], left[0], right);
+            mixture::multiply_add(tile.acc[1][q], left[1], right);
+        }
+        return;
+    }
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+        const double right[2] = {deviation(b, q, fb, first), deviation(b + 4 * Stride, q, fb, second)};
+        mixture::multiply_add(tile.acc[0][q], left[0], right);
+        mixture::multiply_add(tile.acc[1][q], left[1], right);
+    }
+}
+
+// Calls body(value, place in the triangle) for the tile's sums that are there.
+template <typename Body>
+__device__ inline void each_sum(Tile &tile, int a, int b, int d, Body &&body)
+{
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int row = a + half * 16 + i / 2 * 8 + g, column = b + q * 8 + 2 * t + i % 2;
+                if (row < d && column <= row)
+                    body(tile.acc[half][q][i], triangle(row) + column);
+            }
+}
+
+template <typename T, int Columns, bool Below>
+__global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
+    products_kernel(const T *values, int d, const Segment *segments, Chunk chunk, Sums out)
+{
+    using S = Shape<T, Columns, Below>;
+    extern __shared__ double memory[];
+    T *const stages = reinterpret_cast<T *>(memory);
+    if (__syncthreads_or(*const_cast<const volatile std::int32_t *>(out.stop)) != 0)
+        return;
+    const Segment segment = segments[blockIdx.x];
+    const int2 square = Below ? square_below(static_cast<int>(blockIdx.y)) : int2{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.y)};
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    const Place place = Below ? place_below(warp) : place_on_diagonal<Columns>(warp);
+    const int a = square.x * tile + place.row * side, b = square.y * tile + place.column * side;
+    const Run run = run_of(segment, chunk, S::rows);
+    const T *const rows = values + run.first_row * d;
+    const bool wide = copies_wide(rows, d);
+
+    Features fa, fb;
+    const double *const shift = out.shift + segment.shift;
+    for (int q = 0; q < 4; ++q) {
+        fa.shift[q] = a + q * 8 + g < d ? shift[a + q * 8 + g] : 0.0;
+        fb.shift[q] = b + q * 8 + g < d ? shift[b + q * 8 + g] : 0.0;
+    }
+    const std::int64_t slot = segment.slot + place.group;
+    double *const cross = out.cross + slot * triangle(d), *const sums = out.sums + slot * 4 * d;
+    Tile own = {};
+    if (chunk.first_row > 0) {
+        each_sum(own, a, b, d, [&](double &value, std::int64_t at) { value = cross[at]; });
+        for (int q = 0; q < 4; ++q)
+            if (place.diagonal && a + q * 8 + g < d)
+                own.sums[q] = sums[t * d + a + q * 8 + g];
+    }
+
+    const auto fetch = [&](std::int64_t stage, int buffer) {
+        const std::int64_t row = stage * S::rows;
+        if (row < run.n_rows) {
+            const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - row)));
+            T *const to = stages + buffer * S::panels * S::panel;
+            start_copy<T, S::rows, S::width, S::stride, S::threads>(to, rows + row * d, there, d, square.x * tile, wide);
+            if (Below)
+                start_copy<T, S::rows, S::width, S::stride, S::threads>(to + S::panel, rows + row * d, there, d,
+                                                                        square.y * tile, wide);
+        }
+        tensor::commit_copies();
+    };
+    std::int64_t ahead = run.stage;
+    for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
+        fetch(ahead, i);
+    int buffer = 0;
+    for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
+        tensor::wait_copies<S::stages - 2>();
+        // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel.
+        const std::int32_t told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
+        if (__syncthreads_or(told) != 0)
+            return;
+        fetch(ahead, (buffer + S::stages - 1) % S::stages);
+        ahead += segment.count;
+        const T *const panel = stages + buffer * S::panels * S::panel;
+        const T *const left = panel + t * S::stride + place.row * side + g;
+        const T *const right = panel + (Below ? S::panel : 0) + t * S::stride + place.column * side + g;
+        const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
+        if (a < d && b < d)
+#pragma unroll Below ? 1 : 2
+            for (int row = place.group * 8; row < S::rows; row += S::groups * 8)
+                add_eight<Below, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
+                                               place.diagonal, row + t < there, row + t + 4 < there);
+        buffer = (buffer + 1) % S::stages;
+    }
+    tensor::wait_copies<0>();
+    each_sum(own, a, b, d, [&](double &value, std::int64_t at) { cross[at] = value; });
+    for (int q = 0; q < 4; ++q)
+        if (place.diagonal && a + q * 8 + g < d)
+            sums[t * d + a + q * 8 + g] = own.sums[q];
+}
+
+template <typename T, int Columns, bool Below>
+void launch(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
+            const Chunk &chunk, const Sums &sums)
+{
+    using S = Shape<T, Columns, Below>;
+    const auto kernel = products_kernel<T, Columns, Below>;
+    checked("cudaFuncSetAttribute",
+            [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes); });
+    const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
+    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
+    launched("products_kernel");
+}
+
+constexpr int slot_threads = 8; // that share the slots of a value
+
+__global__ void slots_kernel(int d, const Total *totals, Sums sums)
+{
+    __shared__ double parts[slot_threads][32];
+    const Total total = totals[blockIdx.y];
+    const std::int64_t i = std::int64_t{blockIdx.x} * 32 + threadIdx.x, size = d + triangle(d);
+    double own = 0.0;
+    if (i < size) {
+        for (std::int64_t s = threadIdx.y; s < total.count; s += slot_threads) {
+            const std::int64_t slot = total.slot + s;
+            if (i >= d)
+                own += sums.cross[slot * triangle(d) + i - d];
+            else
+                for (int t = 0; t < 4; ++t)
+                    own += sums.sums[(slot * 4 + t) * d + i];
+        }
+    }
+    parts[threadIdx.y][threadIdx.x] = own;
+    __syncthreads();
+    if (threadIdx.y != 0 || i >= size)
+        return;
+    for (int part = 1; part < slot_threads; ++part)
+        own += parts[part][threadIdx.x];
+    (i < d ? total.sums[i] : total.cross[i - d]) = own;
+}
+
+} // namespace
+
+template <typename T>
+void add_products(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
+                  const Chunk &chunk, const Sums &sums)
+{
+    switch (columns(d)) {
+    case 1: return launch<T, 1, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 2: return launch<T, 2, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 3: return launch<T, 3, false>(context, values, d, segments, n_segments, chunk, sums);
+    default: break;
+    }
+    launch<T, 4, false>(context, values, d, segments, n_segments, chunk, sums);
+    if (squares_below(d) > 0)
+        launch<T, 4, true>(context, values, d, segments, n_segments, chunk, sums);
+}
+
+void add_slots(Context &context, int d, const Total *totals, std::int64_t n_totals, const Sums &sums)
+{
+    const dim3 grid(static_cast<unsigned>((d + triangle(d) + 31) / 32), static_cast<unsigned>(n_totals));
+    slots_kernel<<<grid, dim3(32, slot_threads), 0, context.compute.get()>>>(d, totals, sums);
+    launched("slots_kernel");
+}
+
+template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<double>(Context &, const double *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
+
+} // namespace pgkm::cuda::moments
