@@ -71,7 +71,7 @@ static void fit_groups(const AggregateState *first, const PgkmGroup *groups, int
     request.groups = groups;
     request.n_groups = count;
     pgkm_run_begin(&run, "kmeans", InvalidOid);
-    pgkm_run_fit(&request, context, holder);
+    pgkm_run_fit(&request, context, holder, NULL);
     pgkm_run_end(&run);
 }
 
@@ -84,7 +84,7 @@ static const PgkmFitResult *fit_alone(AggregateState *state)
 
     pgkm_run_begin(&run, "kmeans", InvalidOid);
 
-    const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder);
+    const PgkmFitResult *result = pgkm_run_fit(&request, state->rows->context, &state->holder, NULL);
 
     pgkm_run_end(&run);
     return result;

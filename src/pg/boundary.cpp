@@ -186,12 +186,15 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
     return *holder;
 }
 
-static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown)
+static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown,
+                   const PgkmMeanwhile *meanwhile)
 {
     PgkmError error;
 
     if (kind->start(request, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
+    if (meanwhile != NULL)
+        meanwhile->work(meanwhile->arg);
     wait_for_job(owner->job, shown);
 }
 
@@ -214,7 +217,7 @@ PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings
         pgkm_service_acquire(settings);
         owner->channel = settings->channel;
     }
-    run_in(owner, kind, request, shown);
+    run_in(owner, kind, request, shown, NULL);
     release_channel(owner);
     return owner->job;
 }
@@ -247,7 +250,8 @@ static void note_fit(const PgkmFitRequest *request, const PgkmFitResult *result,
     pgkm_run_note_fit(&report, job);
 }
 
-const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder)
+const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                                  const PgkmMeanwhile *meanwhile)
 {
     const PgkmShownFit shown = {request->options.max_iter, request->options.n_init};
     PgkmFitRequest     full = *request;
@@ -261,7 +265,7 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
     full.settings.device_ready = pgkm_service_runs();
     if (fit_kind.wants_device(&full))
         connect_to_service(&full, owner);
-    run_in(owner, &fit_kind, &full, &shown);
+    run_in(owner, &fit_kind, &full, &shown, meanwhile);
     if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);

@@ -47,6 +47,12 @@ struct PgkmShownFit {
 PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
                       MemoryContext context, PgkmJobHolder **holder);
 
+/* Something that need not be done before a fit. */
+struct PgkmMeanwhile {
+    void (*work)(void *arg);
+    void *arg;
+};
+
 /*
  * Runs a fit to its end, serving interrupts every 10 ms.
  *
@@ -56,12 +62,14 @@ PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings
  * parent would outlive the rows that its threads read.
  *
  * *holder is NULL, or comes from an earlier fit in the same context and is used again.
+ * `meanwhile`, unless NULL, is done once by the server's thread when the fit has started.
  *
  * Returns the result, which lives until pgkm_release_fit(*holder) or until the context is
  * reset. Passes the engine's notice on as a WARNING. Raises 54000 before the start when
  * rows and estimate exceed pg_kmeans.memory_limit; otherwise what the engine reports.
  */
-const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder);
+const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                                  const PgkmMeanwhile *meanwhile);
 
 /* After that: the result of one of the request's groups, which lives as long. */
 void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result);

@@ -22,6 +22,12 @@ enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
  */
 bool scan_possible(const TableQuery *query);
 
+/* The workers of a parallel scan, and what its leader read by itself. */
+struct ScanCrew;
+
+/* Waits for the workers' end, and ends the parallel mode that the transaction is in since the scan. */
+void scan_dismiss(ScanCrew *crew);
+
 /* As table_read, for a query that scan_possible has found possible. *workers: how many helped. */
 TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *workers);
 

@@ -4,7 +4,8 @@
  *   all:     make a slice of the shared memory for the rows that are expected
  *            read chunks into memory of their own; publish the counts; meet
  *   leader:  place the chunks; bring the slices together; make what else the rows need; meet
- *   all:     copy their chunks to their places
+ *   all:     copy their chunks to their places; meet
+ *   leader:  returns the rows; waits for the workers' end when it is told to
  *
  * A worker that starts when the others have met already finds nothing to do and leaves.
  */
@@ -27,7 +28,12 @@ PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
 
 enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_QUERY };
 
-enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING };
+enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
+
+struct ScanCrew {
+    ParallelContext *context;
+    TableRows       *own; /* the leader's, as it read them */
+};
 
 struct ScanShared {
     pg_atomic_uint32 next_chunk;
@@ -139,20 +145,28 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     scan_target_fit(plan, places, &shared->slices, rows, &shared->target);
     scan_slices_drop(&shared->slices, rows->used->view == NULL ? 0 : rows->used->view->n_slices);
     meet(shared);
-    /* What follows needs no order, and the end of the workers is waited for in any case. */
-    BarrierDetach(&shared->barrier);
     scan_copy(reader, places, &shared->target, rows->used->values,
               rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment));
-    table_rows_clear(reader->rows);
-    WaitForParallelWorkersToFinish(context);
+    meet(shared);
+    BarrierDetach(&shared->barrier);
+    rows->crew = (ScanCrew *) MemoryContextAlloc(owner, sizeof(ScanCrew));
+    rows->crew->context = context;
+    rows->crew->own = reader->rows;
     return rows;
+}
+
+void scan_dismiss(ScanCrew *crew)
+{
+    table_rows_clear(crew->own);
+    WaitForParallelWorkersToFinish(crew->context);
+    DestroyParallelContext(crew->context);
+    ExitParallelMode();
+    pfree(crew);
 }
 
 TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
                          int32 *launched)
 {
-    TableRows *rows = NULL;
-
     EnterParallelMode();
 
     ParallelContext *const parallel = start_context(plan, n_workers);
@@ -164,12 +178,10 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
         *launched = parallel->nworkers_launched;
         /* Alone there is nobody to share with: the rows can stay in memory of this process. */
         if (parallel->nworkers_launched > 0)
-            rows = lead(parallel, shared, reader, context);
+            return lead(parallel, shared, reader, context);
         DestroyParallelContext(parallel);
     }
     ExitParallelMode();
-    if (rows != NULL)
-        return rows;
     read_all(reader, 1);
     return reader->rows;
 }
@@ -215,8 +227,8 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     take_part(reader, shared, places);
     meet(shared);
     meet(shared);
-    BarrierDetach(&shared->barrier);
     copy_to_target(reader, places, &shared->target);
+    BarrierArriveAndDetach(&shared->barrier);
     scan_slices_drop(&shared->slices, 0);
     table_rows_clear(reader->rows);
     pgkm_memory_share(NULL);

@@ -3,6 +3,7 @@
  */
 #include "pg/scan.h"
 
+#include "pg/boundary.h"
 #include "pg/scan_parallel.h"
 
 extern "C" {
@@ -41,6 +42,12 @@ static TableRows *read_in_context(const TableQuery *query, MemoryContext context
     return reader->rows;
 }
 
+/* Until the crew has gone its memory counts as well; it shall be in nobody's way. */
+static bool leaves_room(const TableRows *rows)
+{
+    return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
+}
+
 TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *workers)
 {
     MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
@@ -53,6 +60,8 @@ TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *work
 
     TableRows *const rows = read_in_context(query, context, workers);
 
+    if (!query->keep_crew || !leaves_room(rows))
+        table_read_end(rows);
     if (query->new_snapshot)
         PopActiveSnapshot();
     MemoryContextSwitchTo(caller);

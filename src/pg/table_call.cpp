@@ -112,18 +112,26 @@ void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitReq
     request->resident = call->loaded == NULL ? NULL : call->loaded->resident;
 }
 
-const PgkmFitResult *table_call_fit(TableCall *call, const TableRows *rows, bool want_labels)
+static void end_reading(void *rows)
 {
-    PgkmFitRequest request;
+    table_read_end((TableRows *) rows);
+}
 
-    if (table_rows_used(rows) == 0)
+const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels)
+{
+    const PgkmMeanwhile meanwhile = {end_reading, rows};
+    PgkmFitRequest      request;
+
+    if (table_rows_used(rows) == 0) {
+        table_read_end(rows);
         return NULL;
+    }
     pgkm_model_check_size(call->k, rows->used->n, rows->used->d);
     table_call_request(call, rows, &request);
     request.want_labels = want_labels;
     request.want_distances = want_labels;
 
-    const PgkmFitResult *result = pgkm_run_fit(&request, call->context, &call->job);
+    const PgkmFitResult *result = pgkm_run_fit(&request, call->context, &call->job, &meanwhile);
 
     pgkm_warn_clusters(result, call->k);
     return result;

@@ -25,6 +25,7 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     table_call_find(call, fcinfo, TABLE_READ, TABLE_WEIGHT, TABLE_LOADED);
 
     memset(&query, 0, sizeof query);
+    query.keep_crew = true;
 
     const PgkmFitResult *result = table_call_fit(call, table_call_read(call, "kmeans_fit", &query), false);
 

@@ -29,6 +29,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 
     memset(&query, 0, sizeof query);
     query.need_ctid = true;
+    query.keep_crew = true;
 
     TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
 

@@ -119,6 +119,15 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
     AtEOXact_GUC(false, nest_level);
 }
 
+void table_read_end(TableRows *rows)
+{
+    ScanCrew *const crew = rows->crew;
+
+    rows->crew = NULL;
+    if (crew != NULL)
+        scan_dismiss(crew);
+}
+
 TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
     report->road = "executor";

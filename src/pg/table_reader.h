@@ -19,6 +19,7 @@ struct TableQuery {
     const char          *label;        /* an integer column to read along, or NULL */
     bool                 need_ctid;    /* else it is read only where the caller may */
     bool                 new_snapshot; /* see what was committed until now, not what the query sees */
+    bool                 keep_crew;    /* the caller will call table_read_end */
 };
 
 /* Whether the caller may read where the relation's rows are. */
@@ -32,5 +33,9 @@ bool table_may_read_ctid(const TableRelation *relation);
  * road taken and its workers.
  */
 TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report);
+
+/* After a table_read with keep_crew = true, once, before the transaction goes on with anything else:
+ * waits for the processes that have helped. To start work on the rows first saves that time. */
+void table_read_end(TableRows *rows);
 
 #endif

@@ -31,6 +31,8 @@ struct TableWants {
     bool label;
 };
 
+struct ScanCrew;
+
 struct TableRows {
     MemoryContextCallback on_reset;
     MemoryContext         context;
@@ -46,6 +48,7 @@ struct TableRows {
     int64                 skipped_capacity;
     uint64                reserved; /* bytes of the arrays above, counted against the limit */
     dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
+    ScanCrew             *crew;     /* processes that have read them and not ended yet (scan.h); or NULL */
 };
 
 TableRows *table_rows_create(MemoryContext context, TableWants wants);

@@ -95,7 +95,7 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
         pgkm_model_check_size(k_max, rows->used->n, rows->used->d);
         table_call_request(call, rows, &request);
         request.k_last = k_max;
-        pgkm_run_fit(&request, call->context, &call->job);
+        pgkm_run_fit(&request, call->context, &call->job, NULL);
         put_results(call, k_max - call->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
     }
     table_call_destroy(call);

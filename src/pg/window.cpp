@@ -124,7 +124,7 @@ static const int32 *fit_clusters(PartitionFit *fit, bool warned, bool *fewer)
     request.options = fit->group.options.kmeans;
     request.want_labels = 1;
 
-    const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder);
+    const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder, NULL);
 
     *fewer = !warned && pgkm_warn_clusters(result, fit->group.k);
     return result->labels;
