@@ -17,7 +17,8 @@ PgkmFitResult figures_of(const Model &model)
     return figures;
 }
 
-const double *data_or_null(const std::vector<double> &values)
+template <typename Array>
+const double *data_or_null(const Array &values)
 {
     return values.empty() ? nullptr : values.data();
 }
