@@ -1,5 +1,7 @@
 #include "engine/packed_models.hpp"
 
+#include "engine/job.hpp"
+
 namespace pgkm {
 namespace {
 
@@ -17,12 +19,6 @@ PgkmFitResult figures_of(const Model &model)
     return figures;
 }
 
-template <typename Array>
-const double *data_or_null(const Array &values)
-{
-    return values.empty() ? nullptr : values.data();
-}
-
 } // namespace
 
 void describe(const Model &model, PgkmFitResult *result)
@@ -33,7 +29,7 @@ void describe(const Model &model, PgkmFitResult *result)
     result->within_ss = model.within_ss.data();
     result->center = data_or_null(model.center);
     result->scale = data_or_null(model.scale);
-    result->labels = model.labels.empty() ? nullptr : model.labels.data();
+    result->labels = data_or_null(model.labels);
     result->distances = data_or_null(model.distances);
 }
 
