@@ -68,13 +68,21 @@ await_pause() {
 }
 
 # The names in /dev/shm, made since this file's time, that belong to the server's user and that no
-# process has mapped. Seen twice: another server may be making or removing its own just now.
+# process has mapped. Seen twice: another server may be making or removing its own just now. From
+# version 17 on what the service's few words are in stays with the server: a session maps it meanwhile.
 orphans() {
-    local since=$1 first
+    local since=$1 first session
+    coproc mapping { exec psql -XqAt -c "SELECT count(*) FROM kmeans_status()" -c "SELECT pg_sleep(60)"; }
+    session=$mapping_PID
+    read -r first <&"${mapping[0]}"
     first=$(unmapped "$since")
-    [ -n "$first" ] || return 0
-    sleep 1
-    comm -12 <(sort <<<"$first") <(unmapped "$since" | sort)
+    if [ -n "$first" ]; then
+        sleep 1
+        comm -12 <(sort <<<"$first") <(unmapped "$since" | sort)
+    fi
+    kill "$session"
+    wait "$session" 2>/dev/null
+    true
 }
 unmapped() {
     local file

@@ -53,7 +53,10 @@ while_paused() {
     wait
     fault
 }
-both() { echo "$(($(mapped '/dev/shm/') >= row_bytes)) $(($(mapped 'memfd:pg_kmeans') >= row_bytes))"; }
+# Beside what it has mapped of the server's own.
+both() { echo "$(($(mapped '/dev/shm/') - own_bytes >= row_bytes)) $(($(mapped 'memfd:pg_kmeans') >= row_bytes))"; }
+at_rest >/dev/null
+own_bytes=$(mapped '/dev/shm/')
 for phase in em_step moments; do
     case $phase in
     em_step) fit="SELECT md5(gmm_fit('mixed_rows', '{x,y,z}', 2, max_iter => 1)::text)" ;;
