@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/cpu/for_problems.hpp"
+#include "backend/cpu/packed_block.hpp"
 #include "backend/cpu/product_kernels.hpp"
 #include "engine/reduction.hpp"
 
@@ -20,34 +21,70 @@ std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
     return static_cast<std::int32_t>(share * d / 4.0) * 4;
 }
 
+// The sums of one block of rows: of few features by the one kind of tiles, of many by the other.
+template <typename T>
+class BlockSums {
+public:
+    BlockSums(InstructionSet set, std::int32_t d, const double *shift)
+        : products_(product_kernels(set)), matrices_(matrix_kernels(set)), vectors_(vector_kernels(set)), d_(d),
+          shift_(shift)
+    {
+    }
+
+    // float64 values that a thread needs.
+    std::size_t memory() const
+    {
+        return static_cast<std::size_t>(d_ >= packed_features ? packed_memory(d_) : padded_features(d_) * block_rows);
+    }
+
+    // Adds features [first, last) of the triangle, which follows the d sums in `out`.
+    void add(const T *x, std::int64_t rows, std::int32_t first, std::int32_t last, bool with_sums, double *memory,
+             double *out) const
+    {
+        if (d_ >= packed_features)
+            return add_packed(matrices_, vectors_, x, rows,
+                              {d_, first, last, shift_, with_sums ? out : nullptr, out + d_}, memory);
+        const int stride = padded_rows(rows);
+        turn(products_, x, rows, d_, shift_, memory, stride);
+        if (with_sums)
+            products_.add_rows(memory, stride, d_, out);
+        products_.add_products(memory, memory, stride, first, last, out + d_);
+    }
+
+private:
+    const ProductKernels &products_;
+    const MatrixKernels &matrices_;
+    const VectorKernels &vectors_;
+    const std::int32_t d_;
+    const double *const shift_;
+};
+
 template <typename T>
 void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
 {
-    constexpr std::int64_t features_per_part = 64;
+    constexpr std::int64_t features_per_part = 128;
     Context &context = data.context;
     const std::int32_t d = data.points.d;
     const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
     const std::int64_t values = d + triangle(d);
+    // Copies of a large triangle cost more than parts of it, where packed panels make up for the latter.
+    constexpr std::int64_t most_packed_values = most_reduction_values / 4;
+    const bool packed = d >= packed_features;
     const ReductionPlan plan =
-        plan_reduction(problem.n_rows, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
-    const ProductKernels &kernels = product_kernels(context.strategy.instruction_set);
-    const std::size_t block_size = static_cast<std::size_t>(padded_features(d)) * block_rows;
+        plan_reduction(problem.n_rows, block_rows, values, std::max<std::int64_t>(1, d / features_per_part),
+                       packed ? most_packed_values : most_reduction_values);
+    const BlockSums<T> block(context.strategy.instruction_set, d, out.shift);
     Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * values), 0.0);
-    Buffer<double> blocks(context.budget, block_size * static_cast<std::size_t>(pool.size()), 0.0);
+    Buffer<double> memory(context.budget, block.memory() * static_cast<std::size_t>(pool.size()), 0.0);
     generalised_reduction(
         plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
         [&](const ReductionTask &task, double *sums, int worker) {
-            double *const block = blocks.data() + block_size * static_cast<std::size_t>(worker);
             const std::int32_t first = part_begin(task.part, plan.parts, d);
             const std::int32_t last = part_begin(task.part + 1, plan.parts, d);
             for (std::int64_t i = task.first; i < task.last; i += block_rows) {
                 context.poll();
-                const std::int64_t rows = std::min<std::int64_t>(block_rows, task.last - i);
-                const int stride = padded_rows(rows);
-                turn(kernels, x + i * d, rows, d, out.shift, block, stride);
-                if (task.part == 0)
-                    kernels.add_rows(block, stride, d, sums);
-                kernels.add_products(block, block, stride, first, last, sums + d);
+                block.add(x + i * d, std::min<std::int64_t>(block_rows, task.last - i), first, last, task.part == 0,
+                          memory.data() + block.memory() * static_cast<std::size_t>(worker), sums);
             }
         });
     std::copy_n(copies.data(), d, out.sums);
