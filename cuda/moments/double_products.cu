@@ -1,6 +1,8 @@
 // double_products.cu - sums of products in float64 by the tensor cores (mma.sync, compute capability
 // 8.0 and later). Rows lie in shared memory as they came; their deviations from the shift are taken
 // in float64 as they enter the registers.
+#include <type_traits>
+
 #include "../mixture/mma.cuh"
 #include "products.cuh"
 
@@ -34,22 +36,24 @@ struct Features {
     double shift[4]; // of features q * 8 + g
 };
 
-template <typename T>
+template <bool Whole, typename T>
 __device__ inline double deviation(const T *row, int q, const Features &features, bool there)
 {
-    return there ? static_cast<double>(row[q * 8]) - features.shift[q] : 0.0;
+    const double value = static_cast<double>(row[q * 8]) - features.shift[q];
+    return Whole || there ? value : 0.0;
 }
 
-// Eight rows. `a` and `b` point to the thread's first value of either side, in row t.
-template <bool Below, typename T, int Stride>
+// Eight rows, all of them there where `Whole`. `a` and `b` point to the thread's first value of either
+// side, in row t.
+template <bool Below, bool Whole, typename T, int Stride>
 __device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
                                  bool diagonal, bool first, bool second)
 {
     double left[2][4];
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-        left[q / 2][q % 2] = deviation(a, q, fa, first);
-        left[q / 2][2 + q % 2] = deviation(a + 4 * Stride, q, fa, second);
+        left[q / 2][q % 2] = deviation<Whole>(a, q, fa, first);
+        left[q / 2][2 + q % 2] = deviation<Whole>(a + 4 * Stride, q, fa, second);
     }
     if (!Below && diagonal) {
 #pragma unroll
@@ -64,7 +68,7 @@ __device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Featu
     }
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-        const double right[2] = {deviation(b, q, fb, first), deviation(b + 4 * Stride, q, fb, second)};
+        const double right[2] = {deviation<Whole>(b, q, fb, first), deviation<Whole>(b + 4 * Stride, q, fb, second)};
         mixture::multiply_add(tile.acc[0][q], left[0], right);
         mixture::multiply_add(tile.acc[1][q], left[1], right);
     }
@@ -137,23 +141,32 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
         fetch(ahead, i);
     int buffer = 0;
+    std::int32_t told = 0;
     for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
         tensor::wait_copies<S::stages - 2>();
-        // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel.
-        const std::int32_t told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
+        // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel
+        // that was read a stage ago: nobody waits for that.
         if (__syncthreads_or(told) != 0)
             return;
+        told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
         fetch(ahead, (buffer + S::stages - 1) % S::stages);
         ahead += segment.count;
         const T *const panel = stages + buffer * S::panels * S::panel;
         const T *const left = panel + t * S::stride + place.row * side + g;
         const T *const right = panel + (Below ? S::panel : 0) + t * S::stride + place.column * side + g;
         const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
-        if (a < d && b < d)
+        const auto add = [&](auto whole) {
 #pragma unroll Below ? 1 : 2
             for (int row = place.group * 8; row < S::rows; row += S::groups * 8)
-                add_eight<Below, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
-                                               place.diagonal, row + t < there, row + t + 4 < there);
+                add_eight<Below, decltype(whole)::value, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
+                                                                       place.diagonal, row + t < there, row + t + 4 < there);
+        };
+        if (a < d && b < d) {
+            if (there == S::rows)
+                add(std::true_type());
+            else
+                add(std::false_type());
+        }
         buffer = (buffer + 1) % S::stages;
     }
     tensor::wait_copies<0>();

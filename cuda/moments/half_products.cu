@@ -111,7 +111,8 @@ __device__ inline void load_part(const HalfLoader &loader, std::int64_t part, fl
 // Splits the values into the planes at `to`; true where one is out of range.
 __device__ inline bool store_part(const HalfLoader &loader, const float4 (&values)[loads], __half *to)
 {
-    float largest = 0.0f, unused[4] = {};
+    __half2 largest = {};
+    float unused[4] = {};
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
         const int within = static_cast<int>(threadIdx.x) / 32 + i * warps;
@@ -122,7 +123,7 @@ __device__ inline bool store_part(const HalfLoader &loader, const float4 (&value
         *reinterpret_cast<uint2 *>(at) = split.high;
         *reinterpret_cast<uint2 *>(at + plane) = split.low;
     }
-    return !(largest <= half_range);
+    return out_of_range(largest);
 }
 
 __device__ inline void place_sum(Sums32 &own, const float *scales, int a, int b, int half, int q, int i, bool store,
@@ -193,12 +194,13 @@ __global__ void __launch_bounds__(threads, 1)
     float4 ahead[loads];
     load_part(loader, 2 * run.stage, ahead);
     bool outside = store_part(loader, ahead, planes);
+    std::int32_t told = 0;
     for (std::int64_t stage = run.stage; stage * half_stage_rows < run.n_rows; stage += segment.count) {
         for (int part = 0; part < 2; ++part) {
             load_part(loader, part == 0 ? 2 * stage + 1 : 2 * (stage + segment.count), ahead);
-            const std::int32_t told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
             if (__syncthreads_or(told) != 0)
                 return;
+            told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
             const unsigned from = offset + static_cast<unsigned>(part * buffer_halves * 2);
             if (a < d && b < d)
 #pragma unroll 1

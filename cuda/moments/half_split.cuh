@@ -13,8 +13,6 @@
 
 namespace pgkm::cuda::moments {
 
-inline constexpr float half_range = 65504.0f;
-
 // The power of two that brings the sample's largest deviation to [4, 8): fp16 ends at 65,504, and
 // what is 2^-20 of that deviation still has all of its digits in the low half.
 __device__ inline float scale_of(float largest)
@@ -22,12 +20,13 @@ __device__ inline float scale_of(float largest)
     return largest > 0.0f ? ldexpf(1.0f, min(2 - ilogbf(largest), 100)) : 1.0f;
 }
 
-// The problem's shifts in memory[0 .. tile) and scales behind them; waits for the block.
+// The problem's shifts in memory[0 .. tile) and scales behind them, 0 for features that are not there;
+// waits for the block.
 __device__ inline void prepare_scales(const HalfScales &scales, const Segment &segment, int d, float *memory, int threads)
 {
     for (int f = static_cast<int>(threadIdx.x); f < tile; f += threads) {
         memory[f] = f < d ? scales.shift[segment.shift + f] : 0.0f;
-        memory[tile + f] = f < d ? scale_of(scales.largest[segment.shift + f]) : 1.0f;
+        memory[tile + f] = f < d ? scale_of(scales.largest[segment.shift + f]) : 0.0f;
     }
     __syncthreads();
 }
@@ -36,26 +35,38 @@ struct SplitRow {
     uint2 high, low; // four fp16 values each
 };
 
+__device__ inline bool out_of_range(const __half2 &largest) { return __hisinf(largest.x) != 0 || __hisinf(largest.y) != 0; }
+
 // Four features of rows on their way in.
 class HalfLoader {
   public:
     // `memory` as prepare_scales() left it.
     __device__ HalfLoader(const float *rows, std::int64_t n_rows, int d, int feature, const float *memory)
-        : rows_(rows), n_rows_(n_rows), d_(d), feature_(feature), wide_(copies_wide(rows, d)),
-          shift_(reinterpret_cast<const float4 *>(memory + feature)),
-          scale_(reinterpret_cast<const float4 *>(memory + tile + feature))
+        : rows_(rows), n_rows_(n_rows), d_(d), feature_(feature), wide_(copies_wide(rows, d))
     {
+        for (int i = 0; i < 4; ++i) {
+            scale_[i] = memory[tile + feature + i];
+            shift_[i] = memory[feature + i];
+            less_[i] = -shift_[i] * scale_[i];
+        }
+    }
+
+    // Whether load_whole() will do for rows [row, row + count).
+    __device__ bool whole(std::int64_t row, int count) const { return wide_ && row + count <= n_rows_; }
+
+    // What is not there is what the scale 0 makes nothing of.
+    __device__ float4 load_whole(std::int64_t row) const
+    {
+        return __ldcs(reinterpret_cast<const float4 *>(rows_ + row * d_ + (feature_ < d_ ? feature_ : 0)));
     }
 
     // What is not there deviates by nothing.
     __device__ float4 load(std::int64_t row) const
     {
-        float4 values = *shift_;
+        float4 values = {shift_[0], shift_[1], shift_[2], shift_[3]};
         if (row >= n_rows_ || feature_ >= d_)
             return values;
         const float *const from = rows_ + row * d_ + feature_;
-        if (wide_)
-            return __ldcs(reinterpret_cast<const float4 *>(from));
         values.x = from[0];
         if (feature_ + 1 < d_)
             values.y = from[1];
@@ -66,24 +77,23 @@ class HalfLoader {
         return values;
     }
 
-    // Adds the deviations to `sums`, and their largest scaled magnitude to `largest`.
-    __device__ SplitRow split(const float4 &values, float (&sums)[4], float &largest) const
+    // Adds the scaled deviations to `sums`, and their largest magnitude, infinity beyond fp16's range, to
+    // `largest`. The products are exact, so that the difference is rounded as the deviation itself is.
+    __device__ SplitRow split(const float4 &values, float (&sums)[4], __half2 &largest) const
     {
-        const float4 shift = *shift_, scale = *scale_;
-        const float deviation[4] = {values.x - shift.x, values.y - shift.y, values.z - shift.z, values.w - shift.w};
-        const float x[4] = {deviation[0] * scale.x, deviation[1] * scale.y, deviation[2] * scale.z, deviation[3] * scale.w};
+        const float x[4] = {__fmaf_rn(values.x, scale_[0], less_[0]), __fmaf_rn(values.y, scale_[1], less_[1]),
+                            __fmaf_rn(values.z, scale_[2], less_[2]), __fmaf_rn(values.w, scale_[3], less_[3])};
         __half2 high[2], low[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
             high[j] = __floats2half2_rn(x[2 * j], x[2 * j + 1]);
             const float2 rounded = __half22float2(high[j]);
             low[j] = __floats2half2_rn(x[2 * j] - rounded.x, x[2 * j + 1] - rounded.y);
+            largest = __hmax2(largest, __habs2(high[j]));
         }
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            sums[j] += deviation[j];
-            largest = fmaxf(largest, fabsf(x[j]));
-        }
+        for (int j = 0; j < 4; ++j)
+            sums[j] += x[j];
         return {*reinterpret_cast<const uint2 *>(high), *reinterpret_cast<const uint2 *>(low)};
     }
 
@@ -100,7 +110,7 @@ class HalfLoader {
     std::int64_t n_rows_;
     int          d_, feature_;
     bool         wide_;
-    const float4 *shift_, *scale_; // in shared memory
+    float        shift_[4], scale_[4], less_[4]; // less: what the scaled shift takes off
 };
 
 } // namespace pgkm::cuda::moments

@@ -162,12 +162,18 @@ __device__ inline bool bring_rows(char *ring, unsigned full, unsigned empty, con
     const auto begin = [&](std::int64_t s) { return (first + s / 2 * step) * half_stage_rows + s % 2 * stage; };
     float4 values[2][rows_at_once];
     const auto load = [&](std::int64_t s, int half) {
+        const std::int64_t row = begin(s) + half * rows_at_once * 4;
+        if (loader.whole(row, rows_at_once * 4)) {
 #pragma unroll
-        for (int i = 0; i < rows_at_once; ++i)
-            values[half][i] = loader.load(begin(s) + (half * rows_at_once + i) * 4 + warp);
+            for (int i = 0; i < rows_at_once; ++i)
+                values[half][i] = loader.load_whole(row + i * 4 + warp);
+        } else {
+#pragma unroll
+            for (int i = 0; i < rows_at_once; ++i)
+                values[half][i] = loader.load(row + i * 4 + warp);
+        }
     };
-    bool outside = false;
-    float largest = 0.0f;
+    __half2 largest = {};
     loader.prefetch(begin(1), stage);
     load(0, 0);
     for (std::int64_t s = 0; s < n_stages; ++s) {
@@ -190,9 +196,8 @@ __device__ inline bool bring_rows(char *ring, unsigned full, unsigned empty, con
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             sums[i] += static_cast<double>(part[i]);
-        outside |= !(largest <= half_range);
     }
-    return outside;
+    return out_of_range(largest);
 }
 
 __global__ void __launch_bounds__(threads, 1)
@@ -226,12 +231,12 @@ __global__ void __launch_bounds__(threads, 1)
     double sums[4] = {};
     for (int i = 0; i < 4; ++i)
         if (goes_on && lane * 4 + i < d)
-            sums[i] = own[i];
+            sums[i] = own[i] * static_cast<double>(shift[tile + lane * 4 + i]);
     if (bring_rows(ring, full, empty, loader, run.stage, segment.count, n_stages, sums))
         scales.overflow[segment.problem] = 1;
     for (int i = 0; i < 4; ++i)
         if (lane * 4 + i < d)
-            own[i] = sums[i];
+            own[i] = sums[i] / static_cast<double>(shift[tile + lane * 4 + i]);
 }
 
 #endif
