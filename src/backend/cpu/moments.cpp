@@ -62,17 +62,17 @@ private:
 template <typename T>
 void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
 {
-    constexpr std::int64_t features_per_part = 128;
+    // Each part of a large triangle packs its block anew; copies of one cost memory and time, too.
+    constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
     Context &context = data.context;
     const std::int32_t d = data.points.d;
     const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
     const std::int64_t values = d + triangle(d);
-    // Copies of a large triangle cost more than parts of it, where packed panels make up for the latter.
-    constexpr std::int64_t most_packed_values = most_reduction_values / 4;
-    const bool packed = d >= packed_features;
     const ReductionPlan plan =
-        plan_reduction(problem.n_rows, block_rows, values, std::max<std::int64_t>(1, d / features_per_part),
-                       packed ? most_packed_values : most_reduction_values);
+        d >= packed_features
+            ? plan_reduction(problem.n_rows, block_rows, values, d / packed_features_per_part + 1,
+                             most_reduction_values / 4)
+            : plan_reduction(problem.n_rows, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
     const BlockSums<T> block(context.strategy.instruction_set, d, out.shift);
     Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * values), 0.0);
     Buffer<double> memory(context.budget, block.memory() * static_cast<std::size_t>(pool.size()), 0.0);

@@ -20,17 +20,17 @@ template <typename T>
 void pack(const T *x, std::int64_t rows, const PackedTask &task, std::int32_t first, std::int32_t last, int width,
           double *to)
 {
-    for (std::int32_t f = first; f < last; f += width) {
-        const int there = std::min(width, last - f);
-        for (std::int64_t r = 0; r < rows; ++r, to += width) {
+    // Row by row: rows may lie a power of two apart, and lines of the same features in one set of a cache.
+    for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int32_t f = first; f < last; f += width) {
+            const int there = std::min(width, last - f);
             const T *__restrict const from = x + r * task.d + f;
             const double *__restrict const shift = task.shift + f;
-            double *__restrict const panel = to;
+            double *__restrict const panel = to + (f - first) * rows + r * width;
             for (int i = 0; i < there; ++i)
                 panel[i] = static_cast<double>(from[i]) - shift[i];
-            std::fill(to + there, to + width, 0.0);
+            std::fill(panel + there, panel + width, 0.0);
         }
-    }
 }
 
 void add_sums(const double *panels, std::int64_t rows, std::int32_t d, int width, double *sums)
