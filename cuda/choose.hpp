@@ -111,16 +111,22 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
 inline constexpr int strips_k = 128;
 inline constexpr int slots_k = 1024;
 
+// Lists of centroids for the cells of a grid (fused/cells.hpp): most features, and the fewest centroids
+// and rows that repay the grid and the lists.
+inline constexpr int cells_d = 8;
+inline constexpr int cells_k = 48;
+inline constexpr int cells_n = 1 << 19;
+
 constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
-    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + 8192 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block / 2 - 1024;
+    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + 8192 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block / 2 - 1024;
 }
 
 constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 31LL) / 32 * 4, chunks = (shape.d + 15LL) / 16;
-    return tiles * (chunks * 512 + 128) + chunks * 64 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block - 1024;
+    return tiles * (chunks * 512 + 128) + chunks * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block - 1024;
 }
 
 // Most rows change their label in the first iterations alone: after those, an iteration whose
@@ -132,7 +138,7 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
     if (shape.d <= register_d && shape.k <= 8)
         return Moves::few;
     if (shape.d <= register_d && shape.k <= slots_k && fits_slots(shape, device))
-        return Moves::slots;
+        return shape.d <= cells_d && shape.k >= cells_k && shape.n >= cells_n ? Moves::cells : Moves::slots;
     if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
         fits_strips(shape, device))
         return Moves::strips;

@@ -140,12 +140,12 @@ void Fit<T>::iterate_on_device()
 {
     start_control();
     const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
+    const bool many = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
+    if (many && job_.iterations(arguments))
+        return fetch_control();
     // compute-sanitizer does not follow kernels into conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
-    const bool use_graph = job_.data.resident && params_.max_iter - problem_.n_iter > 2 &&
-                           (setting == nullptr || setting[0] != '0');
-    if (use_graph && job_.iterations(arguments))
-        return fetch_control();
+    const bool use_graph = many && (setting == nullptr || setting[0] != '0');
     do {
         if (exec_.get() != nullptr && generation_ != context().workspace_generation) {
             exec_ = GraphExec(); // its kernels know a workspace that is gone

@@ -303,13 +303,26 @@ bool Job<T>::keeps_labels()
         plan.moves = Moves::none;
         return false;
     }
+    if constexpr (sizeof(T) == 4)
+        if (plan.moves == Moves::cells && !within_limit([&] { make_cells(); }))
+            plan.moves = Moves::slots;
     forget_labels();
     return true;
 }
 
 template <typename T>
+void Job<T>::make_cells()
+{
+    const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
+    if constexpr (sizeof(T) == 4)
+        cells.emplace(context, values, problem.n_rows, d, feature_box(data, problem));
+}
+
+template <typename T>
 void Job<T>::forget_labels()
 {
+    if (cells)
+        cells->forget(stream());
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -330,6 +343,7 @@ void Job<T>::iterate_moves(const UpdateArguments<T> &arguments, bool goes_on)
             moves.goes_on = goes_on;
             switch (plan.moves) {
             case Moves::few: return iterate_few(stage(arguments.control), moves);
+            case Moves::cells: return iterate_cells(stage(arguments.control), moves, *cells);
             case Moves::slots: return iterate_slots(stage(arguments.control), moves);
             default: return iterate_strips(stage(arguments.control), moves);
             }

@@ -1,12 +1,14 @@
 // job.hpp - the device memory of one problem while it is fitted or assigned, and its stages.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "assign/constant.hpp"
 #include "choose.hpp"
 #include "operations.hpp"
 #include "context.hpp"
+#include "fused/cells.hpp"
 #include "stages.hpp"
 #include "update.cuh"
 
@@ -38,6 +40,7 @@ struct Job {
     Grouping<T>               grouping; // of the problem's rows
     Grouping<T>               whole;    // one group, for rows that come in parts
     DeviceArray<char>         kept;     // labels of the last iteration, where sums follow the rows
+    std::optional<Cells>      cells;    // made with them
 
     Job(Data &owner, const PgkmProblem &given);
 
@@ -92,6 +95,7 @@ struct Job {
     void group();
     bool keeps_labels();
     bool takes_floats() const;
+    void make_cells();
     void forget_labels();
     void iterate_moves(const UpdateArguments<T> &arguments, bool goes_on);
 };

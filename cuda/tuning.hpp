@@ -30,7 +30,7 @@ enum class FeatureSum : std::int8_t {
 enum class MassSum : std::int8_t { automatic, global_atomic, partitioned_global, partitioned_local, partitioned_private };
 
 // Kernels of a whole iteration whose sums follow the rows from label to label (fused/moves.hpp).
-enum class Moves : std::int8_t { none, few, slots, strips };
+enum class Moves : std::int8_t { none, few, slots, cells, strips };
 
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {

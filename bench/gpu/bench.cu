@@ -95,7 +95,7 @@ Setup::Setup(const Row &row) : context(options()), data(context, PgkmPoints{null
     problem = {0, row.n, row.k, start.data(), exponents.data(), 0, 0, -1.0, 0, 0, 0.0};
 }
 
-double Setup::iteration(const Forced &forced, int repeats)
+std::vector<Setup::Timed> Setup::iterations(const Forced &forced, int repeats, int longest)
 {
     context.forced = forced;
     Job<float> job(data, problem);
@@ -103,13 +103,15 @@ double Setup::iteration(const Forced &forced, int repeats)
     const UpdateArguments<float> arguments = job.update_arguments(&params, nullptr);
     const Control fresh = {running, 0, 1 << 30, 0, -1.0, 0.0, 0, 0};
     Timer timer(job.stream());
-    std::vector<double> times;
-    for (int i = 0; i <= repeats; ++i) {
+    std::vector<Timed> times;
+    int number = 0;
+    for (int i = 0; i <= repeats; ++i, ++number) {
         Control seen = fresh;
         if (i > 0)
             job.control.download(&seen, 1, job.stream());
         context.wait(job.stream());
-        if (i % 8 == 0 || seen.stop != running) { // from the start again: an empty cluster stops a fit
+        if (i == 0 || number == longest || seen.stop != running) { // an empty cluster stops a fit
+            number = 0;
             job.control.upload(&fresh, 1, job.stream());
             job.upload_centroids(start.data(), &params);
             context.wait(job.stream());
@@ -118,8 +120,16 @@ double Setup::iteration(const Forced &forced, int repeats)
             job.iteration(arguments, job.control.get());
         });
         if (i > 0)
-            times.push_back(ms);
+            times.push_back({number, ms});
     }
+    return times;
+}
+
+double Setup::iteration(const Forced &forced, int repeats)
+{
+    std::vector<double> times;
+    for (const Timed &timed : iterations(forced, repeats))
+        times.push_back(timed.ms);
     return median(times);
 }
 

@@ -66,7 +66,14 @@ struct Setup {
     explicit Setup(const Row &row);
 
     const float *values() const { return reinterpret_cast<const float *>(data.values.get()); }
-    // Median milliseconds of a pass over the rows and an update.
+    // Milliseconds of iterations, by number within their fit; fits start again after `longest` of
+    // them, or where they end.
+    struct Timed {
+        int    number; // from 0
+        double ms;
+    };
+    std::vector<Timed> iterations(const Forced &forced, int repeats, int longest = 8);
+    // The median of the above.
     double iteration(const Forced &forced, int repeats);
     // Milliseconds of an iteration inside the device's own loop: two fits of different lengths,
     // whose difference is free of set-up costs. -1 where the shape is large and launches cost nothing.
@@ -76,6 +83,7 @@ struct Setup {
 // The modes; each prints CSV with a heading. `which`: indices of `rows`.
 void automatic(const std::vector<int> &which);
 void all(const std::vector<int> &which);
+void iterations(const std::vector<int> &which);
 void sweep();
 void cost(const std::vector<int> &which);
 void stream();

@@ -2,6 +2,7 @@
 //
 //   gpu auto [shape ...]   one iteration on each shape of the design's table (by number; all without)
 //   gpu all [shape ...]    the same by each strategy of each stage
+//   gpu iterations [shape ...]  the iterations of a fit one by one, and with sums made anew in each
 //   gpu sweep              likewise over a grid of shapes: what choose.hpp is derived from
 //   gpu cost [shape ...]   what exact labels and integer sums cost beside float32 ones
 //   gpu stream             rows larger than the device's limit against plain copies over the bus
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
             bench::automatic(which);
         else if (is("all"))
             bench::all(which);
+        else if (is("iterations"))
+            bench::iterations(which);
         else if (is("sweep"))
             bench::sweep();
         else if (is("cost"))

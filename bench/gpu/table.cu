@@ -20,7 +20,7 @@ std::string plan_of(const Row &row, const DeviceFacts &device)
     const Plan plan = choose({row.n, row.d, row.k, false, false}, device, {});
     const std::string text = name_of("execution", static_cast<int>(plan.execution)) + " " +
                              name_of("assignment", static_cast<int>(plan.assignment));
-    const char *const moves[] = {"", " few", " slots", " strips"};
+    const char *const moves[] = {"", " few", " slots", " cells", " strips"};
     if (plan.execution == Execution::single_pass)
         return text + moves[static_cast<int>(plan.moves)];
     return text + " " + name_of("feature_sum", static_cast<int>(plan.feature_sum)) + " " +
@@ -94,6 +94,29 @@ void all(const std::vector<int> &which)
     std::printf("n,d,k,stage,strategy,iteration_ms,ratio_to_auto\n");
     for (const int i : which)
         time_strategies(rows[i], repeats);
+}
+
+void iterations(const std::vector<int> &which)
+{
+    std::printf("n,d,k,1st_ms,2nd_ms,3rd_ms,4th_ms,5th_ms,6th_ms,7th_ms,8th_ms,sums_made_anew_ms\n");
+    for (const int i : which) {
+        const Row &row = rows[i];
+        Setup setup(row);
+        print_shape(row);
+        const std::vector<Setup::Timed> timed = setup.iterations({}, 3 * 8);
+        for (int number = 0; number < 8; ++number) {
+            std::vector<double> times; // empty beyond the fit's end
+            for (const Setup::Timed &each : timed)
+                if (each.number == number)
+                    times.push_back(each.ms);
+            std::printf(",%.4f", median(times));
+        }
+        Forced anew;
+        anew.assignment = choose({row.n, row.d, row.k, false, false}, setup.context.facts, {}).assignment;
+        anew.execution = choose({row.n, row.d, row.k, false, false}, setup.context.facts, {}).execution;
+        std::printf(",%.4f\n", setup.iteration(anew, 8));
+        std::fflush(stdout);
+    }
 }
 
 void sweep()

@@ -13,15 +13,29 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int replicas = 32;
-constexpr int later_words = threads / 32 * Later::capacity * 2;
+// Entries of a warp's queue: those of a tile's P rows per lane beside 31 that wait.
+template <int D>
+constexpr int rows_per_thread = D <= 4 ? 4 : D <= 8 ? 2 : 1;
+template <int D>
+constexpr int waiting = 32 * (rows_per_thread<D> + 1);
+template <int D>
+constexpr int later_words = threads / 32 * waiting<D> * 2;
 
 struct Shared {
     float       *panel;   // one group of eight centroids, as in operands.cuh
     float4      *factors; // .w: the filter's shift
     float       *radius;
     Later::Entry *later; // of this warp
+    void         *carried; // Values of all warps' entries
     std::int32_t *cells;
 };
+
+// A row's values wait with it where they are few: its line would have left the first-level cache.
+template <int D>
+constexpr bool carries = D <= 4;
+
+template <int D>
+constexpr int carried_words = carries<D> ? threads / 32 * waiting<D> * D : 0;
 
 template <int D>
 __device__ Shared carve()
@@ -31,16 +45,17 @@ __device__ Shared carve()
     s.factors = reinterpret_cast<float4 *>(memory);
     s.panel = reinterpret_cast<float *>(s.factors + D);
     s.radius = s.panel + (D + 1) * panel_group;
-    s.later = reinterpret_cast<Later::Entry *>(s.radius + panel_group) + threadIdx.x / 32 * Later::capacity;
-    s.cells = reinterpret_cast<std::int32_t *>(s.radius + panel_group) + later_words;
+    s.later = reinterpret_cast<Later::Entry *>(s.radius + panel_group) + threadIdx.x / 32 * waiting<D>;
+    s.carried = s.radius + panel_group + later_words<D>;
+    s.cells = reinterpret_cast<std::int32_t *>(s.carried) + carried_words<D>;
     return s;
 }
 
 template <int D>
 std::size_t shared_bytes(const MoveArguments &a)
 {
-    return D * 16 + ((D + 1) * panel_group + panel_group + later_words) * 4 +
-           std::max(MoveCells::count(a.view.k, a.view.d, replicas) * 4, finish_bytes(a.view.k, a.view.d));
+    return D * 16 + ((D + 1) * panel_group + panel_group + later_words<D> + carried_words<D>) * 4 +
+           MoveCells::bytes(a.view.k, a.view.d, replicas);
 }
 
 // The panel of the current centroids; returns the margin that follows from their reach.
@@ -67,21 +82,30 @@ __device__ float prepare(const MoveArguments &a, const Shared &shared)
     return register_margin({radius, a.head->box}, d);
 }
 
+template <int D>
+struct alignas(D == 2 || D == 4 ? D * 4 : 4) Values {
+    float x[D];
+};
+
 // The rows that a warp put off: those without a label are settled, those that moved are moved.
-__device__ __noinline__ void take_later(const MoveArguments &a, const MoveCells &cells, Later::Entry entry)
+template <int D>
+__device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCells &cells, Later &later, const Values<D> *carried)
 {
+    int place;
+    const Later::Entry entry = later.pop(place);
     if (entry.row < 0)
         return;
-    const float *x = a.view.values + std::int64_t{entry.row} * a.view.d;
     int to = entry.to;
     if (to < 0)
-        to = nearest_by_thread(x, a.view.centroids, a.view.k, a.view.d).label;
+        to = nearest_by_thread(a.view.values + std::int64_t{entry.row} * a.view.d, a.view.centroids, a.view.k, a.view.d).label;
     if (to == entry.from)
         return;
-    const int replica = static_cast<int>(threadIdx.x) & (replicas - 1);
-    for (int f = 0; f < a.view.d; ++f)
-        cells.move(entry.from, to, a.last.none(), f, feature_limbs15(a.view, entry.row, f, x[f], a.floats), replica);
-    cells.move(entry.from, to, a.last.none(), a.view.d, mass_limbs15(a.view, entry.row), replica);
+    Values<D> values;
+    if constexpr (carries<D>)
+        values = carried[place];
+    else
+        load_any_row<D>(a.view.values, entry.row, a.view.d, values.x);
+    move_row<D>(a.view, cells, a.floats, entry.row, values.x, entry.from, to, a.last.none());
     a.last.set(entry.row, to);
 }
 
@@ -126,45 +150,62 @@ __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__
     const Shared shared = carve<D>();
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, replicas};
     cells.clear();
+    cells.prepare_scales(a.view, a.floats);
     const float margin = prepare<D>(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows
     Later later(shared.later);
-    const int step = static_cast<int>(gridDim.x) * threads * P;
-    int first = static_cast<int>(blockIdx.x) * threads * P + static_cast<int>(threadIdx.x);
+    auto *carried = reinterpret_cast<Values<D> *>(shared.carried) + threadIdx.x / 32 * waiting<D>;
+    const int step = static_cast<int>(gridDim.x) * threads * P, self = static_cast<int>(threadIdx.x);
+    int first = static_cast<int>(blockIdx.x) * threads * P + self;
     Tile<D, P> next;
     load_next<D, P, Padded>(a, first, next);
-    for (; first - static_cast<int>(threadIdx.x) < n; first += step) {
-        const Tile<D, P> tile = next;
-        load_next<D, P, Padded>(a, first + step, next);
-        float negated[P][D];
+    for (bool end = first - self >= n;; first += step, end = first - self >= n) {
+        if (!end) {
+            const Tile<D, P> tile = next;
+            load_next<D, P, Padded>(a, first + step, next);
+            float negated[P][D];
 #pragma unroll
-        for (int p = 0; p < P; ++p)
+            for (int p = 0; p < P; ++p)
 #pragma unroll
-            for (int f = 0; f < D; ++f)
-                negated[p][f] = shared.factors[f].w - tile.x[p][f];
-        Best best[P];
-        filter<D, P, Few>(shared.panel, 1, 0, negated, best);
-        bool same = true;
+                for (int f = 0; f < D; ++f)
+                    negated[p][f] = shared.factors[f].w - tile.x[p][f];
+            Best best[P];
+            filter<D, P, Few>(shared.panel, 1, 0, negated, best);
+            bool same = true;
 #pragma unroll
-        for (int p = 0; p < P; ++p) {
-            if (!(best[p].second > best[p].least + margin))
-                best[p].index = -1;
-            same = same && best[p].index == tile.last[p];
+            for (int p = 0; p < P; ++p) {
+                if (!(best[p].second > best[p].least + margin))
+                    best[p].index = -1;
+                same = same && best[p].index == tile.last[p];
+            }
+            if (__all_sync(~0u, same))
+                continue;
+#pragma unroll
+            for (int p = 0; p < P; ++p) {
+                const int row = first + p * threads, label = best[p].index;
+                const bool changed = row < n && label != tile.last[p];
+                if (!__any_sync(~0u, changed))
+                    continue;
+                if (__all_sync(~0u, changed && label >= 0)) { // as in the first iteration
+                    move_row<D>(a.view, cells, a.floats, row, tile.x[p], tile.last[p], label, a.last.none());
+                    a.last.set(row, label);
+                    continue;
+                }
+                const int place = later.push(changed, Later::entry(row, tile.last[p], label));
+                if (carries<D> && changed)
+#pragma unroll
+                    for (int f = 0; f < D; ++f)
+                        carried[place].x[f] = tile.x[p][f];
+            }
         }
-        if (__all_sync(~0u, same))
-            continue;
-#pragma unroll
-        for (int p = 0; p < P; ++p) {
-            const int row = first + p * threads;
-            later.push(row < n && best[p].index != tile.last[p], Later::entry(row, tile.last[p], best[p].index));
-            if (later.full())
-                take_later(a, cells, later.pop());
-        }
+        while (later.full() || (end && !later.empty()))
+            take_later<D>(a, cells, later, carried);
+        if (end)
+            break;
     }
-    take_later(a, cells, later.pop());
     __syncthreads();
     cells.publish(a.update.sums);
-    if (a.finish && arrives_last(a.update.control))
+    if (a.finish && arrives_last(&a.update.control->arrived))
         finish_iteration(a.update, shared.cells);
 }
 
@@ -189,7 +230,7 @@ void launch(const Stage<float> &stage, const MoveArguments &a)
 template <int D, int Few>
 void launch_padded(const Stage<float> &stage, const MoveArguments &a)
 {
-    constexpr int P = D <= 4 ? 4 : D <= 8 ? 2 : 1;
+    constexpr int P = rows_per_thread<D>;
     if constexpr (D > 4)
         if (a.view.d < D)
             return launch<D, P, Few, true>(stage, a);

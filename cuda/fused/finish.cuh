@@ -10,21 +10,15 @@ namespace pgkm::cuda {
 // Cells that one block updates in little more time than a launch takes.
 inline constexpr int finish_cells = 8192;
 
-// Bytes of the block's memory that finish_iteration() works in.
-__host__ __device__ inline std::size_t finish_bytes(int k, int d)
-{
-    return static_cast<std::size_t>(k) * (8 + 12 * static_cast<std::size_t>(d));
-}
-
-// Whether this block is the last of the launch to get here; all its threads get the answer,
-// and see what the others wrote.
-__device__ inline bool arrives_last(Control *control)
+// Whether this block is the last of the launch to get here, by a count of those that did; all its
+// threads get the answer, and see what the others wrote.
+__device__ inline bool arrives_last(std::uint32_t *arrived)
 {
     __shared__ bool last;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
-        last = atomicAdd(&control->arrived, 1u) == gridDim.x - 1;
+        last = atomicAdd(arrived, 1u) == gridDim.x - 1;
     __syncthreads();
     __threadfence();
     return last;
@@ -53,7 +47,7 @@ __device__ inline void normalise_mean(const UpdateArguments<float> &a, float *ne
 }
 
 // New centroids from the sums, their history, the shift and the decision; thread 0 returns
-// whether the fit goes on. `memory`: finish_bytes() of shared memory. All that is read is read at
+// whether the fit goes on. `memory`: k (12 d + 8) bytes of shared memory. All that is read is read at
 // once: the other blocks may be waiting. The sums stay as they are: rows move between them.
 __device__ inline bool finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
@@ -113,7 +107,7 @@ __device__ inline bool finish_and_go_on(const UpdateArguments<float> &a, void *m
     std::uint32_t before = 0;
     if (threadIdx.x == 0)
         before = *shown; // unchanged until this block has arrived
-    if (arrives_last(a.control)) {
+    if (arrives_last(&a.control->arrived)) {
         const bool goes_on = finish_iteration(a, memory);
         __threadfence();
         __syncthreads();

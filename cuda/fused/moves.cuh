@@ -10,6 +10,7 @@
 #include <climits>
 
 #include "../limbs.cuh"
+#include "load_row.cuh"
 
 namespace pgkm::cuda {
 
@@ -47,27 +48,33 @@ __device__ inline Limbs15 limbs15(std::int64_t value)
     return {static_cast<int>((above - middle) >> 15), middle, low};
 }
 
-// The same of rint(x 2^s) without 64-bit arithmetic: the argument is that of biased_limbs(), with
-// one more limb.
-__device__ inline Limbs15 limbs15(float x, int exponent)
+// The same of rint(x 2^s) without 64-bit arithmetic, scale = 2^s: the argument is that of
+// biased_limbs(), with one more limb. x 2^s is exact, or so small that it rounds to 0.
+__device__ inline Limbs15 limbs15(float x, float scale)
 {
-    const float whole = __int_as_float((exponent + 127) << 23);
-    const float high = __fmaf_rn(x, whole * 0x1p-30f, rounding_magic);
-    const float rest = __fmaf_rn(high - rounding_magic, -__int_as_float((30 - exponent + 127) << 23), x);
-    const float middle = __fmaf_rn(rest, whole * 0x1p-15f, rounding_magic);
-    const float last = __fmaf_rn(middle - rounding_magic, -__int_as_float((15 - exponent + 127) << 23), rest);
-    const float low = __fmaf_rn(last, whole, rounding_magic);
+    const float scaled = x * scale;
+    const float high = __fmaf_rn(scaled, 0x1p-30f, rounding_magic);
+    const float rest = __fmaf_rn(high - rounding_magic, -0x1p30f, scaled);
+    const float middle = __fmaf_rn(rest, 0x1p-15f, rounding_magic);
+    const float low = __fmaf_rn(middle - rounding_magic, -0x1p15f, rest) + rounding_magic;
     return {__float_as_int(high) - rounding_bits, __float_as_int(middle) - rounding_bits, __float_as_int(low) - rounding_bits};
 }
 
 // Whether limbs15() of float32 may stand for quantise() in a feature of unweighted rows.
 __host__ __device__ inline bool takes_floats(int exponent) { return exponent >= -90 && exponent <= 120; }
 
+// The scale of a feature; 1 where takes_floats() does not hold.
+__device__ inline float feature_scale(const View<float> &view, int f, bool floats)
+{
+    return floats ? __int_as_float((view.feature_exponent[f] + 127) << 23) : 1.0f;
+}
+
 // Limbs of a row's feature; `floats`: no weights, and takes_floats() of all features.
-__device__ inline Limbs15 feature_limbs15(const View<float> &view, std::int64_t row, int f, float value, bool floats)
+__device__ inline Limbs15 feature_limbs15(const View<float> &view, std::int64_t row, int f, float value,
+                                          float scale, bool floats)
 {
     if (floats)
-        return limbs15(value, view.feature_exponent[f]);
+        return limbs15(value, scale);
     const double product = view.weights == nullptr ? static_cast<double>(value) : view.weights[row] * static_cast<double>(value);
     return limbs15(quantise(product, power_of_two(view.feature_exponent[f])));
 }
@@ -89,12 +96,14 @@ __device__ inline std::int32_t *shared_words(int offset)
 
 // Sums of k clusters in shared memory: d features and, as feature d, the mass.
 struct MoveCells {
-    int offset; // in words: k x (d + 1) x 3 x replicas of them
+    int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them the features' scales
     int k, d, replicas;
 
-    __host__ __device__ static std::size_t count(int k, int d, int replicas)
+    // Enough for finish_iteration(), too, when the sums are published.
+    __host__ __device__ static std::size_t bytes(int k, int d, int replicas)
     {
-        return static_cast<std::size_t>(k) * static_cast<std::size_t>(d + 1) * 3 * static_cast<std::size_t>(replicas);
+        const auto features = static_cast<std::size_t>(d);
+        return 4 * (static_cast<std::size_t>(k) * (features + 1) * 3 * static_cast<std::size_t>(replicas) + features);
     }
     __device__ void clear() const
     {
@@ -102,19 +111,43 @@ struct MoveCells {
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1) * 3 * replicas; i += static_cast<int>(blockDim.x))
             cells[i] = 0;
     }
+    // Of features, where prepare_scales() was called.
+    __device__ float *scales() const { return reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas)); }
+    __device__ void prepare_scales(const View<float> &view, bool floats) const
+    {
+        for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x))
+            scales()[f] = feature_scale(view, f, floats);
+    }
+    // Of one cluster's limbs of a feature.
+    __device__ std::int32_t *cell(int cluster, int feature, int replica) const
+    {
+        return shared_words(offset) + (cluster * (d + 1) + feature) * 3 * replicas + replica;
+    }
+    __device__ void add(std::int32_t *to, const Limbs15 &limbs) const
+    {
+        atomicAdd(to, limbs.high);
+        atomicAdd(to + replicas, limbs.middle);
+        atomicAdd(to + 2 * replicas, limbs.low);
+    }
+    __device__ void subtract(std::int32_t *from, const Limbs15 &limbs) const
+    {
+        add(from, {-limbs.high, -limbs.middle, -limbs.low});
+    }
     // From one cluster to another; from == none: into `to` alone.
     __device__ void move(int from, int to, int none, int feature, const Limbs15 &limbs, int replica) const
     {
-        std::int32_t *target = shared_words(offset) + ((to * (d + 1) + feature) * 3) * replicas + replica;
-        atomicAdd(target, limbs.high);
-        atomicAdd(target + replicas, limbs.middle);
-        atomicAdd(target + 2 * replicas, limbs.low);
-        if (from == none)
-            return;
-        std::int32_t *source = shared_words(offset) + ((from * (d + 1) + feature) * 3) * replicas + replica;
-        atomicAdd(source, -limbs.high);
-        atomicAdd(source + replicas, -limbs.middle);
-        atomicAdd(source + 2 * replicas, -limbs.low);
+        add(cell(to, feature, replica), limbs);
+        if (from != none)
+            subtract(cell(from, feature, replica), limbs);
+    }
+    // The same of masses; rows without weights have but a low limb.
+    __device__ void move_mass(const View<float> &view, int from, int to, int none, std::int64_t row, int replica) const
+    {
+        if (view.weights != nullptr)
+            return move(from, to, none, d, mass_limbs15(view, row), replica);
+        atomicAdd(cell(to, d, replica) + 2 * replicas, 1);
+        if (from != none)
+            atomicAdd(cell(from, d, replica) + 2 * replicas, -1);
     }
     // To the global sums, by the whole block after a barrier. 2^30 are 2^7 of the accumulators'
     // upper limb.
@@ -137,11 +170,30 @@ struct MoveCells {
     }
 };
 
+// Moves a row of at most D features between the sums.
+template <int D>
+__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, std::int64_t row, const float (&x)[D],
+                                int from, int to, int none)
+{
+    const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), stride = 3 * cells.replicas;
+    std::int32_t *target = cells.cell(to, 0, replica), *source = cells.cell(from == none ? to : from, 0, replica);
+#pragma unroll
+    for (int f = 0; f < D; ++f, target += stride, source += stride) {
+        if (f >= view.d)
+            break;
+        const Limbs15 limbs = feature_limbs15(view, row, f, x[f], cells.scales()[f], floats);
+        cells.add(target, limbs);
+        if (from != none)
+            cells.subtract(source, limbs);
+    }
+    cells.move_mass(view, from, to, none, row, replica);
+}
+
 // Rows that a warp puts off until it has one for each lane: what few rows need then costs a
 // warp little, however they lie among the others.
 class Later {
   public:
-    static constexpr int capacity = 64;
+    static constexpr int capacity = 64; // where at most 32 entries wait before a push
     struct Entry {
         std::int32_t row;
         std::int16_t from, to; // labels; to < 0: not known yet
@@ -153,25 +205,35 @@ class Later {
     {
         return {row, static_cast<std::int16_t>(from), static_cast<std::int16_t>(to)};
     }
-    // By all lanes; at most 32 entries may be waiting.
-    __device__ void push(bool wanted, const Entry &entry)
+    __device__ static Entry none() { return {-1, 0, 0}; }
+    // By all lanes. Returns the entry's place.
+    __device__ int push(bool wanted, const Entry &entry)
     {
         const unsigned ballot = __ballot_sync(~0u, wanted);
+        const int place = count_ + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1));
         if (wanted)
-            entries_[count_ + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1))] = entry;
+            entries_[place] = entry;
         count_ += __popc(ballot);
+        return place;
     }
     __device__ bool full() const { return count_ >= 32; }
     __device__ bool empty() const { return count_ == 0; }
-    // The last 32 entries or all there are; row < 0 where a lane gets none.
-    __device__ Entry pop()
+    // The last 32 entries or all there are; row < 0 where a lane gets none. place: that of the entry,
+    // which stays as it is until the next push.
+    __device__ Entry pop(int &place)
     {
         __syncwarp();
         const int taken = min(count_, 32), lane = static_cast<int>(threadIdx.x & 31);
         count_ -= taken;
-        const Entry entry = lane < taken ? entries_[count_ + lane] : Entry{-1, 0, 0};
+        place = count_ + lane;
+        const Entry entry = lane < taken ? entries_[place] : none();
         __syncwarp();
         return entry;
+    }
+    __device__ Entry pop()
+    {
+        int place;
+        return pop(place);
     }
 
   private:

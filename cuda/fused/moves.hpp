@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../stages.hpp"
+#include "cells.hpp"
 #include "finish.cuh"
 #include "moves.cuh"
 
@@ -23,12 +24,16 @@ struct MoveArguments {
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
     bool                   goes_on;  // one launch runs iterations until the fit stops
+    const CellState       *cells;    // where another kernel takes the iteration if it serves; or nullptr
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
 void iterate_few(const Stage<float> &stage, MoveArguments arguments);
 // d <= 16, more clusters: products by the tensor cores, a row's values in the slots of one product.
 void iterate_slots(const Stage<float> &stage, MoveArguments arguments);
+// d <= 8, many clusters: a row is compared with the centroids on its cell's list. Where lists are
+// long, the slots kernel takes the iteration: the device decides.
+void iterate_cells(const Stage<float> &stage, MoveArguments arguments, const Cells &cells);
 // 16 < d <= 64, groups of rows with lists of centroids (grouping.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, MoveArguments arguments);
 // Most rows of a fit whose iterations run in one launch, which no block's sums may be too many for.

@@ -22,6 +22,7 @@
 
 #include "../exact.cuh"
 #include "../operands.cuh"
+#include "load_row.cuh"
 
 namespace pgkm::cuda {
 
@@ -32,27 +33,7 @@ __device__ inline float register_margin(const FilterHead &head, int d)
     return 2.04f * 0x1p-24f * bound + 0x1p-100f;
 }
 
-// One row, aligned for wide reads where d is D; zeros from feature d on.
-template <int D>
-__device__ inline void load_row(const float *values, std::int64_t row, int d, float (&x)[D])
-{
-    const float *from = values + row * d;
-    if (D % 4 == 0 && d == D) {
-#pragma unroll
-        for (int f = 0; f < D; f += 4)
-            *reinterpret_cast<float4 *>(&x[f]) = *reinterpret_cast<const float4 *>(from + f);
-    } else if (D % 2 == 0 && d == D) {
-#pragma unroll
-        for (int f = 0; f < D; f += 2)
-            *reinterpret_cast<float2 *>(&x[f]) = *reinterpret_cast<const float2 *>(from + f);
-    } else {
-#pragma unroll
-        for (int f = 0; f < D; ++f)
-            x[f] = f < d ? from[f] : 0.0f;
-    }
-}
-
-// The same with the row's negated centred values, 0 - 0 where d is padded.
+// A row with its negated centred values, 0 - 0 where d is padded.
 template <int D>
 __device__ inline void load_row(const float *values, std::int64_t row, int d, const float4 *factors, float (&x)[D],
                                 float (&negated)[D])

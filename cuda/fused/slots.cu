@@ -188,74 +188,17 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
     return second > least + 2.0f * mine_error && __int_as_float(own.second) > least + margin ? label : -1;
 }
 
-// Labels of open rows, one per lane. Float32 sums of squares err in proportion to the distance,
-// not to the row's length as the products do: by (d + 3) 2^-24 of it. What is nearer to each
-// other than that gets the contract's distances to all centroids.
-template <int F>
-__device__ __noinline__ Later::Entry settle_later(const MoveArguments &a, Later::Entry entry)
-{
-    if (entry.row < 0)
-        return entry;
-    const int d = a.view.d;
-    const float *row = a.view.values + std::int64_t{entry.row} * d;
-    float x[4 * F];
-#pragma unroll
-    for (int f = 0; f < 4 * F; ++f)
-        x[f] = f < d ? row[f] : 0.0f;
-    float least = INFINITY, second = INFINITY;
-    int label = 0;
-#pragma unroll 4
-    for (int j = 0; j < a.view.k; ++j) {
-        const float *c = a.view.centroids + j * d;
-        float sum = 0.0f;
-#pragma unroll
-        for (int f = 0; f < 4 * F; ++f) {
-            const float difference = f < d ? x[f] - __ldg(c + f) : 0.0f;
-            sum = __fmaf_rn(difference, difference, sum);
-        }
-        second = fminf(second, fmaxf(least, sum));
-        label = sum < least ? j : label;
-        least = fminf(least, sum);
-    }
-    if (!(second > least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)) // below that, underflow counts
-        label = nearest_by_thread(row, a.view.centroids, a.view.k, d).label;
-    entry.to = static_cast<std::int16_t>(label);
-    return entry;
-}
-
-// Moves rows, one per lane, between the sums.
-__device__ __noinline__ void move_later(const MoveArguments &a, const MoveCells &cells, Later::Entry entry)
-{
-    if (entry.row < 0)
-        return;
-    const float *x = a.view.values + std::int64_t{entry.row} * a.view.d;
-    const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), none = a.last.none();
-    const int from = a.last.wide ? static_cast<std::uint16_t>(entry.from) : entry.from;
-    for (int f = 0; f < a.view.d; ++f)
-        cells.move(from, entry.to, none, f, feature_limbs15(a.view, entry.row, f, x[f], a.floats), replica);
-    cells.move(from, entry.to, none, a.view.d, mass_limbs15(a.view, entry.row), replica);
-    a.last.set(entry.row, entry.to);
-}
-
-template <int F>
-__device__ __forceinline__ void settle_open(const MoveArguments &a, const MoveCells &cells, Later &moved, Later &open)
-{
-    const Later::Entry entry = settle_later<F>(a, open.pop());
-    moved.push(entry.row >= 0 && entry.to != entry.from, entry);
-    if (moved.full())
-        move_later(a, cells, moved.pop());
-}
-
 template <int F, int M, int T, bool Once>
 __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant__ MoveArguments a)
 {
-    if (block_stopped(a.update))
+    if (block_stopped(a.update) || (a.cells != nullptr && a.cells->serves))
         return;
     const Shared shared = carve<F, T>(a);
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, a.replicas};
     cells.clear();
+    cells.prepare_scales(a.view, a.floats);
     const HalfScale scale = prepare<F, T>(a, shared);
-    Later moved(shared.later), open(shared.later + Later::capacity);
+    LaterRows later(shared.later);
     const int lane = static_cast<int>(threadIdx.x & 31);
     float shift[F];
     for (int i = 0; i < F; ++i)
@@ -265,38 +208,33 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     int first = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32) * 16 * M;
     Rows<F, M> next;
     load<F, M, Once>(a, first, next);
-    for (; first < n; first += step) {
-        const Rows<F, M> rows = next;
-        load<F, M, Once>(a, first + step, next);
-        unsigned slots[M][F][4];
+    for (bool end = first >= n; ; first += step, end = first >= n) {
+        if (!end) {
+            const Rows<F, M> rows = next;
+            load<F, M, Once>(a, first + step, next);
+            unsigned slots[M][F][4];
 #pragma unroll
-        for (int m = 0; m < M; ++m)
-            split<F>(rows.x[m], shift, scale.scale, slots[m]);
-        const int row = own_row(first);
-        int label;
-        if constexpr (Once)
-            label = sole_candidate(filter<F, M, T>(shared.slots, slots, scale.margin));
-        else
-            label = filter_groups<F, M, T>(a, shared, slots, scale, min(row, n - 1));
-        label = scale.usable ? label : -1;
-        const bool changed = label != rows.last && row < n && (M == 2 || (lane & 2) == 0);
-        if (!__any_sync(~0u, changed))
-            continue;
-        const Later::Entry entry = Later::entry(row, rows.last, label);
-        moved.push(changed && label >= 0, entry);
-        if (moved.full())
-            move_later(a, cells, moved.pop());
-        if (!__any_sync(~0u, changed && label < 0))
-            continue;
-        open.push(changed && label < 0, entry);
-        if (open.full())
-            settle_open<F>(a, cells, moved, open);
+            for (int m = 0; m < M; ++m)
+                split<F>(rows.x[m], shift, scale.scale, slots[m]);
+            const int row = own_row(first);
+            int label;
+            if constexpr (Once)
+                label = sole_candidate(filter<F, M, T>(shared.slots, slots, scale.margin));
+            else
+                label = filter_groups<F, M, T>(a, shared, slots, scale, min(row, n - 1));
+            label = scale.usable ? label : -1;
+            const bool changed = label != rows.last && row < n && (M == 2 || (lane & 2) == 0);
+            if (!__any_sync(~0u, changed))
+                continue;
+            later.push(changed, Later::entry(row, rows.last, label));
+        }
+        later.take<4 * F>(a, cells, end);
+        if (end)
+            break;
     }
-    settle_open<F>(a, cells, moved, open);
-    move_later(a, cells, moved.pop());
     __syncthreads();
     cells.publish(a.update.sums);
-    if (a.finish && arrives_last(a.update.control))
+    if (a.finish && arrives_last(&a.update.control->arrived))
         finish_iteration(a.update, shared.cells);
 }
 

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "halves.cuh"
-#include "moves.hpp"
+#include "later_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
-constexpr int later_words = warps * 2 * Later::capacity * 2;
+constexpr int later_words = warps * LaterRows::capacity * 2;
 constexpr float unreachable = 60000.0f; // above every score, within fp16
 
 // Most centroids whose scores are all in registers at once.
@@ -28,7 +28,7 @@ struct Shared {
     double       *squares; // tiles x 8: |c'|^2
     float        *values;    // tiles x 8 x 4 F: -c', where groups are looked into again
     float        *constants; // tiles x 8: h + b
-    Later::Entry *later;   // of this warp: moved rows, and after them open ones
+    Later::Entry *later;   // of this warp
     std::int32_t *cells;
 };
 
@@ -50,7 +50,7 @@ __device__ Shared carve(const MoveArguments &a)
     s.values = reinterpret_cast<float *>(s.squares + tiles * 8);
     s.constants = s.values + (a.view.k > held_columns ? tiles * 8 * 4 * F : 0);
     float *end = s.constants + (a.view.k > held_columns ? tiles * 8 : 0);
-    s.later = reinterpret_cast<Later::Entry *>(end) + threadIdx.x / 32 * 2 * Later::capacity;
+    s.later = reinterpret_cast<Later::Entry *>(end) + threadIdx.x / 32 * LaterRows::capacity;
     s.cells = reinterpret_cast<std::int32_t *>(end) + later_words;
     return s;
 }
@@ -59,7 +59,7 @@ template <int F, int T>
 std::size_t shared_bytes(const MoveArguments &a, int replicas)
 {
     return operand_bytes<F, T>(a.view.k) + later_words * 4 +
-           std::max(MoveCells::count(a.view.k, a.view.d, replicas) * 4, finish_bytes(a.view.k, a.view.d));
+           MoveCells::bytes(a.view.k, a.view.d, replicas);
 }
 
 // The centroids' slots (negated: products are subtracted) and the scale, by the whole block.

@@ -179,21 +179,59 @@ __device__ __noinline__ int settle(const MoveArguments &a, const std::int32_t *l
     return settle_rows(a.view, row, label);
 }
 
-// Moves the rows of a warp whose label changed, one after the other, lanes over the features.
-__device__ __noinline__ void move_rows(const MoveArguments &a, const MoveCells &cells, std::int32_t row, int from,
-                                       int to, unsigned moved)
+// A row's values of the features that a lane sees to, `lane` and `lane` + 32.
+__device__ inline float2 load_pair(const MoveArguments &a, std::int32_t row)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d;
+    const float *values = a.view.values + std::int64_t{row} * d + lane;
+    return {lane < d ? values[0] : 0.0f, lane + 32 < d ? values[32] : 0.0f};
+}
+
+__device__ inline void add_limbs(Limbs15 &sum, const Limbs15 &limbs)
+{
+    sum.high += limbs.high;
+    sum.middle += limbs.middle;
+    sum.low += limbs.low;
+}
+
+// Moves the rows of a warp whose label changed, lanes over the features. Those that take the same way
+// are added up in registers first: neighbours in the groups' order mostly do. A cell's limbs stay
+// within those of as many additions as rows.
+__device__ __noinline__ void move_rows(const MoveArguments &a, const MoveCells &cells, std::int32_t row, int from, int to,
+                                       unsigned moved)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
-    for (; moved != 0; moved &= moved - 1) {
-        const int owner = __ffs(static_cast<int>(moved)) - 1;
-        const std::int64_t moving = __shfl_sync(~0u, row, owner);
-        const int source = __shfl_sync(~0u, from, owner), target = __shfl_sync(~0u, to, owner);
-        const float *x = a.view.values + moving * d;
-#pragma unroll 2
-        for (int f = lane; f < d; f += 32)
-            cells.move(source, target, none, f, feature_limbs15(a.view, moving, f, x[f], a.floats), 0);
-        if (lane == 0)
-            cells.move(source, target, none, d, mass_limbs15(a.view, moving), 0);
+    const float scale = feature_scale(a.view, min(lane, d - 1), a.floats);
+    const float upper_scale = feature_scale(a.view, min(lane + 32, d - 1), a.floats);
+    if (a.view.weights != nullptr && (moved >> lane & 1))
+        cells.move_mass(a.view, from, to, none, row, 0);
+    while (moved != 0) {
+        int member = __ffs(static_cast<int>(moved)) - 1;
+        const int source = __shfl_sync(~0u, from, member), target = __shfl_sync(~0u, to, member);
+        unsigned alike = moved & __ballot_sync(~0u, from == source && to == target);
+        moved &= ~alike;
+        const int count = __popc(alike);
+        Limbs15 lower = {}, upper = {};
+        std::int32_t next = __shfl_sync(~0u, row, member);
+        float2 ahead = load_pair(a, next);
+        do {
+            const float2 x = ahead;
+            const std::int32_t moving = next;
+            alike &= alike - 1;
+            if (alike != 0) {
+                next = __shfl_sync(~0u, row, __ffs(static_cast<int>(alike)) - 1);
+                ahead = load_pair(a, next);
+            }
+            add_limbs(lower, feature_limbs15(a.view, moving, min(lane, d - 1), x.x, scale, a.floats));
+            if (d > 32)
+                add_limbs(upper, feature_limbs15(a.view, moving, min(lane + 32, d - 1), x.y, upper_scale, a.floats));
+        } while (alike != 0);
+        if (lane < d)
+            cells.move(source, target, none, lane, lower, 0);
+        if (lane + 32 < d)
+            cells.move(source, target, none, lane + 32, upper, 0);
+        if (a.view.weights == nullptr && lane == 0)
+            cells.move(source, target, none, d, {0, 0, count}, 0);
     }
 }
 
@@ -336,7 +374,7 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
         __syncthreads();
         cells.publish(a.update.sums);
     } while (a.goes_on && finish_and_go_on(a.update, shared.cells));
-    if (a.finish && arrives_last(a.update.control))
+    if (a.finish && arrives_last(&a.update.control->arrived))
         finish_iteration(a.update, shared.cells);
 }
 

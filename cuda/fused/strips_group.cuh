@@ -53,8 +53,7 @@ __device__ Shared carve(const MoveArguments &a)
 template <int C>
 std::size_t shared_bytes(const MoveArguments &a)
 {
-    return operand_bytes<C>(a.view.k) +
-           std::max(MoveCells::count(a.view.k, a.view.d, 1) * 4, finish_bytes(a.view.k, a.view.d));
+    return operand_bytes<C>(a.view.k) + MoveCells::bytes(a.view.k, a.view.d, 1);
 }
 
 // Feature that lane `q` of a quad holds in slot w of chunk c, loads being W values wide.

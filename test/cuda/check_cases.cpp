@@ -155,7 +155,16 @@ std::vector<Case> make_cases(Extent extent)
          .distinct = 11,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
+    // Enough rows for lists of centroids by cells.
+    cases.push_back({.name = "cells", .n = 530000, .d = 2, .k = 60, .init = PGKM_INIT_RANDOM});
     if (extent == Extent::full) {
+        cases.push_back({.name = "cells 1", .n = 530000, .d = 1, .k = 50, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "cells weighted", .n = 530000, .d = 4, .k = 64, .weighted = true, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "cells 8", .n = 530000, .d = 8, .k = 70, .offset = 1e5, .spread = 3.0, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "cells wide labels", .n = 530000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
+        cases.push_back(
+            {.name = "cells duplicates", .n = 530000, .d = 3, .k = 60, .distinct = 700, .init = PGKM_INIT_RANDOM, .far_start = true});
+        cases.push_back({.name = "cells mixed scale", .n = 530000, .d = 5, .k = 50, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
         add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});

@@ -76,8 +76,11 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
 TEST(Choose, SumsFollowTheRows)
 {
     EXPECT_EQ(choose(shape(134217728, 4, 4), hopper, {}).moves, Moves::few);
-    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::slots);
-    EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(134217728, 4, 32), hopper, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::cells);
+    EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::cells);
+    EXPECT_EQ(choose(shape(4000000, 12, 64), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(100000, 2, 400), ampere, {}).moves, Moves::slots);
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::none);
