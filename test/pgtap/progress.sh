@@ -8,6 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 
 query <<'SQL'
 CREATE TABLE progress_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 200000) AS i;
+CREATE TABLE progress_wide AS SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 2500) AS i, generate_series(1, 2000) AS j GROUP BY i;
 CREATE VIEW progress_endless AS SELECT i::real AS x FROM generate_series(1, 100000) AS i, generate_series(1, 100000) AS j;
 DROP ROLE IF EXISTS progress_other, progress_reader;
 CREATE ROLE progress_other;
@@ -75,6 +76,25 @@ wait
 
 begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3, n_init => 100000)"
 expect 'phase, n_init, restart' '\|100000\|[1-9][0-9]+$' 'restarts are counted'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+wait
+
+begin "SELECT gmm_fit('progress_rows', '{x,y}', 40, tol => 0, max_iter => 100000)"
+expect 'phase, relid::regclass, max_iter, restart, n_init, backend, iteration, shift IS NOT NULL' '^iterating\|progress_rows\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'a mixture counts its own iterations'
+first=$(ask iteration)
+sleep 0.3
+[ "$(ask iteration)" -gt "$first" ]
+result $? 'and they rise'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+expect_nothing 'a cancel takes it away too'
+
+begin "SELECT gmm(ARRAY[x, y], 40, gmm_options(tol => 0, max_iter => 100000)) FROM progress_rows"
+expect 'phase, relid IS NULL, iteration > 0' '^iterating\|t\|t$' 'so does that of the aggregate'
+query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+wait
+
+begin "SELECT pca_fit('progress_wide', '{f}') FROM generate_series(1, 10)"
+expect 'phase, relid::regclass, backend, num_nonnulls(iteration, max_iter, restart, n_init, shift)' '^iterating\|progress_wide\|cpu\|0$' 'PCA shows its phases, and no iterations'
 query -c "SELECT pg_cancel_backend($pid)" >/dev/null
 wait
 
