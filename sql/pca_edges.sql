@@ -55,6 +55,10 @@ SELECT (m).explained_variance, (m).scale FROM (SELECT pca(ARRAY[i * 5e-324, 0]::
 SELECT round((m).explained_variance[1]::numeric, 3) AS standardized
 FROM (SELECT pca(ARRAY[i * 1e-160, i % 7 * 1e-160], pca_options(1, standardize => true)) AS m FROM generate_series(1, 1000) AS i) AS t;
 
+-- As many rows as features leave one variance that is next to 0 on either side, and 0 at most.
+SELECT i, (m).explained_variance[3] BETWEEN 0 AND 1e-13 AS variance, (m).singular_values[3] BETWEEN 0 AND 1e-6 AS singular_value
+FROM (SELECT i, pca(ARRAY[sin(i + 7 * j), cos(i * j), sin(i * i + j)]) AS m FROM generate_series(1, 8) AS i, generate_series(1, 3) AS j GROUP BY i) AS t ORDER BY i;
+
 -- Orders, filters and frames of aggregates; a scan that is started again.
 SELECT g, (pca(ARRAY[i, i * i] ORDER BY i DESC) FILTER (WHERE i > 3)).n FROM generate_series(1, 9) AS i, LATERAL (SELECT i % 2) AS v (g) GROUP BY GROUPING SETS ((g), ()) ORDER BY g;
 SELECT i, (pca(ARRAY[i]) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW)).n FROM generate_series(1, 4) AS i;

@@ -169,7 +169,8 @@ PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int th
         fix_sign(eigen.vectors.data() + std::int64_t{j} * model.d, model.d);
         model.explained_variance.push_back(variance_of(eigen.values[at(j)]));
         model.explained_variance_ratio.push_back(ratio[at(j)]);
-        model.singular_values.push_back(std::sqrt(eigen.values[at(j)]) * std::sqrt(static_cast<double>(model.n - 1)));
+        model.singular_values.push_back(std::sqrt(model.explained_variance.back()) *
+                                        std::sqrt(static_cast<double>(model.n - 1)));
     }
     model.components = std::move(eigen.vectors);
     return model;
