@@ -1,9 +1,9 @@
 // batch.hpp - problems that go through the kernels together.
 //
 // Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through
-// in slices whose responsibilities fit a workspace of about the size of the second-level cache. A
-// slice is cut into items, each of which adds to a copy of the sums of its own; the copies are added up in
-// their order. No atomics: the bits are the same from run to run.
+// in slices whose responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy
+// of the sums of its own; the copies are added up in their order. No atomics: the bits are the same from run
+// to run.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr std::uint64_t most_workspace = std::uint64_t{32} << 20;
+inline constexpr std::uint64_t most_workspace = std::uint64_t{128} << 20;
 inline constexpr std::int64_t most_slice_rows = 4'000'000; // rows of one problem: a grid's limit
 inline constexpr double most_slice_work = 1e11;            // multiplications: some 20 ms, so that a cancel is seen
 
@@ -28,11 +28,11 @@ inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
 template <typename T>
 class Batch {
 public:
-    Batch(Data &data, const std::vector<Task> &tasks, Road road)
+    Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
-          road_(road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
-          wants_labels_(tasks[0].out->labels != nullptr && !given_),
-          parameters_(context_, tasks, d_, road, rows_per_slot()), stop_(context_.budget, 1)
+          road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
+          wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
+          stop_(context_.budget, 1)
     {
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
@@ -45,6 +45,11 @@ public:
 
     void run()
     {
+        if (type_ == PGKM_COVARIANCE_TIED && !given_)
+            rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
+                         context_.compute.get());
+        context_.chosen = {};
+        context_.chosen.execution = road_ == Road::staged ? "multi_pass" : "single_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
             for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -59,6 +64,7 @@ public:
                                     });
         }
         parameters_.store(tasks_, stop_.get());
+        context_.report("iterating", 0, 0, 0.0);
     }
 
 private:
@@ -191,12 +197,12 @@ private:
                                stream, static_cast<std::size_t>(piece.label));
             return given_shares(launch, extent_, stream);
         }
+        if (type_ == PGKM_COVARIANCE_TIED)
+            rotate_rows(launch, extent_, stream);
         if (type_ == PGKM_COVARIANCE_FULL)
             full_densities(launch, extent_, stream);
-        else if (type_ == PGKM_COVARIANCE_TIED)
-            tied_densities(launch, extent_, stream);
         else
-            scaled_densities(launch, extent_, stream);
+            scaled_densities(launch, extent_, type_ == PGKM_COVARIANCE_TIED, stream);
         normalise(launch, extent_, stream);
     }
 

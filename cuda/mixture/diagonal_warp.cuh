@@ -7,14 +7,15 @@
 // through shared memory, since the two products want them by row and by feature.
 #pragma once
 
-#include "exponential.cuh"
+#include "log_sum_exp.cuh"
 #include "items.cuh"
 #include "mma.cuh"
 
 namespace pgkm::cuda::mixture {
 
 inline constexpr int group_rows = 8;
-inline constexpr int groups_per_logarithm = 32; // factors of at most 32^2 each: below 2^1023
+inline constexpr int groups_per_flush =
+    32; // factors of at most 32^2 each: below 2^1023; and masses in float32 lose no digit
 
 template <int Components, int Features>
 struct DiagonalSums {
@@ -69,19 +70,19 @@ public:
             densities(share);
             factors *= shares(group * group_rows + 2 * t(), share, sums);
             add(share, sums);
-            if (++pending == groups_per_logarithm) {
-                sums.log_likelihood += log(factors);
+            if (++pending == groups_per_flush) {
+                flush(factors, sums);
                 factors = 1.0;
                 pending = 0;
             }
         }
-        sums.log_likelihood += log(factors);
+        flush(factors, sums);
     }
 
 private:
     // Whether registers hold the coefficients; else they come from shared memory each time.
     static constexpr bool keeps = Components * Features <= 2;
-    static constexpr int stride = conflict_free(8 * Features);
+    static constexpr int stride = conflict_free(16 * Features);
     static constexpr int loads = 2 * Features; // of a lane for one group
     using Exponential = Wide<T>;
 
@@ -132,8 +133,23 @@ private:
     {
 #pragma unroll
         for (int i = 0; i < loads; ++i)
-            if (lane() + 32 * i < group_rows * d_)
-                tile_[to_[i]] = static_cast<double>(fetched_[i]) - origin_[i];
+            if (lane() + 32 * i < group_rows * d_) {
+                const double y = static_cast<double>(fetched_[i]) - origin_[i];
+                tile_[to_[i]] = y;
+                tile_[to_[i] + 8 * Features] = y * y;
+            }
+    }
+
+    __device__ void flush(double factors, DiagonalSums<Components, Features> &sums)
+    {
+        sums.log_likelihood += log(factors);
+#pragma unroll
+        for (int m = 0; m < Components; ++m)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                sums.mass[m][half] += static_cast<double>(mass_[m][half]);
+                mass_[m][half] = 0;
+            }
     }
 
     __device__ void densities(double (&density)[Components][4]) const
@@ -145,35 +161,32 @@ private:
                 density[m][i] = constant_[m][i / 2];
         const double *y = tile_ + g() * stride + t();
 #pragma unroll
-        for (int s = 0; s < Features; ++s) {
-            const double b[2] = {y[8 * s], y[8 * s + 4]}, squares[2] = {b[0] * b[0], b[1] * b[1]};
+        for (int s = 0; s < 2 * Features; ++s) {
+            const double b[2] = {y[8 * s], y[8 * s + 4]};
 #pragma unroll
             for (int m = 0; m < Components; ++m) {
                 double a[4];
                 coefficients(m, s, a);
                 multiply_add(density[m], a, b);
-                coefficients(m, Features + s, a);
-                multiply_add(density[m], a, squares);
             }
         }
     }
 
     // Log densities of rows `row` and row + 1 to responsibilities; returns the factor of the likelihood
     // that is left beside exp() of the largest log densities.
-    __device__ double shares(int row, double (&share)[Components][4], DiagonalSums<Components, Features> &sums) const
+    __device__ double shares(int row, double (&share)[Components][4], DiagonalSums<Components, Features> &sums)
     {
         double factor = 1.0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            double largest = share[0][i];
+            int order = order_of(share[0][i]);
 #pragma unroll
-            for (int m = 0; m < Components; ++m) {
-                largest = fmax(largest, share[m][i]);
-                largest = fmax(largest, share[m][i + 2]);
-            }
+            for (int m = 0; m < Components; ++m)
+                order = max(max(order, order_of(share[m][i])), order_of(share[m][i + 2]));
 #pragma unroll
             for (int distance = 4; distance < 32; distance *= 2)
-                largest = fmax(largest, __shfl_xor_sync(~0u, largest, distance));
+                order = max(order, __shfl_xor_sync(~0u, order, distance));
+            const double largest = value_near(order);
             Exponential part[Components][2], sum = 0;
 #pragma unroll
             for (int m = 0; m < Components; ++m)
@@ -191,8 +204,9 @@ private:
             for (int m = 0; m < Components; ++m)
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    share[m][i + 2 * half] = static_cast<double>(part[m][half] * inverse);
-                    sums.mass[m][half] += share[m][i + 2 * half];
+                    part[m][half] *= inverse;
+                    mass_[m][half] += part[m][half];
+                    share[m][i + 2 * half] = static_cast<double>(part[m][half]);
                 }
             if (inside) {
                 sums.log_likelihood += largest;
@@ -207,13 +221,12 @@ private:
     {
         const double *y = tile_ + 2 * t() * stride + g();
 #pragma unroll
-        for (int s = 0; s < Features; ++s) {
-            const double b[2] = {y[8 * s], y[stride + 8 * s]}, squares[2] = {b[0] * b[0], b[1] * b[1]};
+        for (int s = 0; s < 2 * Features; ++s) {
+            const double b[2] = {y[8 * s], y[stride + 8 * s]};
 #pragma unroll
             for (int m = 0; m < Components; ++m) {
                 const double a[4] = {share[m][0], share[m][2], share[m][1], share[m][3]};
                 multiply_add(sums.product[m][s], a, b);
-                multiply_add(sums.product[m][Features + s], a, squares);
             }
         }
     }
@@ -221,12 +234,13 @@ private:
     const T *values_;
     const int d_, n_;
     const double *coefficients_;
-    double *tile_; // the group's y, a row after the other
+    double *tile_; // the group's y and y^2, a row after the other
     T fetched_[loads];
     double origin_[loads];
     int to_[loads];
     double kept_[keeps ? Components : 1][2 * Features][4];
     double constant_[Components][2];
+    Exponential mass_[Components][2] = {}; // since the last flush
 };
 
 } // namespace pgkm::cuda::mixture

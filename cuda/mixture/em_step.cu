@@ -18,21 +18,19 @@ void run_batch(Data &data, const std::vector<Task> &tasks)
     if (tasks.empty())
         return;
     data.context.poll();
-    Batch<T>(data, tasks, road_of<T>(data.context, tasks[0], data.host.d)).run();
+    Batch<T>(data, tasks).run();
     for (const Task &task : tasks)
         if (!task.given() && !std::isfinite(task.out->log_likelihood))
             throw Error(PGKM_INVALID, "features are too large: their squares overflow");
 }
 
 // Whether two tasks may share their launches.
-template <typename T>
-bool alike(const Context &context, const Task &a, const Task &b, std::int64_t d)
+bool alike(const Task &a, const Task &b)
 {
-    const Road road = road_of<T>(context, a, d);
-    if (road != road_of<T>(context, b, d))
+    if (a.road != b.road)
         return false;
     // Coefficients are packed for the kernel's number of components.
-    if (road != Road::staged && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
+    if (a.road != Road::staged && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
         return false;
     return a.mixture->covariance_type == b.mixture->covariance_type && a.given() == b.given() &&
            (a.out->masses == nullptr) == (b.out->masses == nullptr) &&
@@ -53,12 +51,13 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
     std::vector<Task> tasks;
     std::uint64_t bytes = 0;
     for (std::int64_t p = 0; p < n_problems; ++p) {
-        const Task task = {problems + p, mixtures + p, sums + p};
+        data.context.poll();
+        Task task = plan_task<T>(data.context, problems[p], mixtures[p], sums[p], data.host.d);
         const std::uint64_t more = parameter_bytes(*task.mixture, data.host.d) +
                                    16 * static_cast<std::uint64_t>(layout_of(*task.mixture, data.host.d).values());
         const std::uint64_t least = 8 * tile_rows * (static_cast<std::uint64_t>(data.host.d + task.mixture->k) + 2);
-        if (!tasks.empty() && (!alike<T>(data.context, tasks[0], task, data.host.d) || bytes + more > most ||
-                               static_cast<std::int64_t>(tasks.size()) == most_tasks)) {
+        if (!tasks.empty() &&
+            (!alike(tasks[0], task) || bytes + more > most || static_cast<std::int64_t>(tasks.size()) == most_tasks)) {
             run_batch<T>(data, tasks);
             tasks.clear();
             bytes = 0;
@@ -66,7 +65,7 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
         // Rows give way to what the step itself needs: from then on they come in chunks.
         if (data.resident && 2 * (more + least) > data.context.scratch_room())
             data.stream();
-        tasks.push_back(task);
+        tasks.push_back(std::move(task));
         bytes += more;
     }
     run_batch<T>(data, tasks);

@@ -10,7 +10,7 @@
 // warps three times a tile: rows loaded, responsibilities found, both read.
 #pragma once
 
-#include "exponential.cuh"
+#include "log_sum_exp.cuh"
 #include "items.cuh"
 #include "mma.cuh"
 
@@ -202,12 +202,13 @@ private:
         }
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            double largest = density[0][i];
+            int order = order_of(density[0][i]);
 #pragma unroll
             for (int q = 1; q < own; ++q)
-                largest = fmax(largest, density[q][i]);
-            largest = fmax(largest, __shfl_xor_sync(~0u, largest, 1));
-            largest = fmax(largest, __shfl_xor_sync(~0u, largest, 2));
+                order = max(order, order_of(density[q][i]));
+            order = max(order, __shfl_xor_sync(~0u, order, 1));
+            order = max(order, __shfl_xor_sync(~0u, order, 2));
+            const double largest = value_near(order);
             Exponential part[own], sum = 0;
 #pragma unroll
             for (int q = 0; q < own; ++q)

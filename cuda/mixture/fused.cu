@@ -30,9 +30,8 @@ double transformed(const PgkmMixture &mixture, std::int64_t j, std::int64_t c, s
 
 // The largest squared Mahalanobis distance of a mean from the origin. An error of rounding in a log
 // density is that times 2^-53 or so, and in a variance relative to it.
-double reach(const PgkmMixture &mixture, std::int64_t d)
+double reach(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin)
 {
-    const std::vector<double> origin = origin_of(mixture, d);
     double most = 0.0;
     for (std::int64_t j = 0; j < mixture.k; ++j) {
         double square = 0.0;
@@ -63,24 +62,41 @@ std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d)
 }
 
 template <typename T>
-Road road_of(const Context &context, const Task &task, std::int64_t d)
+Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
+               std::int64_t d)
 {
-    const PgkmMixture &mixture = *task.mixture;
-    if (task.given() || task.out->labels != nullptr)
-        return Road::staged;
+    Task task = {&problem, &mixture, &out, Road::staged, {}};
+    if (task.given())
+        return task;
     Road road = Road::staged;
-    if (mixture.covariance_type == PGKM_COVARIANCE_FULL) {
+    switch (mixture.covariance_type) {
+    case PGKM_COVARIANCE_FULL: {
         const FullShape shape(mixture.k, d);
         if (shape.fits(mixture.k) && shape.shared_bytes(mixture.k) <= context.facts.shared_bytes_per_block)
             road = Road::fused_full;
-    } else if (mixture.covariance_type != PGKM_COVARIANCE_TIED && DiagonalShape(mixture.k, d).fits(mixture.k)) {
-        road = Road::fused_diagonal;
+        break;
     }
-    return road != Road::staged && reach(mixture, d) <= most_reach<T> ? road : Road::staged;
+    case PGKM_COVARIANCE_TIED:
+        task.origin = origin_of(mixture, d);
+        break;
+    case PGKM_COVARIANCE_DIAG:
+    case PGKM_COVARIANCE_SPHERICAL:
+        if (DiagonalShape(mixture.k, d).fits(mixture.k))
+            road = Road::fused_diagonal;
+        break;
+    }
+    if (road == Road::staged || out.labels != nullptr)
+        return task;
+    task.origin = origin_of(mixture, d);
+    if (reach(mixture, d, task.origin) <= most_reach<T>)
+        task.road = road;
+    return task;
 }
 
-template Road road_of<float>(const Context &, const Task &, std::int64_t);
-template Road road_of<double>(const Context &, const Task &, std::int64_t);
+template Task plan_task<float>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
+                               std::int64_t);
+template Task plan_task<double>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
+                                std::int64_t);
 
 int blocks_of(const Context &context, Road road, std::int64_t d)
 {
@@ -96,12 +112,12 @@ int blocks_of(const Context &context, Road road, std::int64_t d)
 }
 
 // With m = mean - origin and w the factor: -w^2 (y - m)^2 / 2 = (w^2 m) y - (w^2 / 2) y^2 - w^2 m^2 / 2.
-std::vector<double> diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin)
+void diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin,
+                           double *packed)
 {
     const DiagonalShape shape(mixture.k, d);
     const bool spherical = mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL;
-    std::vector<double> packed(at(shape.coefficient_count()));
-    double *const constants = packed.data() + shape.components * shape.features * 256;
+    double *const constants = packed + shape.components * shape.features * 256;
     std::fill(constants, constants + 16 * shape.components, -INFINITY); // of components that there are not
     for (std::int64_t j = 0; j < mixture.k; ++j) {
         constants[j] = log_constant(mixture, j, d);
@@ -110,21 +126,18 @@ std::vector<double> diagonal_coefficients(const PgkmMixture &mixture, std::int64
             constants[j] -= 0.5 * (w * m) * (w * m);
             // Element (j % 16, f % 8) of a fragment (mma.cuh).
             const std::int64_t lane = j % 8 * 4 + f % 4, half = f % 8 / 4, part = j % 16 / 8;
-            double *const tile =
-                packed.data() + (j / 16 * 2 * shape.features + f / 8) * 128 + half * 64 + lane * 2 + part;
+            double *const tile = packed + (j / 16 * 2 * shape.features + f / 8) * 128 + half * 64 + lane * 2 + part;
             tile[0] = w * w * m;
             tile[shape.features * 128] = -0.5 * w * w;
         }
     }
-    return packed;
 }
 
-std::vector<double> full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin)
+void full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, double *packed)
 {
     const FullShape shape(mixture.k, d);
     const std::int64_t k = (mixture.k + 3) / 4 * 4, fragments = shape.features * (shape.features + 1) / 2;
-    std::vector<double> packed(at(shape.coefficient_count(mixture.k)));
-    double *const centres = packed.data() + k * fragments * 64, *const constants = centres + k * 8 * shape.features;
+    double *const centres = packed + k * fragments * 64, *const constants = centres + k * 8 * shape.features;
     std::fill(constants, constants + k, -INFINITY); // of components that there are not
     for (std::int64_t j = 0; j < mixture.k; ++j) {
         constants[j] = log_constant(mixture, j, d);
@@ -133,11 +146,10 @@ std::vector<double> full_coefficients(const PgkmMixture &mixture, std::int64_t d
             // Row c of W is column c % 8 of the right sides c / 8 (mma.cuh), one for each eight features.
             const std::int64_t tile = c / 8;
             for (std::int64_t f = 0; f <= c; ++f)
-                packed[at((j * fragments + tile * (tile + 1) / 2 + f / 8) * 64 + (c % 8 * 4 + f % 4) * 2 + f % 8 / 4)] =
+                packed[(j * fragments + tile * (tile + 1) / 2 + f / 8) * 64 + (c % 8 * 4 + f % 4) * 2 + f % 8 / 4] =
                     mixture.factors[(j * d + c) * d + f];
         }
     }
-    return packed;
 }
 
 void recentre(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, PgkmMixtureSums &sums)

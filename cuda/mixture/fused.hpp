@@ -4,7 +4,7 @@
 // a polynomial in y whose coefficients do not depend on the row: a matrix product with [y, y y'], as the
 // M step's sums are. Both run on the tensor cores in float64. Sums about the means follow from
 // those about the origin (recentre). That costs digits where means lie far apart in units of the
-// components' own spread, so road_of() asks how far.
+// components' own spread, so plan_task() asks how far.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,10 @@
 
 namespace pgkm::cuda::mixture {
 
-// The road for a task: fused unless labels are given or wanted.
+// A task with its road: fused where the mixture is small enough, unless labels are given or wanted.
 template <typename T>
-Road road_of(const Context &context, const Task &task, std::int64_t d);
+Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
+               std::int64_t d);
 
 // Blocks that run at once on a road: items should be a multiple of it.
 int blocks_of(const Context &context, Road road, std::int64_t d);
@@ -35,9 +36,10 @@ struct DiagonalShape {
     std::int64_t coefficient_count() const { return std::int64_t{components} * features * 256 + 16 * components; }
 };
 
-// Coefficients of log densities as fragments of the product's left side, then the constants.
-std::vector<double> diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d,
-                                          const std::vector<double> &origin);
+// Coefficients of log densities as fragments of the product's left side, then the constants, into
+// coefficient_count() zeros.
+void diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin,
+                           double *packed);
 
 int diagonal_blocks(const Context &context);
 
@@ -58,8 +60,9 @@ struct FullShape {
     std::int64_t shared_bytes(std::int64_t k) const; // of a block
 };
 
-// Fragments of W', means about the origin times W, and constants, for k rounded up to fours.
-std::vector<double> full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin);
+// Fragments of W', means about the origin times W, and constants, for k rounded up to fours, into
+// coefficient_count() zeros.
+void full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, double *packed);
 
 template <typename T>
 void fused_full(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t stream);

@@ -60,7 +60,7 @@ __device__ void store(const DiagonalSums<Components, Features> &sums, const Mixt
 template <typename T, int Components, int Features>
 __global__ void __launch_bounds__(threads, per_multiprocessor) fused_diagonal_kernel(Launch<T> launch)
 {
-    __shared__ double tiles[warps][group_rows * conflict_free(8 * Features)];
+    __shared__ double tiles[warps][group_rows * conflict_free(16 * Features)];
     __shared__ double room[threads];
     constexpr int coefficient_count = Components * Features * 256 + 16 * Components;
     __shared__ alignas(16) double coefficients[coefficient_count];

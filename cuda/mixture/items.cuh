@@ -23,7 +23,7 @@ struct MixtureView {
     const double *factors;      // full: k x d x d, tied: d x d, lower triangular; diag, spherical: k x d
     const double *constants;    // k: a component's logarithm of the density at its mean, weighted
     const double *origin;       // tied, fused: d, amid the means
-    const double *targets;      // tied: W (mean - origin), k x d
+    double *targets;            // tied: W (mean - origin), k x d
     const double *coefficients; // fused (fused.hpp)
     double *sums;               // slots x layout.values()
     double *results;            // layout.values(): all copies of the sums added up

@@ -73,9 +73,8 @@ std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d)
            sizeof(MixtureView);
 }
 
-Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, Road road,
-                       std::int64_t rows_per_slot)
-    : context_(context), road_(road)
+Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot)
+    : context_(context)
 {
     std::int64_t count = 0, sums = 0, results = 0;
     for (const Task &task : tasks)
@@ -108,43 +107,62 @@ Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::in
 
 void Parameters::upload(const std::vector<Task> &tasks, std::int64_t d)
 {
-    const Claim claim(context_.host_budget, std::min<std::uint64_t>(values_.bytes(), 2 * 8 * large));
-    for (std::size_t i = 0; i < tasks.size(); ++i)
+    const Claim claim(context_.host_budget, std::min<std::uint64_t>(values_.bytes(), 8 * large));
+    pending_.reserve(std::min(values_.count(), at(large)));
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        context_.poll();
         append(tasks[i], d, host_views_[i]);
-    values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
-    pending_ = {};
+    }
+    flush_pending();
     views_.upload(host_views_.data(), host_views_.size(), context_.compute.get());
+}
+
+void Parameters::flush_pending()
+{
+    values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
+    pending_.clear();
+    pending_at_ = used_;
+}
+
+// Room for `count` values, fewer than `large`, all 0, whose address on the device will be *address.
+double *Parameters::reserve(std::int64_t count, const double **address)
+{
+    if (static_cast<std::int64_t>(pending_.size()) + count > large)
+        flush_pending();
+    *address = values_.get() + used_;
+    used_ += count;
+    pending_.resize(pending_.size() + at(count));
+    return pending_.data() + pending_.size() - count;
 }
 
 // The address that `count` values will have.
 const double *Parameters::append(const double *values, std::int64_t count)
 {
-    const double *const address = values_.get() + used_;
-    if (count >= large || static_cast<std::int64_t>(pending_.size()) + count > large) {
-        values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
-        pending_.clear();
-        pending_at_ = used_;
+    const double *address = nullptr;
+    if (count < large) {
+        std::copy_n(values, count, reserve(count, &address));
+        return address;
     }
-    if (count >= large) {
-        values_.upload(values, at(count), context_.compute.get(), at(used_));
-        pending_at_ = used_ + count;
-    } else {
-        pending_.insert(pending_.end(), values, values + count);
-    }
+    flush_pending();
+    address = values_.get() + used_;
+    values_.upload(values, at(count), context_.compute.get(), at(used_));
     used_ += count;
+    pending_at_ = used_;
     return address;
 }
 
 void Parameters::append(const Task &task, std::int64_t d, MixtureView &view)
 {
     const PgkmMixture &mixture = *task.mixture;
-    if (road_ != Road::staged) {
-        const std::vector<double> origin = origin_of(mixture, d);
-        const std::vector<double> packed = road_ == Road::fused_full ? full_coefficients(mixture, d, origin)
-                                                                     : diagonal_coefficients(mixture, d, origin);
-        view.origin = append(origin.data(), d);
-        view.coefficients = append(packed.data(), static_cast<std::int64_t>(packed.size()));
-        return;
+    if (!task.origin.empty())
+        view.origin = append(task.origin.data(), d);
+    if (task.road != Road::staged) {
+        const bool full = task.road == Road::fused_full;
+        double *const packed = reserve(full ? FullShape(mixture.k, d).coefficient_count(mixture.k)
+                                            : DiagonalShape(mixture.k, d).coefficient_count(),
+                                       &view.coefficients);
+        return full ? full_coefficients(mixture, d, task.origin, packed)
+                    : diagonal_coefficients(mixture, d, task.origin, packed);
     }
     view.means = append(mixture.means, mixture.k * d);
     if (task.given())
@@ -161,25 +179,10 @@ void Parameters::append(const Task &task, std::int64_t d, MixtureView &view)
     } else {
         view.factors = append(mixture.factors, factor_count(mixture, d));
     }
-    if (mixture.covariance_type == PGKM_COVARIANCE_TIED)
-        append_tied(mixture, d, view);
-}
-
-// With one W for all, |W (x - mean)| = |W (x - origin) - W (mean - origin)|: rows and means are
-// multiplied once. The origin, amid the means, keeps wide offsets from cancelling.
-void Parameters::append_tied(const PgkmMixture &mixture, std::int64_t d, MixtureView &view)
-{
-    const std::vector<double> origin = origin_of(mixture, d);
-    std::vector<double> targets;
-    for (std::int64_t j = 0; j < mixture.k; ++j)
-        for (std::int64_t c = 0; c < d; ++c) {
-            double sum = 0.0;
-            for (std::int64_t f = 0; f <= c; ++f)
-                sum += mixture.factors[c * d + f] * (mixture.means[j * d + f] - origin[at(f)]);
-            targets.push_back(sum);
-        }
-    view.origin = append(origin.data(), d);
-    view.targets = append(targets.data(), mixture.k * d);
+    if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
+        const std::vector<double> room(at(mixture.k * d)); // for rotate_means()
+        view.targets = const_cast<double *>(append(room.data(), mixture.k * d));
+    }
 }
 
 void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
@@ -218,12 +221,10 @@ void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
 // Sums of the fused kernels are about an origin.
 void Parameters::recentre_all(const std::vector<Task> &tasks) const
 {
-    if (road_ == Road::staged)
-        return;
     const std::int64_t d = host_views_[0].layout.d;
     for (const Task &task : tasks)
-        if (task.out->masses != nullptr)
-            recentre(*task.mixture, d, origin_of(*task.mixture, d), *task.out);
+        if (task.road != Road::staged && task.out->masses != nullptr)
+            recentre(*task.mixture, d, task.origin, *task.out);
 }
 
 } // namespace pgkm::cuda::mixture

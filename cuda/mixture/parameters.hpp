@@ -8,17 +8,19 @@
 
 namespace pgkm::cuda::mixture {
 
+// Which kernels serve a task; staged: those of stages.hpp, the others: fused.hpp.
+enum class Road { staged, fused_diagonal, fused_full };
+
 // One problem of a call with everything that belongs to it.
 struct Task {
     const PgkmProblem *problem;
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
+    Road road;
+    std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
 };
-
-// Which kernels serve a task; staged: those of stages.hpp, the others: fused.hpp.
-enum class Road { staged, fused_diagonal, fused_full };
 
 // The mean of the means.
 std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d);
@@ -34,7 +36,7 @@ std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d);
 class Parameters {
 public:
     // rows_per_slot: of how many rows a copy of the sums is made, where there is room for so many copies.
-    Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, Road road, std::int64_t rows_per_slot);
+    Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot);
 
     const MixtureView *views() const { return views_.get(); }
     // A view of the host's, whose addresses are the device's.
@@ -47,11 +49,11 @@ private:
     void upload(const std::vector<Task> &tasks, std::int64_t d);
     void append(const Task &task, std::int64_t d, MixtureView &view);
     const double *append(const double *values, std::int64_t count);
+    double *reserve(std::int64_t count, const double **address);
+    void flush_pending();
     void recentre_all(const std::vector<Task> &tasks) const;
-    void append_tied(const PgkmMixture &mixture, std::int64_t d, MixtureView &view);
 
     Context &context_;
-    const Road road_;
     DeviceArray<double> values_;  // parameters of all mixtures
     std::int64_t used_ = 0;       // of them
     std::vector<double> pending_; // small ones on their way

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads) given_kernel(Launch<T> launch)
     shares[k * n] = 0.0;
 }
 
-// A block for each item and row of its workspace, which are the first values of the sums.
+// A warp for each item and row of its workspace, which are the first values of the sums.
 template <typename T>
 __global__ void __launch_bounds__(threads) share_sums_kernel(Launch<T> launch, bool masses)
 {
@@ -81,34 +81,44 @@ __global__ void __launch_bounds__(threads) share_sums_kernel(Launch<T> launch, b
     if (stopped(launch))
         return;
     const MixtureView mixture = launch.mixtures[item.problem];
-    __shared__ double parts[threads];
-    for (int j = masses ? static_cast<int>(blockIdx.y) : mixture.k; j <= mixture.k; j += static_cast<int>(gridDim.y)) {
+    const int warp = static_cast<int>(blockIdx.y * (threads / 32) + threadIdx.x / 32), lane = threadIdx.x % 32;
+    const int step = static_cast<int>(gridDim.y) * (threads / 32);
+    for (int j = masses ? warp : mixture.k + warp; j <= mixture.k; j += step) {
         const double *values = launch.workspace + item.shares + std::int64_t{j} * item.n;
         double sum = 0.0;
-        for (int i = static_cast<int>(threadIdx.x); i < item.n; i += threads)
+#pragma unroll 4
+        for (int i = lane; i < item.n; i += 32)
             sum += values[i];
-        __syncthreads();
-        parts[threadIdx.x] = sum;
-        for (unsigned half = threads / 2; half > 0; half /= 2) {
-            __syncthreads();
-            if (threadIdx.x < half)
-                parts[threadIdx.x] += parts[threadIdx.x + half];
-        }
-        if (threadIdx.x == 0)
-            mixture.sums[item.slot * mixture.layout.values() + j] += parts[0];
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(~0u, sum, distance);
+        if (lane == 0)
+            mixture.sums[item.slot * mixture.layout.values() + j] += sum;
     }
 }
 
+// A thread adds up every eighth copy of a value, then one thread those eight.
+constexpr int combine_ways = 8;
+constexpr int combine_values = threads / combine_ways;
+
 __global__ void __launch_bounds__(threads) combine_kernel(const MixtureView *mixtures, std::int64_t n_problems)
 {
+    __shared__ double parts[combine_ways][combine_values];
+    const int at = static_cast<int>(threadIdx.x) % combine_values, way = static_cast<int>(threadIdx.x) / combine_values;
     for (std::int64_t p = blockIdx.y; p < n_problems; p += gridDim.y) {
         const MixtureView mixture = mixtures[p];
-        const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x, values = mixture.layout.values();
-        if (i >= values)
-            continue;
-        double sum = mixture.sums[i];
-        for (int slot = 1; slot < mixture.slots; ++slot)
+        const std::int64_t i = std::int64_t{blockIdx.x} * combine_values + at, values = mixture.layout.values();
+        double sum = 0.0;
+#pragma unroll 4
+        for (int slot = way; slot < mixture.slots && i < values; slot += combine_ways)
             sum += mixture.sums[slot * values + i];
+        __syncthreads();
+        parts[way][at] = sum;
+        __syncthreads();
+        if (way != 0 || i >= values)
+            continue;
+        for (int other = 1; other < combine_ways; ++other)
+            sum += parts[other][at];
         mixture.results[i] = sum;
     }
 }
@@ -142,14 +152,15 @@ void given_shares(const Launch<T> &launch, const Extent &extent, cudaStream_t st
 template <typename T>
 void share_sums(const Launch<T> &launch, const Extent &extent, bool masses, cudaStream_t stream)
 {
-    const dim3 grid(extent.n_items, masses ? static_cast<unsigned>(std::min(extent.most_k + 1, 65535)) : 1u);
+    const int rows = masses ? extent.most_k + 1 : 1, warps = threads / 32;
+    const dim3 grid(extent.n_items, static_cast<unsigned>(std::min((rows + warps - 1) / warps, 65535)));
     share_sums_kernel<<<grid, threads, 0, stream>>>(launch, masses);
     launched("share_sums_kernel");
 }
 
 void combine_sums(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values, cudaStream_t stream)
 {
-    const dim3 grid(static_cast<unsigned>((most_values + threads - 1) / threads),
+    const dim3 grid(static_cast<unsigned>((most_values + combine_values - 1) / combine_values),
                     static_cast<unsigned>(std::min<std::int64_t>(n_problems, 65535)));
     combine_kernel<<<grid, threads, 0, stream>>>(mixtures, n_problems);
     launched("combine_kernel");

@@ -4,6 +4,8 @@
 // largest mixture `most_k` components.
 #pragma once
 
+#include <algorithm>
+
 #include "../context.hpp"
 #include "items.cuh"
 
@@ -18,13 +20,28 @@ struct Extent {
 // Rows of a tile; items begin at multiples of it.
 inline constexpr int tile_rows = 64;
 
-// Log densities of all components into the workspace.
+inline constexpr unsigned most_blocks = 65535; // of a grid's second and third dimension
+
+// Blocks of a tile of rows by some components.
+inline dim3 tile_grid(const Extent &extent, int components)
+{
+    return dim3(extent.n_items, static_cast<unsigned>((extent.most_rows + tile_rows - 1) / tile_rows),
+                std::min(most_blocks, static_cast<unsigned>((extent.most_k + components - 1) / components)));
+}
+
+// Tied: the mixtures' targets, before the densities.
+void rotate_means(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t d, std::int64_t most_k,
+                  cudaStream_t stream);
+
+// Tied: rows W (x - origin) into the workspace.
+template <typename T>
+void rotate_rows(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
+
+// Log densities of all components into the workspace; tied: of the rotated rows.
 template <typename T>
 void full_densities(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
 template <typename T>
-void scaled_densities(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
-template <typename T>
-void tied_densities(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
+void scaled_densities(const Launch<T> &launch, const Extent &extent, bool tied, cudaStream_t stream);
 
 // Log densities to responsibilities; labels unless NULL.
 template <typename T>
@@ -43,7 +60,7 @@ void weighted_sums(const Launch<T> &launch, const Extent &extent, bool squares, 
 template <typename T>
 void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
 
-// Adds up all copies of the sums, in their order.
+// Adds up all copies of the sums, in an order that their number alone decides.
 void combine_sums(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values, cudaStream_t stream);
 
 } // namespace pgkm::cuda::mixture

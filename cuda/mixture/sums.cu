@@ -4,6 +4,8 @@
 // A block adds up one item's rows: for the first sums and the variances 32 components by 32 features,
 // four of these pairs a thread; for full covariances a tile of 64 by 64 features of one component's
 // lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
+#include <cuda_pipeline.h>
+
 #include "mma.cuh"
 #include "stages.hpp"
 
@@ -79,41 +81,78 @@ constexpr int scatter_tile = 64;
 constexpr int scatter_rows = 32;
 constexpr int scatter_stride = conflict_free(scatter_tile);
 
-struct ScatterTiles {
-    double weighted[scatter_rows * scatter_stride]; // r (x - mean), features from `a` on
-    double centred[scatter_rows * scatter_stride];  // x - mean, features from `b` on
+// Rows as they come, of two runs of 64 features; two of these in turn, one on its way while the other
+// is worked on.
+template <typename T>
+struct ScatterRows {
+    // Of the first run lanes (t, g) read (row t, feature g): without conflicts of banks.
+    static constexpr int stride = sizeof(T) == 4 ? scatter_tile + 8 : conflict_free(scatter_tile);
+    double share[scatter_rows];
+    T a[scatter_rows * stride];
+    T b[scatter_rows * stride];
 };
 
 template <typename T>
-__device__ void load_scatter(const T *values, const double *share, const double *mean, int rows, int d, int a, int b,
-                             ScatterTiles &tiles)
+struct ScatterTiles {
+    double centred[scatter_rows * scatter_stride]; // x - mean of the second run
+    ScatterRows<T> rows[2];
+};
+
+// Asynchronously `n` rows; what lies outside is 0.
+template <typename T>
+__device__ void load_scatter(const T *values, const double *share, int n, int d, int a, int b, ScatterRows<T> &rows)
 {
     const int f = static_cast<int>(threadIdx.x) % scatter_tile;
-    const double mean_a = a + f < d ? mean[a + f] : 0.0, mean_b = b + f < d ? mean[b + f] : 0.0;
-#pragma unroll 8
+#pragma unroll 4
     for (int step = 0; step < scatter_rows * scatter_tile / scatter_threads; ++step) {
         const int i = static_cast<int>(threadIdx.x) / scatter_tile + step * (scatter_threads / scatter_tile);
         const T *x = values + std::int64_t{i} * d;
-        tiles.weighted[i * scatter_stride + f] =
-            i < rows && a + f < d ? share[i] * (static_cast<double>(x[a + f]) - mean_a) : 0.0;
-        tiles.centred[i * scatter_stride + f] = i < rows && b + f < d ? static_cast<double>(x[b + f]) - mean_b : 0.0;
+        const bool has_a = i < n && a + f < d, has_b = i < n && b + f < d;
+        __pipeline_memcpy_async(rows.a + i * rows.stride + f, has_a ? x + a + f : values, sizeof(T),
+                                has_a ? 0 : sizeof(T));
+        __pipeline_memcpy_async(rows.b + i * rows.stride + f, has_b ? x + b + f : values, sizeof(T),
+                                has_b ? 0 : sizeof(T));
+    }
+    if (threadIdx.x < scatter_rows)
+        __pipeline_memcpy_async(rows.share + threadIdx.x,
+                                static_cast<int>(threadIdx.x) < n ? share + threadIdx.x : share, 8,
+                                static_cast<int>(threadIdx.x) < n ? 0 : 8);
+    __pipeline_commit();
+}
+
+// The second run less its means, for all warps.
+template <typename T>
+__device__ void centre_scatter(const ScatterRows<T> &rows, double mean, double *centred)
+{
+    const int f = static_cast<int>(threadIdx.x) % scatter_tile;
+#pragma unroll
+    for (int step = 0; step < scatter_rows * scatter_tile / scatter_threads; ++step) {
+        const int i = static_cast<int>(threadIdx.x) / scatter_tile + step * (scatter_threads / scatter_tile);
+        centred[i * scatter_stride + f] = static_cast<double>(rows.b[i * rows.stride + f]) - mean;
     }
 }
 
-// This warp's 16 features by 64, of which those beyond `last` are not wanted.
-__device__ void add_products(const ScatterTiles &tiles, int rows, int parts, double (&sum)[8][4])
+// This warp's 16 features of the first run by `parts` eights of the second. means: of the features g and
+// g + 8. Rows beyond the last have a share of 0.
+template <typename T>
+__device__ void add_products(const ScatterRows<T> &rows, const double *centred, const double (&means)[2], int n,
+                             int parts, double (&sum)[8][4])
 {
     const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
-    const double *weighted = tiles.weighted + t * scatter_stride + static_cast<int>(threadIdx.x) / 32 * 16 + g;
-    const double *centred = tiles.centred + t * scatter_stride + g;
-    for (int i = 0; i < rows; i += 8) {
-        const double *w = weighted + i * scatter_stride, *c = centred + i * scatter_stride;
-        const double a[4] = {w[0], w[8], w[4 * scatter_stride], w[4 * scatter_stride + 8]};
+    const T *x = rows.a + t * rows.stride + static_cast<int>(threadIdx.x) / 32 * 16 + g;
+    const double *y = centred + t * scatter_stride + g;
+    for (int i = 0; i < n; i += 8) {
+        double a[4];
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            const int row = i + v / 2 * 4;
+            a[v] = rows.share[row + t] * (static_cast<double>(x[row * rows.stride + v % 2 * 8]) - means[v % 2]);
+        }
 #pragma unroll
         for (int part = 0; part < 8; ++part) {
             if (part >= parts)
                 break;
-            const double b[2] = {c[8 * part], c[4 * scatter_stride + 8 * part]};
+            const double b[2] = {y[i * scatter_stride + 8 * part], y[(i + 4) * scatter_stride + 8 * part]};
             multiply_add(sum[part], a, b);
         }
     }
@@ -132,9 +171,10 @@ __device__ void tile_at(int y, int *a, int *b)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(scatter_threads) scatter_kernel(Launch<T> launch)
+__global__ void __launch_bounds__(scatter_threads, 3) scatter_kernel(Launch<T> launch)
 {
-    __shared__ ScatterTiles tiles;
+    extern __shared__ double2 memory[];
+    ScatterTiles<T> &tiles = *reinterpret_cast<ScatterTiles<T> *>(memory);
     const Item item = launch.items[blockIdx.x];
     if (stopped(launch))
         return;
@@ -145,16 +185,32 @@ __global__ void __launch_bounds__(scatter_threads) scatter_kernel(Launch<T> laun
     const int own = a + 16 * warp; // the warp's first feature
     const int wanted = own >= d ? 0 : min(min(d, own + 16) - b, scatter_tile);
     const int parts = (wanted + 7) / 8;
+    const int second = b + static_cast<int>(threadIdx.x) % scatter_tile;
+    const T *values = launch.values + item.first * d;
     for (int j = static_cast<int>(blockIdx.z); j < mixture.k; j += static_cast<int>(gridDim.z)) {
         const double *share = launch.workspace + item.shares + std::int64_t{j} * item.n;
-        double sum[8][4] = {};
-        for (int row = 0; row < item.n; row += scatter_rows) {
-            const int rows = min(scatter_rows, item.n - row);
+        const double *mean = mixture.means + std::int64_t{j} * d;
+        const double mean_b = second < d ? mean[second] : 0.0;
+        double means[2], sum[8][4] = {};
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            means[half] = own + lane / 4 + 8 * half < d ? mean[own + lane / 4 + 8 * half] : 0.0;
+        __syncthreads();
+        load_scatter(values, share, min(scatter_rows, item.n), d, a, b, tiles.rows[0]);
+        for (int row = 0, turn = 0; row < item.n; row += scatter_rows, turn ^= 1) {
+            const int next = row + scatter_rows;
+            if (next < item.n) {
+                load_scatter(values + std::int64_t{next} * d, share + next, min(scatter_rows, item.n - next), d, a, b,
+                             tiles.rows[turn ^ 1]);
+                __pipeline_wait_prior(1);
+            } else {
+                __pipeline_wait_prior(0);
+            }
             __syncthreads();
-            load_scatter(launch.values + (item.first + row) * d, share + row, mixture.means + std::int64_t{j} * d, rows,
-                         d, a, b, tiles);
+            centre_scatter(tiles.rows[turn], mean_b, tiles.centred);
             __syncthreads();
-            add_products(tiles, rows, parts, sum);
+            add_products(tiles.rows[turn], tiles.centred, means, min(scatter_rows, item.n - row), parts, sum);
+            __syncthreads();
         }
         double *out = mixture.sums + item.slot * mixture.layout.values() + mixture.layout.second(j);
 #pragma unroll
@@ -186,7 +242,11 @@ void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t st
     const int tiles = (launch.d + scatter_tile - 1) / scatter_tile;
     const dim3 grid(extent.n_items, static_cast<unsigned>(tiles * (tiles + 1) / 2),
                     static_cast<unsigned>(std::min(extent.most_k, 65535)));
-    scatter_kernel<<<grid, scatter_threads, 0, stream>>>(launch);
+    constexpr int bytes = sizeof(ScatterTiles<T>);
+    checked("cudaFuncSetAttribute", [&] {
+        return cudaFuncSetAttribute(scatter_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    });
+    scatter_kernel<<<grid, scatter_threads, bytes, stream>>>(launch);
     launched("scatter_kernel");
 }
 

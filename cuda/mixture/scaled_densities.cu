@@ -1,0 +1,88 @@
+// scaled_densities.cu - log densities where each feature has a factor of its own: diag, spherical, and tied
+// after rotate_rows(). A block takes 64 rows by 16 components, 16 features deep; a thread four rows.
+#include "stages.hpp"
+
+namespace pgkm::cuda::mixture {
+namespace {
+
+constexpr int scaled_threads = 256;
+constexpr int scaled_components = 16;
+constexpr int scaled_depth = 16;
+
+struct ScaledTiles {
+    double x[scaled_depth][tile_rows + 1];
+    double mean[scaled_depth][scaled_components + 1];
+    double factor[scaled_depth][scaled_components + 1];
+};
+
+// centres: k x d; factors: k x d, or nullptr for ones.
+template <typename V>
+__device__ void scaled_tile(const V *values, int n, int d, int row, const MixtureView &mixture, const double *centres,
+                            const double *factors, int component, ScaledTiles &tiles, double *shares)
+{
+    const int at = static_cast<int>(threadIdx.x) % 16, other = static_cast<int>(threadIdx.x) / 16;
+    double square[4] = {};
+    for (int from = 0; from < d; from += scaled_depth) {
+        const int f = from + at, j = component + other;
+        const std::int64_t cell = std::int64_t{j} * d + f;
+        __syncthreads();
+        for (int r = other; r < tile_rows; r += 16)
+            tiles.x[at][r] = row + r < n && f < d ? static_cast<double>(values[std::int64_t{row + r} * d + f]) : 0.0;
+        tiles.mean[at][other] = j < mixture.k && f < d ? centres[cell] : 0.0;
+        tiles.factor[at][other] = j < mixture.k && f < d ? (factors == nullptr ? 1.0 : factors[cell]) : 0.0;
+        __syncthreads();
+#pragma unroll 4
+        for (int i = 0; i < scaled_depth; ++i) {
+            const double mean = tiles.mean[i][other], factor = tiles.factor[i][other];
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                const double z = (tiles.x[i][at + 16 * r] - mean) * factor;
+                square[r] = fma(z, z, square[r]);
+            }
+        }
+    }
+    if (component + other >= mixture.k)
+        return;
+    for (int r = 0; r < 4; ++r)
+        if (row + at + 16 * r < n)
+            shares[std::int64_t{component + other} * n + row + at + 16 * r] =
+                fma(-0.5, square[r], mixture.constants[component + other]);
+}
+
+template <typename T, bool Tied>
+__global__ void __launch_bounds__(scaled_threads) scaled_kernel(Launch<T> launch)
+{
+    __shared__ ScaledTiles tiles;
+    const Item item = launch.items[blockIdx.x];
+    const int row = static_cast<int>(blockIdx.y) * tile_rows, d = launch.d;
+    if (stopped(launch) || row >= item.n)
+        return;
+    const MixtureView mixture = launch.mixtures[item.problem];
+    double *shares = launch.workspace + item.shares;
+    for (int j = static_cast<int>(blockIdx.z) * scaled_components; j < mixture.k;
+         j += static_cast<int>(gridDim.z) * scaled_components)
+        if constexpr (Tied)
+            scaled_tile(launch.workspace + item.rotated, item.n, d, row, mixture, mixture.targets, nullptr, j, tiles,
+                        shares);
+        else
+            scaled_tile(launch.values + item.first * d, item.n, d, row, mixture, mixture.means, mixture.factors, j,
+                        tiles, shares);
+}
+
+} // namespace
+
+template <typename T>
+void scaled_densities(const Launch<T> &launch, const Extent &extent, bool tied, cudaStream_t stream)
+{
+    const dim3 grid = tile_grid(extent, scaled_components);
+    if (tied)
+        scaled_kernel<T, true><<<grid, scaled_threads, 0, stream>>>(launch);
+    else
+        scaled_kernel<T, false><<<grid, scaled_threads, 0, stream>>>(launch);
+    launched("scaled_kernel");
+}
+
+template void scaled_densities<float>(const Launch<float> &, const Extent &, bool, cudaStream_t);
+template void scaled_densities<double>(const Launch<double> &, const Extent &, bool, cudaStream_t);
+
+} // namespace pgkm::cuda::mixture
