@@ -42,6 +42,7 @@ is "$(cat "$folder/job")" "$right" "the job is right"
 
 # A change that comes first is waited for.
 late() { # CHANGE: what a fit says that begins while the change is not committed yet
+    : >"$folder/change" # or the last one's word is taken for this one's
     query -c "BEGIN" -c "$1" -c "SELECT 'changed'" -c "SELECT pg_sleep(0.5)" -c "COMMIT" >"$folder/change" &
     local change=$!
     until grep -q changed "$folder/change"; do sleep 0.01; done
