@@ -8,6 +8,10 @@
 namespace pgkm {
 namespace {
 
+// Of a matrix of about 1, what lies beside the diagonal counts as 0 below the root of this: its squares would
+// leave the range of float64.
+constexpr double least_square = 1e-280;
+
 constexpr std::int64_t panel = 32; // columns that are reduced before the rest is brought up to date
 constexpr std::int64_t batch = 48; // reflections that are applied at once
 
@@ -60,7 +64,7 @@ private:
         double *const x = row(k) + k + 1;
         const double tail = kernels_.dot(x + 1, x + 1, rest - 1);
         result_.beside[size(k)] = x[0];
-        if (tail == 0.0)
+        if (tail < least_square)
             return; // no reflection
         const double length = std::sqrt(x[0] * x[0] + tail);
         const double beside = x[0] > 0.0 ? -length : length;

@@ -118,6 +118,20 @@ TEST(SymmetricEigen, SpecialMatrices)
     }
 }
 
+// Features of scales from 1 down to where their products leave the range of float64.
+TEST(SymmetricEigen, GradedMatrices)
+{
+    for (const std::int32_t d : {40, 80, 130, 200})
+        for (const double decades : {30.0, 100.0, 150.0, 300.0}) {
+            Matrix matrix = covariance(d, 2 * d, 0.0);
+            for (std::int32_t a = 0; a < d; ++a)
+                for (std::int32_t b = 0; b < d; ++b)
+                    matrix[at(std::int64_t{a} * d + b)] *= std::pow(10.0, -decades * (a + b) / (2.0 * d));
+            expect_decomposition(matrix, d, symmetric_eigen_in_steps(matrix, d, 2, no_poll));
+            expect_decomposition(matrix, d, symmetric_eigen(matrix, d, 2, no_poll));
+        }
+}
+
 // Values that meet, and parts that are hardly coupled: most of what is put together deflates.
 TEST(SymmetricEigen, HardTridiagonals)
 {
