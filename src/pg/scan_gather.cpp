@@ -3,12 +3,11 @@
  */
 #include "pg/scan_gather.h"
 
-#include <sys/mman.h>
-
 #include "pg/boundary.h"
 #include "pg/compat.h"
 
 extern "C" {
+#include "access/parallel.h"
 #include "miscadmin.h"
 #include "storage/shmem.h"
 }
@@ -178,24 +177,10 @@ void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *
     rows->n_skipped = rows->skipped_capacity = total->skipped;
 }
 
-/* Fresh pages cost less when they are asked for at once than one fault at a time. Where that
- * is not to be had, the faults come. */
-static void populate(char *begin, Size bytes)
-{
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t page = 4096;
-    const uintptr_t first = TYPEALIGN_DOWN(page, (uintptr_t) begin);
-    const uintptr_t end = TYPEALIGN(page, (uintptr_t) begin + bytes);
-
-    (void) madvise((void *) first, end - first, MADV_POPULATE_WRITE);
-#endif
-}
-
 static void copy_part(char *target, int64 to, const void *source, int64 from, int64 count, Size size)
 {
     if (count == 0)
         return;
-    populate(target + to * size, count * size);
     memcpy(target + to * size, (const char *) source + from * size, count * size);
 }
 
@@ -207,35 +192,68 @@ static void copy_skipped(int64 *target, const TableRows *rows, const ScanPlace *
         target[to->skipped + i] = rows->skipped[from->skipped + i] - from->rows + to->rows;
 }
 
-void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, char *points,
-               char *origins)
+/* One process's way to where all rows belong. */
+struct Copy {
+    const ScanPlan  *plan;
+    const TableRows *rows;
+    SharedView      *points;
+    Size             weights; /* offset in it */
+    char            *origins;
+    OriginsLayout    layout;
+};
+
+static void copy_points(const Copy *copy, int64 to, int64 from, int64 count)
 {
-    const ScanPlan     *plan = reader->plan;
-    const TableRows    *rows = reader->rows;
-    const PgkmRows     *used = rows->used;
-    const Size          weights = points_layout(plan, target->capacity).weights;
-    const OriginsLayout layout = origins_layout(plan, &places[plan->n_chunks]);
-    ScanPlace           from = {0, 0, 0};
+    const PgkmRows *used = copy->rows->used;
 
-    for (int32 i = 0; i < reader->n_notes; ++i) {
-        const ScanNote *const  note = &reader->notes[i];
-        const ScanPlace *const to = &places[note->chunk];
+    if (count == 0)
+        return;
+    shared_view_write(copy->points, to * used->row_bytes, used->values + from * used->row_bytes, count * used->row_bytes);
+    if (copy->plan->weighted)
+        shared_view_write(copy->points, copy->weights + to * sizeof(double), used->weights + from, count * sizeof(double));
+}
 
-        CHECK_FOR_INTERRUPTS();
-        if (note->count.used > 0)
-            copy_part(points, to->used, used->values, from.used, note->count.used, used->row_bytes);
-        if (plan->weighted && note->count.used > 0)
-            copy_part(points + weights, to->used, used->weights, from.used, note->count.used, sizeof(double));
-        if (plan->wants.ctid)
-            copy_part(origins + layout.ctids, to->rows, rows->ctids, from.rows, note->count.rows,
-                      sizeof(ItemPointerData));
-        if (plan->wants.table)
-            copy_part(origins + layout.tables, to->rows, rows->tables, from.rows, note->count.rows, sizeof(Oid));
-        if (plan->wants.label)
-            copy_part(origins + layout.labels, to->rows, rows->labels, from.rows, note->count.rows, sizeof(int32));
-        copy_skipped((int64 *) (origins + layout.skipped), rows, &from, note, to);
-        from.rows += note->count.rows;
-        from.used += note->count.used;
-        from.skipped += note->count.skipped;
+static void copy_chunk(const Copy *copy, const ScanNote *note, const ScanPlace *from, const ScanPlace *to)
+{
+    const TableRows *rows = copy->rows;
+    char *const      origins = copy->origins;
+
+    copy_points(copy, to->used, from->used, note->count.used);
+    if (copy->plan->wants.ctid)
+        copy_part(origins + copy->layout.ctids, to->rows, rows->ctids, from->rows, note->count.rows,
+                  sizeof(ItemPointerData));
+    if (copy->plan->wants.table)
+        copy_part(origins + copy->layout.tables, to->rows, rows->tables, from->rows, note->count.rows, sizeof(Oid));
+    if (copy->plan->wants.label)
+        copy_part(origins + copy->layout.labels, to->rows, rows->labels, from->rows, note->count.rows, sizeof(int32));
+    copy_skipped((int64 *) (origins + copy->layout.skipped), rows, from, note, to);
+}
+
+void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, SharedView *points,
+               char *origins, int n_processes)
+{
+    const ScanPlan *plan = reader->plan;
+    const Copy      copy = {plan,
+                            reader->rows,
+                            points,
+                            points_layout(plan, target->capacity).weights,
+                            origins,
+                            origins_layout(plan, &places[plan->n_chunks])};
+    /* Everybody begins elsewhere, for a slice is written by one at a time. */
+    const int32 first = (int32) ((int64) reader->n_notes * ((ParallelWorkerNumber + 1) % n_processes) / n_processes);
+
+    for (int round = 0; round < 2; ++round) {
+        ScanPlace from = {0, 0, 0};
+
+        for (int32 i = 0; i < reader->n_notes; ++i) {
+            const ScanNote *const note = &reader->notes[i];
+
+            CHECK_FOR_INTERRUPTS();
+            if ((i >= first) == (round == 0))
+                copy_chunk(&copy, note, &from, &places[note->chunk]);
+            from.rows += note->count.rows;
+            from.used += note->count.used;
+            from.skipped += note->count.skipped;
+        }
     }
 }

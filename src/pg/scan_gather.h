@@ -50,8 +50,9 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
 void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *slices, TableRows *rows,
                      ScanTarget *target);
 
-/* Copies the reader's chunks to their places in what is mapped at the two addresses. */
-void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, char *points,
-               char *origins);
+/* Copies the reader's chunks to their places in the view and in what is mapped at `origins`, as one
+ * of so many processes. */
+void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, SharedView *points,
+               char *origins, int n_processes);
 
 #endif

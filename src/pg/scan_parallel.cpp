@@ -145,8 +145,8 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     scan_target_fit(plan, places, &shared->slices, rows, &shared->target);
     scan_slices_drop(&shared->slices, rows->used->view == NULL ? 0 : rows->used->view->n_slices);
     meet(shared);
-    scan_copy(reader, places, &shared->target, rows->used->values,
-              rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment));
+    scan_copy(reader, places, &shared->target, rows->used->view,
+              rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment), shared->n_processes);
     meet(shared);
     BarrierDetach(&shared->barrier);
     rows->crew = (ScanCrew *) MemoryContextAlloc(owner, sizeof(ScanCrew));
@@ -186,7 +186,7 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
     return reader->rows;
 }
 
-static void copy_to_target(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target)
+static void copy_to_target(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, int n_processes)
 {
     SharedView  *points = NULL;
     dsm_segment *origins = NULL;
@@ -199,8 +199,8 @@ static void copy_to_target(const ScanReader *reader, const ScanPlace *places, co
         (origins == NULL && target->origins != DSM_HANDLE_INVALID))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("could not map dynamic shared memory segment")));
-    scan_copy(reader, places, target, points == NULL ? NULL : points->base,
-              origins == NULL ? NULL : (char *) dsm_segment_address(origins));
+    scan_copy(reader, places, target, points, origins == NULL ? NULL : (char *) dsm_segment_address(origins),
+              n_processes);
     if (points != NULL)
         shared_view_detach(points);
     if (origins != NULL)
@@ -227,7 +227,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     take_part(reader, shared, places);
     meet(shared);
     meet(shared);
-    copy_to_target(reader, places, &shared->target);
+    copy_to_target(reader, places, &shared->target, shared->n_processes);
     BarrierArriveAndDetach(&shared->barrier);
     scan_slices_drop(&shared->slices, 0);
     table_rows_clear(reader->rows);

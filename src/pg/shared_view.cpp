@@ -3,8 +3,10 @@
  */
 #include "pg/shared_view.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 extern "C" {
 #include "storage/dsm_impl.h"
@@ -219,6 +221,71 @@ SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
     }
     keep(view, directory);
     return view;
+}
+
+/* Fresh pages cost less when they are asked for at once than one fault at a time. Where that
+ * is not to be had, the faults come. */
+static void populate(char *begin, Size bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t page = 4096;
+    const uintptr_t first = TYPEALIGN_DOWN(page, (uintptr_t) begin);
+    const uintptr_t end = TYPEALIGN(page, (uintptr_t) begin + bytes);
+
+    (void) madvise((void *) first, end - first, MADV_POPULATE_WRITE);
+#endif
+}
+
+/* False when that is not possible; part of it may be written then. */
+static bool write_to_file(const dsm_segment *slice, Size offset, const char *from, Size bytes)
+{
+    char name[64];
+
+    if (dynamic_shared_memory_type != DSM_IMPL_POSIX)
+        return false;
+    /* As dsm_impl.c names it. */
+    snprintf(name, sizeof name, "/PostgreSQL.%u", dsm_segment_handle((dsm_segment *) slice));
+
+    const int file = shm_open(name, O_RDWR, 0);
+
+    if (file < 0)
+        return false;
+    while (bytes > 0) {
+        const ssize_t written = pwrite(file, from, bytes, (off_t) offset);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            break;
+        offset += written;
+        from += written;
+        bytes -= written;
+    }
+    close(file);
+    return bytes == 0;
+}
+
+void shared_view_write(SharedView *view, Size offset, const void *source, Size bytes)
+{
+    const char *from = (const char *) source;
+    Size        begin = 0;
+
+    for (int i = 0; i < view->n_slices && bytes > 0; ++i) {
+        const Size end = begin + dsm_segment_map_length(view->slices[i]);
+
+        if (offset < end) {
+            const Size part = Min(bytes, end - offset);
+
+            if (!write_to_file(view->slices[i], offset - begin, from, part)) {
+                populate(view->base + offset, part);
+                memcpy(view->base + offset, from, part);
+            }
+            offset += part;
+            from += part;
+            bytes -= part;
+        }
+        begin = end;
+    }
 }
 
 void shared_view_detach(SharedView *view)

@@ -56,6 +56,10 @@ SharedView *shared_view_begin(MemoryContext context, Size most);
 /* Lets it grow by one slice of so many bytes or a little more; false when it has no place for that. */
 bool shared_view_extend(SharedView *view, Size bytes);
 
+/* Copies bytes to an offset of the view: through the slices' files where the server's shared memory
+ * has files, which spares this process the mapping of every page. Other processes may write beside it. */
+void shared_view_write(SharedView *view, Size offset, const void *from, Size bytes);
+
 void shared_view_detach(SharedView *view);
 
 #endif
