@@ -172,10 +172,7 @@ bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, Pgkm
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n)
 {
     pgkm_rows_grow(rows, n);
-    if (rows->view != NULL)
-        shared_view_write(rows->view, rows->n * rows->row_bytes, values, n * rows->row_bytes);
-    else
-        pgkm_copy(rows->values + rows->n * rows->row_bytes, values, n * rows->row_bytes);
+    pgkm_copy(rows->values + rows->n * rows->row_bytes, values, n * rows->row_bytes);
     if (rows->weighted)
         pgkm_copy(rows->weights + rows->n, weights, n * sizeof(double));
     rows->n += n;
