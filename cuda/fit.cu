@@ -143,7 +143,7 @@ void Fit<T>::iterate_on_device()
     const bool many = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
     if (many && job_.iterations(arguments))
         return fetch_control();
-    // compute-sanitizer does not follow kernels into conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
+    // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = many && (setting == nullptr || setting[0] != '0');
     do {
