@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "../groups/transfer.hpp"
+#include "../upload.hpp"
 #include "fused.hpp"
 #include "parameters.hpp"
 #include "stages.hpp"
@@ -209,12 +211,16 @@ private:
     void fetch_labels(cudaStream_t stream)
     {
         context_.wait(stream, stop_.get());
-        for (const Piece &piece : pieces_) {
-            labels_.download(tasks_[piece.task].out->labels + piece.first, static_cast<std::size_t>(piece.n), stream,
-                             static_cast<std::size_t>(piece.label));
-            context_.bytes_moved += static_cast<std::uint64_t>(piece.n) * 4;
+        if (pieces_.size() == 1) {
+            const Piece &piece = pieces_[0];
+            download(context_, tasks_[piece.task].out->labels + piece.first, labels_.get() + piece.label,
+                     static_cast<std::size_t>(piece.n) * sizeof(std::int32_t));
+            return;
         }
-        context_.wait(stream);
+        std::vector<Rows<std::int32_t>> wanted;
+        for (const Piece &piece : pieces_)
+            wanted.push_back({piece.label, piece.n, tasks_[piece.task].out->labels + piece.first});
+        download_rows(context_, labels_, wanted);
     }
 
     Data &data_;

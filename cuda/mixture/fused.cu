@@ -46,6 +46,15 @@ double reach(const PgkmMixture &mixture, std::int64_t d, const std::vector<doubl
     return most;
 }
 
+// Whether the factors' squares, and those of rows that they bring to the order of 1, lie well within
+// float64: the coefficients of y^2 and y^2 itself must.
+bool has_usual_scales(const PgkmMixture &mixture, std::int64_t d)
+{
+    const std::int64_t count = mixture.covariance_type == PGKM_COVARIANCE_DIAG ? mixture.k * d : mixture.k;
+    return std::all_of(mixture.factors, mixture.factors + count,
+                       [](double factor) { return factor > 1e-140 && factor < 1e140; });
+}
+
 // 1e-10 of agreement for float64 rows, 1e-5 for float32, with two digits to spare.
 template <typename T>
 constexpr double most_reach = sizeof(T) == 4 ? 1e8 : 1e4;
@@ -81,7 +90,7 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         break;
     case PGKM_COVARIANCE_DIAG:
     case PGKM_COVARIANCE_SPHERICAL:
-        if (DiagonalShape(mixture.k, d).fits(mixture.k))
+        if (DiagonalShape(mixture.k, d).fits(mixture.k) && has_usual_scales(mixture, d))
             road = Road::fused_diagonal;
         break;
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "../upload.hpp"
 #include "fused.hpp"
 #include "stages.hpp"
 
@@ -11,6 +12,8 @@ namespace pgkm::cuda::mixture {
 namespace {
 
 constexpr std::uint64_t most_sum_bytes = std::uint64_t{64} << 20; // of all copies, where one is smaller
+constexpr std::int64_t most_pending = 2 << 20;                    // values that travel together
+constexpr std::size_t threads_pay = 4 << 20;                      // bytes that several threads carry
 constexpr std::int64_t large = 65536;                             // values that travel by themselves
 
 std::size_t at(std::int64_t i)
@@ -107,8 +110,8 @@ Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::in
 
 void Parameters::upload(const std::vector<Task> &tasks, std::int64_t d)
 {
-    const Claim claim(context_.host_budget, std::min<std::uint64_t>(values_.bytes(), 8 * large));
-    pending_.reserve(std::min(values_.count(), at(large)));
+    const Claim claim(context_.host_budget, std::min<std::uint64_t>(values_.bytes(), 8 * most_pending));
+    pending_.reserve(std::min(values_.count(), at(most_pending)));
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         context_.poll();
         append(tasks[i], d, host_views_[i]);
@@ -119,7 +122,11 @@ void Parameters::upload(const std::vector<Task> &tasks, std::int64_t d)
 
 void Parameters::flush_pending()
 {
-    values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
+    const std::size_t bytes = pending_.size() * sizeof(double);
+    if (bytes >= threads_pay)
+        cuda::upload(context_, values_.get() + pending_at_, pending_.data(), bytes);
+    else
+        values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
     pending_.clear();
     pending_at_ = used_;
 }
@@ -127,7 +134,7 @@ void Parameters::flush_pending()
 // Room for `count` values, fewer than `large`, all 0, whose address on the device will be *address.
 double *Parameters::reserve(std::int64_t count, const double **address)
 {
-    if (static_cast<std::int64_t>(pending_.size()) + count > large)
+    if (static_cast<std::int64_t>(pending_.size()) + count > most_pending)
         flush_pending();
     *address = values_.get() + used_;
     used_ += count;
@@ -212,8 +219,12 @@ void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
     }
     const Claim claim(context_.host_budget, results_.bytes());
     std::vector<double> results(results_.count());
-    results_.download(results.data(), results.size(), stream);
-    context_.wait(stream);
+    if (results_.bytes() >= threads_pay) {
+        download(context_, results.data(), results_.get(), results_.bytes());
+    } else {
+        results_.download(results.data(), results.size(), stream);
+        context_.wait(stream);
+    }
     hand_out([&](double *to, std::int64_t from, std::int64_t count) { std::copy_n(results.data() + from, count, to); });
     recentre_all(tasks);
 }

@@ -8,16 +8,17 @@ namespace {
 // Kernels are made for ranges of features and components: what lies at their ends, and one beyond.
 class EmStepShapes : public testing::TestWithParam<Subject> {
 protected:
-    // `tightness` times the factors of Mixture: means lie as much farther apart than their rows.
+    // `tightness` times the factors of Mixture: means lie as much farther apart than their rows. All values
+    // are multiplied by `scale`.
     template <typename T>
-    static void check(std::int32_t d, std::int32_t k, double tightness)
+    static void check(std::int32_t d, std::int32_t k, double tightness, double scale = 1.0)
     {
         std::mt19937_64 random(static_cast<std::uint64_t>(d * 1000 + k));
         std::normal_distribution<double> normal(1e3, 5.0);
         const std::int64_t n = std::clamp<std::int64_t>(10'000'000 / (k * d * d), 67, 3001);
         std::vector<T> values(static_cast<std::size_t>(n * d));
         for (T &value : values)
-            value = static_cast<T>(normal(random));
+            value = static_cast<T>(scale * normal(random));
         Case data = {};
         data.element = sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64;
         data.n = n;
@@ -25,7 +26,7 @@ protected:
         const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
         data.values.assign(bytes, bytes + values.size() * sizeof(T));
         data.groups = {{0, n, k}};
-        std::vector<double> least(static_cast<std::size_t>(d), 980.0), most(least.size(), 1020.0);
+        std::vector<double> least(static_cast<std::size_t>(d), 980.0 * scale), most(least.size(), 1020.0 * scale);
         PgkmSummary summary = {};
         summary.min = least.data();
         summary.max = most.data();
@@ -66,6 +67,70 @@ TEST_P(EmStepShapes, ComponentsFarApart)
             check<float>(d, 16, tightness);
             check<double>(d, 16, tightness);
         }
+}
+
+TEST_P(EmStepShapes, SquaresAtTheEndsOfFloat64)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    for (const double scale : {1e-155, 1e-140, 1e148})
+        for (const std::int32_t d : {3, 16})
+            check<double>(d, 16, 1.0, scale);
+}
+
+// So many that their parameters and sums are megabytes.
+TEST_P(EmStepShapes, ThousandsOfGroups)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    constexpr std::int64_t groups = 4000, rows = 20;
+    constexpr std::int32_t d = 8, k = 4;
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> normal(0.0, 5.0);
+    std::vector<double> values(static_cast<std::size_t>(groups * rows * d));
+    for (double &value : values)
+        value = normal(random);
+    Case data = {};
+    data.element = PGKM_FLOAT64;
+    data.n = groups * rows;
+    data.d = d;
+    const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
+    data.values.assign(bytes, bytes + values.size() * sizeof(double));
+    for (std::int64_t g = 0; g < groups; ++g)
+        data.groups.push_back({g * rows, rows, k});
+    std::vector<double> least(d, -20.0), most(d, 20.0);
+    PgkmSummary summary = {};
+    summary.min = least.data();
+    summary.max = most.data();
+    Session session(GetParam(), data.points());
+    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, data.points());
+    for (const PgkmCovariance type : all_types) {
+        std::vector<Mixture> mixtures;
+        std::vector<Sums> actual, expected;
+        for (std::size_t g = 0; g < groups; ++g) {
+            mixtures.emplace_back(data, g, type, summary);
+            actual.emplace_back(data, g, mixtures[g], type);
+            actual[g].labels.clear();
+        }
+        expected = actual;
+        std::vector<PgkmProblem> problems;
+        std::vector<PgkmMixture> views;
+        std::vector<PgkmMixtureSums> sums;
+        for (std::size_t g = 0; g < groups; ++g) {
+            problems.push_back(actual[g].problem);
+            views.push_back(mixtures[g].rebound(type));
+            sums.push_back({0.0, actual[g].masses.data(), actual[g].first.data(), actual[g].second.data(), nullptr});
+            expected[g].labels.resize(rows);
+            ASSERT_EQ(expected[g].take(reference, views[g]), PGKM_OK);
+        }
+        PGKM_REQUIRE_OK(session.em_step(problems.data(), problems.size(), views.data(), sums.data()), session,
+                        GetParam());
+        for (std::size_t g = 0; g < groups; ++g) {
+            SCOPED_TRACE("type " + std::to_string(type) + ", group " + std::to_string(g));
+            actual[g].view = sums[g];
+            expect_near(expected[g], actual[g], type, summary, tolerance_of(GetParam(), data.element));
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EmStepShapes, testing::ValuesIn(plain_subjects()), subject_name);

@@ -87,10 +87,7 @@ TEST_P(EmStep, GroupsInOneCall)
             std::vector<PgkmMixtureSums> sums;
             for (std::size_t g = 0; g < all.size(); ++g) {
                 problems.push_back(all[g].problem);
-                // Views of mixtures that the vector has moved.
-                const Mixture &m = mixtures[g];
-                views.push_back({m.k, type, m.log_weights.data(), m.means.data(), m.factors.data(),
-                                 m.log_determinants.data(), nullptr});
+                views.push_back(mixtures[g].rebound(type));
                 sums.push_back(
                     {0.0, all[g].masses.data(), all[g].first.data(), all[g].second.data(), all[g].labels.data()});
             }

@@ -50,6 +50,12 @@ struct Mixture {
         view = {k, type, log_weights.data(), means.data(), factors.data(), log_determinants.data(), nullptr};
     }
 
+    // The view again, after a vector has moved the mixture.
+    PgkmMixture rebound(PgkmCovariance type) const
+    {
+        return {k, type, log_weights.data(), means.data(), factors.data(), log_determinants.data(), nullptr};
+    }
+
     std::int32_t k, d;
     std::vector<double> log_weights, means, factors, log_determinants;
     PgkmMixture view;
