@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 extern "C" {
+#include "miscadmin.h"
 #include "storage/dsm_impl.h"
 }
 
@@ -157,8 +158,12 @@ SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, 
     Directory *const   list = (Directory *) dsm_segment_address(directory);
     SharedView *const  view = join(context, slices, n_slices);
 
-    if (view == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map dynamic shared memory segment")));
+    if (view == NULL) {
+        /* A worker that was terminated has taken its slice along, and may have said so. */
+        CHECK_FOR_INTERRUPTS();
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not map dynamic shared memory segment")));
+    }
     list->magic = DIRECTORY_MAGIC;
     list->n_slices = n_slices;
     memcpy(list->slices, slices, n_slices * sizeof(dsm_handle));
