@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/thread_pool.hpp"
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/fit.hpp"
+#include "engine/processors.hpp"
 
 namespace pgkm {
 namespace {
@@ -18,15 +20,38 @@ void poll(const PgkmHost &host)
         throw Error(PGKM_CANCELLED, "cancelled");
 }
 
+// Copies in pieces that threads share out.
 template <typename V>
-V *copy(const V *from, std::int64_t count, V *to, const PgkmHost &host)
-{
-    for (std::int64_t done = 0; done < count; done += values_between_polls) {
-        poll(host);
-        to = std::copy_n(from + done, std::min(values_between_polls, count - done), to);
+class Copies {
+  public:
+    void add(const V *from, std::int64_t count, V *to)
+    {
+        for (std::int64_t done = 0; done < count; done += values_between_polls)
+            pieces_.push_back({from + done, to + done, std::min(values_between_polls, count - done)});
+        values_ += count;
     }
-    return to;
-}
+
+    void run(int threads, const PgkmHost &host) const
+    {
+        // Fresh memory takes most of the time: a thread for some milliseconds of it.
+        constexpr std::int64_t values_per_thread = 4 << 20;
+        cpu::ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, values_ / values_per_thread + 1)));
+        pool.run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i, int) {
+            poll(host);
+            const Piece &piece = pieces_[static_cast<std::size_t>(i)];
+            std::copy_n(piece.from, piece.count, piece.to);
+        });
+    }
+
+  private:
+    struct Piece {
+        const V     *from;
+        V           *to;
+        std::int64_t count;
+    };
+    std::vector<Piece> pieces_;
+    std::int64_t       values_ = 0;
+};
 
 } // namespace
 
@@ -41,7 +66,7 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
         first += group.n;
     }
     if (request.n_groups > 0)
-        gather(groups, host);
+        gather(groups, request.settings.cpu_threads == 0 ? usable_processors() : request.settings.cpu_threads, host);
     transform(request.options, session, host);
     session.load(points_);
     std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);
@@ -58,19 +83,22 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
 
 // Brings the groups together: a backend works on one stretch of rows.
 template <typename T>
-void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, const PgkmHost &host)
+void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
     values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
-    T *values = values_.get();
-    double *weights = weights_.get();
-    for (const PgkmGroup &group : groups) {
-        values = copy(static_cast<const T *>(group.values), group.n * points_.d, values, host);
-        if (weights != nullptr)
-            weights = copy(group.weights, group.n, weights, host);
+    Copies<T> values;
+    Copies<double> weights;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        const std::int64_t first = groups_[g].first_row;
+        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, values_.get() + first * points_.d);
+        if (weights_ != nullptr)
+            weights.add(groups[g].weights, groups[g].n, weights_.get() + first);
     }
+    values.run(threads, host);
+    weights.run(threads, host);
     points_.values = values_.get();
     points_.weights = weights_.get();
 }

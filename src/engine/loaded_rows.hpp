@@ -36,7 +36,7 @@ class LoadedRows {
     const std::vector<LoadedGroup> &groups() const { return groups_; }
 
   private:
-    void gather(const std::vector<PgkmGroup> &groups, const PgkmHost &host);
+    void gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host);
     void transform(const PgkmOptions &options, Session &session, const PgkmHost &host);
     std::vector<PgkmProblem> problems() const;
 
