@@ -132,7 +132,7 @@ __device__ inline void multiply_rows(unsigned ring, unsigned full, unsigned empt
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         multiply_stage(acc, ring + slot * stage_bytes, square.row, square.column, static_cast<int>(s % 2));
         asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
-        if (threadIdx.x % group_threads == 0)
+        if (threadIdx.x % 32 == 0) // each warp has seen its own part of the products done
             arrive(empty + slot * 8);
         if (s % 2 == 1)
 #pragma unroll
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(threads, 1)
     const unsigned base = tensor::shared_address(ring), full = base + stages * stage_bytes, empty = full + stages * 8;
     if (threadIdx.x < stages) {
         init_barrier(full + threadIdx.x * 8, group_threads);
-        init_barrier(empty + threadIdx.x * 8, multipliers);
+        init_barrier(empty + threadIdx.x * 8, multipliers * group_threads / 32);
     }
     __syncthreads();
     const std::int64_t there = (run.n_rows + half_stage_rows - 1) / half_stage_rows;
