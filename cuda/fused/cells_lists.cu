@@ -30,16 +30,17 @@ __global__ void empty_boxes_kernel(std::int32_t *boxes, std::int64_t words, int 
         boxes[i] = i / d % 2 == 0 ? 0x7fffffff : static_cast<std::int32_t>(0x80000000);
 }
 
+// A cell's box as it was not long ago, no larger than it is.
 template <int D>
-__device__ inline BoxBits<D> current_box(const std::int32_t *from)
+__device__ inline BoxBits<D> recent_box(const std::int32_t *from)
 {
     BoxBits<D> box;
     if constexpr (D == 1) {
-        *reinterpret_cast<int2 *>(&box) = __ldcg(reinterpret_cast<const int2 *>(from));
+        *reinterpret_cast<int2 *>(&box) = *reinterpret_cast<const int2 *>(from);
     } else {
 #pragma unroll
         for (int i = 0; i < D / 2; ++i)
-            reinterpret_cast<int4 *>(&box)[i] = __ldcg(reinterpret_cast<const int4 *>(from) + i);
+            reinterpret_cast<int4 *>(&box)[i] = reinterpret_cast<const int4 *>(from)[i];
     }
     return box;
 }
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(threads)
         load_any_row<D>(values, i, d, x);
         const int cell = cell_of<D>(grid, x);
         std::int32_t *at = grid.boxes + std::int64_t{cell} * 2 * D;
-        const BoxBits<D> box = current_box<D>(at);
+        const BoxBits<D> box = recent_box<D>(at);
 #pragma unroll
         for (int f = 0; f < D; ++f) {
             const std::int32_t value = ordered_bits(__float_as_int(x[f]));
@@ -259,8 +260,13 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
     launched("empty_boxes_kernel");
     for_padded(d, [&](auto size) {
         constexpr int D = decltype(size)::value;
-        boxes_kernel<D><<<blocks_for(n, threads, most_blocks), threads, 0, stream>>>(values, n, d, grid_);
-        launched("boxes_kernel");
+        // A few rows first: the more a box has, the fewer of the next ones change it.
+        std::int64_t rows = std::max<std::int64_t>(n >> 12, 4096);
+        for (std::int64_t first = 0; first < n; first += rows, rows *= 16) {
+            const std::int64_t count = std::min(rows, n - first);
+            boxes_kernel<D><<<blocks_for(count, threads, most_blocks), threads, 0, stream>>>(values + first * d, count, d, grid_);
+            launched("boxes_kernel");
+        }
         occupied_kernel<D><<<most_blocks, threads, 0, stream>>>(grid_, static_cast<int>(cells));
         launched("occupied_kernel");
     });
