@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares EM and PCA on the CPU backend with scikit-learn's, side by side in one run.
 
-    compare_mixture.py [--program build/bench/mixture] [--threads 2] [--repeats 3] [--scale 1]
+    compare_mixture.py [--program build/bench/mixture] [--threads 2] [--repeats 3] [--scale 1] [--set N D K]...
 
 Both get the same float64 rows, the same first parameters (means, equal weights, spherical precisions)
 and run ten iterations with tol = 0; they take turns, so that a machine that does other work disturbs
@@ -31,6 +31,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, for a quick look")
+    parser.add_argument("--set", type=int, nargs=3, action="append", metavar=("N", "D", "K"), dest="sets",
+                        help="these instead of the usual ones: rows, features, components (0: PCA)")
     return parser.parse_args()
 
 
@@ -91,9 +93,10 @@ def main():
         return 1
     warnings.filterwarnings("ignore")  # ten iterations are not meant to converge
     print(f"# scikit-learn {sklearn.__version__}, {options.threads} threads, medians of {options.repeats}")
+    sets = options.sets or MIXTURES + [(n, d, 0) for n, d in ANALYSES]
     print("what,n,d,k,ms,sklearn_ms,ratio,cpu_ms,sklearn_cpu_ms,cpu_ratio")
     with tempfile.TemporaryDirectory() as folder:
-        for n, d, k in MIXTURES:
+        for n, d, k in (entry for entry in sets if entry[2] > 0):
             n = max(k, int(n * options.scale))
             points, means = blobs(numpy, n, d, k)
             points.tofile(os.path.join(folder, "points"))
@@ -105,7 +108,7 @@ def main():
                     ours.append(run_backend(options, folder, n, d, *more))
                     theirs.append(run_mixture(numpy, GaussianMixture, points, means, kind))
                 report(kind, n, d, k, ours, theirs)
-        for n, d in ANALYSES:
+        for n, d, _ in (entry for entry in sets if entry[2] == 0):
             n = max(d, int(n * options.scale))
             points, _ = blobs(numpy, n, d, 10)
             points.tofile(os.path.join(folder, "points"))

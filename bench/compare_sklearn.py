@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the CPU backend with scikit-learn's Lloyd k-means, side by side in one run.
 
-    compare_sklearn.py [--program build/bench/cpu_assign] [--threads 2] [--repeats 3] [--scale 1]
+    compare_sklearn.py [--program build/bench/cpu_assign] [--threads 2] [--repeats 3] [--scale 1] [--set N D K]...
 
 Both get the same float32 rows and the same initial centroids and run ten iterations (tol = 0,
 n_init = 1) and one; they take turns, so that a machine that does other work disturbs both alike.
@@ -29,6 +29,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, for a quick look")
+    parser.add_argument("--set", type=int, nargs=3, action="append", metavar=("N", "D", "K"), dest="sets",
+                        help="these instead of the usual ones: rows, features, clusters")
     return parser.parse_args()
 
 
@@ -79,7 +81,7 @@ def main():
     warnings.filterwarnings("ignore")  # ten iterations are not meant to converge
     print(f"# scikit-learn {sklearn.__version__}, {options.threads} threads, medians of {options.repeats}")
     print("n,d,k,first_ms,sklearn_first_ms,first_ratio,iteration_ms,sklearn_iteration_ms,iteration_ratio")
-    for n, d, k in SETS:
+    for n, d, k in options.sets or SETS:
         n = max(k, int(n * options.scale))
         points, centroids = blobs(numpy, n, d, k)
         ours, theirs = [], []
