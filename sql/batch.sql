@@ -35,7 +35,9 @@ INSERT INTO batch_queries VALUES
 ('mixtures, k by group', 'gmm(f4, 1 + g % 4, gmm_options(''diag''))'),
 ('mixtures, options by group', 'gmm(f, 2, gmm_options(CASE WHEN g % 2 = 0 THEN ''tied'' ELSE ''spherical'' END, n_init => 2, seed => 5))'),
 ('mixtures, given', 'gmm(f[1:1], 2, gmm_options(''spherical'', weights_init => ''{0.5,0.5}'', means_init => ''{{-1},{1}}'', precisions_init => ''{1,1}''))'),
-('mixtures beside clusters', 'ROW(gmm(f, 2), kmeans(f, 2))');
+('mixtures beside clusters', 'ROW(gmm(f, 2), kmeans(f, 2))'),
+-- options that are the same bytes
+('clusters beside mixtures', 'ROW(kmeans(f, 2, kmeans_options(n_init => 100, max_iter => 1, tol => 0)), gmm(f, 2))');
 INSERT INTO batch_queries VALUES ('having', 'kmeans(f, 3)', 'HAVING (kmeans(f, 3)).inertia > 20');
 
 -- One by one: an aggregate without groups for each.

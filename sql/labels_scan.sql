@@ -5,6 +5,7 @@ INSERT INTO scan_labels VALUES (2000, NULL, NULL);
 EXPLAIN (COSTS OFF) SELECT ctid FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE distance > 0;
 -- what the tuple store is for: rows as a whole, numbered rows, several functions, rows to be read again after a lock
 EXPLAIN (COSTS OFF) SELECT l FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l;
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l IS NOT NULL AND l::text <> '';
 EXPLAIN (COSTS OFF) SELECT * FROM kmeans_labels('scan_labels', '{x,y}', 3) WITH ORDINALITY;
 EXPLAIN (COSTS OFF) SELECT * FROM ROWS FROM (kmeans_labels('scan_labels', '{x,y}', 3), generate_series(1, 3));
 EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.ctid = t.ctid;
@@ -57,6 +58,11 @@ FETCH FORWARD 1 FROM d;
 SELECT place, cluster_id FROM forward WHERE n = 1001 - 700 + 2;
 COMMIT;
 DROP TABLE scan_gaps;
+
+-- rows that are let go meanwhile
+SELECT kmeans_load('scan_labels', '{x,y}') > 0 AS loaded;
+EXPLAIN (COSTS OFF) SELECT ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true);
+SELECT count(u), count(DISTINCT ctid) FROM (SELECT ctid, kmeans_unload() AS u FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true)) AS s;
 
 -- privileges are those of the function
 CREATE ROLE scan_labels_role;

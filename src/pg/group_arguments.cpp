@@ -83,7 +83,7 @@ void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, c
 
 bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
-    return a->kind->same(&a->options, &b->options);
+    return a->kind == b->kind && a->kind->same(&a->options, &b->options);
 }
 
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)

@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -72,6 +73,14 @@ static bool returns_labels(FuncExpr *call)
     return true;
 }
 
+/* Rows of kmeans_load can be let go between two rows of a scan. */
+static bool reads_loaded_rows(const FuncExpr *call)
+{
+    const Node *const loaded = (const Node *) llast(call->args);
+
+    return !IsA(loaded, Const) || (!((const Const *) loaded)->constisnull && DatumGetBool(((const Const *) loaded)->constvalue));
+}
+
 /* The call of kmeans_labels that is all there is of this range table entry; or NULL. */
 static FuncExpr *call_of(const RangeTblEntry *rte)
 {
@@ -86,15 +95,23 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
     FuncExpr *const call = (FuncExpr *) expression;
 
     return call->funcretset && is_kmeans_labels(call->funcid) && list_length(call->args) == TABLE_LOADED + 1 &&
-                   returns_labels(call)
+                   returns_labels(call) && !reads_loaded_rows(call)
                ? call
                : NULL;
 }
 
-/* Rows as a whole (l.*::text, or to be read again after a lock) are the tuple store's. */
+/* Rows as a whole (l.*::text, or to be read again after a lock) are the tuple store's. What conditions
+ * on this relation alone need is not among what the planner notes. */
 static bool needs_whole_rows(const RelOptInfo *rel)
 {
-    return rel->min_attr > 0 || rel->attr_needed[0 - rel->min_attr] != NULL;
+    Bitmapset *columns = NULL;
+    ListCell  *cell;
+
+    if (rel->min_attr > 0 || rel->attr_needed[0 - rel->min_attr] != NULL)
+        return true;
+    foreach (cell, rel->baserestrictinfo)
+        pull_varattnos((Node *) lfirst_node(RestrictInfo, cell)->clause, rel->relid, &columns);
+    return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
 
 /* The path over the tuple store, which ours is measured by. */
