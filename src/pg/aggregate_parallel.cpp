@@ -38,10 +38,13 @@ struct IncomingState {
 /* Some processes find more rows than others. */
 #define PART_SLACK 2
 
+/* Segments are few in a server, and a hash aggregate may have many groups at once. */
+#define MOST_SHARED_GROUPS 8
+
 /* Where there is a GPU service, rows that it can map need not be copied once more. */
 static void expect_parts(PgkmRows *rows, int64 n, int processes)
 {
-    if (!rows->weighted && pgkm_service_runs() &&
+    if (!rows->weighted && pgkm_service_runs() && shared_view_count() < MOST_SHARED_GROUPS &&
         pgkm_fits_shared_memory((double) n * processes * rows->row_bytes * PART_SLACK))
         pgkm_rows_share(rows, n * processes * PART_SLACK);
     else

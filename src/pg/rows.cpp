@@ -109,25 +109,37 @@ static bool grow_view(PgkmRows *rows, int64 needed)
     const Size        more = (Size) needed * rows->row_bytes - before;
 
     pgkm_memory_reserve(more);
+    rows->reserved += more;
     if (!shared_view_extend(view, more)) {
+        rows->reserved -= more;
         pgkm_memory_release(more);
         return false;
     }
-    rows->reserved += more;
     rows->capacity = (int64) (view->bytes / rows->row_bytes);
     return true;
 }
 
-/* Into memory of this process. */
+/* Into memory of this process. Whatever is raised meanwhile, the rows still have their view. */
 static void leave_view(PgkmRows *rows)
 {
-    PgkmRows left = *rows;
+    const PgkmRows left = *rows;
+    PgkmRows       copy = *rows;
 
-    rows->view = NULL;
-    rows->values = NULL;
-    rows->capacity = rows->n = 0;
-    rows->reserved = 0;
-    pgkm_rows_append(rows, left.values, NULL, left.n);
+    copy.view = NULL;
+    copy.values = NULL;
+    copy.capacity = copy.n = 0;
+    copy.reserved = 0;
+    PG_TRY();
+    {
+        pgkm_rows_append(&copy, left.values, NULL, left.n);
+    }
+    PG_CATCH();
+    {
+        pgkm_memory_release(copy.reserved);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    *rows = copy;
     shared_view_detach(left.view);
     pgkm_memory_release(left.reserved);
 }

@@ -32,7 +32,11 @@ static void hint_at_shared_memory(void *)
         errhint("Provide more shared memory, or set max_parallel_workers_per_gather to 0: one process needs none.");
 }
 
-static dsm_segment *create_segment(Size bytes)
+/* How many views this process has. */
+static int n_views = 0;
+
+/* With DSM_CREATE_NULL_IF_MAXSEGMENTS, NULL when the server has no more segments to give. */
+static dsm_segment *create_segment(Size bytes, int flags)
 {
     ErrorContextCallback callback;
 
@@ -41,7 +45,7 @@ static dsm_segment *create_segment(Size bytes)
     callback.previous = error_context_stack;
     error_context_stack = &callback;
 
-    dsm_segment *const segment = dsm_create(bytes, 0);
+    dsm_segment *const segment = dsm_create(bytes, flags);
 
     error_context_stack = callback.previous;
     return segment;
@@ -64,7 +68,7 @@ Size shared_slice_bytes(Size total, int count)
 
 dsm_handle shared_slice_create(Size bytes)
 {
-    return dsm_segment_handle(create_segment(bytes));
+    return dsm_segment_handle(create_segment(bytes, 0));
 }
 
 void shared_slice_drop(dsm_handle slice)
@@ -150,11 +154,17 @@ static void keep(SharedView *view, dsm_segment *directory)
         dsm_pin_mapping(view->slices[i]);
     dsm_pin_mapping(directory);
     view->directory = directory;
+    ++n_views;
+}
+
+int shared_view_count(void)
+{
+    return n_views;
 }
 
 SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, int n_slices)
 {
-    dsm_segment *const directory = create_segment(sizeof(Directory));
+    dsm_segment *const directory = create_segment(sizeof(Directory), 0);
     Directory *const   list = (Directory *) dsm_segment_address(directory);
     SharedView *const  view = join(context, slices, n_slices);
 
@@ -173,7 +183,7 @@ SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, 
 
 SharedView *shared_view_begin(MemoryContext context, Size most)
 {
-    dsm_segment *const directory = create_segment(sizeof(Directory));
+    dsm_segment *const directory = create_segment(sizeof(Directory), 0);
     Directory *const   list = (Directory *) dsm_segment_address(directory);
     SharedView *const  view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
 
@@ -192,9 +202,13 @@ bool shared_view_extend(SharedView *view, Size bytes)
 
     if (view->n_slices == SHARED_VIEW_SLICES || length > view->reserved - view->bytes)
         return false;
+    if (!pgkm_fits_shared_memory((double) length))
+        return false;
 
-    dsm_segment *const slice = create_segment(length);
+    dsm_segment *const slice = create_segment(length, DSM_CREATE_NULL_IF_MAXSEGMENTS);
 
+    if (slice == NULL)
+        return false;
     if (!map_again(view, slice, view->bytes)) {
         dsm_detach(slice);
         return false;
@@ -299,7 +313,9 @@ void shared_view_detach(SharedView *view)
         (void) munmap(view->base, view->reserved);
     for (int i = 0; i < view->n_slices; ++i)
         dsm_detach(view->slices[i]);
-    if (view->directory != NULL)
+    if (view->directory != NULL) {
         dsm_detach(view->directory);
+        --n_views;
+    }
     pfree(view);
 }

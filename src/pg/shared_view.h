@@ -60,6 +60,9 @@ bool shared_view_extend(SharedView *view, Size bytes);
  * has files, which spares this process the mapping of every page. Other processes may write beside it. */
 void shared_view_write(SharedView *view, Size offset, const void *from, Size bytes);
 
+/* How many views this process has. */
+int shared_view_count(void);
+
 void shared_view_detach(SharedView *view);
 
 #endif
