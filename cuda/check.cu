@@ -3,7 +3,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 namespace pgkm::cuda {
 namespace {
@@ -94,6 +97,24 @@ cudaError_t injected_fault() noexcept
     if (armed.calls.load(std::memory_order_relaxed) <= 0 || armed.calls.fetch_sub(1) != 1)
         return cudaSuccess;
     return strike(armed.kind);
+}
+
+cudaError_t allow_shared_memory(const void *kernel, int bytes)
+{
+    static std::mutex mutex;
+    static std::map<std::pair<const void *, int>, int> limits;
+    int device = 0;
+
+    if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess)
+        return error;
+    const std::lock_guard lock(mutex);
+    int &limit = limits[{kernel, device}];
+    if (bytes <= limit)
+        return cudaSuccess;
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error == cudaSuccess)
+        limit = bytes;
+    return error;
 }
 
 } // namespace pgkm::cuda

@@ -32,6 +32,16 @@ void checked(const char *name, Call &&call)
     check(fault == cudaSuccess ? call() : fault, name);
 }
 
+// Lets launches of a kernel have so much dynamic shared memory. The limit belongs to the kernel and not to a
+// launch: jobs side by side only ever raise it.
+cudaError_t allow_shared_memory(const void *kernel, int bytes);
+
+template <typename... Arguments>
+cudaError_t allow_shared_memory(void (*kernel)(Arguments...), int bytes)
+{
+    return allow_shared_memory(reinterpret_cast<const void *>(kernel), bytes);
+}
+
 // After a kernel launch: configuration errors show here, faults at the next wait.
 inline void launched(const char *kernel)
 {

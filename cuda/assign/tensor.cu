@@ -57,7 +57,7 @@ template <typename Kernel>
 int resident_blocks(const Context &context, Kernel kernel, std::size_t bytes)
 {
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {

@@ -230,7 +230,7 @@ void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums
     const std::size_t bytes = sizeof(Shared) + static_cast<std::size_t>(a.held * cell_bytes);
     const auto kernel = tiled_kernel<T, Sums>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     a.tiles = a.groups.first_tile == nullptr ? (view.n + tile_rows - 1) / tile_rows : a.groups.tiles;
     const int most = facts.multiprocessors * 2;

@@ -60,8 +60,7 @@ void sum_features_cluster_merge(const Stage<T> &stage, const View<T> &view, cons
     }
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(window) * 2 * sizeof(std::int32_t);
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(cluster_merge_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes));
+        return allow_shared_memory(cluster_merge_kernel<T>, static_cast<int>(bytes));
     });
     const dim3 grid(static_cast<unsigned>(blocks_for(view.n, rows_per_round, stage.context.facts.multiprocessors * 4)),
                     static_cast<unsigned>((view.d + window - 1) / window));

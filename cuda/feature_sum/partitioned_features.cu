@@ -56,8 +56,7 @@ void sum_features_partitioned(const Stage<T> &stage, const View<T> &view, const 
         threads *= 2;
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(threads) * 8;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(partitioned_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes));
+        return allow_shared_memory(partitioned_kernel<T>, static_cast<int>(bytes));
     });
     const std::int64_t least = (view.n + rows_per_block - 1) / rows_per_block;
     const std::int64_t blocks = std::max<std::int64_t>(least, blocks_for(view.n, 256, stage.context.facts.multiprocessors * 8));

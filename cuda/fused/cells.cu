@@ -234,7 +234,7 @@ void launch_as(const Stage<float> &stage, MoveArguments a, const CellGrid &grid)
     const std::size_t bytes = bytes_of(a.replicas);
     const auto kernel = cells_kernel<D, Exact>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancy", [&] {

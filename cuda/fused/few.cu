@@ -215,7 +215,7 @@ void launch(const Stage<float> &stage, const MoveArguments &a)
     const std::size_t bytes = shared_bytes<D>(a);
     const auto kernel = few_kernel<D, P, Few, Padded>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancy", [&] {

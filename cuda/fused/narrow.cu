@@ -335,7 +335,7 @@ void fused_narrow(const Stage<float> &stage, const View<float> &view, const Accu
     Arguments a = {view, stage.groups, stage.control, sums, 0, 0, 0, view.d | 1, std::min(view.k, narrow_list), false};
     const std::size_t bytes = shared_bytes(a);
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(narrow_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(narrow_kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancy", [&] {

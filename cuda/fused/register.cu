@@ -251,7 +251,7 @@ void launch(const Stage<float> &stage, Arguments a)
     const int threads = Few == 0 && bytes > static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block) / 3 ? 512 : 256;
     const auto kernel = register_kernel<D, P, Few, R>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancy", [&] {

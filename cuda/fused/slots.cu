@@ -249,7 +249,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
     const std::size_t bytes = shared_bytes<F, T>(a, a.replicas);
     const auto kernel = slots_kernel<F, M, T, Once>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     int per_unit = 0;
     checked("cudaOccupancy", [&] {

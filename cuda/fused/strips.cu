@@ -384,7 +384,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
     const std::size_t bytes = shared_bytes<C>(a);
     const auto kernel = strips_kernel<C, W>;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(kernel, static_cast<int>(bytes));
     });
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     for (std::int64_t done = 0; done < n;) {

@@ -169,8 +169,7 @@ void launch(Context &context, Arguments<T> a, int problems, int most_k)
     };
     a.replicas = bytes(4) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block) ? 4 : 2;
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(assign_kernel<Labels>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes(a.replicas)));
+        return allow_shared_memory(assign_kernel<Labels>, static_cast<int>(bytes(a.replicas)));
     });
     assign_kernel<Labels><<<static_cast<unsigned>(problems), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
     launched("groups assign_kernel");

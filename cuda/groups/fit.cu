@@ -142,7 +142,7 @@ void launch_fit(Context &context, const GroupFit<T> &arguments, const std::vecto
             return;
     const std::size_t bytes = group_fit_bytes(most_k, arguments.d);
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(fit_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+        return allow_shared_memory(fit_kernel<T>, static_cast<int>(bytes));
     });
     fit_kernel<T><<<static_cast<unsigned>(count), group_threads, bytes, context.compute.get()>>>(arguments);
     launched("groups fit_kernel");

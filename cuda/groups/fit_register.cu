@@ -255,8 +255,7 @@ void launch(Context &context, const GroupFit<float> &arguments, int problems, in
 {
     const std::size_t bytes = shared_bytes(static_cast<std::size_t>(most_k), static_cast<std::size_t>(arguments.d), D);
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(register_fit_kernel<D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes));
+        return allow_shared_memory(register_fit_kernel<D>, static_cast<int>(bytes));
     });
     register_fit_kernel<D><<<static_cast<unsigned>(problems), group_threads, bytes, context.compute.get()>>>(arguments);
     launched("register_fit_kernel");

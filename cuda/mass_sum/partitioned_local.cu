@@ -49,8 +49,7 @@ void sum_masses_partitioned_local(const Stage<T> &stage, const View<T> &view, co
         return;
     }
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(shared_copy_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes));
+        return allow_shared_memory(shared_copy_kernel<T>, static_cast<int>(bytes));
     });
     const int blocks = blocks_for(view.n, 504, stage.context.facts.multiprocessors * 8);
     shared_copy_kernel<<<blocks, 256, static_cast<std::size_t>(bytes), stage.stream>>>(view, stage.control, labels, masses);

@@ -26,7 +26,7 @@ void launch_full(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t 
     const auto kernel = fused_full_kernel<T, Components, Features>;
     const int bytes = 8 * (Shape::coefficient_offset + (k + 3) / 4 * 4 * (Shape::fragments * 64 + Shape::features + 1));
     checked("cudaFuncSetAttribute",
-            [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes); });
+            [&] { return allow_shared_memory(kernel, bytes); });
     kernel<<<n_items, Shape::threads, static_cast<unsigned>(bytes), stream>>>(launch);
     launched("fused_full_kernel");
 }

@@ -194,7 +194,7 @@ void launch_matrix(Kernel kernel, const dim3 &grid, cudaStream_t stream, const A
 {
     constexpr int bytes = 2 * sizeof(Tiles<T>);
     checked("cudaFuncSetAttribute",
-            [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes); });
+            [&] { return allow_shared_memory(kernel, bytes); });
     kernel<<<grid, matrix_threads, bytes, stream>>>(arguments...);
 }
 

@@ -244,7 +244,7 @@ void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t st
                     static_cast<unsigned>(std::min(extent.most_k, 65535)));
     constexpr int bytes = sizeof(ScatterTiles<T>);
     checked("cudaFuncSetAttribute", [&] {
-        return cudaFuncSetAttribute(scatter_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        return allow_shared_memory(scatter_kernel<T>, bytes);
     });
     scatter_kernel<<<grid, scatter_threads, bytes, stream>>>(launch);
     launched("scatter_kernel");

@@ -182,8 +182,10 @@ void launch(Context &context, const T *values, int d, const Segment *segments, s
 {
     using S = Shape<T, Columns, Below>;
     const auto kernel = products_kernel<T, Columns, Below>;
+    if (static_cast<std::size_t>(S::bytes) > static_cast<std::size_t>(context.facts.shared_bytes_per_block))
+        throw Error(PGKM_UNSUPPORTED, "PCA of these rows needs more shared memory than this GPU has");
     checked("cudaFuncSetAttribute",
-            [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::bytes); });
+            [&] { return allow_shared_memory(kernel, S::bytes); });
     const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
     kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
     launched("products_kernel");

@@ -224,7 +224,7 @@ void add_half_products(Context &context, const float *values, int d, const Segme
     if (context.facts.capability == 90)
         return add_wgmma_products(context, values, d, segments, n_segments, chunk, sums, scales);
     checked("cudaFuncSetAttribute",
-            [&] { return cudaFuncSetAttribute(half_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes); });
+            [&] { return allow_shared_memory(half_kernel, shared_bytes); });
     half_kernel<<<static_cast<unsigned>(n_segments), threads, shared_bytes, context.compute.get()>>>(values, d, segments,
                                                                                                 chunk, sums, scales);
     launched("half_kernel");

@@ -7,6 +7,8 @@
 // sample; where a row is farther out, `overflow` is raised and the problem's sums are worth nothing.
 #pragma once
 
+#include <cfloat>
+
 #include <cuda_fp16.h>
 
 #include "products.cuh"
@@ -14,10 +16,13 @@
 namespace pgkm::cuda::moments {
 
 // The power of two that brings the sample's largest deviation to [4, 8): fp16 ends at 65,504, and
-// what is 2^-20 of that deviation still has all of its digits in the low half.
-__device__ inline float scale_of(float largest)
+// what is 2^-20 of that deviation still has all of its digits in the low half. A feature that is constant in
+// the sample gets a scale at which any deviation is out of range.
+__device__ inline float scale_of(float largest, float shift)
 {
-    return largest > 0.0f ? ldexpf(1.0f, min(2 - ilogbf(largest), 100)) : 1.0f;
+    if (largest > 0.0f)
+        return ldexpf(1.0f, min(2 - ilogbf(fminf(largest, FLT_MAX)), 100));
+    return ldexpf(1.0f, shift == 0.0f ? 100 : min(100, 125 - ilogbf(shift)));
 }
 
 // The problem's shifts in memory[0 .. tile) and scales behind them, 0 for features that are not there;
@@ -26,7 +31,7 @@ __device__ inline void prepare_scales(const HalfScales &scales, const Segment &s
 {
     for (int f = static_cast<int>(threadIdx.x); f < tile; f += threads) {
         memory[f] = f < d ? scales.shift[segment.shift + f] : 0.0f;
-        memory[tile + f] = f < d ? scale_of(scales.largest[segment.shift + f]) : 0.0f;
+        memory[tile + f] = f < d ? scale_of(scales.largest[segment.shift + f], memory[f]) : 0.0f;
     }
     __syncthreads();
 }

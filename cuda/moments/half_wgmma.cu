@@ -247,7 +247,7 @@ void add_wgmma_products(Context &context, const float *values, int d, const Segm
                         const Chunk &chunk, const Sums &sums, const HalfScales &scales)
 {
     checked("cudaFuncSetAttribute",
-            [&] { return cudaFuncSetAttribute(wgmma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes); });
+            [&] { return allow_shared_memory(wgmma_kernel, shared_bytes); });
     wgmma_kernel<<<static_cast<unsigned>(n_segments), threads, shared_bytes, context.compute.get()>>>(values, d, segments,
                                                                                                  chunk, sums, scales);
     launched("wgmma_kernel");
