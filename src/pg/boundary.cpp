@@ -234,22 +234,6 @@ static int fit_wants_device(const void *request)
 
 static const PgkmJobKind fit_kind = {start_fit, fit_wants_device};
 
-static void note_fit(const PgkmFitRequest *request, const PgkmFitResult *result, PgkmJob *job)
-{
-    PgkmFitReport report;
-
-    memset(&report, 0, sizeof report);
-    report.groups = Max(request->n_groups, (int64_t) 1);
-    report.rows = request->n_groups == 0 ? result->n : 0;
-    for (int64 i = 0; i < request->n_groups; ++i)
-        report.rows += request->groups[i].n;
-    report.features = result->d;
-    report.clusters = result->k;
-    report.n_iter = result->n_iter;
-    report.n_init = request->options.n_init;
-    pgkm_run_note_fit(&report, job);
-}
-
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                   const PgkmMeanwhile *meanwhile)
 {
@@ -271,7 +255,7 @@ const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext c
         pgkm_raise(&error);
     }
     release_channel(owner);
-    note_fit(&full, &owner->result, owner->job);
+    pgkm_run_note_clusters(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;

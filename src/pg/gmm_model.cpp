@@ -120,22 +120,6 @@ static int mixture_wants_device(const void *request)
 
 static const PgkmJobKind mixture_kind = {start_mixture, mixture_wants_device};
 
-static void note_mixture(const PgkmMixtureRequest *request, const PgkmMixtureResult *result, PgkmJob *job)
-{
-    PgkmFitReport report;
-
-    memset(&report, 0, sizeof report);
-    report.groups = Max(request->n_groups, (int64_t) 1);
-    report.rows = request->n_groups == 0 ? result->n : 0;
-    for (int64 i = 0; i < request->n_groups; ++i)
-        report.rows += request->groups[i].n;
-    report.features = result->d;
-    report.clusters = result->k;
-    report.n_iter = result->n_iter;
-    report.n_init = request->options.n_init;
-    pgkm_run_note_fit(&report, job);
-}
-
 void pgkm_mixture_check_size(const PgkmMixtureRequest *request)
 {
     const double k = (double) Min(request->k, request->points.n);
@@ -165,7 +149,7 @@ void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, 
         pgkm_release_fit(*holder);
         pgkm_raise(&error);
     }
-    note_mixture(request, result, job);
+    pgkm_run_note_clusters(request, result, job);
     if (result->notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", result->notice)));
 }

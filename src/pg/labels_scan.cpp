@@ -114,7 +114,8 @@ static void fit_labels(LabelsScan *scan)
     pgstat_init_function_usage(scan->fcinfo, &usage);
     table_labels_fit(&scan->labels, scan->fcinfo);
     pgkm_run_end(&scan->labels.call->run);
-    if (scan->labels.call->loaded == NULL && scan->labels.rows->used != NULL)
+    Assert(scan->labels.call->loaded == NULL);
+    if (scan->labels.rows->used != NULL)
         pgkm_rows_clear(scan->labels.rows->used);
     pgstat_end_function_usage(&usage, true);
     table_cursor_start(&scan->cursor);
