@@ -35,17 +35,25 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdes
     return (FinalCache *) flinfo->fn_extra;
 }
 
-/* --- k-means --- */
-
 /* A request for the rows of one state, or (groups) for what is like it. */
-static PgkmFitRequest fit_request(const AggregateState *state)
+template <typename Request>
+static Request request_for(const AggregateState *state)
 {
-    PgkmFitRequest request;
+    Request request;
 
     memset(&request, 0, sizeof request);
     request.points = pgkm_rows_points(state->rows);
     request.segment = pgkm_rows_segment(state->rows);
     request.k = state->group.k;
+    return request;
+}
+
+/* --- k-means --- */
+
+static PgkmFitRequest fit_request(const AggregateState *state)
+{
+    PgkmFitRequest request = request_for<PgkmFitRequest>(state);
+
     request.options = state->group.options.kmeans;
     return request;
 }
@@ -128,12 +136,8 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 
 static PgkmMixtureRequest mixture_request(const AggregateState *state)
 {
-    PgkmMixtureRequest request;
+    PgkmMixtureRequest request = request_for<PgkmMixtureRequest>(state);
 
-    memset(&request, 0, sizeof request);
-    request.points = pgkm_rows_points(state->rows);
-    request.segment = pgkm_rows_segment(state->rows);
-    request.k = state->group.k;
     request.options = state->group.options.mixture;
     return request;
 }
