@@ -255,6 +255,7 @@ __device__ void flush(const Arguments &a, const Shared &shared, const Group &gro
 
 __device__ bool nearly_full(const Arguments &a, const Shared &shared, const Group &group)
 {
+    __syncthreads(); // the counts of all warps: one may still be at an earlier round, settling rows
     bool full = false;
     for (int i = threadIdx.x; i < replicas * group.listed; i += threads)
         full |= shared.cells[(i / group.listed * a.held + i % group.listed) * cell_stride(a.view.d) + 2 * a.view.d + 2] >
