@@ -122,3 +122,41 @@ CREATE RULE cluster_nothing AS ON UPDATE TO cluster_ruled DO INSTEAD NOTHING;
 SELECT cluster_id, size FROM kmeans_cluster('cluster_ruled', '{x}', 2);
 DROP TABLE cluster_ruled;
 DROP FUNCTION cluster_nested, cluster_statement;
+
+-- Old labels and weights wherever they lie in a tuple, or not: both roads write the same labels, and those that change alone.
+CREATE TABLE cluster_places (early smallint, id integer, x real, y real, note text, w numeric, late bigint) WITH (parallel_workers = 2);
+INSERT INTO cluster_places
+SELECT CASE WHEN i % 5 <> 0 THEN i % 4 END, i, i % 17, i % 19, CASE WHEN i % 7 = 0 THEN repeat('n', i % 9) END,
+       CASE WHEN i % 11 = 0 THEN NULL WHEN i % 13 = 0 THEN 0 ELSE i % 3 + 0.5 END,
+       CASE WHEN i % 6 = 0 THEN -1 WHEN i % 6 = 1 THEN 5000000000 ELSE i % 3 END
+FROM generate_series(1, 3000) AS i;
+ALTER TABLE cluster_places ADD COLUMN added integer, ADD COLUMN given integer DEFAULT 1, ADD COLUMN x2 real;
+INSERT INTO cluster_places SELECT 1, i, i % 17, i % 19, NULL, 1, 2, i % 3, nullif(i % 3, 2), 1 FROM generate_series(3001, 4000) AS i;
+CREATE FUNCTION cluster_places_by(road text, workers integer, weight text, label text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    PERFORM set_config('pg_kmeans.scan', road, true), set_config('max_parallel_workers_per_gather', workers::text, true),
+            set_config('min_parallel_table_scan_size', '0', true);
+    CREATE TEMP TABLE before AS SELECT id, ctid AS place FROM cluster_places;
+    PERFORM kmeans_cluster('cluster_places', '{x,y}', 3, init => 'first', weight => weight, label_column => label);
+    EXECUTE format('SELECT count(*) FILTER (WHERE place <> t.ctid) || '' written, '' || count(%1$I) || '' labels, '' ||
+        md5(string_agg(id || coalesce(%1$I::text, ''none''), '','' ORDER BY id)) FROM cluster_places AS t JOIN before USING (id)', label) INTO result;
+    RAISE '%', result;
+EXCEPTION WHEN raise_exception THEN
+    RETURN SQLERRM;
+END$$;
+SELECT label, weight, cluster_places_by('executor', 0, weight, label) AS expected,
+    cluster_places_by('direct', 0, weight, label) = cluster_places_by('executor', 0, weight, label) AS alone_same,
+    cluster_places_by('direct', 2, weight, label) = cluster_places_by('executor', 0, weight, label) AS workers_same
+FROM unnest('{early,late,added,given,new}'::text[]) AS label, unnest('{NULL,w}'::text[]) AS weight;
+-- bad weights are told of as ever
+SET max_parallel_workers_per_gather = 0;
+TRUNCATE cluster_places;
+INSERT INTO cluster_places VALUES (1, 0, 1, 1, NULL, 'NaN');
+SELECT kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late');
+UPDATE cluster_places SET w = -1 WHERE id = 0;
+SELECT kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late');
+DROP TABLE cluster_places;
+RESET max_parallel_workers_per_gather;
+DROP FUNCTION cluster_places_by;

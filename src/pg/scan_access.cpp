@@ -78,7 +78,6 @@ static void add_to_runs(ScanAccess *access, int32 i, uint32 offset, int16 length
     run->type = type;
 }
 
-/* In-place reading is for features alone: weights and labels take the general way. */
 static ScanFast find_fast(ScanAccess *access)
 {
     const ScanPlan   *plan = access->plan;
@@ -86,8 +85,6 @@ static ScanFast find_fast(ScanAccess *access)
 
     access->n_runs = 0;
     access->last_feature = 0;
-    if (plan->weighted || plan->labelled)
-        return SCAN_SLOW;
     for (int32 i = 0; i < plan->n_features; ++i) {
         const AttrNumber        number = access->numbers[i];
         const Form_pg_attribute attribute = TupleDescAttr(access->desc, number - 1);

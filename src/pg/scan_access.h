@@ -13,6 +13,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "utils/rel.h"
 }
 
@@ -48,15 +49,23 @@ struct ScanAccess {
     bool           *nulls;
 };
 
+/* A label, of whatever integer type, as bigint. */
+static inline int64 scan_int8(Datum value, Oid type)
+{
+    if (type == INT2OID)
+        return DatumGetInt16(value);
+    return type == INT4OID ? DatumGetInt32(value) : DatumGetInt64(value);
+}
+
 /* For the plan's tables; in the current memory context. */
 ScanAccess *scan_access_create(const ScanPlan *plan);
 
 /* Prepares for a table of the plan. */
 void scan_access_open(ScanAccess *access, Relation relation);
 
-/* Reads the features in place and appends them to `used`; false, with nothing done, when
- * that is not possible. */
-bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used);
+/* Reads the features in place and appends them, and the weight, to `used`, and tells the old label;
+ * false, with nothing appended, when that is not possible. */
+bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin);
 
 /* Reads and appends whatever the plan wants of the tuple, in the current memory context. */
 void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid, TableRows *rows);

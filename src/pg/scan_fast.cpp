@@ -1,5 +1,5 @@
 /*
- * scan_fast.cpp - features read where they lie in the tuple.
+ * scan_fast.cpp - features read where they lie in the tuple, with a weight and a label beside them.
  *
  * Whatever is not as it should be, from a NULL to a value that is no number, is left to the
  * general way, which knows how to read it or what to say about it.
@@ -128,9 +128,40 @@ static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *
            copy_values(&vector, used->element, (char *) pgkm_rows_next(used));
 }
 
+/* One column of the tuple. */
+static inline Datum column_value(const ScanAccess *access, HeapTupleHeader tuple, int column, bool *absent)
+{
+    HeapTupleData whole;
+
+    whole.t_data = tuple;
+    return heap_getattr(&whole, access->numbers[column], access->desc, absent);
+}
+
+/* Where the row takes part by its weight. */
+static inline bool read_weight(const ScanAccess *access, HeapTupleHeader tuple, double *weight)
+{
+    const int    column = access->shape.weight;
+    PgkmRowFault fault;
+    bool         absent;
+    const Datum  value = column_value(access, tuple, column, &absent);
+
+    return !absent && pgkm_read_number(value, scan_plan_columns(access->plan)[column].column.type, 1, weight, &fault) &&
+           *weight > 0;
+}
+
+static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
+{
+    const int   column = access->shape.label;
+    bool        absent;
+    const Datum value = column_value(access, tuple, column, &absent);
+
+    return absent ? TABLE_LABEL_NULL
+                  : table_row_label(scan_int8(value, scan_plan_columns(access->plan)[column].column.type));
+}
+
 /* A tuple shorter than the table has it lacks columns that were added later; one with NULLs
  * before or among the features has them elsewhere. */
-bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used)
+bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin)
 {
     char *const data = (char *) tuple + tuple->t_hoff;
 
@@ -139,6 +170,10 @@ bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *u
         return false;
     if (!(access->fast == SCAN_RUNS ? read_runs(access, data, used) : read_varlena(access, data, used)))
         return false;
+    if (access->shape.weight >= 0 && !read_weight(access, tuple, &used->weights[used->n]))
+        return false;
+    if (access->shape.label >= 0)
+        origin->label = read_label(access, tuple);
     ++used->n;
     return true;
 }

@@ -70,10 +70,9 @@ static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber bl
 {
     TableRows *const  rows = reader->rows;
     ScanAccess *const access = reader->access;
+    TableOrigin       origin;
 
-    if (likely(access->fast != SCAN_SLOW && rows->used != NULL) && scan_read_fast(access, tuple, rows->used)) {
-        TableOrigin origin;
-
+    if (likely(access->fast != SCAN_SLOW && rows->used != NULL) && scan_read_fast(access, tuple, rows->used, &origin)) {
         ItemPointerSet(&origin.ctid, block, offset);
         origin.table = RelationGetRelid(access->relation);
         table_rows_add(rows, &origin, true);

@@ -58,13 +58,6 @@ static Datum array_of_pgvector(ScanLayout layout, Datum value)
     return PointerGetDatum(array);
 }
 
-static Datum as_int8(Datum value, Oid type)
-{
-    if (type == INT2OID)
-        return Int64GetDatum(DatumGetInt16(value));
-    return type == INT4OID ? Int64GetDatum(DatumGetInt32(value)) : value;
-}
-
 void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid, TableRows *rows)
 {
     const ScanColumn          *columns = scan_plan_columns(access->plan);
@@ -82,7 +75,7 @@ void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid,
         if (columns[i].layout == SCAN_VECTOR || columns[i].layout == SCAN_HALFVEC)
             access->values[i] = array_of_pgvector(columns[i].layout, access->values[i]);
         else if (i == shape->label)
-            access->values[i] = as_int8(access->values[i], columns[i].column.type);
+            access->values[i] = Int64GetDatum(scan_int8(access->values[i], columns[i].column.type));
     }
     if (shape->ctid >= 0)
         access->values[shape->ctid] = PointerGetDatum(ctid);

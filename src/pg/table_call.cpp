@@ -117,7 +117,7 @@ static void end_reading(void *rows)
     table_read_end((TableRows *) rows);
 }
 
-const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels)
+const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)
 {
     const PgkmMeanwhile meanwhile = {end_reading, rows};
     PgkmFitRequest      request;
@@ -129,7 +129,7 @@ const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_
     pgkm_model_check_size(call->k, rows->used->n, rows->used->d);
     table_call_request(call, rows, &request);
     request.want_labels = want_labels;
-    request.want_distances = want_labels;
+    request.want_distances = want_distances;
 
     const PgkmFitResult *result = pgkm_run_fit(&request, call->context, &call->job, &meanwhile);
 

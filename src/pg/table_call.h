@@ -63,7 +63,7 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
 
 /* Clusters the rows, whose reading it ends (table_read_end); NULL when there are none. The result lives as long as the call. A
  * WARNING when there are fewer clusters than k. */
-const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels);
+const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances);
 
 /* A fit's request for the rows and the call's k, options and loaded rows. */
 void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitRequest *request);

@@ -28,7 +28,7 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     InitMaterializedSRF(fcinfo, 0);
 
     TableRows           *rows = table_read_for_update(call, fcinfo, name, label, TABLE_WEIGHT, "kmeans_cluster");
-    const PgkmFitResult *result = table_call_fit(call, rows, true);
+    const PgkmFitResult *result = table_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, label,

@@ -27,7 +27,8 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     memset(&query, 0, sizeof query);
     query.keep_crew = true;
 
-    const PgkmFitResult *result = table_call_fit(call, table_call_read(call, "kmeans_fit", &query), false);
+    TableRows *const     rows = table_call_read(call, "kmeans_fit", &query);
+    const PgkmFitResult *result = table_call_fit(call, rows, false, false);
 
     if (result != NULL)
         model = pgkm_model_build(result, &call->options, tupdesc);

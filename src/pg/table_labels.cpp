@@ -39,7 +39,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
                         errdetail("The rows were loaded without the right to read ctid.")));
     labels->call = call;
     labels->rows = rows;
-    labels->result = table_call_fit(call, rows, true);
+    labels->result = table_call_fit(call, rows, true, true);
 }
 
 void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label)

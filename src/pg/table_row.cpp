@@ -57,13 +57,9 @@ void table_row_origin(const TableRowShape *shape, const Datum *values, const boo
         origin->ctid = *(ItemPointer) DatumGetPointer(values[shape->ctid]);
     if (shape->table >= 0)
         origin->table = DatumGetObjectId(values[shape->table]);
-    if (shape->label >= 0) {
-        const int64 label = nulls[shape->label] ? TABLE_LABEL_NULL : DatumGetInt64(values[shape->label]);
-
-        origin->label = nulls[shape->label]                  ? TABLE_LABEL_NULL
-                        : label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER
-                                                             : (int32) label;
-    }
+    if (shape->label >= 0)
+        origin->label =
+            nulls[shape->label] ? TABLE_LABEL_NULL : table_row_label(DatumGetInt64(values[shape->label]));
 }
 
 /* The weight; 0 for a row to skip. */

@@ -15,6 +15,12 @@ struct TableRowShape {
     int               table;
 };
 
+/* What TableOrigin says of a label that is not NULL. */
+static inline int32 table_row_label(int64 label)
+{
+    return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32) label;
+}
+
 /* Where the row came from and its old label; what the SELECT does not hold is zero. */
 void table_row_origin(const TableRowShape *shape, const Datum *values, const bool *nulls, TableOrigin *origin);
 

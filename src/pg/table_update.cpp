@@ -64,10 +64,11 @@ static void set_for_now(const char *name, const char *value)
     (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* What the UPDATE calls. */
+/* What the UPDATE calls, and the table whose rows they are all in; InvalidOid: there are several. */
 struct LabelFunctions {
     Oid new_label;
     Oid label_changes;
+    Oid table;
 };
 
 /* One of our functions on (tableoid, ctid). */
@@ -86,8 +87,11 @@ static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
     const bool                  is_label = reference->number == 1;
-    List *const                 row = list_make2(colNameToVar(state, "tableoid", false, reference->location),
-                                                 colNameToVar(state, "ctid", false, reference->location));
+    Node *const                 table = OidIsValid(functions->table)
+                                            ? (Node *) makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
+                                                                 ObjectIdGetDatum(functions->table), false, true)
+                                            : colNameToVar(state, "tableoid", false, reference->location);
+    List *const                 row = list_make2(table, colNameToVar(state, "ctid", false, reference->location));
 
     return (Node *) makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
                                  is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
@@ -129,7 +133,8 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
 {
     const Oid      schema = get_func_namespace(function);
     LabelFunctions functions = {find_function("kmeans_new_label", schema),
-                                find_function("kmeans_label_changes", schema)};
+                                find_function("kmeans_label_changes", schema),
+                                rows->wants.table ? InvalidOid : call->relation.id};
     LabelLookup    lookup;
 
     if (!label_lookup_start(&lookup, rows, labels))
