@@ -9,6 +9,7 @@
 #include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/datum.h"
+#include "pg/rows_image.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
@@ -60,6 +61,7 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKin
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
     state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
                                    PG_NARGS() > ARGUMENT_WEIGHT);
+    pgkm_rows_image_expect(state->rows, fcinfo);
     pgkm_batch_enlist(fcinfo, context, state);
     return state;
 }

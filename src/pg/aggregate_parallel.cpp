@@ -31,27 +31,28 @@ struct IncomingState {
     PgkmRowsView   view;
 };
 
-/* Rows of at least so many bytes come in parts of about the same size from all processes: memory for
- * all of them at once spares the buffer its growth, and its first touch is cheaper in large pages. */
-#define LARGE_PART_BYTES (1024 * 1024)
-
 /* Some processes find more rows than others. */
 #define PART_SLACK 2
 
-/* Segments are few in a server, and a hash aggregate may have many groups at once. */
-#define MOST_SHARED_GROUPS 8
-
-/* Where there is a GPU service, rows that it can map need not be copied once more. */
-static void expect_parts(PgkmRows *rows, int64 n, int processes)
+/* Parts of many rows are about the same size from all processes: memory for all of them at once spares
+ * the buffer its growth, and its first touch is cheaper in large pages. Where there is a GPU service,
+ * rows that it can map need not be copied once more. Parts in segments are taken over as they are. */
+static void expect_parts(PgkmRows *rows, const PgkmRowsView *part)
 {
-    if (!rows->weighted && pgkm_service_runs() && shared_view_count() < MOST_SHARED_GROUPS &&
-        pgkm_fits_shared_memory((double) n * processes * rows->row_bytes * PART_SLACK))
-        pgkm_rows_share(rows, n * processes * PART_SLACK);
-    else
-        pgkm_rows_expect(rows, n * processes);
+    const int64 n = part->rows.n;
+
+    if (n * rows->row_bytes < PGKM_LARGE_PART_BYTES || (part->n_slices > 0 && part->last))
+        return;
+
+    const bool share = !rows->weighted && pgkm_service_runs() &&
+                       pgkm_fits_shared_memory((double) n * part->processes * rows->row_bytes * PART_SLACK);
+
+    if (!share || !pgkm_rows_share(rows))
+        pgkm_rows_expect(rows, n * part->processes);
 }
 
-static AggregateState *copy_state(MemoryContext context, const AggregateState *from, int processes)
+/* Without rows yet. */
+static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmRowsView *part)
 {
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
@@ -73,9 +74,7 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
         kind->attach_arrays(&state->group.options, copy);
     }
     state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
-    if (rows->n * rows->row_bytes >= LARGE_PART_BYTES)
-        expect_parts(state->rows, rows->n, processes);
-    pgkm_rows_append(state->rows, rows->values, (const char *) rows->weights, rows->n);
+    expect_parts(state->rows, part);
     return state;
 }
 
@@ -113,14 +112,13 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
         PG_RETURN_POINTER(a);
     }
     if (a == NULL) {
-        a = copy_state(context, &b->state, b->view.processes);
+        a = copy_state(context, &b->state, &b->view);
         pgkm_batch_enlist(fcinfo, context, a);
     } else {
         pgkm_group_check_equal(&a->group, &b->state.group);
         check_same_length(a->rows, b->state.rows);
-        pgkm_rows_append(a->rows, b->state.rows->values, (const char *) b->state.rows->weights, b->state.rows->n);
     }
-    pgkm_rows_view_release(&b->view);
+    pgkm_rows_view_append(a->rows, &b->view);
     PG_RETURN_POINTER(a);
 }
 

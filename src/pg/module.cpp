@@ -4,6 +4,7 @@
 #include "pg/compat.h"
 
 #include "pg/labels_path.h"
+#include "pg/pinned_slices.h"
 #include "pg/service_worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
@@ -22,6 +23,7 @@ void _PG_init(void)
 {
     pgkm_settings_define();
     labels_path_install();
+    pinned_slices_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())
         pgkm_service_register();
 }

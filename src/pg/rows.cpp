@@ -94,65 +94,13 @@ void pgkm_rows_expect(PgkmRows *rows, int64 more)
     ask_for_large_pages(rows->values, (Size) rows->capacity * rows->row_bytes);
 }
 
-void pgkm_rows_share(PgkmRows *rows, int64 expected)
-{
-    Assert(rows->capacity == 0 && !rows->weighted);
-    rows->view = shared_view_begin(rows->context, (Size) expected * rows->row_bytes);
-    rows->values = rows->view->base;
-}
-
-/* By exactly what is asked for: parts of many rows come at once. */
-static bool grow_view(PgkmRows *rows, int64 needed)
-{
-    SharedView *const view = rows->view;
-    const Size        before = view->bytes;
-    const Size        more = (Size) needed * rows->row_bytes - before;
-
-    pgkm_memory_reserve(more);
-    rows->reserved += more;
-    if (!shared_view_extend(view, more)) {
-        rows->reserved -= more;
-        pgkm_memory_release(more);
-        return false;
-    }
-    rows->capacity = (int64) (view->bytes / rows->row_bytes);
-    return true;
-}
-
-/* Into memory of this process. Whatever is raised meanwhile, the rows still have their view. */
-static void leave_view(PgkmRows *rows)
-{
-    const PgkmRows left = *rows;
-    PgkmRows       copy = *rows;
-
-    copy.view = NULL;
-    copy.values = NULL;
-    copy.capacity = copy.n = 0;
-    copy.reserved = 0;
-    PG_TRY();
-    {
-        pgkm_rows_append(&copy, left.values, NULL, left.n);
-    }
-    PG_CATCH();
-    {
-        pgkm_memory_release(copy.reserved);
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-    *rows = copy;
-    shared_view_detach(left.view);
-    pgkm_memory_release(left.reserved);
-}
-
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
 {
     const Size  bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
     const int64 needed = rows->n + more;
 
-    if (needed <= rows->capacity || (rows->view != NULL && grow_view(rows, needed)))
+    if (needed <= rows->capacity || pgkm_rows_grow_shared(rows, needed))
         return;
-    if (rows->view != NULL)
-        leave_view(rows);
 
     const int64  capacity = next_capacity(rows, needed, bytes_per_row);
     const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;

@@ -24,7 +24,11 @@ struct PgkmRows {
     bool                  weighted;
     uint64                reserved;  /* bytes counted against the limit */
     SharedView           *view;      /* holds the buffers; or NULL */
+    int64                 expected;  /* move to shared memory when they are many: so many, about; 0: do not */
 };
+
+/* Rows of at least so many bytes are worth segments of their own. */
+#define PGKM_LARGE_PART_BYTES ((Size) 1024 * 1024)
 
 static inline Size pgkm_element_size(PgkmElement element)
 {
@@ -40,9 +44,21 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more);
 /* Makes place for about so many more rows, unless that takes much of what the limit leaves. */
 void pgkm_rows_expect(PgkmRows *rows, int64 more);
 
-/* Lets an empty buffer of unweighted rows lie in shared memory, for about so many rows: what is to
- * go to another process need not be copied there. It moves out where that has no room for more. */
-void pgkm_rows_share(PgkmRows *rows, int64 expected);
+/* Lets unweighted rows lie in shared memory: what is to go to another process need not be copied
+ * there. They move out where that has no room for more. False when there is no place for them. */
+bool pgkm_rows_share(PgkmRows *rows);
+
+/* Rows of another process as slices that hold n of them: the buffer, where it lies in shared memory,
+ * takes the slices over, whole pages of whole rows (of n x d) as they are. Rows that it had on its last page come
+ * behind them. False, with nothing done, where that is not possible. */
+bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n);
+
+/* Gives back what rows in shared memory have of it beyond their last page. */
+void pgkm_rows_trim(PgkmRows *rows);
+
+/* For pgkm_rows_grow: makes place for `needed` rows in all in shared memory, if they lie or belong
+ * there; false when they lie, or lie now, in memory of this process. */
+bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);
 
 /* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
  * count it by ++rows->n. */

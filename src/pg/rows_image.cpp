@@ -3,9 +3,8 @@
  */
 #include "pg/rows_image.h"
 
-#include <sys/mman.h>
-
 #include "pg/boundary.h"
+#include "pg/pinned_slices.h"
 
 extern "C" {
 #include "executor/execParallel.h"
@@ -13,6 +12,7 @@ extern "C" {
 #include "nodes/execnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "postmaster/bgworker.h"
+#include "storage/dsm_impl.h"
 #include "utils/memutils.h"
 }
 
@@ -62,15 +62,32 @@ static dsm_handle segment_of_worker(void)
     return IsParallelWorker() ? DatumGetUInt32(MyBgworkerEntry->bgw_main_arg) : DSM_HANDLE_INVALID;
 }
 
-/* Fresh pages cost less when they are asked for at once than one fault at a time. */
-static void populate(char *begin, Size bytes)
+void pgkm_rows_image_expect(PgkmRows *rows, FunctionCallInfo fcinfo)
 {
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t page = 4096;
-    const uintptr_t first = TYPEALIGN_DOWN(page, (uintptr_t) begin);
+    /* Segments in the server's own memory cannot be mapped side by side. */
+    if (!IsParallelWorker() || area_of_part(fcinfo) == NULL || rows->weighted || min_dynamic_shared_memory > 0)
+        return;
 
-    (void) madvise((void *) first, TYPEALIGN(page, (uintptr_t) begin + bytes) - first, MADV_POPULATE_WRITE);
-#endif
+    const Agg *const plan = (const Agg *) ((const AggState *) fcinfo->context)->ss.ps.plan;
+    const double     of_group = outerPlan(plan)->plan_rows / Max(plan->numGroups, 1);
+
+    rows->expected = (int64) Min(Max(of_group, 1.0), (double) (PG_INT64_MAX / 4 / rows->row_bytes));
+}
+
+/* False when they do not lie in segments, or those cannot be left there. */
+static bool leave_slices(PgkmRows *rows, PgkmRowsImage *image)
+{
+    SharedSlice slices[SHARED_VIEW_SLICES];
+
+    if (rows->view == NULL)
+        return false;
+    pgkm_rows_trim(rows);
+    for (int i = 0; i < rows->view->n_slices; ++i)
+        slices[i] = shared_view_slice(rows->view, i);
+    if (!pinned_slices_add(slices, rows->view->n_slices))
+        return false;
+    image->n_slices = rows->view->n_slices;
+    return true;
 }
 
 static dsa_pointer share(dsa_area *area, const PgkmRows *rows)
@@ -86,14 +103,14 @@ static dsa_pointer share(dsa_area *area, const PgkmRows *rows)
 
     char *const place = (char *) dsa_get_address(area, shared);
 
-    populate(place, bytes);
+    shared_populate(place, bytes);
     memcpy(place, rows->values, values_bytes(rows));
     if (rows->weighted)
         memcpy(place + weights_offset(rows), rows->weights, weights_bytes(rows));
     return shared;
 }
 
-Size pgkm_rows_image_prepare(const PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image)
+Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image)
 {
     const double    bytes = (double) values_bytes(rows) + (double) weights_bytes(rows);
     dsa_area *const area = area_of_part(fcinfo);
@@ -106,6 +123,8 @@ Size pgkm_rows_image_prepare(const PgkmRows *rows, FunctionCallInfo fcinfo, Pgkm
     image->pid = MyProcPid;
     image->area = area;
     image->segment = segment_of_worker();
+    if (area != NULL && leave_slices(rows, image))
+        return sizeof *image + image->n_slices * sizeof(SharedSlice);
     image->shared = area != NULL && bytes >= LEAST_SHARED_BYTES ? share(area, rows) : InvalidDsaPointer;
     if (DsaPointerIsValid(image->shared))
         return sizeof *image;
@@ -126,7 +145,12 @@ static char *put(char *place, const void *bytes, Size size)
 char *pgkm_rows_image_write(const PgkmRows *rows, const PgkmRowsImage *image, char *place)
 {
     place = put(place, image, sizeof *image);
-    if (DsaPointerIsValid(image->shared))
+    for (int i = 0; i < image->n_slices; ++i) {
+        const SharedSlice slice = shared_view_slice(rows->view, i);
+
+        place = put(place, &slice, sizeof slice);
+    }
+    if (DsaPointerIsValid(image->shared) || image->n_slices > 0)
         return place;
     place = put(place, rows->values, values_bytes(rows));
     return put(place, rows->weights, weights_bytes(rows));
@@ -187,20 +211,27 @@ static int processes_of(const PlanState *gather)
                                          : ((const GatherMergeState *) gather)->nworkers_launched);
 }
 
-static void view_shared(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmRowsView *view)
+/* Where the process that wrote the image, and this one, have their area. */
+static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmRowsView *view)
 {
     AggState *const reader = (AggState *) fcinfo->context;
     Search          found = {image, NULL, NULL};
 
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         elog(ERROR, "rows of a parallel worker were read outside of its query");
-    view->rows.values = (char *) dsa_get_address(found.area, image->shared);
     view->processes = processes_of(found.gather);
     /* A node between might hand out the same tuple again, for a rescan: a sort does. */
-    if (outerPlanState(reader) == found.gather) {
-        view->area = found.area;
-        view->shared = image->shared;
-    }
+    view->last = outerPlanState(reader) == found.gather;
+    return found.area;
+}
+
+static void view_slices(const PgkmRowsImage *image, const char *place, PgkmRowsView *view)
+{
+    const Size bytes = image->n_slices * sizeof(SharedSlice);
+
+    view->slices = (SharedSlice *) palloc(bytes);
+    view->n_slices = image->n_slices;
+    memcpy(view->slices, place, bytes);
 }
 
 void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsView *view)
@@ -216,8 +247,13 @@ void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsVi
     rows->n = image.n;
     rows->weighted = image.weighted;
     rows->row_bytes = (Size) image.d * pgkm_element_size(image.element);
-    if (DsaPointerIsValid(image.shared)) {
-        view_shared(&image, fcinfo, view);
+    if (image.n_slices > 0) {
+        (void) find_area(&image, fcinfo, view);
+        view_slices(&image, place + sizeof image, view);
+    } else if (DsaPointerIsValid(image.shared)) {
+        view->area = find_area(&image, fcinfo, view);
+        view->shared = image.shared;
+        rows->values = (char *) dsa_get_address(view->area, image.shared);
         rows->weights = image.weighted ? (double *) (rows->values + weights_offset(rows)) : NULL;
     } else {
         rows->values = (char *) place + sizeof image;
@@ -225,9 +261,48 @@ void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsVi
     }
 }
 
-void pgkm_rows_view_release(PgkmRowsView *view)
+/* Whoever has mapped the slice in this process, it stays so. */
+static void copy_slice(char *to, const SharedSlice *slice, Size bytes)
 {
-    if (view->area != NULL)
+    dsm_segment *const mapped = dsm_find_mapping(slice->handle);
+    dsm_segment *const segment = mapped == NULL ? dsm_attach(slice->handle) : mapped;
+
+    if (segment == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not map dynamic shared memory segment")));
+    pgkm_copy(to, dsm_segment_address(segment), bytes);
+    if (mapped == NULL)
+        dsm_detach(segment);
+}
+
+static void copy_slices(PgkmRows *to, const PgkmRowsView *view)
+{
+    const Size bytes = values_bytes(&view->rows);
+    Size       offset = 0;
+
+    pgkm_rows_grow(to, view->rows.n);
+    for (int i = 0; i < view->n_slices && offset < bytes; ++i) {
+        const Size part = Min(view->slices[i].bytes, bytes - offset);
+
+        copy_slice(to->values + to->n * to->row_bytes + offset, &view->slices[i], part);
+        offset += part;
+    }
+    to->n += view->rows.n;
+}
+
+void pgkm_rows_view_append(PgkmRows *to, PgkmRowsView *view)
+{
+    const PgkmRows *rows = &view->rows;
+    const bool      take = view->n_slices > 0 && view->last;
+
+    if (take && to->view == NULL)
+        (void) pgkm_rows_share(to);
+    if (view->n_slices == 0)
+        pgkm_rows_append(to, rows->values, (const char *) rows->weights, rows->n);
+    else if (!take || !pgkm_rows_take(to, view->slices, view->n_slices, rows->n))
+        copy_slices(to, view);
+    if (take)
+        (void) pinned_slices_take(view->slices, view->n_slices);
+    if (view->last && view->area != NULL)
         dsa_free(view->area, view->shared);
-    view->area = NULL;
 }

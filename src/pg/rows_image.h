@@ -2,14 +2,16 @@
  * rows_image.h - rows on their way from one process of a parallel query to another.
  *
  * A partial aggregate's state travels to the leader as a bytea through a tuple queue of 64 kB.
- * Small states go that way as they are. Rows of larger ones are left in the query's own shared
- * memory area (EState.es_query_dsa) and only their address travels.
+ * Small states go that way as they are. A worker collects the unweighted rows of larger ones in
+ * segments of its own (rows_shared.cpp), which the leader takes over page by page: only their names
+ * travel, and no row is copied (pinned_slices.h says who owns them meanwhile). Other rows, the leader's
+ * part among them, are left in the query's own shared memory area (EState.es_query_dsa) and their
+ * address travels.
  *
- * Who owns them: the area does, and the parallel query's segment owns the area. The leader
+ * Who owns those: the area does, and the parallel query's segment owns the area. The leader
  * is attached to it from before its workers start until it ends the query, by its normal
  * end or by an error; so a worker that has ended leaves its rows readable, and when the
- * leader goes, whatever was never taken goes with the area. Nothing is pinned by us, and
- * nothing of ours has to run for the memory to be given back.
+ * leader goes, whatever was never taken goes with the area.
  */
 #ifndef PGKM_PG_ROWS_IMAGE_H
 #define PGKM_PG_ROWS_IMAGE_H
@@ -31,30 +33,39 @@ struct PgkmRowsImage {
     int32       pid;     /* who wrote it */
     dsa_area   *area;    /* its address there */
     dsm_handle  segment; /* of the parallel query, when that process is a worker of it */
-    dsa_pointer shared;  /* values, then weights; InvalidDsaPointer: they follow the image */
+    dsa_pointer shared;  /* values, then weights; InvalidDsaPointer: not there */
+    int32       n_slices; /* that hold the values, and follow the image; with neither the values follow it */
 };
 
 /* Rows that are read where they lie. */
 struct PgkmRowsView {
-    PgkmRows    rows;   /* not to be grown or cleared */
-    int         processes; /* that leave rows in the same way; 1: not known */
-    dsa_area   *area;   /* of shared ones that nobody will ask for again; or NULL */
-    dsa_pointer shared;
+    PgkmRows     rows;      /* not to be grown or cleared; without values where they lie in slices */
+    int          processes; /* that leave rows in the same way; 1: not known */
+    bool         last;      /* nobody will ask for them again */
+    dsa_area    *area;      /* holds them at `shared`; or NULL */
+    dsa_pointer  shared;
+    SharedSlice *slices;
+    int          n_slices;
 };
 
+/* Lets the rows of a state that is begun in the transition function called with `fcinfo` lie in shared
+ * memory, when they become many, if they are to go to another process. */
+void pgkm_rows_image_expect(PgkmRows *rows, FunctionCallInfo fcinfo);
+
 /*
- * Prepares rows to be written by the serialization function called with `fcinfo`: large ones
- * are copied to shared memory where the query has an area and there is room. Returns the bytes
+ * Prepares rows to be written by the serialization function called with `fcinfo`: segments that hold
+ * them are pinned, other large ones copied to shared memory where the query has an area and there is
+ * room. Returns the bytes
  * that pgkm_rows_image_write will write; 54000 when that is more than a bytea holds.
  */
-Size pgkm_rows_image_prepare(const PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image);
+Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image);
 char *pgkm_rows_image_write(const PgkmRows *rows, const PgkmRowsImage *image, char *place);
 
 /* In the deserialization function called with `fcinfo`: what was written at `place`, which must
  * outlive the view. */
 void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsView *view);
 
-/* The view's rows are copied: gives shared memory back that will not be read again. */
-void pgkm_rows_view_release(PgkmRowsView *view);
+/* Appends the view's rows to others, and gives shared memory back that will not be read again. */
+void pgkm_rows_view_append(PgkmRows *to, PgkmRowsView *view);
 
 #endif

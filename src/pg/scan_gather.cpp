@@ -85,7 +85,7 @@ void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
 {
     const Size total = points_layout(plan, plan->expected_rows).end;
 
-    slices->bytes = shared_slice_bytes(total, (int) Min((Size) n_processes, total / SMALLEST_SLICE + 1));
+    slices->bytes = shared_slice_bytes(total, (int) Min((Size) Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
     slices->wanted = (int) (total / slices->bytes + (total % slices->bytes != 0));
     pg_atomic_init_u32(&slices->next, 0);
 }
@@ -96,14 +96,14 @@ bool scan_slices_make(ScanSlices *slices)
 
     if (slice >= (uint32) slices->wanted)
         return false;
-    slices->handles[slice] = shared_slice_create(slices->bytes);
+    slices->made[slice] = shared_slice_create(slices->bytes);
     return true;
 }
 
 void scan_slices_drop(const ScanSlices *slices, int first)
 {
     for (int i = first; i < slices->wanted; ++i)
-        shared_slice_drop(slices->handles[i]);
+        shared_slice_drop(&slices->made[i]);
 }
 
 /* Changes what is counted for the rows. */
@@ -125,8 +125,8 @@ static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Pgk
 
     count_bytes(used, layout.end > made ? layout.end : needed * slices->bytes);
     if (layout.end > made)
-        slices->handles[slices->wanted] = shared_slice_create(layout.end - made);
-    pgkm_rows_adopt(used, shared_view_create(used->context, slices->handles, layout.end > made ? needed + 1 : needed), n,
+        slices->made[slices->wanted] = shared_slice_create(layout.end - made);
+    pgkm_rows_adopt(used, shared_view_create(used->context, slices->made, layout.end > made ? needed + 1 : needed), n,
                     layout.weights);
     target->points = pgkm_rows_segment(used).handle;
     target->capacity = n;
@@ -140,7 +140,7 @@ static void create_origins(const ScanPlan *plan, const ScanPlace *total, TableRo
         return;
     pgkm_memory_reserve(layout.end);
     rows->reserved = layout.end;
-    table_rows_adopt(rows, dsm_find_mapping(shared_slice_create(layout.end)));
+    table_rows_adopt(rows, shared_segment_create(layout.end, 0));
     target->origins = dsm_segment_handle(rows->segment);
 
     char *const base = (char *) dsm_segment_address(rows->segment);

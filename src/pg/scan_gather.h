@@ -14,7 +14,7 @@ struct ScanSlices {
     int              wanted;
     Size             bytes;  /* of each */
     pg_atomic_uint32 next;   /* slice that nobody has begun to make */
-    dsm_handle       handles[SHARED_VIEW_SLICES];
+    SharedSlice      made[SHARED_VIEW_SLICES];
 };
 
 /* Where all rows belong. */

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 extern "C" {
@@ -13,71 +12,17 @@ extern "C" {
 #include "storage/dsm_impl.h"
 }
 
-/* Whatever the size of a page is. */
-#define SLICE_ALIGNMENT ((Size) 64 * 1024)
-
 /* What a directory holds. */
 struct Directory {
-    uint32     magic;
-    int32      n_slices;
-    dsm_handle slices[SHARED_VIEW_SLICES];
+    uint32      magic;
+    int32       n_slices;
+    SharedSlice slices[SHARED_VIEW_SLICES];
 };
 
-#define DIRECTORY_MAGIC 0x706b6d76
-
-/* Called while an error is being reported. */
-static void hint_at_shared_memory(void *)
-{
-    if (geterrcode() != ERRCODE_QUERY_CANCELED)
-        errhint("Provide more shared memory, or set max_parallel_workers_per_gather to 0: one process needs none.");
-}
+#define DIRECTORY_MAGIC 0x706b6d77
 
 /* How many views this process has. */
 static int n_views = 0;
-
-/* With DSM_CREATE_NULL_IF_MAXSEGMENTS, NULL when the server has no more segments to give. */
-static dsm_segment *create_segment(Size bytes, int flags)
-{
-    ErrorContextCallback callback;
-
-    callback.callback = hint_at_shared_memory;
-    callback.arg = NULL;
-    callback.previous = error_context_stack;
-    error_context_stack = &callback;
-
-    dsm_segment *const segment = dsm_create(bytes, flags);
-
-    error_context_stack = callback.previous;
-    return segment;
-}
-
-/* What the folder's name is elsewhere than on Linux does not matter, the error comes then. */
-bool pgkm_fits_shared_memory(double bytes)
-{
-    struct statvfs space;
-
-    return dynamic_shared_memory_type != DSM_IMPL_POSIX || statvfs("/dev/shm", &space) != 0 ||
-           bytes < (double) space.f_bavail * space.f_frsize;
-}
-
-Size shared_slice_bytes(Size total, int count)
-{
-    count = Min(Max(count, 1), SHARED_VIEW_SLICES - 1);
-    return TYPEALIGN(SLICE_ALIGNMENT, Max(total / count + (total % count != 0), (Size) 1));
-}
-
-dsm_handle shared_slice_create(Size bytes)
-{
-    return dsm_segment_handle(create_segment(bytes, 0));
-}
-
-void shared_slice_drop(dsm_handle slice)
-{
-    dsm_segment *const segment = dsm_find_mapping(slice);
-
-    if (segment != NULL)
-        dsm_detach(segment);
-}
 
 /* A process maps a segment once, and this one may be its own. */
 static dsm_segment *find_or_attach(dsm_handle handle)
@@ -100,11 +45,9 @@ static bool reserve_addresses(SharedView *view, Size bytes)
 
 /* At an offset among the addresses of the view: Linux maps shared memory a second time when it is
  * asked to move none of it. */
-static bool map_again(const SharedView *view, dsm_segment *slice, Size offset)
+static bool map_again(const SharedView *view, dsm_segment *slice, Size offset, Size bytes)
 {
-    const Size bytes = dsm_segment_map_length(slice);
-
-    return offset % SLICE_ALIGNMENT == 0 && offset + bytes <= view->reserved &&
+    return offset % shared_page_bytes() == 0 && offset + bytes <= view->reserved &&
            mremap(dsm_segment_address(slice), 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view->base + offset) != MAP_FAILED;
 }
 
@@ -115,28 +58,34 @@ static bool map_side_by_side(SharedView *view)
     if (!reserve_addresses(view, view->bytes))
         return false;
     for (int i = 0; i < view->n_slices; ++i) {
-        if (!map_again(view, view->slices[i], offset))
+        if (!map_again(view, view->slices[i], offset, view->lengths[i]))
             return false;
-        offset += dsm_segment_map_length(view->slices[i]);
+        offset += view->lengths[i];
     }
     return true;
 }
 
+/* False when it is gone, or shorter. */
+static bool join_slice(SharedView *view, const SharedSlice *part)
+{
+    dsm_segment *const slice = find_or_attach(part->handle);
+
+    if (slice == NULL)
+        return false;
+    view->slices[view->n_slices] = slice;
+    view->lengths[view->n_slices++] = part->bytes;
+    view->bytes += part->bytes;
+    return part->bytes <= dsm_segment_map_length(slice);
+}
+
 /* NULL, with nothing held, when a slice is gone or cannot be mapped. */
-static SharedView *join(MemoryContext context, const dsm_handle *slices, int n_slices)
+static SharedView *join(MemoryContext context, const SharedSlice *slices, int n_slices)
 {
     SharedView *const view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
     bool              complete = n_slices > 0 && n_slices <= SHARED_VIEW_SLICES;
 
-    while (complete && view->n_slices < n_slices) {
-        dsm_segment *const slice = find_or_attach(slices[view->n_slices]);
-
-        complete = slice != NULL;
-        if (complete) {
-            view->slices[view->n_slices++] = slice;
-            view->bytes += dsm_segment_map_length(slice);
-        }
-    }
+    while (complete && view->n_slices < n_slices)
+        complete = join_slice(view, &slices[view->n_slices]);
     if (complete && n_slices == 1)
         view->base = (char *) dsm_segment_address(view->slices[0]);
     else if (complete)
@@ -157,15 +106,35 @@ static void keep(SharedView *view, dsm_segment *directory)
     ++n_views;
 }
 
+static Directory *directory_of(const SharedView *view)
+{
+    return (Directory *) dsm_segment_address(view->directory);
+}
+
+SharedSlice shared_view_slice(const SharedView *view, int index)
+{
+    return {dsm_segment_handle(view->slices[index]), view->lengths[index]};
+}
+
+/* Tells the directory what the view consists of. */
+static void list_slices(const SharedView *view)
+{
+    Directory *const list = directory_of(view);
+
+    list->magic = DIRECTORY_MAGIC;
+    list->n_slices = view->n_slices;
+    for (int i = 0; i < view->n_slices; ++i)
+        list->slices[i] = shared_view_slice(view, i);
+}
+
 int shared_view_count(void)
 {
     return n_views;
 }
 
-SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, int n_slices)
+SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices, int n_slices)
 {
-    dsm_segment *const directory = create_segment(sizeof(Directory), 0);
-    Directory *const   list = (Directory *) dsm_segment_address(directory);
+    dsm_segment *const directory = shared_segment_create(sizeof(Directory), 0);
     SharedView *const  view = join(context, slices, n_slices);
 
     if (view == NULL) {
@@ -174,50 +143,95 @@ SharedView *shared_view_create(MemoryContext context, const dsm_handle *slices, 
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("could not map dynamic shared memory segment")));
     }
-    list->magic = DIRECTORY_MAGIC;
-    list->n_slices = n_slices;
-    memcpy(list->slices, slices, n_slices * sizeof(dsm_handle));
     keep(view, directory);
+    list_slices(view);
     return view;
 }
 
 SharedView *shared_view_begin(MemoryContext context, Size most)
 {
-    dsm_segment *const directory = create_segment(sizeof(Directory), 0);
-    Directory *const   list = (Directory *) dsm_segment_address(directory);
-    SharedView *const  view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
+    SharedView *const view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
 
-    if (!reserve_addresses(view, TYPEALIGN(SLICE_ALIGNMENT, Max(most, (Size) 1))))
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map dynamic shared memory segment")));
-    memset(list, 0, sizeof *list);
-    list->magic = DIRECTORY_MAGIC;
+    if (!pgkm_fits_shared_memory(sizeof(Directory)) || !reserve_addresses(view, shared_slice_bytes(most, 1))) {
+        pfree(view);
+        return NULL;
+    }
+
+    dsm_segment *const directory = shared_segment_create(sizeof(Directory), DSM_CREATE_NULL_IF_MAXSEGMENTS);
+
+    if (directory == NULL) {
+        shared_view_detach(view);
+        return NULL;
+    }
     keep(view, directory);
+    list_slices(view);
     return view;
+}
+
+int shared_view_room(const SharedView *view, Size bytes)
+{
+    return bytes > view->reserved - view->bytes ? 0 : SHARED_VIEW_SLICES - view->n_slices;
+}
+
+/* Behind the others. False, with nothing done, when it cannot be mapped there. */
+static bool add_slice(SharedView *view, dsm_segment *slice, Size bytes)
+{
+    if (!map_again(view, slice, view->bytes, bytes))
+        return false;
+    dsm_pin_mapping(slice);
+    view->slices[view->n_slices] = slice;
+    view->lengths[view->n_slices++] = bytes;
+    view->bytes += bytes;
+    list_slices(view);
+    return true;
 }
 
 bool shared_view_extend(SharedView *view, Size bytes)
 {
-    Directory *const list = (Directory *) dsm_segment_address(view->directory);
-    const Size       length = TYPEALIGN(SLICE_ALIGNMENT, bytes);
+    const Size length = shared_slice_bytes(bytes, 1);
 
-    if (view->n_slices == SHARED_VIEW_SLICES || length > view->reserved - view->bytes)
-        return false;
-    if (!pgkm_fits_shared_memory((double) length))
+    if (shared_view_room(view, length) == 0 || !pgkm_fits_shared_memory((double) length))
         return false;
 
-    dsm_segment *const slice = create_segment(length, DSM_CREATE_NULL_IF_MAXSEGMENTS);
+    dsm_segment *const slice = shared_segment_create(length, DSM_CREATE_NULL_IF_MAXSEGMENTS);
 
     if (slice == NULL)
         return false;
-    if (!map_again(view, slice, view->bytes)) {
-        dsm_detach(slice);
-        return false;
+    if (add_slice(view, slice, length))
+        return true;
+    dsm_detach(slice);
+    return false;
+}
+
+void shared_view_append(SharedView *view, dsm_segment *slice, Size bytes)
+{
+    if (!add_slice(view, slice, bytes))
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map dynamic shared memory segment")));
+}
+
+/* Addresses go back to being reserved. */
+static void unmap(const SharedView *view, Size begin, Size end)
+{
+    if (begin < end)
+        (void) mmap(view->base + begin, end - begin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void shared_view_truncate(SharedView *view, Size bytes)
+{
+    unmap(view, bytes, view->bytes);
+    while (view->n_slices > 0 && view->bytes - view->lengths[view->n_slices - 1] >= bytes) {
+        view->bytes -= view->lengths[--view->n_slices];
+        dsm_detach(view->slices[view->n_slices]);
     }
-    dsm_pin_mapping(slice);
-    view->slices[view->n_slices++] = slice;
-    view->bytes += length;
-    list->slices[list->n_slices++] = dsm_segment_handle(slice);
-    return true;
+    if (view->bytes > bytes) {
+        dsm_segment *const last = view->slices[view->n_slices - 1];
+        Size *const        length = &view->lengths[view->n_slices - 1];
+
+        *length -= view->bytes - bytes;
+        view->bytes = bytes;
+        (void) madvise((char *) dsm_segment_address(last) + *length, dsm_segment_map_length(last) - *length, MADV_REMOVE);
+    }
+    list_slices(view);
 }
 
 SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
@@ -240,19 +254,6 @@ SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
     }
     keep(view, directory);
     return view;
-}
-
-/* Fresh pages cost less when they are asked for at once than one fault at a time. Where that
- * is not to be had, the faults come. */
-static void populate(char *begin, Size bytes)
-{
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t page = 4096;
-    const uintptr_t first = TYPEALIGN_DOWN(page, (uintptr_t) begin);
-    const uintptr_t end = TYPEALIGN(page, (uintptr_t) begin + bytes);
-
-    (void) madvise((void *) first, end - first, MADV_POPULATE_WRITE);
-#endif
 }
 
 /* False when that is not possible; part of it may be written then. */
@@ -290,13 +291,13 @@ void shared_view_write(SharedView *view, Size offset, const void *source, Size b
     Size        begin = 0;
 
     for (int i = 0; i < view->n_slices && bytes > 0; ++i) {
-        const Size end = begin + dsm_segment_map_length(view->slices[i]);
+        const Size end = begin + view->lengths[i];
 
         if (offset < end) {
             const Size part = Min(bytes, end - offset);
 
             if (!write_to_file(view->slices[i], offset - begin, from, part)) {
-                populate(view->base + offset, part);
+                shared_populate(view->base + offset, part);
                 memcpy(view->base + offset, from, part);
             }
             offset += part;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The aggregate in parallel plans: the rows of workers travel through shared memory. The same
-# models in every plan, and nothing left in /dev/shm after errors, timeouts and terminations
-# on either side.
+# The aggregate in parallel plans: the rows of workers travel through shared memory, many of them in
+# segments that the leader takes over. The same models in every plan, and nothing left in /dev/shm
+# after errors, timeouts and terminations on either side.
 set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
@@ -38,6 +38,11 @@ whole="SELECT kmeans(f, 4, $given) FROM part_rows"
 weighted="SELECT kmeans(f, 4, $given, w) FROM part_rows"
 grouped="SELECT g, kmeans(f, 4, $given) FROM part_rows GROUP BY g ORDER BY g"
 halves="SELECT g, kmeans(f, 4, $given) FROM part_halves GROUP BY g ORDER BY g"
+# Groups of which every process has more than a megabyte, and rows that end somewhere in a page.
+wide_given="kmeans_options(init_centroids => array_fill(0, ARRAY[1, 24])::float8[] || array_fill(9, ARRAY[1, 24])::float8[])"
+wide="SELECT g, kmeans(f || f || f, 2, $wide_given) FROM part_rows GROUP BY g ORDER BY g"
+narrow="SELECT kmeans(f[1:3], 2, kmeans_options(init_centroids => '{{0,0,0},{5,5,5}}')) FROM part_rows"
+uneven="SELECT kmeans(f[1:7]::float8[], 2, kmeans_options(init_centroids => '{{0,0,0,0,0,0,0},{5,5,5,5,5,5,5}}')) FROM part_rows"
 # An inner side that is read again for each outer row.
 again="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT kmeans(f, 4, $given) AS m FROM part_rows) AS s ON i <> (m).k"
 again_sorted="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT g, kmeans(f, 4, $given) AS m FROM part_rows GROUP BY g) AS s ON i <> g + 10"
@@ -60,12 +65,40 @@ compare 'without the leader' "$whole" 'Gather' 'SET parallel_leader_participatio
 compare 'groups, hashed on both sides' "$grouped" 'Finalize HashAggregate.*Gather +(->)? *Workers.*Partial HashAggregate|HashAggregate' "SET work_mem = '1GB'; SET enable_sort = off"
 compare 'groups, sorted on both sides' "$grouped" 'Finalize GroupAggregate.*Gather Merge.*Partial GroupAggregate' 'SET enable_hashagg = off'
 compare 'groups, sorted above the gather' "$grouped" 'Finalize GroupAggregate.*Sort.*Gather .*Partial' 'SET enable_gathermerge = off; SET enable_hashagg = on'
+compare 'rows of 12 bytes' "$narrow" 'Finalize Aggregate.*Gather.*Partial Aggregate' 'SELECT'
+compare 'rows of 56 bytes' "$uneven" 'Finalize Aggregate.*Gather.*Partial Aggregate' 'SELECT'
+compare 'large groups, sorted on both sides' "$wide" 'Finalize GroupAggregate.*Gather Merge.*Partial GroupAggregate' 'SET enable_hashagg = off'
+compare 'large groups, sorted above the gather' "$wide" 'Finalize GroupAggregate.*Sort.*Gather .*Partial' 'SET enable_gathermerge = off; SET enable_hashagg = on'
+compare 'within a limit' "$whole" 'Gather' "SET pg_kmeans.memory_limit = '60MB'"
 compare 'partitions' "$halves" 'Parallel' 'SET enable_partitionwise_aggregate = on'
+compare 'partitions of wide rows' "SELECT g, kmeans(f || f || f, 2, $wide_given) FROM part_halves GROUP BY g ORDER BY g" 'Parallel' 'SET enable_partitionwise_aggregate = on'
 compare 'groups that spill' "$grouped" 'Aggregate' "SET work_mem = '64kB'"
 compare 'read again' "$again" 'Nested Loop.*Finalize Aggregate.*Gather' 'SET enable_material = off; SET enable_hashjoin = off'
 compare 'read again from a sort' "$again_sorted" 'Nested Loop' 'SET enable_material = off; SET enable_hashjoin = off; SET enable_gathermerge = off'
 [ -z "$(unowned)" ]
 result $? 'nothing is left in shared memory'
+
+# Groups that nobody asks for, and groups that have come when an error does, in a transaction that goes on.
+ended="SELECT count(*) FROM (SELECT g, kmeans(f || f || f, 2, $wide_given) FROM part_rows GROUP BY g ORDER BY g LIMIT 1) AS s"
+failed="SELECT g, kmeans(f || f || f, 2, $wide_given), 1 / g FROM part_rows GROUP BY g"
+coproc session { psql -XqAt -v VERBOSITY=sqlstate 2>&1; }
+exec {to}>&"${session[1]}" {from}<&"${session[0]}"
+# in_session STATEMENT...: what they print, in a session and transaction that stay open.
+in_session() {
+    local statement line
+    for statement in "$@" '\echo --end--'; do echo "$statement;" >&"$to"; done
+    while read -r line <&"$from" && [ "$line" != '--end--;' ]; do [ "$line" = ';' ] || echo "$line"; done
+}
+in_session "$parallel" 'SET enable_hashagg = off' 'BEGIN' >"$folder/setup"
+[ "$(in_session "$ended")" = 1 ] && [ -z "$(unowned)" ]
+result $? 'groups that nobody asked for are gone at the end of the statement'
+for plan in 'SET enable_hashagg = off' 'SET enable_hashagg = on'; do
+    in_session 'SAVEPOINT s' "$plan" "$failed" 'ROLLBACK TO s' >"$folder/failed"
+    grep -q 22012 "$folder/failed" && [ -z "$(unowned)" ] && [ "$(in_session "$ended")" = 1 ]
+    result $? "$plan: with the subtransaction"
+done
+echo '\q' >&"$to"
+wait "$session_PID"
 
 # A worker's rows are beyond what a bytea holds only with gigabytes; that shared memory is what
 # carries them is seen in its use while the leader is busy with the fit.
@@ -73,8 +106,11 @@ long="kmeans_options(init => 'first', tol => 0, max_iter => 1000000)"
 query -c "$parallel" -c "SELECT kmeans(f, 500, $long), pg_sleep(0) FROM part_rows" >"$folder/out" 2>&1 &
 victim=$!
 until pid=$(query -c "SELECT pid FROM pg_stat_progress_kmeans WHERE datname = current_database()") && [ -n "$pid" ]; do sleep 0.05; done
+held=$(grep -c /dev/shm/ "/proc/$pid/maps")
 query -c "SELECT pg_cancel_backend($pid)" >/dev/null
 wait $victim
+[ "$held" -ge 4 ]
+result $? "the leader clusters the rows where the workers left them ($held)"
 grep -q 'canceling statement' "$folder/out"
 result $? 'a cancel during the fit'
 
