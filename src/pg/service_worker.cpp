@@ -12,9 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "pg/service_views.h"
 #include "pg/service_worker.h"
 #include "pg/settings.h"
-#include "pg/shared_view.h"
 #include "service/service.h"
 
 extern "C" {
@@ -25,7 +25,6 @@ extern "C" {
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -41,7 +40,6 @@ PGDLLEXPORT void pgkm_service_main(Datum preloaded);
 
 static volatile sig_atomic_t terminated = false;
 static PgkmService *service = NULL;
-static SharedView  *views = NULL; /* of clients' rows */
 static ServiceState *state = NULL;
 
 static void on_terminate(SIGNAL_ARGS)
@@ -96,63 +94,6 @@ static bool lock_service(void)
     return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-static bool is_mapped(dsm_handle directory)
-{
-    for (const SharedView *view = views; view != NULL; view = view->next)
-        if (dsm_segment_handle(view->directory) == directory)
-            return true;
-    return false;
-}
-
-static int attach_segment(void *, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes)
-{
-    MemoryContext context = CurrentMemoryContext;
-    volatile int mapped = 0;
-
-    PG_TRY();
-    {
-        SharedView *const view = is_mapped(handle) ? NULL : shared_view_attach(TopMemoryContext, handle);
-
-        if (view != NULL) {
-            view->next = views;
-            views = view;
-            segment->handle = handle;
-            segment->base = view->base;
-            segment->bytes = view->bytes;
-            mapped = 1;
-        } else {
-            strlcpy(why, "the rows' shared memory is gone", why_bytes);
-        }
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(context);
-
-        ErrorData *const error = CopyErrorData();
-
-        strlcpy(why, error->message, why_bytes);
-        FreeErrorData(error);
-        FlushErrorState();
-    }
-    PG_END_TRY();
-    return mapped;
-}
-
-static void detach_segment(void *, const PgkmSegment *segment)
-{
-    SharedView **place = &views;
-
-    while (*place != NULL && dsm_segment_handle((*place)->directory) != segment->handle)
-        place = &(*place)->next;
-
-    SharedView *const view = *place;
-
-    if (view == NULL)
-        return;
-    *place = view->next;
-    shared_view_detach(view);
-}
-
 static PgkmServiceLimits current_limits(void)
 {
     PgkmSettings settings;
@@ -180,7 +121,7 @@ static void note_no_device(const PgkmError *error, const char *plugin)
 
 static bool start_service(void)
 {
-    const PgkmServiceHost host = {attach_segment, detach_segment, NULL};
+    const PgkmServiceHost host = {service_views_attach, service_views_detach, NULL};
     const PgkmServiceLimits limits = current_limits();
     PgkmSettings settings;
     PgkmError error;
