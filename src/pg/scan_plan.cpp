@@ -4,13 +4,11 @@
 #include "pg/scan_plan.h"
 
 #include "pg/datum.h"
-#include "pg/scan_leaves.h"
 
 extern "C" {
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -81,9 +79,8 @@ static void set_relations(ScanPlan *plan, List *leaves)
     }
 }
 
-ScanPlan *scan_plan_make(const TableQuery *query)
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
 {
-    List     *leaves = scan_leaves(query->relation->id);
     const int n_columns = query->n_features + (query->weight != NULL) + (query->label != NULL);
     const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
                        n_columns * sizeof(ScanColumn);

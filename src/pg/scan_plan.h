@@ -8,6 +8,7 @@
 #include "pg/table_reader.h"
 
 extern "C" {
+#include "nodes/pg_list.h"
 #include "storage/block.h"
 }
 
@@ -69,8 +70,8 @@ static inline ScanColumn *scan_plan_columns(const ScanPlan *plan)
     return (ScanColumn *) ((char *) scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
 }
 
-/* In the current memory context. */
-ScanPlan *scan_plan_make(const TableQuery *query);
+/* For the rows of these tables, which are locked. In the current memory context. */
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 
 /* Where a chunk lies; `hint` is a table that is not behind it. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);

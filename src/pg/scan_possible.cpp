@@ -83,8 +83,8 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
     return obstacle;
 }
 
-/* Why the query cannot be read directly, for a DETAIL; NULL when it can. */
-static const char *find_obstacle(const TableQuery *query)
+/* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
+static const char *find_obstacle(const TableQuery *query, List **leaves)
 {
     const Oid   id = query->relation->id;
     const char  relkind = get_rel_relkind(id);
@@ -103,7 +103,8 @@ static const char *find_obstacle(const TableQuery *query)
     if (query->features[0].kind == COLUMN_VECTOR &&
         scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)
         return "The storage of its vector type is not known.";
-    foreach (cell, scan_leaves(id)) {
+    *leaves = scan_leaves(id);
+    foreach (cell, *leaves) {
         obstacle = leaf_obstacle(query, lfirst_oid(cell));
         if (obstacle != NULL)
             break;
@@ -111,14 +112,14 @@ static const char *find_obstacle(const TableQuery *query)
     return obstacle;
 }
 
-bool scan_possible(const TableQuery *query)
+bool scan_possible(const TableQuery *query, List **leaves)
 {
     const ScanChoice choice = (ScanChoice) pgkm_scan_choice();
 
     if (choice == SCAN_EXECUTOR || !privileged(query))
         return false;
 
-    const char *obstacle = find_obstacle(query);
+    const char *obstacle = find_obstacle(query, leaves);
 
     if (obstacle != NULL && choice == SCAN_DIRECT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

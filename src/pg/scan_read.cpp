@@ -24,9 +24,9 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
         plan->d = reader->rows->used->d;
 }
 
-static TableRows *read_in_context(const TableQuery *query, MemoryContext context, int32 *workers)
+static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
 {
-    ScanPlan *const   plan = scan_plan_make(query);
+    ScanPlan *const   plan = scan_plan_make(query, leaves);
     const int         n_workers = scan_plan_workers(plan);
     pg_atomic_uint32  next_chunk;
     ScanReader *const reader = scan_reader_create(plan, &next_chunk, context, n_workers > 0);
@@ -48,7 +48,7 @@ static bool leaves_room(const TableRows *rows)
     return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
 }
 
-TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *workers)
+TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
 {
     MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
@@ -58,7 +58,7 @@ TableRows *scan_read(const TableQuery *query, MemoryContext context, int32 *work
         PushActiveSnapshot(GetTransactionSnapshot());
     }
 
-    TableRows *const rows = read_in_context(query, context, workers);
+    TableRows *const rows = read_in_context(query, leaves, context, workers);
 
     if (!query->keep_crew || !leaves_room(rows))
         table_read_end(rows);

@@ -130,11 +130,13 @@ void table_read_end(TableRows *rows)
 
 TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
+    List *leaves = NIL;
+
     report->road = "executor";
     report->workers = 0;
-    if (scan_possible(query)) {
+    if (scan_possible(query, &leaves)) {
         report->road = "direct";
-        return scan_read(query, context, &report->workers);
+        return scan_read(query, leaves, context, &report->workers);
     }
 
     Receiver   receiver;
