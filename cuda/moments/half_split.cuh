@@ -1,9 +1,10 @@
 // half_split.cuh - float32 deviations as pairs of fp16 values, and how rows of up to 128 features come in.
 //
 // A deviation is scaled by a power of two of its feature and split into two fp16 values, high + low:
-// 22 bits. Of the four products three are summed (low x low is below the rounding of the others), in
-// float32 over the rows of a stage and in float64 beyond, so that an element is right to about 1e-6 of
-// sqrt(a_ii a_jj). A scale leaves room for values 2^13 times as far from the shift as those of a
+// 22 bits, or 2^-25 of what the scale makes 1, whichever is coarser. Of the four products three are summed (low x
+// low is below the rounding of the others), in float32 over the rows of a stage and in float64 beyond, so that
+// an element is right to about 1e-6 of sqrt(a_ii a_jj). Where the sample holds a value that is some thousand times as far
+// out as the others, the coarser bound counts: 2^-25 sqrt(n) / 4 at worst. A scale leaves room for values 2^13 times as far from the shift as those of a
 // sample; where a row is farther out, `overflow` is raised and the problem's sums are worth nothing.
 #pragma once
 
@@ -15,8 +16,8 @@
 
 namespace pgkm::cuda::moments {
 
-// The power of two that brings the sample's largest deviation to [4, 8): fp16 ends at 65,504, and
-// what is 2^-20 of that deviation still has all of its digits in the low half. A feature that is constant in
+// The power of two that brings the sample's largest deviation to [4, 8): fp16 ends at 65,504. What is more than a
+// sixteenth of that deviation has all of its 22 bits; what is less is right to 2^-25, half the low value's last place. A feature that is constant in
 // the sample gets a scale at which any deviation is out of range.
 __device__ inline float scale_of(float largest, float shift)
 {
