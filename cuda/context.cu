@@ -54,6 +54,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     budget.keep_spare(spare == nullptr || spare[0] != '0');
     compute = make_stream();
     copy = make_stream();
+    signal = make_stream();
 }
 
 void Context::make_current() const
@@ -71,13 +72,23 @@ void Context::poll() const
 
 void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<void()> &tick)
 {
+    wait_for([stream] { return cudaStreamQuery(stream); }, stop, tick);
+}
+
+void Context::wait(cudaEvent_t event)
+{
+    wait_for([event] { return cudaEventQuery(event); }, stop_flag, {});
+}
+
+void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *stop, const std::function<void()> &tick)
+{
     static const std::int32_t flag = 4; // StopReason::cancelled
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     bool told = false;
     for (;;) {
         const cudaError_t fault = injected_fault();
-        const cudaError_t state = fault != cudaSuccess ? fault : cudaStreamQuery(stream);
+        const cudaError_t state = fault != cudaSuccess ? fault : query();
         if (state == cudaSuccess)
             break;
         if (state != cudaErrorNotReady)
@@ -85,7 +96,7 @@ void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<
         if (!told && stop != nullptr && is_cancelled()) {
             told = true;
             checked("cudaMemcpyAsync",
-                    [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, copy.get()); });
+                    [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, signal.get()); });
         }
         if (tick)
             tick();
@@ -94,7 +105,7 @@ void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<
             std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     if (told) // nothing may write the flag after its memory has been given away again
-        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(copy.get()); });
+        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(signal.get()); });
     poll();
 }
 

@@ -27,7 +27,9 @@ struct Context {
     int         workspace_generation = 0; // counts its changes: graphs hold its address
     PgkmTuning    chosen{};         // names of the strategies at work, for progress
     std::uint64_t bytes_moved = 0; // rows and labels, to and from the device
-    CudaStream  copy; // chunks of streamed data, and the cancel flag while kernels run
+    CudaStream  copy;   // chunks of streamed data
+    CudaStream  signal; // the cancel flag while kernels run: behind chunks it would come too late
+    std::int32_t *stop_flag = nullptr; // on the device, of the work at hand (StopFlag)
 
     explicit Context(const PgkmOpen &options);
 
@@ -50,6 +52,8 @@ struct Context {
     // address, or nullptr) so that enqueued kernels return at once, waits, and throws.
     // `tick` is called now and then, for progress.
     void wait(cudaStream_t stream, std::int32_t *stop = nullptr, const std::function<void()> &tick = {});
+    // The same for an event, with stop_flag: for waits while more is still to be enqueued.
+    void wait(cudaEvent_t event);
     // Device memory for a stage, valid until the next call; work enqueued before in the compute
     // stream may still use it, so it only ever grows between waits.
     std::int64_t *scratch(std::size_t bytes);
@@ -60,6 +64,22 @@ struct Context {
     // Names a plan in `chosen`.
     void use(const Plan &plan);
     void report(const char *phase, int problem, int iteration, double shift) const;
+
+  private:
+    void wait_for(const std::function<cudaError_t()> &query, std::int32_t *stop, const std::function<void()> &tick);
+};
+
+// While it lives, waits inside of Data know the flag that stops the kernels enqueued so far.
+class StopFlag {
+  public:
+    StopFlag(Context &context, std::int32_t *flag) : context_(context), before_(std::exchange(context.stop_flag, flag)) {}
+    ~StopFlag() { context_.stop_flag = before_; }
+    StopFlag(const StopFlag &) = delete;
+    StopFlag &operator=(const StopFlag &) = delete;
+
+  private:
+    Context      &context_;
+    std::int32_t *before_;
 };
 
 // Per feature range of one problem's rows: what summarise() saw last.
@@ -89,14 +109,15 @@ struct Data {
     // Two chunk buffers, made when the data is streamed.
     struct Chunks {
         std::int64_t        rows = 0; // per chunk
+        Registration        registration; // of the caller's rows; empty: they go through staging
         DeviceArray<char>   values[2];
         DeviceArray<double> weights[2];
         Event               filled[2];
         Event               used[2];
-        bool                registered = false; // the caller's memory is page-locked
-        PinnedArray<char>   staging[2];         // where it could not be
-        Claim               claim;              // on the host's limit, for them
-        Event               staged[2];
+        PinnedArray<char>   staging[2];
+        Claim               claim; // on the host's limit, for them
+
+        bool registered() const { return registration.get() != nullptr; }
     } chunks;
 
     // Calls body(values, weights, first, rows) for every stretch of [first_row, first_row + n_rows)

@@ -17,6 +17,17 @@ namespace {
 // stages of one of these lengths (moments/plan.hpp), and their bits shall not depend on the chunks.
 constexpr std::int64_t chunk_multiples[] = {128, 32};
 
+// Page-locked where it lies. Failing is no error: shared memory of another owner, or a limit.
+Registration lock_pages(void *memory, std::size_t bytes)
+{
+    for (const unsigned flags : {cudaHostRegisterReadOnly, cudaHostRegisterDefault}) {
+        if (cudaHostRegister(memory, bytes, flags) == cudaSuccess)
+            return Registration(memory);
+        cudaGetLastError();
+    }
+    return {};
+}
+
 } // namespace
 
 Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(points)
@@ -53,8 +64,6 @@ Data::~Data()
         cudaStreamSynchronize(context.copy.get());
     if (context.compute.get() != nullptr)
         cudaStreamSynchronize(context.compute.get());
-    if (chunks.registered)
-        cudaHostUnregister(const_cast<void *>(host.values));
 }
 
 void Data::stream()
@@ -83,20 +92,8 @@ void Data::make_chunks()
         }
     if (rows < 1)
         throw Error(PGKM_LIMIT, "the device memory limit does not hold two chunks of one row");
-    // Failing to lock the memory is no error: shared memory of another owner, or a limit.
-    const cudaError_t locked = cudaHostRegister(const_cast<void *>(host.values),
-                                                static_cast<std::size_t>(host.n) * row_bytes(), cudaHostRegisterReadOnly);
-    if (locked != cudaSuccess)
-        cudaGetLastError();
-    chunks.registered = locked == cudaSuccess;
-    if (!chunks.registered) {
-        const cudaError_t writable = cudaHostRegister(const_cast<void *>(host.values),
-                                                      static_cast<std::size_t>(host.n) * row_bytes(), cudaHostRegisterDefault);
-        if (writable != cudaSuccess)
-            cudaGetLastError();
-        chunks.registered = writable == cudaSuccess;
-    }
-    if (!chunks.registered)
+    chunks.registration = lock_pages(const_cast<void *>(host.values), static_cast<std::size_t>(host.n) * row_bytes());
+    if (!chunks.registered())
         chunks.claim = Claim(context.host_budget, 2 * static_cast<std::uint64_t>(rows) * row_bytes());
     // A block that was in use before may still be read by kernels: copies come in another stream.
     checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
@@ -104,32 +101,29 @@ void Data::make_chunks()
         chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(rows) * row_bytes());
         if (host.weights != nullptr)
             chunks.weights[slot] = DeviceArray<double>(context.budget, static_cast<std::size_t>(rows));
-        if (!chunks.registered)
+        if (!chunks.registered())
             chunks.staging[slot] = PinnedArray<char>(static_cast<std::size_t>(rows) * row_bytes());
         chunks.filled[slot] = make_event();
         chunks.used[slot] = make_event();
-        chunks.staged[slot] = make_event();
     }
     chunks.rows = rows;
 }
 
 void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
 {
-    context.poll();
     const cudaStream_t stream = context.copy.get();
     const std::size_t bytes = static_cast<std::size_t>(rows) * row_bytes();
+    // Not before the kernels of two chunks ago have read this buffer (an event never recorded passes). The host
+    // waits, not the stream: what is enqueued far ahead, a cancel has to wait for.
+    context.wait(chunks.used[slot].get());
     const char *from = static_cast<const char *>(host.values) + static_cast<std::size_t>(row) * row_bytes();
-    // Not before the kernels of two chunks ago have read this buffer (an event never recorded passes).
-    checked("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream, chunks.used[slot].get(), 0); });
-    if (!chunks.registered) {
-        checked("cudaEventSynchronize", [&] { return cudaEventSynchronize(chunks.staged[slot].get()); });
+    if (!chunks.registered()) {
         std::memcpy(chunks.staging[slot].get(), from, bytes);
         from = chunks.staging[slot].get();
     }
     checked("cudaMemcpyAsync", [&] {
         return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream);
     });
-    checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.staged[slot].get(), stream); });
     context.bytes_moved += bytes;
     if (host.weights != nullptr)
         chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);

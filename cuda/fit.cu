@@ -7,6 +7,7 @@
 #include "engine/update.hpp"
 #include "job.hpp"
 #include "measure.hpp"
+#include "upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -194,13 +195,14 @@ std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distan
             job_.assign_rows(rows, control, job_.labels.get());
         else
             assign_generic(job_.stage(control), rows, job_.labels.get());
-        job_.labels.download(labels.data() + first, static_cast<std::size_t>(rows.n), stream());
-        if (distances != nullptr) {
+        if (distances != nullptr)
             measure<T>({rows, job_.labels.get(), measured.get(), nullptr, 0, control}, context().facts.multiprocessors, 0,
                        stream());
-            measured.download(distances->data() + first, static_cast<std::size_t>(rows.n), stream());
-        }
-        job_.wait();
+        job_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
+        const auto count = static_cast<std::size_t>(rows.n);
+        download(context(), labels.data() + first, job_.labels.get(), count * sizeof(std::int32_t));
+        if (distances != nullptr)
+            download(context(), distances->data() + first, measured.get(), count * sizeof(double));
     });
     return labels;
 }

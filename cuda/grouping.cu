@@ -91,7 +91,7 @@ template <typename T>
 __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, const T *centroids, int k, int d,
                                                               const Control *control)
 {
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     __shared__ float warp_value[32];
     __shared__ int warp_count[32];
@@ -268,7 +268,8 @@ Grouping<T> one_group(Context &context, const Box &box, int d, int k)
         const double reach = std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
         square += reach * reach;
     }
-    const float radius = static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20));
+    // 2^-60 as in group_rows(): squares of distances below it are lost in float32.
+    const float radius = static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20)) + 0x1p-60f;
     const cudaStream_t stream = context.compute.get();
     g.groups.count = 1;
     g.anchors = DeviceArray<T>(context.budget, middle.size());

@@ -66,6 +66,7 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
     exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
     control = DeviceArray<Control>(budget, 1);
     control.fill_zero(stream());
+    stop_flag.emplace(context, &control.get()->stop);
     if (problem.feature_exponent != nullptr)
         exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
     else

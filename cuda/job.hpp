@@ -31,6 +31,7 @@ struct Job {
     DeviceArray<std::int64_t> masses;
     DeviceArray<std::int32_t> exponents;
     DeviceArray<Control>      control;
+    std::optional<StopFlag>   stop_flag; // control's
     DeviceArray<FilterHead>   head;
     DeviceArray<float>        panel;
     DeviceArray<std::int32_t> labels; // of one slice of rows

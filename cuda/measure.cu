@@ -24,7 +24,7 @@ __device__ Cells square_cells(double weighted, double scale)
 template <typename T, bool Shared>
 __global__ void measure_kernel(MeasureArguments<T> a)
 {
-    if (stopped(a.control))
+    if (block_stopped(a.control))
         return;
     extern __shared__ std::int32_t own[]; // k x measure_cells
     const View<T> &view = a.view;

@@ -172,9 +172,10 @@ void carry_by_lanes(Transfer &transfer, unsigned count, Carrier carrier)
         lanes.push_back(pool().take(context.device));
     std::vector<std::thread> threads;
     try {
+        threads.reserve(count); // what may throw, while no thread runs
         for (unsigned i = 1; i < count; ++i)
             threads.emplace_back([&transfer, carrier, lane = lanes[i].get()] { carry(transfer, *lane, carrier); });
-    } catch (const std::system_error &) {
+    } catch (const std::exception &) {
         // Fewer threads than wished for: they do it all the same.
     }
     carry(transfer, *lanes[0], carrier);

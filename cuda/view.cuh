@@ -100,4 +100,8 @@ __device__ inline bool stopped(const Control *control)
     return control != nullptr && *const_cast<const volatile std::int32_t *>(&control->stop) != running;
 }
 
+// One answer for all threads of a block, for kernels with barriers: a cancel may come between the reads of two
+// warps, and those that went on would use shared memory that the others have not written.
+__device__ inline bool block_stopped(const Control *control) { return __syncthreads_or(stopped(control)) != 0; }
+
 } // namespace pgkm::cuda

@@ -14,7 +14,7 @@ template <int D, typename T>
 __global__ void __launch_bounds__(threads) register_shared_kernel(View<T> view, const Control *control, std::int32_t *labels,
                                                                   int batch)
 {
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     extern __shared__ double centroids[]; // as float64: converted once, not for every row
     const bool whole = batch >= view.k; // loaded once

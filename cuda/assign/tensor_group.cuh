@@ -69,7 +69,7 @@ template <typename T>
 __global__ void __launch_bounds__(group_threads) group_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     __shared__ std::int32_t histogram[max_groups];
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     if (threadIdx.x < max_groups)
         histogram[threadIdx.x] = 0;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(1024) scatter_kernel(const Control *control, L
 {
     __shared__ std::int32_t histogram[max_groups];
     __shared__ std::int32_t base[max_groups];
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     constexpr int each = 4;
     if (threadIdx.x < max_groups)

@@ -55,7 +55,7 @@ template <typename T>
 __global__ void seed_kernel(const Control *control, Layout<T> l, int k)
 {
     __shared__ unsigned long long farthest[2];
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     const int i = static_cast<int>(threadIdx.x);
     float near = infinity();
@@ -115,7 +115,7 @@ template <typename T>
 __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     __shared__ float partial[8];
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     const int g = static_cast<int>(blockIdx.x);
     const int members = g < l.groups ? l.groups_at->members[g] : 0;

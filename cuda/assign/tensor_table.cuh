@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     __shared__ float residual[buckets];
     __shared__ float radius[buckets];
     __shared__ int nearest;
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     const int g = static_cast<int>(blockIdx.x), i = static_cast<int>(threadIdx.x);
     const float2 *facts = l.facts + std::int64_t{g} * l.columns;

@@ -156,7 +156,7 @@ __device__ bool nearly_full(const Arguments<T> &a, const Tile<T> &tile, const st
 template <typename T, bool Sums>
 __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
 {
-    if (stopped(a.control))
+    if (block_stopped(a.control))
         return;
     extern __shared__ float4 memory[];
     Shared &shared = *reinterpret_cast<Shared *>(memory);

@@ -16,7 +16,7 @@ template <typename T>
 __global__ void cluster_merge_kernel(View<T> view, const Control *control, const std::int32_t *labels,
                                      std::int64_t *totals, int window)
 {
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     extern __shared__ std::int32_t cells[]; // k x width x 2
     const int first = static_cast<int>(blockIdx.y) * window;

@@ -295,7 +295,7 @@ __device__ void take_rows(const Arguments &a, const Shared &shared, const Group 
 
 __global__ void __launch_bounds__(threads, 2) narrow_kernel(Arguments a)
 {
-    if (stopped(a.control))
+    if (block_stopped(a.control))
         return;
     const Shared shared = carve(a);
     const Groups<float> &groups = a.groups;

@@ -161,7 +161,7 @@ template <int D, int P, int Few, int R>
 __global__ void __launch_bounds__(Few > 0 ? 256 : 512, Few > 0 ? 3 : 1) register_kernel(Arguments a)
 {
     constexpr bool Sums = R > 0;
-    if (stopped(a.control))
+    if (block_stopped(a.control))
         return;
     const Shared shared = carve(a, R);
     const int groups = a.operands.panel_groups(a.view.k), stride = a.operands.panel_stride();

@@ -11,7 +11,7 @@ template <typename T>
 __global__ void shared_copy_kernel(View<T> view, const Control *control, const std::int32_t *labels,
                                    std::int64_t *masses)
 {
-    if (stopped(control))
+    if (block_stopped(control))
         return;
     extern __shared__ std::int32_t cells[]; // k x 2
     for (int i = threadIdx.x; i < 2 * view.k; i += blockDim.x)

@@ -34,7 +34,7 @@ public:
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
           road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
-          stop_(context_.budget, 1)
+          stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
@@ -232,6 +232,7 @@ private:
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
     DeviceArray<std::int32_t> stop_;
+    StopFlag                  stop_flag_; // for chunks
     std::int64_t most_k_ = 1;
     double enqueued_ = 0.0;     // work since the last wait
     std::int64_t per_row_ = 1;  // values in the workspace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -102,6 +103,7 @@ class Summation {
         }
         stop_ = DeviceArray<std::int32_t>(context.budget, 1);
         stop_.fill_zero(stream());
+        stop_flag_.emplace(context, stop_.get());
         std::vector<double> shift;
         for (std::size_t p = 0; p < count_; ++p) {
             shift.insert(shift.end(), out_[p].shift, out_[p].shift + d_);
@@ -242,6 +244,7 @@ class Summation {
     NearArray<Segment>        segments_memory_;
     NearArray<Total>          totals_memory_;
     DeviceArray<std::int32_t> stop_;
+    std::optional<StopFlag>   stop_flag_; // for chunks
     Sums                      sums_{};
     std::vector<float>        shift32_;
     NearArray<float>          shift32_memory_, largest_;
