@@ -329,19 +329,28 @@ void Job<T>::forget_labels()
 }
 
 template <typename T>
-void Job<T>::iterate_moves(const UpdateArguments<T> &arguments, bool goes_on)
+MoveArguments Job<T>::move_arguments(const UpdateArguments<T> &arguments, const T *values, const double *weights,
+                                     std::int64_t rows) const
+{
+    MoveArguments moves{};
+    if constexpr (sizeof(T) == 4) {
+        moves.view = view(values, weights, rows);
+        moves.shift = shift.get();
+        moves.head = head.get();
+        moves.groups = grouping.groups;
+        moves.update = arguments;
+        moves.last = {kept.get(), k > 255};
+        moves.floats = takes_floats();
+    }
+    return moves;
+}
+
+template <typename T>
+void Job<T>::iterate_moves(const UpdateArguments<T> &arguments)
 {
     if constexpr (sizeof(T) == 4)
         data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
-            MoveArguments moves{};
-            moves.view = view(values, weights, rows);
-            moves.shift = shift.get();
-            moves.head = head.get();
-            moves.groups = grouping.groups;
-            moves.update = arguments;
-            moves.last = {kept.get(), k > 255};
-            moves.floats = takes_floats();
-            moves.goes_on = goes_on;
+            const MoveArguments moves = move_arguments(arguments, values, weights, rows);
             switch (plan.moves) {
             case Moves::few: return iterate_few(stage(arguments.control), moves);
             case Moves::cells: return iterate_cells(stage(arguments.control), moves, *cells);
@@ -356,15 +365,35 @@ bool Job<T>::iterations(const UpdateArguments<T> &arguments)
 {
     if (sizeof(T) != 4 || plan.moves != Moves::strips || problem.n_rows > alone_rows(context.facts) || !keeps_labels())
         return false;
-    iterate_moves(arguments, true);
-    return true;
+    constexpr std::size_t barriers = 2; // words behind the sums
+    const std::size_t     words = totals.count() + masses.count() + barriers;
+    if (other_sums.get() == nullptr && !within_limit([&] { other_sums = DeviceArray<std::int64_t>(context.budget, words); }))
+        return false;
+    const Accumulators other = {other_sums.get(), other_sums.get() + totals.count()};
+    other_sums.fill_zero(stream());
+    copy(totals, other.totals);
+    copy(masses, other.masses);
+    const LoopMemory memory = {other, reinterpret_cast<unsigned long long *>(other_sums.get() + words - barriers)};
+    bool             launched = false;
+    if constexpr (sizeof(T) == 4)
+        data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+            launched = loop_strips(stage(arguments.control), move_arguments(arguments, values, weights, rows), memory);
+        });
+    return launched;
+}
+
+template <typename T>
+void Job<T>::copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const
+{
+    checked("cudaMemcpyAsync",
+            [&] { return cudaMemcpyAsync(to, from.get(), from.bytes(), cudaMemcpyDeviceToDevice, stream()); });
 }
 
 template <typename T>
 void Job<T>::iteration(const UpdateArguments<T> &arguments, const Control *watched)
 {
     if (sizeof(T) == 4 && keeps_labels())
-        return iterate_moves(arguments, false);
+        return iterate_moves(arguments);
     data.template each_chunk<T>(problem.first_row, problem.n_rows,
                                 [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
                                     pass(view(values, weights, rows), watched);

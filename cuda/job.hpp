@@ -14,6 +14,8 @@
 
 namespace pgkm::cuda {
 
+struct MoveArguments;
+
 template <typename T>
 struct Job {
     Data             &data;
@@ -29,6 +31,7 @@ struct Job {
     DeviceArray<double>       shifts;
     DeviceArray<std::int64_t> totals;
     DeviceArray<std::int64_t> masses;
+    DeviceArray<std::int64_t> other_sums; // of every second iteration, where one launch runs them all
     DeviceArray<std::int32_t> exponents;
     DeviceArray<Control>      control;
     std::optional<StopFlag>   stop_flag; // control's
@@ -98,7 +101,10 @@ struct Job {
     bool takes_floats() const;
     void make_cells();
     void forget_labels();
-    void iterate_moves(const UpdateArguments<T> &arguments, bool goes_on);
+    MoveArguments move_arguments(const UpdateArguments<T> &arguments, const T *values, const double *weights,
+                                 std::int64_t rows) const;
+    void iterate_moves(const UpdateArguments<T> &arguments);
+    void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
 };
 
 } // namespace pgkm::cuda

@@ -5,12 +5,38 @@
 
 namespace pgkm::cuda {
 
-// One thread: takes the iteration's shift into account and decides whether the fit goes on;
-// returns whether it does.
+// Why a fit stops, or that it goes on, after an iteration that is the `iteration`th.
 //
 // Labels are not compared: equal labels in two iterations without empty clusters mean equal
 // sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
 // The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
+__device__ inline StopReason reason_to_stop(double shift, double tol, std::int32_t iteration, std::int32_t most)
+{
+    if (shift <= tol || (shift != 0.0 && iteration >= most))
+        return finished;
+    return shift == 0.0 ? compare_labels : running;
+}
+
+// Notes the iteration and its outcome (one thread of the device).
+template <typename T>
+__device__ inline void note_iteration(const UpdateArguments<T> &a, double shift, double tol, std::int32_t iteration,
+                                      StopReason reason)
+{
+    Control *control = a.control;
+    if (shift <= tol)
+        control->converged = 1;
+    control->shift = shift;
+    control->n_iter = iteration;
+    if (reason != running)
+        atomicCAS(&control->stop, running, reason);
+    if (a.progress != nullptr) {
+        a.progress->shift = shift;
+        a.progress->iteration = iteration;
+    }
+}
+
+// One thread: takes the iteration's shift into account and decides whether the fit goes on;
+// returns whether it does.
 template <typename T>
 __device__ inline bool decide(const UpdateArguments<T> &a, double shift)
 {
@@ -18,25 +44,12 @@ __device__ inline bool decide(const UpdateArguments<T> &a, double shift)
     const std::int32_t iteration = control->n_iter + 1, most = control->max_iter;
     const double tol = control->tol;
     const bool cancels = stopped(control);
-    std::int32_t reason = running;
-    if (shift <= tol || (shift != 0.0 && iteration >= most))
-        reason = finished;
-    else if (shift == 0.0)
-        reason = compare_labels;
-    if (shift <= tol)
-        control->converged = 1;
-    control->shift = shift;
-    control->n_iter = iteration;
+    const StopReason reason = reason_to_stop(shift, tol, iteration, most);
     control->arrived = 0;
-    if (reason != running)
-        atomicCAS(&control->stop, running, reason);
+    note_iteration(a, shift, tol, iteration, reason);
     const bool stops = reason != running || cancels;
     if (a.has_handle && stops)
         cudaGraphSetConditional(a.handle, 0);
-    if (a.progress != nullptr) {
-        a.progress->shift = shift;
-        a.progress->iteration = iteration;
-    }
     return !stops;
 }
 

@@ -46,10 +46,9 @@ __device__ inline void normalise_mean(const UpdateArguments<float> &a, float *ne
             next[f] = old[f];
 }
 
-// New centroids from the sums, their history, the shift and the decision; thread 0 returns
-// whether the fit goes on. `memory`: k (12 d + 8) bytes of shared memory. All that is read is read at
-// once: the other blocks may be waiting. The sums stay as they are: rows move between them.
-__device__ inline bool finish_iteration(const UpdateArguments<float> &a, void *memory)
+// New centroids from the sums, their history, the shift and the decision.
+// `memory`: k (12 d + 8) bytes of shared memory. All that is read is read at once. The sums stay as they are: rows move between them.
+__device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
     const int cells = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     double *shifts = static_cast<double *>(memory);
@@ -72,7 +71,7 @@ __device__ inline bool finish_iteration(const UpdateArguments<float> &a, void *m
             if (a.has_handle)
                 cudaGraphSetConditional(a.handle, 0);
         }
-        return false;
+        return;
     }
     if (a.cosine) {
         for (int j = self; j < a.k; j += threads)
@@ -88,41 +87,12 @@ __device__ inline bool finish_iteration(const UpdateArguments<float> &a, void *m
         shifts[j] = distance_ahead(next + j * a.d, old + j * a.d, a.d);
     __syncthreads();
     if (self != 0)
-        return false;
+        return;
     double shift = 0.0;
 #pragma unroll 8
     for (int j = 0; j < a.k; ++j)
         shift += shifts[j];
-    return decide(a, shift);
-}
-
-// The end of an iteration in a kernel that goes on to the next one: the last block to arrive
-// updates and then lets the others go. Whether they go on is decided by that block alone, because
-// a cancel may change the flag while others read it. All blocks must be running at the same time.
-__device__ inline bool finish_and_go_on(const UpdateArguments<float> &a, void *memory)
-{
-    constexpr std::uint32_t halt = 0x80000000u;
-    __shared__ std::uint32_t turn;
-    volatile std::uint32_t *shown = &a.control->turn;
-    std::uint32_t before = 0;
-    if (threadIdx.x == 0)
-        before = *shown; // unchanged until this block has arrived
-    if (arrives_last(&a.control->arrived)) {
-        const bool goes_on = finish_iteration(a, memory);
-        __threadfence();
-        __syncthreads();
-        if (threadIdx.x == 0)
-            atomicExch(&a.control->turn, ((before + 1) & ~halt) | (goes_on ? 0u : halt));
-    }
-    if (threadIdx.x == 0) {
-        while ((turn = *shown) == before)
-            __nanosleep(32);
-        __threadfence();
-    }
-    __syncthreads();
-    const bool goes_on = (turn & halt) == 0;
-    __syncthreads(); // `turn` may be written again
-    return goes_on;
+    decide(a, shift);
 }
 
 } // namespace pgkm::cuda

@@ -166,18 +166,4 @@ __device__ inline int candidates_of(unsigned mask)
     return mask == 0 ? 0 : __popc(mask) * one_candidate + column_of(bit, static_cast<int>(threadIdx.x & 3));
 }
 
-// Exact labels, among all centroids, for the rows of a warp whose label is below 0.
-__device__ inline int settle_rows(const View<float> &view, std::int64_t row, int label)
-{
-    for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
-        const int owner = __ffs(static_cast<int>(left)) - 1;
-        const std::int64_t open = __shfl_sync(~0u, row, owner);
-        const Nearest nearest = settle_by_warp(view.values + open * view.d, view.centroids, view.k, view.d);
-        if (row == open)
-            label = nearest.label;
-        left &= ~__ballot_sync(~0u, row == open);
-    }
-    return label;
-}
-
 } // namespace pgkm::cuda

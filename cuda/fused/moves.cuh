@@ -149,8 +149,18 @@ struct MoveCells {
         if (from != none)
             atomicAdd(cell(from, d, replica) + 2 * replicas, -1);
     }
-    // To the global sums, by the whole block after a barrier. 2^30 are 2^7 of the accumulators'
-    // upper limb.
+    // One cell's limbs to the global sums. 2^30 are 2^7 of the accumulators' upper limb.
+    __device__ void publish_cell(const Accumulators &sums, int cell, const std::int64_t (&limbs)[3]) const
+    {
+        const int cluster = cell / (d + 1), feature = cell - cluster * (d + 1);
+        std::int64_t *to = feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
+        const std::int64_t low = limbs[1] * 32768 + limbs[2];
+        if (limbs[0] != 0)
+            add64(to, limbs[0] * 128);
+        if (low != 0)
+            add64(to + 1, low);
+    }
+    // To the global sums, by the whole block after a barrier.
     __device__ void publish(const Accumulators &sums) const
     {
         const std::int32_t *cells = shared_words(offset);
@@ -159,13 +169,7 @@ struct MoveCells {
             for (int limb = 0; limb < 3; ++limb)
                 for (int r = 0; r < replicas; ++r) // neighbours start in different banks
                     limbs[limb] += cells[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
-            const int cluster = i / (d + 1), feature = i - cluster * (d + 1);
-            std::int64_t *to = feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
-            const std::int64_t low = limbs[1] * 32768 + limbs[2];
-            if (limbs[0] != 0)
-                add64(to, limbs[0] * 128);
-            if (low != 0)
-                add64(to + 1, low);
+            publish_cell(sums, i, limbs);
         }
     }
 };

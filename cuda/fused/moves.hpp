@@ -20,10 +20,8 @@ struct MoveArguments {
     std::int64_t           end;
     std::int64_t           share;    // rows per block, where blocks take contiguous ones
     bool                   floats;   // no weights, and takes_floats() of all features
-    bool                   within_groups; // whose shares do not go across the borders of groups
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
-    bool                   goes_on;  // one launch runs iterations until the fit stops
     const CellState       *cells;    // where another kernel takes the iteration if it serves; or nullptr
 };
 
@@ -36,6 +34,13 @@ void iterate_slots(const Stage<float> &stage, MoveArguments arguments);
 void iterate_cells(const Stage<float> &stage, MoveArguments arguments, const Cells &cells);
 // 16 < d <= 64, groups of rows with lists of centroids (grouping.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, MoveArguments arguments);
+// What a launch that runs all iterations needs beside (replicated_update.cuh).
+struct LoopMemory {
+    Accumulators        other;    // a second set of sums, equal to the first one
+    unsigned long long *arrivals; // two, 0
+};
+// The same until the fit stops, in one launch, for few rows. False, and nothing is done: not for this shape and device.
+bool loop_strips(const Stage<float> &stage, const MoveArguments &arguments, const LoopMemory &memory);
 // Most rows of a fit whose iterations run in one launch, which no block's sums may be too many for.
 inline std::int64_t alone_rows(const DeviceFacts &facts)
 {

@@ -18,14 +18,17 @@ constexpr int pieces = 8;
 constexpr int piece_rows = 1536;
 
 // Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
-__host__ __device__ inline int tiles_of(int k) { return k <= 8 ? 1 : k <= 16 ? 2 : (k + 31) / 32 * 4; }
+__host__ __device__ inline int tiles_of(int k)
+{
+    return k <= 8 ? 1 : k <= 16 ? 2 : (k + 31) / 32 * 4;
+}
 
 struct Shared {
-    uint4        *operands; // tiles x C x lanes: c1 and c2
-    float4       *shift;    // C x 4: the anchor, scaled, as the lanes of a quad need it
-    double       *squares;  // tiles x 8: |c'|^2
-    float        *constant; // tiles x 8: h + b
-    std::int32_t *list;     // tiles x 8
+    uint4 *operands;    // tiles x C x lanes: c1 and c2
+    float4 *shift;      // C x 4: the anchor, scaled, as the lanes of a quad need it
+    double *squares;    // tiles x 8: |c'|^2
+    float *constant;    // tiles x 8: h + b
+    std::int32_t *list; // tiles x 8
     std::int32_t *cells;
 };
 
@@ -63,23 +66,33 @@ __device__ constexpr int feature_of(int c, int q, int w)
     return 16 * c + w / W * 4 * W + q * W + w % W;
 }
 
+// The set that rows are compared with, in any memory.
+struct Centroids {
+    const float *values; // k x d
+    int k, d;
+};
+
 struct Group {
-    int       listed; // centroids
+    int listed; // centroids
     HalfScale scale;
 };
 
-// Squared distances of all centroids from the group's anchor: eight lanes each.
-__device__ void measure_centroids(const MoveArguments &a, const float *anchor, double *squares)
+// Squared distances of all centroids from the group's anchor: eight lanes each, by the block's threads from `first` on,
+// a whole warp's.
+__device__ void measure_centroids(const Centroids &centroids, const float *anchor, double *squares, int first = 0)
 {
-    for (int j = static_cast<int>(threadIdx.x) / 8; j < (a.view.k + 3) / 4 * 4; j += threads / 8) {
+    const int self = static_cast<int>(threadIdx.x) - first, d = centroids.d;
+    if (self < 0)
+        return;
+    for (int j = self / 8; j < (centroids.k + 3) / 4 * 4; j += (threads - first) / 8) {
         double square = 0.0;
-        for (int f = static_cast<int>(threadIdx.x & 7); j < a.view.k && f < a.view.d; f += 8) {
-            const double centred = static_cast<double>(a.view.centroids[j * a.view.d + f] - anchor[f]);
+        for (int f = self & 7; j < centroids.k && f < d; f += 8) {
+            const double centred = static_cast<double>(centroids.values[j * d + f] - anchor[f]);
             square += centred * centred;
         }
         for (int offset = 4; offset > 0; offset >>= 1)
             square += __shfl_xor_sync(~0u, square, offset);
-        if ((threadIdx.x & 7) == 0 && j < a.view.k)
+        if ((self & 7) == 0 && j < centroids.k)
             squares[j] = square;
     }
 }
@@ -116,26 +129,12 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, float &
     return listed;
 }
 
-// Prepares group g for the block's warps.
+// The scale of a group with this list and the operands of its centroids, by the whole block.
 template <int C, int W>
-__device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
+__device__ Group fill_group(const Centroids &centroids, const Shared &shared, const float *anchor, float radius,
+                            int listed, float reach)
 {
-    __shared__ int listed;
-    __shared__ float reach;
-    const int d = a.view.d;
-    const float *anchor = a.groups.anchors + std::int64_t{g} * d;
-    const float radius = a.groups.radius[g];
-    measure_centroids(a, anchor, shared.squares);
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        float most;
-        const int count = list_centroids(shared, a.view.k, radius, most);
-        if (threadIdx.x == 0) {
-            listed = count;
-            reach = most;
-        }
-    }
-    __syncthreads();
+    const int d = centroids.d;
     const float longest = radius * (1.0f + 0x1p-20f);
     Group group = {listed, half_scale(longest, reach)};
     const float scale = group.scale.scale;
@@ -155,7 +154,7 @@ __device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
             const int f = feature_of<W>(c, lane & 3, w);
-            const float value = f < d ? (anchor[f] - a.view.centroids[j * d + f]) * scale : 0.0f; // negated
+            const float value = f < d ? (anchor[f] - centroids.values[j * d + f]) * scale : 0.0f; // negated
             high[w] = upper_half(value);
             low[w] = value - high[w];
         }
@@ -164,6 +163,29 @@ __device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
     }
     __syncthreads();
     return group;
+}
+
+// Prepares group g for the block's warps.
+template <int C, int W>
+__device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
+{
+    __shared__ int listed;
+    __shared__ float reach;
+    const Centroids centroids = {a.view.centroids, a.view.k, a.view.d};
+    const float *anchor = a.groups.anchors + std::int64_t{g} * a.view.d;
+    const float radius = a.groups.radius[g];
+    measure_centroids(centroids, anchor, shared.squares);
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        float most;
+        const int count = list_centroids(shared, a.view.k, radius, most);
+        if (threadIdx.x == 0) {
+            listed = count;
+            reach = most;
+        }
+    }
+    __syncthreads();
+    return fill_group<C, W>(centroids, shared, anchor, radius, listed, reach);
 }
 
 } // namespace

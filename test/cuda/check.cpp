@@ -55,18 +55,18 @@ void check_strategies(const PgkmBackend *backend, const Case &c, const Rows &row
 void check_case(const PgkmBackend *backend, const Case &c, int index, Extent extent, unsigned seed)
 {
     const Rows rows = make_rows(c, seed * 1000 + static_cast<unsigned>(index));
-    const int max_iter = extent == Extent::tiny ? 3 : c.n > 20000 ? 4 : 12;
+    const int max_iter = c.max_iter != 0 ? c.max_iter : extent == Extent::tiny ? 3 : c.n > 20000 ? 4 : 12;
     const Answer want = run(pgkm::reference_backend(), c, rows, {{}, 0, max_iter, -1});
     const char *type = c.element == PGKM_FLOAT32 ? " f32" : " f64";
     const std::string name =
         c.name + type + " n=" + std::to_string(c.n) + " d=" + std::to_string(c.d) + " k=" + std::to_string(c.k);
     compare(name, want, run(backend, c, rows, {{}, 0, max_iter, -1}));
     const std::uint64_t bytes = static_cast<std::uint64_t>(c.n) * static_cast<std::uint64_t>(c.d) * 4;
-    if (bytes > 2000000 && c.d >= 4) // the rows do not fit: streamed
+    if (c.max_iter == 0 && bytes > 2000000 && c.d >= 4) // the rows do not fit: streamed
         compare(name + " streamed", want, run(backend, c, rows, {{}, bytes * 3 / 4, max_iter, -1}));
     // All strategies where time allows; tiny cases: of plain, wide and weighted rows.
     const bool some = extent == Extent::tiny ? index % 2 == 0 && index < 8 : index % 5 == 0 || c.far_start;
-    if (extent == Extent::full || some)
+    if (c.max_iter == 0 && (extent == Extent::full || some))
         check_strategies(backend, c, rows, want, max_iter);
 }
 

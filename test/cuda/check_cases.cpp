@@ -59,6 +59,24 @@ std::vector<Case> tiny_cases()
          .far_start = true},
         {.name = "groups", .n = 240, .d = 4, .k = 3, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6},
         {.name = "cosine", .n = 200, .d = 12, .k = 5, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE},
+        {.name = "loop", .n = 900, .d = 34, .k = 9, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+    };
+}
+
+// Fits long enough for rows to rest (fused/strips_loop.cu).
+std::vector<Case> long_cases()
+{
+    return {
+        {.name = "loop", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
+        {.name = "loop 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "loop 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "loop 64", .n = 12000, .d = 64, .k = 100, .init = PGKM_INIT_RANDOM, .max_iter = 40},
+        {.name = "loop 63", .n = 5000, .d = 63, .k = 17, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "loop 48", .n = 7000, .d = 48, .k = 24, .distinct = 900, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "loop 18", .n = 40000, .d = 18, .k = 10, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .tol = -1.0, .max_iter = 60},
+        {.name = "loop cosine", .n = 9000, .d = 30, .k = 20, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE, .max_iter = 60},
+        {.name = "loop empty", .n = 6000, .d = 32, .k = 20, .init = PGKM_INIT_RANDOM, .far_start = true, .max_iter = 60},
+        {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
     };
 }
 
@@ -180,6 +198,8 @@ std::vector<Case> make_cases(Extent extent)
         add({.name = "longer 40", .n = 60000, .d = 40, .k = 20, .weighted = true, .init = PGKM_INIT_RANDOM});
         add({.name = "longer 2", .n = 300000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM});
     }
+    for (const Case &c : long_cases())
+        cases.push_back(c);
     return cases;
 }
 

@@ -25,6 +25,7 @@ struct Case {
     bool far_start = false; // centroids that leave clusters empty
     double tol = 0.0;
     bool mixed_scale = false;
+    int max_iter = 0; // so many iterations, and as the plugin chooses strategies alone; 0: as many as the extent allows
 };
 
 // Moved, never copied: points shows into the vectors.

@@ -1,0 +1,221 @@
+// strips_block.cuh - what a block of the strips loop (strips_loop.cu says why) keeps in shared memory for a whole fit, and
+// what it knows of its rows' slack.
+#pragma once
+
+#include "strips_rows.cuh"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int queue_rows = strip_rows - 1 + 32; // that wait in a warp's queue at most
+
+// Where things lie in the block's shared memory, in bytes behind what strips_group.cuh carves.
+struct Layout {
+    int shifts, previous, anchor, exponents, centroids, cells, slack, row, queue, label, values;
+    int stride; // of the rows kept, in floats; 0: they stay where they are
+    int bytes;
+};
+
+struct LoopArguments {
+    MoveArguments moves;
+    LoopMemory memory;
+    Layout layout;
+};
+
+// Distance of kept rows at which the lanes of a warp read from different banks, W values each.
+constexpr int kept_stride(int d, int W)
+{
+    int stride = (d + W - 1) / W * W;
+    while (stride % 32 != 4 * W && stride % 32 != 32 - 4 * W)
+        stride += W;
+    return stride;
+}
+
+template <int C>
+Layout lay_out(const MoveArguments &a, int stride)
+{
+    const int k = a.view.k, d = a.view.d, rows = static_cast<int>(a.share);
+    Layout l{};
+    int at = static_cast<int>(operand_bytes<C>(k));
+    const auto take = [&](int bytes) {
+        const int from = at;
+        at += (bytes + 15) / 16 * 16;
+        return from;
+    };
+    l.shifts = take(8 * k);
+    l.previous = take(4 * k);
+    l.anchor = take(4 * d);
+    l.exponents = take(4 * d);
+    l.centroids = take(3 * 4 * k * d);
+    l.cells = take(2 * 12 * k * (d + 1));
+    l.slack = take(4 * rows);
+    l.row = take(4 * rows);
+    l.queue = take(2 * warps * queue_rows);
+    l.label = take(rows);
+    l.stride = stride;
+    l.values = take(4 * stride * rows);
+    l.bytes = at;
+    return l;
+}
+
+// What a block has of the problem: a stretch of the groups' order within one group.
+struct Block {
+    int group, first, count; // rows
+    double *shifts;
+    std::int32_t *previous; // list
+    float *anchor;
+    std::int32_t *exponents;
+    float *now, *before, *next; // sets of centroids
+    MoveCells cells[2];         // what even and odd iterations moved
+    float *slack;
+    std::int32_t *row;
+    std::uint16_t *queue; // the warp's
+    std::uint8_t *label;
+    RowSource source;
+    bool kept; // source has the block's rows in their order
+};
+
+// The block's stretch: groups are cut into pieces of `share` rows.
+__device__ void find_rows(const MoveArguments &a, Block &block)
+{
+    const auto share = static_cast<unsigned>(a.share);
+    unsigned piece = blockIdx.x;
+    for (int g = 0; g < a.groups.count; ++g) {
+        const auto rows = static_cast<unsigned>(a.groups.first_row[g + 1] - a.groups.first_row[g]);
+        const unsigned pieces = (rows + share - 1) / share;
+        if (piece < pieces) {
+            block.group = g;
+            block.first = static_cast<int>(a.groups.first_row[g]) + static_cast<int>(piece * share);
+            block.count = static_cast<int>(min(share, rows - piece * share));
+            return;
+        }
+        piece -= pieces;
+    }
+    block.group = block.first = block.count = 0;
+}
+
+__device__ Block carve_block(const LoopArguments &l)
+{
+    const MoveArguments &a = l.moves;
+    auto *memory = reinterpret_cast<char *>(shared_words(0));
+    const auto at = [&](int offset, auto *type) { return reinterpret_cast<decltype(type)>(memory + offset); };
+    const int set = a.view.k * a.view.d, cells = a.view.k * (a.view.d + 1) * 3;
+    Block block;
+    find_rows(a, block);
+    block.shifts = at(l.layout.shifts, static_cast<double *>(nullptr));
+    block.previous = at(l.layout.previous, static_cast<std::int32_t *>(nullptr));
+    block.anchor = at(l.layout.anchor, static_cast<float *>(nullptr));
+    block.exponents = at(l.layout.exponents, static_cast<std::int32_t *>(nullptr));
+    block.now = at(l.layout.centroids, static_cast<float *>(nullptr));
+    block.before = block.now + set;
+    block.next = block.before + set;
+    for (int i = 0; i < 2; ++i)
+        block.cells[i] = {l.layout.cells / 4 + i * cells, a.view.k, a.view.d, 1};
+    block.slack = at(l.layout.slack, static_cast<float *>(nullptr));
+    block.row = at(l.layout.row, static_cast<std::int32_t *>(nullptr));
+    block.queue = at(l.layout.queue, static_cast<std::uint16_t *>(nullptr)) + threadIdx.x / 32 * queue_rows;
+    block.label = at(l.layout.label, static_cast<std::uint8_t *>(nullptr));
+    block.kept = l.layout.stride != 0;
+    block.source = block.kept ? RowSource{at(l.layout.values, static_cast<float *>(nullptr)), l.layout.stride}
+                              : RowSource{a.view.values, a.view.d};
+    return block;
+}
+
+// Brings in what stays for the whole fit.
+__device__ void load_block(const LoopArguments &l, const Block &block)
+{
+    const MoveArguments &a = l.moves;
+    const int self = static_cast<int>(threadIdx.x), k = a.view.k, d = a.view.d;
+    for (int f = self; f < d; f += threads) {
+        block.anchor[f] = a.groups.anchors[block.group * d + f];
+        block.exponents[f] = a.view.feature_exponent[f];
+    }
+    for (int i = self; i < k * d; i += threads) {
+        block.now[i] = a.update.centroids[i];
+        block.before[i] = a.update.centroids[k * d + i];
+    }
+    for (int j = self; j < k; j += threads)
+        block.previous[j] = -1;
+    block.cells[0].clear();
+    block.cells[1].clear();
+    for (int i = self; i < block.count; i += threads) {
+        block.slack[i] = -1.0f;
+        block.row[i] = a.groups.order != nullptr ? a.groups.order[block.first + i] : block.first + i;
+        block.label[i] = static_cast<const std::uint8_t *>(a.last.values)[block.first + i]; // strips_k < 255
+    }
+    __syncthreads();
+    if (!block.kept)
+        return;
+    auto *values = const_cast<float *>(block.source.values);
+    for (int i = self / 32; i < block.count; i += warps)
+        for (int f = self & 31; f < d; f += 32)
+            values[i * l.layout.stride + f] = a.view.values[std::int64_t{block.row[i]} * d + f];
+    __syncthreads();
+}
+
+// How far a row is from losing its nearest centroid, of whose scores `least` has the two best: a lower bound of the
+// difference of its two distances. square: |x'|^2, of d squares in float32. The true half squares, in scaled units,
+// lie within half of the margin around the scores less the bias; the other half is for the roundings here.
+__device__ float slack_of(int first, int second, float square, const HalfScale &scale, int d)
+{
+    const float nearest = __int_as_float(first), next = __int_as_float(second);
+    if (next >= 0.5f * unreachable)
+        return INFINITY; // no other on the list
+    const float error = static_cast<float>(d + 16) * 0x1p-23f * square;
+    const float upper = __fadd_ru(2.0f * (nearest - scale.bias + scale.margin), square + error);
+    const float lower = 2.0f * (next - scale.bias - scale.margin) + (square - error);
+    const float gap = __fsub_rd(__fsqrt_rd(fmaxf(lower, 0.0f)), __fsqrt_ru(fmaxf(upper, 0.0f)));
+    return gap / scale.scale; // a power of two
+}
+
+// What a block knows of its group's list beside the group itself; one warp writes it.
+struct ListState {
+    int listed;
+    float reach;
+    float drift; // of the list's centroids since slacks were made anew, an upper bound
+    float limit; // rows with more slack keep their labels
+};
+
+// Whether the list is another one than before; by one warp, which notes it.
+__device__ bool list_changed(const Block &block, const std::int32_t *list, int listed, int listed_before)
+{
+    bool differs = listed != listed_before;
+    for (int i = static_cast<int>(threadIdx.x & 31); i < listed; i += 32) {
+        differs |= block.previous[i] != list[i];
+        block.previous[i] = list[i];
+    }
+    return __any_sync(~0u, differs);
+}
+
+// The two longest ways of the list's centroids together, rounded up: what a difference of two distances can lose.
+__device__ float largest_two_moves(const double *shifts, const std::int32_t *list, int listed)
+{
+    float first = 0.0f, second = 0.0f;
+    for (int i = static_cast<int>(threadIdx.x & 31); i < listed; i += 32) {
+        const float way = __fsqrt_ru(__double2float_ru(shifts[list[i]] * (1.0 + 0x1p-40)));
+        second = fmaxf(second, fminf(first, way));
+        first = fmaxf(first, way);
+    }
+    for (int offset = 16; offset > 0; offset >>= 1) {
+        const float other = __shfl_xor_sync(~0u, first, offset);
+        second = fmaxf(fmaxf(second, __shfl_xor_sync(~0u, second, offset)), fminf(first, other));
+        first = fmaxf(first, other);
+    }
+    return __fadd_ru(first, second);
+}
+
+// Lists the group's centroids, and says which slack they leave; by one warp. moved: slacks are there.
+__device__ void update_list(const Block &block, const Shared &shared, int k, float radius, bool moved, ListState &state)
+{
+    float reach;
+    const int listed = list_centroids(shared, k, radius, reach);
+    __syncwarp();
+    const bool changed = list_changed(block, shared.list, listed, state.listed) || !moved;
+    const float drift = changed ? 0.0f : __fadd_ru(state.drift, largest_two_moves(block.shifts, shared.list, listed));
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0) // distances of the contract err by far less than 2^-20 of them
+        state = {listed, reach, drift, changed ? INFINITY : __fadd_ru(drift, 0x1p-20f * (radius + reach))};
+}
+
+} // namespace
+} // namespace pgkm::cuda

@@ -1,0 +1,320 @@
+// strips_rows.cuh - what warps do with strips of 16 rows, whichever kernel gives them to them: products with the
+// centroids of the group, the candidates these leave, exact labels, and sums that follow the rows.
+#pragma once
+
+#include "strips_group.cuh"
+
+namespace pgkm::cuda {
+namespace {
+
+// Where rows lie: the problem's own, or copies in shared memory.
+struct RowSource {
+    const float *values;
+    int stride;
+
+    __device__ const float *row(std::int32_t i) const { return values + std::int64_t{i} * stride; }
+};
+
+// Four values of a row; beyond d they are zero.
+template <int W>
+__device__ void load_four(const float *row, int c, int d, float (&value)[4])
+{
+    const int q = static_cast<int>(threadIdx.x & 3);
+#pragma unroll
+    for (int w = 0; w < 4; w += W) {
+        const int f = feature_of<W>(c, q, w);
+        if constexpr (W == 4) {
+            const float4 four =
+                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            value[0] = four.x;
+            value[1] = four.y;
+            value[2] = four.z;
+            value[3] = four.w;
+        } else if constexpr (W == 2) {
+            const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
+            value[w] = two.x;
+            value[w + 1] = two.y;
+        } else {
+            value[w] = f < d ? row[f] : 0.0f;
+        }
+    }
+}
+
+// The rows' side of the products: x1 and x2 of a strip; and the lane's part of the squares of x' (its two rows').
+template <int C>
+struct Rows {
+    unsigned high[C][4];
+    unsigned low[C][4];
+};
+
+template <int C, int W>
+__device__ void load_rows(const RowSource &source, int d, const Shared &shared, const std::int32_t (&row)[2],
+                          float scale, Rows<C> &rows, float (&square)[2])
+{
+    float value[2][C][4];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+        for (int c = 0; c < C; ++c)
+            load_four<W>(source.row(row[h]), c, d, value[h][c]);
+    square[0] = square[1] = 0.0f;
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const float4 shift = shared.shift[c * 4 + (threadIdx.x & 3)];
+        const float shifts[4] = {shift.x, shift.y, shift.z, shift.w};
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+#pragma unroll
+            for (int w = 0; w < 4; w += 2) {
+                const float first = __fmaf_rn(value[h][c][w], scale, -shifts[w]);
+                const float second = __fmaf_rn(value[h][c][w + 1], scale, -shifts[w + 1]);
+                square[h] = __fmaf_rn(first, first, __fmaf_rn(second, second, square[h]));
+                const __half2 high = __floats2half2_rn(first, second);
+                const float2 back = __half22float2(high);
+                rows.high[c][w + h] = *reinterpret_cast<const unsigned *>(&high);
+                rows.low[c][w + h] = pack_halves(first - back.x, second - back.y);
+            }
+        }
+    }
+}
+
+// Scores of the strip against T tiles from `first` on; the large products, the small ones and the
+// constant add up apart, which keeps the error small.
+template <int C, int T>
+__device__ void multiply(const Shared &shared, const Rows<C> &rows, int first, float (&score)[T][4])
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    float small[T][4];
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (int t = 0; t < T; ++t) {
+            const uint4 b = shared.operands[((first + t) * C + c) * 32 + lane];
+            if (c == 0) {
+                start_product(score[t], rows.high[c], b.x, b.y);
+                start_product(small[t], rows.low[c], b.x, b.y);
+            } else {
+                tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
+                tensor::multiply_fp16(small[t], rows.low[c], b.x, b.y);
+            }
+            tensor::multiply_fp16(small[t], rows.high[c], b.z, b.w);
+        }
+#pragma unroll
+    for (int t = 0; t < T; ++t) {
+        const float2 constant = *reinterpret_cast<const float2 *>(shared.constant + (first + t) * 8 + 2 * (lane & 3));
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            score[t][i] += small[t][i] + (i % 2 == 0 ? constant.x : constant.y);
+    }
+}
+
+// Scores of a strip's two rows, as bits: the least, and the second least where it is wanted.
+template <bool Second>
+struct Least {
+    int first[2] = {INT_MAX, INT_MAX};
+    int second[2] = {INT_MAX, INT_MAX};
+
+    template <int T>
+    __device__ void take(const float (&score)[T][4])
+    {
+#pragma unroll
+        for (int t = 0; t < T; ++t)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const float one = score[t][2 * h], other = score[t][2 * h + 1];
+                if constexpr (Second) {
+                    const int lower = __float_as_int(fminf(one, other)), upper = __float_as_int(fmaxf(one, other));
+                    second[h] = min(min(second[h], upper), max(first[h], lower));
+                }
+                first[h] = least_bits(first[h], one, other);
+            }
+    }
+    // Over the four lanes that share a row.
+    __device__ void join_quad()
+    {
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+#pragma unroll
+            for (int other = 1; other <= 2; ++other) {
+                const int mine = first[h], theirs = __shfl_xor_sync(~0u, mine, other);
+                first[h] = min(mine, theirs);
+                if constexpr (Second)
+                    second[h] = min(min(second[h], __shfl_xor_sync(~0u, second[h], other)), max(mine, theirs));
+            }
+    }
+};
+
+// The lane's own candidates among `tiles` tiles, T at a time; T tiles are multiplied once.
+template <int C, int T, bool Second>
+__device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, float margin, unsigned (&own)[2],
+                       Least<Second> &least)
+{
+    float score[T][4];
+    for (int first = 0; first < tiles; first += T) {
+        multiply<C, T>(shared, rows, first, score);
+        least.template take<T>(score);
+    }
+    least.join_quad();
+    float threshold[2];
+    for (int h = 0; h < 2; ++h) {
+        threshold[h] = __int_as_float(least.first[h]) + margin;
+        own[h] = 0;
+    }
+    for (int first = tiles - T; first >= 0; first -= T) { // the last tiles' scores are still there
+        if (first < tiles - T)
+            multiply<C, T>(shared, rows, first, score);
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            own[h] |= mark_candidates<T>(score, h, threshold[h]) << (2 * first);
+    }
+}
+
+// The same for a group's list, however long.
+template <int C, bool Second>
+__device__ void filter_group(const Shared &shared, const Rows<C> &rows, const Group &group, unsigned (&own)[2],
+                             Least<Second> &least)
+{
+    if (tiles_of(group.listed) == 1)
+        filter<C, 1>(shared, rows, 1, group.scale.margin, own, least);
+    else if (tiles_of(group.listed) == 2)
+        filter<C, 2>(shared, rows, 2, group.scale.margin, own, least);
+    else
+        filter<C, 4>(shared, rows, tiles_of(group.listed), group.scale.margin, own, least);
+}
+
+// The label of the row that a lane sees to, its first for even lanes, its second for odd ones: the only candidate's, or
+// -1.
+__device__ inline int sole_label(const Shared &shared, const Group &group, const unsigned (&own)[2])
+{
+    const int odd = static_cast<int>(threadIdx.x & 1), sums[2] = {candidates_of(own[0]), candidates_of(own[1])};
+    int sum = (odd ? sums[1] : sums[0]) + __shfl_xor_sync(~0u, odd ? sums[0] : sums[1], 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    const int sole = group.scale.usable ? sole_candidate(sum) : -1;
+    return sole < 0 ? -1 : shared.list[sole];
+}
+
+// The squared distance of the quad's row from a centroid, in an order of its own; float64.
+__device__ inline double rough_distance(const float *x, const float *c, int d)
+{
+    double sum = 0.0;
+#pragma unroll 4
+    for (int f = static_cast<int>(threadIdx.x & 3); f < d; f += 4) {
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
+        sum = ::fma(difference, difference, sum);
+    }
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    return sum + __shfl_xor_sync(~0u, sum, 2);
+}
+
+// Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the
+// contract's own to all centroids where those are too near to each other.
+__device__ __noinline__ int settle(RowSource source, Centroids centroids, const std::int32_t *list, std::int32_t row,
+                                   int label, unsigned candidates, bool usable)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = centroids.d;
+    // Both sums are of the same rounded differences, in at most d + 5 roundings of 2^-53.
+    const double slack = 1.0 + 4.0 * static_cast<double>(d + 8) * 0x1p-53;
+    const float *x = source.row(row);
+    double best = INFINITY, second = INFINITY;
+    int nearest = 0;
+    const bool open = label < 0;
+    for (int q = 0; q < 4; ++q) {
+        unsigned mask = __shfl_sync(~0u, open && usable ? candidates : 0u, (lane & ~3) + q);
+        while (__any_sync(~0u, mask != 0)) {
+            const int j = list[mask == 0 ? 0 : column_of(__ffs(static_cast<int>(mask)) - 1, q)];
+            const double measured = rough_distance(x, centroids.values + j * d, d);
+            const double distance = mask == 0 ? INFINITY : measured;
+            second = fmin(second, fmax(best, distance));
+            nearest = distance < best ? j : nearest;
+            best = fmin(best, distance);
+            mask &= mask - 1;
+        }
+    }
+    if (open)
+        label = second > best * slack + 0x1p-1000 ? nearest : -1; // below that, underflow counts
+    for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
+        const int owner = __ffs(static_cast<int>(left)) - 1;
+        const std::int32_t open_row = __shfl_sync(~0u, row, owner);
+        const Nearest exact = settle_by_warp(source.row(open_row), centroids.values, centroids.k, d);
+        if (row == open_row)
+            label = exact.label;
+        left &= ~__ballot_sync(~0u, row == open_row);
+    }
+    return label;
+}
+
+// The same of a strip's two rows, for the lanes that see to them.
+__device__ inline int settle_strip(const RowSource &source, const Centroids &centroids, const Shared &shared,
+                                   const Group &group, const std::int32_t (&row)[2], const unsigned (&own)[2],
+                                   int label)
+{
+    if (!__any_sync(~0u, label < 0))
+        return label;
+    const int lane = static_cast<int>(threadIdx.x & 31);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        int mine = __shfl_sync(~0u, label, (lane & ~3) + h);
+        mine = settle(source, centroids, shared.list, row[h], mine, own[h], group.scale.usable);
+        label = h == (lane & 1) ? mine : label;
+    }
+    return label;
+}
+
+// A row's values of the features that a lane sees to, `lane` and `lane` + 32.
+__device__ inline float2 load_pair(const RowSource &source, int d, std::int32_t row)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const float *values = source.row(row) + lane;
+    return {lane < d ? values[0] : 0.0f, lane + 32 < d ? values[32] : 0.0f};
+}
+
+__device__ inline void add_limbs(Limbs15 &sum, const Limbs15 &limbs)
+{
+    sum.high += limbs.high;
+    sum.middle += limbs.middle;
+    sum.low += limbs.low;
+}
+
+// Moves the rows of a warp whose label changed, lanes over the features. Those that take the same way
+// are added up in registers first: neighbours in the groups' order mostly do. A cell's limbs stay
+// within those of as many additions as rows.
+__device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, MoveCells cells, std::int32_t row,
+                                       int from, int to, unsigned moved)
+{
+    const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
+    const float scale = feature_scale(a.view, min(lane, d - 1), a.floats);
+    const float upper_scale = feature_scale(a.view, min(lane + 32, d - 1), a.floats);
+    if (a.view.weights != nullptr && (moved >> lane & 1))
+        cells.move_mass(a.view, from, to, none, row, 0);
+    while (moved != 0) {
+        int member = __ffs(static_cast<int>(moved)) - 1;
+        const int source = __shfl_sync(~0u, from, member), target = __shfl_sync(~0u, to, member);
+        unsigned alike = moved & __ballot_sync(~0u, from == source && to == target);
+        moved &= ~alike;
+        const int count = __popc(alike);
+        Limbs15 lower = {}, upper = {};
+        std::int32_t next = __shfl_sync(~0u, row, member);
+        float2 ahead = load_pair(rows, d, next);
+        do {
+            const float2 x = ahead;
+            const std::int32_t moving = next;
+            alike &= alike - 1;
+            if (alike != 0) {
+                next = __shfl_sync(~0u, row, __ffs(static_cast<int>(alike)) - 1);
+                ahead = load_pair(rows, d, next);
+            }
+            add_limbs(lower, feature_limbs15(a.view, moving, min(lane, d - 1), x.x, scale, a.floats));
+            if (d > 32)
+                add_limbs(upper, feature_limbs15(a.view, moving, min(lane + 32, d - 1), x.y, upper_scale, a.floats));
+        } while (alike != 0);
+        if (lane < d)
+            cells.move(source, target, none, lane, lower, 0);
+        if (lane + 32 < d)
+            cells.move(source, target, none, lane + 32, upper, 0);
+        if (a.view.weights == nullptr && lane == 0)
+            cells.move(source, target, none, d, {0, 0, count}, 0);
+    }
+}
+
+} // namespace
+} // namespace pgkm::cuda
