@@ -92,7 +92,6 @@ struct Control {
     double        shift;
     std::uint32_t arrived;       // blocks of the update kernel that are done
     std::uint32_t radius_bits;   // largest |c'| of the centroids being prepared, as float bits
-    std::uint32_t turn;          // iterations that a kernel has finished which runs many; see finish.cuh
 };
 
 __device__ inline bool stopped(const Control *control)
