@@ -165,7 +165,9 @@ void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress);
 PgkmStatus pgkm_job_result(PgkmJob *job, PgkmFitResult *result, PgkmError *error);
 /* The same of group 0 .. n_groups - 1, or, of a sweep, of k + group. */
 PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *result, PgkmError *error);
-/* Cancels if still running, joins its threads and frees everything. NULL is allowed. */
+/* Cancels if still running, and joins its threads. */
+void pgkm_job_stop(PgkmJob *job);
+/* The same, and frees everything. NULL is allowed. */
 void pgkm_job_free(PgkmJob *job);
 /* Cancels and joins every job of the process, for an exit hook; their owners may still free them. */
 void pgkm_stop_all_jobs(void);

@@ -57,13 +57,6 @@ void run(PgkmJob *job) noexcept
     job->ended.notify_all();
 }
 
-void stop(PgkmJob *job)
-{
-    job->monitor.cancel();
-    if (job->thread.joinable())
-        job->thread.join();
-}
-
 } // namespace
 
 namespace pgkm {
@@ -144,6 +137,13 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
     return pgkm::set_error(error, PGKM_OK, "");
 }
 
+void pgkm_job_stop(PgkmJob *job)
+{
+    job->monitor.cancel();
+    if (job->thread.joinable())
+        job->thread.join();
+}
+
 void pgkm_job_free(PgkmJob *job)
 {
     if (job == nullptr)
@@ -152,7 +152,7 @@ void pgkm_job_free(PgkmJob *job)
         const std::lock_guard<std::mutex> lock(jobs_mutex);
         jobs.erase(job);
     }
-    stop(job);
+    pgkm_job_stop(job);
     delete job;
 }
 
@@ -160,7 +160,7 @@ void pgkm_stop_all_jobs(void)
 {
     const std::lock_guard<std::mutex> lock(jobs_mutex);
     for (PgkmJob *job : jobs)
-        stop(job);
+        pgkm_job_stop(job);
 }
 
 int pgkm_wants_device(const PgkmFitRequest *request)

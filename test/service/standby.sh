@@ -13,7 +13,6 @@ query <<'SQL'
 CREATE TABLE replica_rows AS SELECT i % 4 AS g, sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i;
 ALTER TABLE replica_rows SET (parallel_workers = 2);
 ANALYZE replica_rows;
-CREATE TABLE replica_doomed AS SELECT x, y FROM replica_rows;
 SQL
 fit="SELECT md5(kmeans_fit('replica_rows', '{x,y}', 60, max_iter => 20)::text)"
 groups="SELECT md5(string_agg(m::text, ',' ORDER BY g)) FROM (SELECT g, kmeans(ARRAY[x, y], 5) AS m FROM replica_rows GROUP BY g) AS t"
@@ -47,16 +46,27 @@ is "$(on_standby auto "$fit")" "WARNING $(alone "$fit")" 'a device error there: 
 is "$(on_standby cuda "$fit")" "$(alone "$fit")" 'the next job starts another service'
 is "$(service_pid)" "$primary" "the primary's is not touched"
 
-# The primary drops a table that a job on the standby holds a lock on.
-fault "fit hang"
-PGPORT=$port say cuda "SELECT kmeans_fit('replica_doomed', '{x,y}', 5)" >"$folder/doomed" &
-victim=$!
-await_pause
-query -c 'DROP TABLE replica_doomed'
-wait $victim
-fault
-# The server may end the session as well, if it is told of the conflict once more.
-is "$(sed 's/ FATAL: *40001$//' "$folder/doomed")" 40001 'a conflict with recovery ends the job'
+# The primary drops a table that a job on the standby holds a lock on. Before version 16 a server that
+# repeats the conflict while the statement's locks go ends the session as well, whatever the statement
+# was: the best of three attempts counts.
+conflict() { # FAULT [SETTING]: what was said
+    local i
+    for i in 1 2 3; do
+        query -c 'CREATE TABLE replica_doomed AS SELECT x, y FROM replica_rows'
+        await_replay
+        fault "$1"
+        PGPORT=$port say cuda "SELECT kmeans_fit('replica_doomed', '{x,y}', 5)" "${@:2}" >"$folder/doomed" &
+        victim=$!
+        await_pause
+        query -c 'DROP TABLE replica_doomed'
+        wait $victim
+        [ "$(cat "$folder/doomed")" != 40001 ] || break
+    done
+    fault
+    cat "$folder/doomed"
+}
+is "$(conflict "fit hang")" 40001 'a conflict with recovery ends the job, and not the session'
+is "$(conflict "fit deaf 700 once" "SET pg_kmeans.service = off")" 40001 'also where the job takes long to end'
 is "$(PGPORT=$port at_rest)" '0|0|0' 'nothing is held'
 is "$(on_standby cuda "$fit")" "$(alone "$fit")" 'the next job is right'
 

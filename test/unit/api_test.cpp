@@ -88,6 +88,12 @@ TEST(Job, CanBeCancelledAndStopped)
     EXPECT_EQ(pgkm_job_result(job, &result, &error), PGKM_CANCELLED);
     pgkm_job_free(job);
     ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK);
+    pgkm_job_stop(job);
+    EXPECT_EQ(pgkm_job_wait(job, 0), 1);
+    EXPECT_EQ(pgkm_job_result(job, &result, &error), PGKM_CANCELLED);
+    pgkm_job_stop(job); // once more is nothing
+    pgkm_job_free(job);
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK);
     pgkm_job_free(job); // cancels, joins, frees
 }
 
