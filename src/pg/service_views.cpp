@@ -11,14 +11,24 @@ extern "C" {
 #include "utils/resowner.h"
 }
 
-static SharedView *views = NULL;
+/* A view as long as somebody uses it: rows that stay with the service (kmeans_load) are mapped by the
+ * connection that keeps them, and by each that works on them otherwise meanwhile. */
+struct ClientView {
+    SharedView *view;
+    int         users; /* > 0 */
+    ClientView *next;
+};
 
-static bool is_mapped(dsm_handle directory)
+static ClientView *views = NULL;
+
+/* Where the list refers to the view of a directory, or where it ends. */
+static ClientView **find_view(dsm_handle directory)
 {
-    for (const SharedView *view = views; view != NULL; view = view->next)
-        if (dsm_segment_handle(view->directory) == directory)
-            return true;
-    return false;
+    ClientView **place = &views;
+
+    while (*place != NULL && dsm_segment_handle((*place)->view->directory) != directory)
+        place = &(*place)->next;
+    return place;
 }
 
 /* What an attempt to map has left when it is over, of which a view that came of it is no part. */
@@ -61,42 +71,55 @@ static SharedView *try_to_attach(uint32_t handle, MemoryContext context, char *w
     return view;
 }
 
-int service_views_attach(void *, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes)
+/* One that is mapped is the same for another user unless its owner has changed it since: a process
+ * cannot map a segment twice. */
+static ClientView *find_or_map(uint32_t handle, char *why, size_t why_bytes)
 {
-    if (is_mapped(handle)) {
+    ClientView *const found = *find_view(handle);
+
+    if (found != NULL) {
+        if (shared_view_is_current(found->view))
+            return found;
         strlcpy(why, "the rows' shared memory is in use", why_bytes);
-        return 0;
+        return NULL;
     }
 
     const MemoryContext context = AllocSetContextCreate(TopMemoryContext, "kmeans rows", ALLOCSET_SMALL_SIZES);
-    SharedView *const view = try_to_attach(handle, context, why, why_bytes);
+    ClientView *const   mapped = (ClientView *) MemoryContextAllocZero(context, sizeof(ClientView));
 
-    if (view == NULL) {
+    mapped->view = try_to_attach(handle, context, why, why_bytes);
+    if (mapped->view == NULL) {
         MemoryContextDelete(context);
-        return 0;
+        return NULL;
     }
-    view->next = views;
-    views = view;
+    mapped->next = views;
+    views = mapped;
+    return mapped;
+}
+
+int service_views_attach(void *, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes)
+{
+    ClientView *const mapped = find_or_map(handle, why, why_bytes);
+
+    if (mapped == NULL)
+        return 0;
+    ++mapped->users;
     segment->handle = handle;
-    segment->base = view->base;
-    segment->bytes = view->bytes;
+    segment->base = mapped->view->base;
+    segment->bytes = mapped->view->bytes;
     return 1;
 }
 
 void service_views_detach(void *, const PgkmSegment *segment)
 {
-    SharedView **place = &views;
+    ClientView **const place = find_view(segment->handle);
+    ClientView *const  mapped = *place;
 
-    while (*place != NULL && dsm_segment_handle((*place)->directory) != segment->handle)
-        place = &(*place)->next;
-
-    SharedView *const view = *place;
-
-    if (view == NULL)
+    if (mapped == NULL || --mapped->users > 0)
         return;
-    const MemoryContext context = GetMemoryChunkContext(view);
+    const MemoryContext context = GetMemoryChunkContext(mapped);
 
-    *place = view->next;
-    shared_view_detach(view);
+    *place = mapped->next;
+    shared_view_detach(mapped->view);
     MemoryContextDelete(context);
 }

@@ -6,11 +6,11 @@
 
 #include "service/service.h"
 
-/* PgkmServiceHost.attach: maps the view (shared_view.h) whose directory has this handle. 0, with the
- * reason in `why` and nothing left mapped, when that fails. */
+/* PgkmServiceHost.attach: maps the view (shared_view.h) whose directory has this handle, once for all
+ * who ask for it. 0, with the reason in `why` and nothing left mapped, when that fails. */
 int service_views_attach(void *, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes);
 
-/* PgkmServiceHost.detach: the rows are needed no more. */
+/* PgkmServiceHost.detach: one who asked needs the rows no more. With the last one they are unmapped. */
 void service_views_detach(void *, const PgkmSegment *segment);
 
 #endif

@@ -256,6 +256,19 @@ SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
     return view;
 }
 
+bool shared_view_is_current(const SharedView *view)
+{
+    const Directory *const list = directory_of(view);
+    bool                   same = list->n_slices == view->n_slices;
+
+    for (int i = 0; same && i < view->n_slices; ++i) {
+        const SharedSlice slice = shared_view_slice(view, i);
+
+        same = list->slices[i].handle == slice.handle && list->slices[i].bytes == slice.bytes;
+    }
+    return same;
+}
+
 /* False when that is not possible; part of it may be written then. */
 static bool write_to_file(const dsm_segment *slice, Size offset, const char *from, Size bytes)
 {

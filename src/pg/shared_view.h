@@ -34,6 +34,9 @@ SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices,
 /* The view that a directory describes; NULL when it is gone. */
 SharedView *shared_view_attach(MemoryContext context, dsm_handle directory);
 
+/* Whether the directory still describes the view as it was attached. */
+bool shared_view_is_current(const SharedView *view);
+
 /* A view without slices yet, of up to `most` bytes; NULL when there are no addresses, or no segments, for it. */
 SharedView *shared_view_begin(MemoryContext context, Size most);
 

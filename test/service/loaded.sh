@@ -66,4 +66,30 @@ moved=$({
     echo "SELECT memory_held >= 800000 FROM kmeans_status() WHERE backend = 'cuda';"
 } | query | tail -n 1)
 is "$moved" t 'they lie in the memory of the device'
+
+# Rows that several processes have read lie in shared memory, which the service maps once for all who use it:
+# those of k-means stay there while mixtures and principal components work on them.
+query -c "CREATE TABLE kept_shared WITH (parallel_workers = 2) AS SELECT x, y FROM kept_rows"
+of_shared() { # LOADED
+    fit 3 "$1" | sed s/kept_rows/kept_shared/
+    echo "SELECT md5(gmm_fit('kept_shared', '{x,y}', 2, max_iter => 2$1)::text);
+        SELECT md5(pca_fit('kept_shared', '{x,y}'$1)::text);"
+    fit 20 "$1" | sed s/kept_rows/kept_shared/
+}
+mapped() {
+    query -c "SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/'"
+}
+before=$(mapped)
+shared=$({
+    echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_shared', '{x,y}');"
+    of_shared ', loaded => true'
+    of_shared ', loaded => true'
+    echo "SELECT count(*) > $before FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/';
+        SELECT kmeans_unload();"
+} | psql -XqAt 2>&1)
+wanted=$(of_shared '' | query)
+is "$shared" "100000"$'\n'"$wanted"$'\n'"$wanted"$'\n'"t"$'\n'"1" 'rows in shared memory: k-means, a mixture and components in turn'
+is "$(at_rest)" "0|0|0" 'nothing is held afterwards'
+sleep 0.1
+is "$(mapped)" "$before" 'and no segment stays mapped'
 echo "1..$number"
