@@ -186,6 +186,42 @@ SELECT size FROM cluster_by('executor', 'clustered_executor') ORDER BY size;
 SELECT count(*), count(*) FILTER (WHERE d.c = e.c AND d.ctid = e.ctid) AS same
 FROM clustered_direct AS d JOIN clustered_executor AS e USING (id);
 
+-- Pages that are visible to all: their rows are counted before they are read, those that turn out
+-- to be skipped, too.
+SET synchronous_commit = on; -- VACUUM marks no page whose commit it finds still unwritten
+CREATE TABLE settled (id int, a real, b real, v real[], w real, other int) WITH (parallel_workers = 3);
+INSERT INTO settled SELECT i, i % 17, i % 19, ARRAY[i % 23, i % 29, i % 31], i % 3, CASE WHEN i % 2 = 0 THEN i END
+FROM generate_series(1, 20000) AS i;
+VACUUM settled;
+SELECT * FROM compare('settled', '{a,b}', 3);
+SELECT * FROM compare('settled', '{v}', 3);
+SELECT * FROM compare('settled', '{a,b}', 3, weight => 'w');
+UPDATE settled SET v = NULL WHERE id % 997 = 0 OR id BETWEEN 9000 AND 9300;
+VACUUM settled;
+SELECT * FROM compare('settled', '{a,b}', 3);
+SELECT * FROM compare('settled', '{v}', 3);
+UPDATE settled SET v = '{1,2,3}' WHERE id BETWEEN 9000 AND 9300; -- only single rows without a value are left
+VACUUM settled;
+SELECT * FROM compare('settled', '{v}', 3);
+DELETE FROM settled WHERE id % 1000 < 20; -- some pages are not visible to all now
+SELECT * FROM compare('settled', '{v}', 3);
+UPDATE settled SET b = 1 WHERE id % 2 = 0; -- most are not
+SELECT * FROM compare('settled', '{a,b}', 3);
+SELECT * FROM compare('settled', '{v}', 3);
+DELETE FROM settled WHERE v IS NOT NULL;
+VACUUM settled;
+SELECT * FROM compare('settled', '{v}', 3);
+CREATE TABLE settled_parts (g int, v real[], other int) PARTITION BY LIST (g);
+CREATE TABLE settled_low PARTITION OF settled_parts FOR VALUES IN (0) WITH (parallel_workers = 3);
+CREATE TABLE settled_none PARTITION OF settled_parts FOR VALUES IN (1);
+CREATE TABLE settled_high (v real[], gone text, other int, g int);
+ALTER TABLE settled_high DROP COLUMN gone;
+ALTER TABLE settled_parts ATTACH PARTITION settled_high FOR VALUES IN (2);
+INSERT INTO settled_parts SELECT i % 2 * 2, CASE WHEN i % 501 <> 0 THEN ARRAY[i % 19, i % 7] END FROM generate_series(1, 20000) AS i;
+VACUUM settled_parts;
+SELECT * FROM compare('settled_parts', '{v}', 3);
+RESET synchronous_commit;
+
 -- The same errors on both roads.
 CREATE TABLE bad (x real, v real[]) WITH (parallel_workers = 3);
 INSERT INTO bad SELECT i, ARRAY[i, i] FROM generate_series(1, 3000) AS i;

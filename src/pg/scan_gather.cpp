@@ -160,21 +160,55 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
     return rows;
 }
 
-void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *slices, TableRows *rows,
-                     ScanTarget *target)
+void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, TableRows *rows, ScanTarget *target)
+{
+    target->points = DSM_HANDLE_INVALID;
+    target->capacity = 0;
+    if (n > 0)
+        create_points(plan, n, slices, rows->used, target);
+    else
+        count_bytes(rows->used, 0);
+}
+
+void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target)
 {
     const ScanPlace *total = &places[plan->n_chunks];
 
-    target->points = target->origins = DSM_HANDLE_INVALID;
-    target->capacity = 0;
-    if (total->used > 0)
-        create_points(plan, total->used, slices, rows->used, target);
-    else
-        count_bytes(rows->used, 0);
+    target->origins = DSM_HANDLE_INVALID;
     create_origins(plan, total, rows, target);
     rows->used->n = total->used;
     rows->n = rows->capacity = total->rows;
     rows->n_skipped = rows->skipped_capacity = total->skipped;
+}
+
+void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points)
+{
+    PgkmRows *const used = reader->rows->used;
+    int64           from = 0;
+
+    for (int32 i = first; i < reader->n_notes; ++i) {
+        const ScanNote *const note = &reader->notes[i];
+        const ScanPlace      *place = &counted[note->chunk];
+        char *const           to = points->base + place->used * used->row_bytes;
+        const Size            bytes = note->count.used * used->row_bytes;
+
+        if (note->count.used > place[1].used - place->used)
+            elog(ERROR, "more rows than were counted");
+        shared_populate(to, bytes);
+        memcpy(to, used->values + from * used->row_bytes, bytes);
+        from += note->count.used;
+    }
+    used->n = 0;
+}
+
+void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanPlace *places, PgkmRows *used)
+{
+    for (uint32 chunk = 0; chunk < plan->n_chunks; ++chunk) {
+        CHECK_FOR_INTERRUPTS();
+        if (counted[chunk].used != places[chunk].used)
+            memmove(used->values + places[chunk].used * used->row_bytes, used->values + counted[chunk].used * used->row_bytes,
+                    (places[chunk + 1].used - places[chunk].used) * used->row_bytes);
+    }
 }
 
 static void copy_part(char *target, int64 to, const void *source, int64 from, int64 count, Size size)
@@ -206,7 +240,7 @@ static void copy_points(const Copy *copy, int64 to, int64 from, int64 count)
 {
     const PgkmRows *used = copy->rows->used;
 
-    if (count == 0)
+    if (count == 0 || copy->points == NULL)
         return;
     shared_view_write(copy->points, to * used->row_bytes, used->values + from * used->row_bytes, count * used->row_bytes);
     if (copy->plan->weighted)

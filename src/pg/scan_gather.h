@@ -2,7 +2,8 @@
  * scan_gather.h - bringing the rows of all processes together in shared memory.
  *
  * Every process tells how many rows its chunks have; from that follows where each chunk
- * belongs, whoever has read it; then every process copies its own there.
+ * belongs, whoever has read it; then every process copies its own there. Points may be there before, if
+ * their numbers were known in advance (scan_count.h).
  */
 #ifndef PGKM_PG_SCAN_GATHER_H
 #define PGKM_PG_SCAN_GATHER_H
@@ -44,14 +45,22 @@ void scan_place(ScanPlace *places, uint32 n_chunks);
 /* Rows in `context`, with the slices counted for them. 54000 when that passes the limit. */
 TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const ScanSlices *slices);
 
-/* Now that all rows are counted and all slices made: brings as many together as it takes, adds one
- * where statistics were wrong, and makes what else the rows need. 54000 and, without enough shared
- * memory, the server's error. */
-void scan_target_fit(const ScanPlan *plan, const ScanPlace *places, ScanSlices *slices, TableRows *rows,
-                     ScanTarget *target);
+/* Now that so many used rows are counted and all slices made: brings as many together as it takes, and
+ * adds one where statistics were wrong. 54000 and, without enough shared memory, the server's error. */
+void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, TableRows *rows, ScanTarget *target);
 
-/* Copies the reader's chunks to their places in the view and in what is mapped at `origins`, as one
- * of so many processes. */
+/* Now that all rows have their places: makes what they need beside the points. Errors likewise. */
+void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target);
+
+/* Writes the used rows of the reader's chunks from note `first` on, all that it holds, to where
+ * counts[chunk] says, and forgets them. */
+void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points);
+
+/* Rows that were counted and then not used leave gaps: moves those behind down to their places. */
+void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanPlace *places, PgkmRows *used);
+
+/* Copies the reader's chunks to their places in the view (NULL: the points are there already) and in
+ * what is mapped at `origins`, as one of so many processes. */
 void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, SharedView *points,
                char *origins, int n_processes);
 

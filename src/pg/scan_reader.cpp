@@ -27,7 +27,7 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->sight.snapshot = GetActiveSnapshot();
     reader->sight.settled = InvalidTransactionId;
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", ALLOCSET_DEFAULT_SIZES);
-    reader->relation = -1;
+    reader->relation = reader->begun = -1;
     reader->account = account;
     if (plan->d > 0)
         reader->rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
@@ -50,19 +50,23 @@ void scan_reader_close(ScanReader *reader)
     reader->relation = -1;
 }
 
-/* Tables come in ascending order. A worker locks for itself, as the members of a parallel
- * query do; the leader holds the lock already. */
-static void open_relation(ScanReader *reader, int32 index)
+/* A worker locks for itself, as the members of a parallel query do; the leader holds the lock already. */
+void scan_reader_open(ScanReader *reader, int32 index)
 {
-    const ScanRelation *target = &scan_plan_relations(reader->plan)[index];
-
     scan_reader_close(reader);
-    scan_access_open(reader->access, table_open(target->id, AccessShareLock));
+    scan_access_open(reader->access, table_open(scan_plan_relations(reader->plan)[index].id, AccessShareLock));
     reader->relation = index;
+}
+
+static void begin_relation(ScanReader *reader, int32 index)
+{
+    scan_reader_open(reader, index);
     /* Once per process, as in a parallel sequential scan. */
-    pgstat_count_heap_scan(reader->access->relation);
+    if (index > reader->begun)
+        pgstat_count_heap_scan(reader->access->relation);
+    reader->begun = index;
     /* As the server's own scans: a table that would sweep the buffer pool reads through a ring. */
-    if (!RelationUsesLocalBuffers(reader->access->relation) && target->n_blocks > (BlockNumber) NBuffers / 4)
+    if (!RelationUsesLocalBuffers(reader->access->relation) && scan_plan_relations(reader->plan)[index].n_blocks > (BlockNumber) NBuffers / 4)
         reader->strategy = GetAccessStrategy(BAS_BULKREAD);
 }
 
@@ -146,7 +150,7 @@ bool scan_reader_step(ScanReader *reader)
     const ScanPlace before = scan_reader_count(reader);
 
     if (place.relation != reader->relation)
-        open_relation(reader, place.relation);
+        begin_relation(reader, place.relation);
 
     MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
 

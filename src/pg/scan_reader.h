@@ -34,6 +34,7 @@ struct ScanReader {
     BufferAccessStrategy strategy; /* for large tables */
     MemoryContext        scratch;  /* of one row */
     int32                relation; /* the plan's, open in access; -1: none */
+    int32                begun;    /* the last one of which rows have been read; -1: none */
     bool                 account;  /* take notes */
     ScanNote            *notes;
     int32                n_notes;
@@ -49,6 +50,9 @@ void scan_reader_expect(ScanReader *reader, int n_processes);
 
 /* Reads the next chunk that no process has taken; false when there is none. */
 bool scan_reader_step(ScanReader *reader);
+
+/* Opens a table of the plan, which come in ascending order, instead of the one that is open. */
+void scan_reader_open(ScanReader *reader, int32 index);
 
 /* Closes the table that is open. */
 void scan_reader_close(ScanReader *reader);
