@@ -11,8 +11,10 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* The first buffer holds about this many bytes: with many groups most of them stay small. */
-#define FIRST_BUFFER_BYTES 512
+/* The first buffer holds about so many bytes, the second one the others: where there are millions of
+ * groups most of them are of a row or two, and the end of a query gives all of their memory back. */
+#define FIRST_BUFFER_BYTES 64
+#define SECOND_BUFFER_BYTES 512
 
 #define LARGE_PAGE ((Size) 2 * 1024 * 1024)
 
@@ -55,8 +57,9 @@ static int64 next_capacity(const PgkmRows *rows, int64 needed, Size bytes_per_ro
     const int64  largest = (int64) (MaxAllocHugeSize / bytes_per_row);
     const uint64 available = pgkm_memory_available();
     const bool   large = rows->capacity * bytes_per_row >= LARGE_BUFFER_BYTES;
+    const Size   least = rows->capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
     int64        capacity =
-        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (FIRST_BUFFER_BYTES / bytes_per_row));
+        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (least / bytes_per_row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
