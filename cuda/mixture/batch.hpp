@@ -109,7 +109,7 @@ private:
         std::int64_t rows = 0;
         for (const Task &task : tasks_)
             rows += task.problem->n_rows;
-        const std::int64_t slots = blocks_of(context_, road_, d_);
+        const std::int64_t slots = blocks_of(context_, tasks_[0], d_);
         return rounded_up((rows + slots - 1) / slots, tile_rows);
     }
 

@@ -63,7 +63,7 @@ public:
         fetch(first);
         for (int group = first; group < groups; group += step) {
             __syncwarp();
-            put();
+            put(group);
             __syncwarp();
             fetch(group + step);
             double share[Components][4];
@@ -129,12 +129,14 @@ private:
             fetched_[i] = cell < group_rows * d_ && cell < left ? values_[first + cell] : T{0};
         }
     }
-    __device__ void put() const
+    // Rows that there are not are 0: about a large origin their squares would be infinite.
+    __device__ void put(int group) const
     {
+        const int cells = min(group_rows, n_ - group * group_rows) * d_;
 #pragma unroll
         for (int i = 0; i < loads; ++i)
             if (lane() + 32 * i < group_rows * d_) {
-                const double y = static_cast<double>(fetched_[i]) - origin_[i];
+                const double y = lane() + 32 * i < cells ? static_cast<double>(fetched_[i]) - origin_[i] : 0.0;
                 tile_[to_[i]] = y;
                 tile_[to_[i] + 8 * Features] = y * y;
             }
@@ -176,44 +178,11 @@ private:
     // that is left beside exp() of the largest log densities.
     __device__ double shares(int row, double (&share)[Components][4], DiagonalSums<Components, Features> &sums)
     {
-        double factor = 1.0;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            int order = order_of(share[0][i]);
-#pragma unroll
-            for (int m = 0; m < Components; ++m)
-                order = max(max(order, order_of(share[m][i])), order_of(share[m][i + 2]));
-#pragma unroll
-            for (int distance = 4; distance < 32; distance *= 2)
-                order = max(order, __shfl_xor_sync(~0u, order, distance));
-            const double largest = value_near(order);
-            Exponential part[Components][2], sum = 0;
-#pragma unroll
-            for (int m = 0; m < Components; ++m)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    part[m][half] = exponential(static_cast<Exponential>(share[m][i + 2 * half] - largest));
-                    sum += part[m][half];
-                }
-#pragma unroll
-            for (int distance = 4; distance < 32; distance *= 2)
-                sum += __shfl_xor_sync(~0u, sum, distance);
-            const bool inside = row + i < n_;
-            const Exponential inverse = inside ? 1 / sum : 0;
-#pragma unroll
-            for (int m = 0; m < Components; ++m)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    part[m][half] *= inverse;
-                    mass_[m][half] += part[m][half];
-                    share[m][i + 2 * half] = static_cast<double>(part[m][half]);
-                }
-            if (inside) {
-                sums.log_likelihood += largest;
-                factor *= static_cast<double>(sum);
-            }
-        }
-        return factor;
+        return responsibilities<Exponential>(share, n_ - row, sums.log_likelihood,
+                                             [&](int m, int element, Exponential r) {
+                                                 mass_[m][element / 2] += r;
+                                                 share[m][element] = static_cast<double>(r);
+                                             });
     }
 
     // The product's inner index t stands for row 2 t, t + 4 for row 2 t + 1.

@@ -202,19 +202,16 @@ private:
         }
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            int order = order_of(density[0][i]);
+            double row_densities[own];
 #pragma unroll
-            for (int q = 1; q < own; ++q)
-                order = max(order, order_of(density[q][i]));
-            order = max(order, __shfl_xor_sync(~0u, order, 1));
-            order = max(order, __shfl_xor_sync(~0u, order, 2));
-            const double largest = value_near(order);
+            for (int q = 0; q < own; ++q)
+                row_densities[q] = density[q][i];
+            const double largest = about_largest<1, 2>(row_densities);
             Exponential part[own], sum = 0;
 #pragma unroll
             for (int q = 0; q < own; ++q)
-                sum += part[q] = exponential(static_cast<Exponential>(density[q][i] - largest));
-            sum += __shfl_xor_sync(~0u, sum, 1);
-            sum += __shfl_xor_sync(~0u, sum, 2);
+                sum += part[q] = exponential(static_cast<Exponential>(row_densities[q] - largest));
+            sum = over_lanes<1, 2>(sum, [](Exponential a, Exponential b) { return a + b; });
             const bool inside = first + g() + 8 * i < n_;
             const Exponential inverse = inside ? 1 / sum : 0;
 #pragma unroll

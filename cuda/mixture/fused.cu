@@ -90,7 +90,9 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         break;
     case PGKM_COVARIANCE_DIAG:
     case PGKM_COVARIANCE_SPHERICAL:
-        if (DiagonalShape(mixture.k, d).fits(mixture.k) && has_usual_scales(mixture, d))
+        if (DiagonalShape::fits(mixture.k, d) &&
+            DiagonalShape(mixture.k, d).shared_bytes() <= context.facts.shared_bytes_per_block &&
+            has_usual_scales(mixture, d))
             road = Road::fused_diagonal;
         break;
     }
@@ -107,13 +109,13 @@ template Task plan_task<float>(const Context &, const PgkmProblem &, const PgkmM
 template Task plan_task<double>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
                                 std::int64_t);
 
-int blocks_of(const Context &context, Road road, std::int64_t d)
+int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
-    switch (road) {
+    switch (task.road) {
     case Road::staged:
         break;
     case Road::fused_diagonal:
-        return diagonal_blocks(context);
+        return context.facts.multiprocessors * DiagonalShape(task.mixture->k, d).blocks();
     case Road::fused_full:
         return context.facts.multiprocessors * std::max(1, 4 / static_cast<int>((d + 7) / 8));
     }

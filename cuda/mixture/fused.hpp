@@ -20,20 +20,22 @@ template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d);
 
-// Blocks that run at once on a road: items should be a multiple of it.
-int blocks_of(const Context &context, Road road, std::int64_t d);
+// Blocks that run at once on a task's road: items should be a multiple of it.
+int blocks_of(const Context &context, const Task &task, std::int64_t d);
 
-// ---- diagonal (diag, spherical): up to 32 x 16 or 16 x 32 components x features ----
+// ---- diagonal (diag, spherical): up to 64 components of 64 features ----
 
-// A warp's share of tiles of 16 components and of 8 features.
+// Tiles of 16 components and of 8 features: up to 2 x 2 or 1 x 4 a warp does by itself, with sums of its own
+// (diagonal_warp.cuh), others a block (diagonal_tile.cuh).
 struct DiagonalShape {
     int components, features; // tiles
+    bool tiled;               // by a block
 
-    DiagonalShape(std::int64_t k, std::int64_t d) : components(k <= 16 ? 1 : 2), features(static_cast<int>((d + 7) / 8))
-    {
-    }
-    bool fits(std::int64_t k) const { return k <= 32 && features <= 4 && components * features <= 4; }
+    DiagonalShape(std::int64_t k, std::int64_t d);
+    static bool fits(std::int64_t k, std::int64_t d) { return k <= 64 && d <= 64; }
     std::int64_t coefficient_count() const { return std::int64_t{components} * features * 256 + 16 * components; }
+    std::int64_t shared_bytes() const; // that a block asks for
+    int blocks() const;                // of a multiprocessor
 };
 
 // Coefficients of log densities as fragments of the product's left side, then the constants, into
@@ -41,10 +43,13 @@ struct DiagonalShape {
 void diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin,
                            double *packed);
 
-int diagonal_blocks(const Context &context);
+int warp_blocks(); // of a multiprocessor, for shapes that are not tiled
 
 template <typename T>
 void fused_diagonal(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t stream);
+// Its part for shapes that are tiled.
+template <typename T>
+void tiled_diagonal(const Launch<T> &launch, unsigned n_items, const DiagonalShape &shape, cudaStream_t stream);
 
 // ---- full: up to 16 components of 32 features, 32 of 16 ----
 

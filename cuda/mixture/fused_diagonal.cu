@@ -79,15 +79,17 @@ __global__ void __launch_bounds__(threads, per_multiprocessor) fused_diagonal_ke
 
 } // namespace
 
-int diagonal_blocks(const Context &context)
+int warp_blocks()
 {
-    return context.facts.multiprocessors * per_multiprocessor;
+    return per_multiprocessor;
 }
 
 template <typename T>
 void fused_diagonal(const Launch<T> &launch, unsigned n_items, int k, cudaStream_t stream)
 {
     const DiagonalShape shape(k, launch.d);
+    if (shape.tiled)
+        return tiled_diagonal(launch, n_items, shape, stream);
     const auto run = [&](auto kernel) { kernel<<<n_items, threads, 0, stream>>>(launch); };
     if (shape.components == 2)
         run(shape.features == 1 ? fused_diagonal_kernel<T, 2, 1> : fused_diagonal_kernel<T, 2, 2>);

@@ -1,7 +1,8 @@
-// log_sum_exp.cuh - exp() of the difference of a log density from its row's largest. float32 does for
-// float32 rows: its error of 1e-7 is that of the rows.
+// log_sum_exp.cuh - log densities to responsibilities: exp() of the difference of a log density from its
+// row's largest. float32 does for float32 rows: its error of 1e-7 is that of the rows.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 namespace pgkm::cuda::mixture {
@@ -26,10 +27,79 @@ __device__ inline int order_of(double x)
     const int high = __double2hiint(x);
     return high ^ ((high >> 31) & 0x7fffffff);
 }
-// Within 2^-20 of any value of that order.
+// Within 2^-20 of any value of that order, relative to it.
 __device__ inline double value_near(int order)
 {
     return __hiloint2double(order ^ ((order >> 31) & 0x7fffffff), 0);
+}
+// Whether such a value is too far from the largest for exp() of the difference: farther than 1. Log
+// densities as large as that and positive there are none.
+__device__ inline bool is_far_down(int order)
+{
+    return order < order_of(-0x1p20);
+}
+
+// A value of each of the lanes whose numbers differ by First to Last, joined: each gets the result.
+template <int First, int Last, typename V, typename Join>
+__device__ inline V over_lanes(V value, Join &&join)
+{
+#pragma unroll
+    for (int distance = First; distance <= Last; distance *= 2)
+        value = join(value, __shfl_xor_sync(~0u, value, distance));
+    return value;
+}
+
+// The largest of a row's log densities, or a value within 1 of it. The row lies in the lanes whose numbers
+// differ by First to Last; all lanes of the warp call it.
+template <int First, int Last, int Own>
+__device__ inline double about_largest(const double (&density)[Own])
+{
+    int order = order_of(density[0]);
+#pragma unroll
+    for (int i = 1; i < Own; ++i)
+        order = max(order, order_of(density[i]));
+    order = over_lanes<First, Last>(order, [](int a, int b) { return max(a, b); });
+    if (!__any_sync(~0u, is_far_down(order)))
+        return value_near(order);
+    double largest = density[0];
+#pragma unroll
+    for (int i = 1; i < Own; ++i)
+        largest = fmax(largest, density[i]);
+    return over_lanes<First, Last>(largest, [](double a, double b) { return fmax(a, b); });
+}
+
+// Responsibilities of two rows from the fragments of a product, components by rows (mma.cuh): a lane has
+// elements 0 and 2 of the first row in each, 1 and 3 of the second. Calls use(m, element, r) with each,
+// 0 for a row that there is not; adds the largest log densities to log_likelihood, and returns the factor
+// of the rows' likelihood that is left beside exp() of them.
+template <typename Exponential, int Components, typename Use>
+__device__ inline double responsibilities(const double (&density)[Components][4], int rows_left, double &log_likelihood,
+                                          Use &&use)
+{
+    double factor = 1.0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        double own[2 * Components];
+#pragma unroll
+        for (int m = 0; m < 2 * Components; ++m)
+            own[m] = density[m / 2][i + m % 2 * 2];
+        const double largest = about_largest<4, 16>(own);
+        Exponential part[2 * Components], sum = 0;
+#pragma unroll
+        for (int m = 0; m < 2 * Components; ++m)
+            sum += part[m] = exponential(static_cast<Exponential>(own[m] - largest));
+        sum = over_lanes<4, 16>(sum, [](Exponential a, Exponential b) { return a + b; });
+        const bool inside = i < rows_left;
+        const Exponential inverse = inside ? 1 / sum : 0;
+#pragma unroll
+        for (int m = 0; m < 2 * Components; ++m)
+            use(m / 2, i + m % 2 * 2, part[m] * inverse);
+        if (inside) {
+            log_likelihood += largest;
+            factor *= static_cast<double>(sum);
+        }
+    }
+    return factor;
 }
 
 } // namespace pgkm::cuda::mixture

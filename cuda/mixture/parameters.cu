@@ -68,11 +68,13 @@ double log_constant(const PgkmMixture &mixture, std::int64_t j, std::int64_t d)
 std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d)
 {
     // Whichever road it takes.
-    const std::int64_t packed = mixture.covariance_type == PGKM_COVARIANCE_FULL
-                                    ? FullShape(mixture.k, d).coefficient_count(mixture.k)
-                                    : DiagonalShape(mixture.k, d).coefficient_count();
+    std::int64_t packed = 0;
+    if (mixture.covariance_type == PGKM_COVARIANCE_FULL && FullShape(mixture.k, d).fits(mixture.k))
+        packed = FullShape(mixture.k, d).coefficient_count(mixture.k);
+    else if (mixture.covariance_type != PGKM_COVARIANCE_FULL && DiagonalShape::fits(mixture.k, d))
+        packed = DiagonalShape(mixture.k, d).coefficient_count();
     const std::int64_t staged = factor_count(mixture, d) + 2 * mixture.k * d + mixture.k;
-    return static_cast<std::uint64_t>(std::max(mixture.k <= 32 && d <= 32 ? packed : 0, staged) + d) * 8 +
+    return static_cast<std::uint64_t>(std::max(packed, staged) + d) * 8 +
            sizeof(MixtureView);
 }
 

@@ -8,6 +8,42 @@ namespace {
 // Kernels are made for ranges of features and components: what lies at their ends, and one beyond.
 class EmStepShapes : public testing::TestWithParam<Subject> {
 protected:
+    // One group.
+    template <typename T>
+    static Case case_of(const std::vector<T> &values, std::int32_t d, std::int32_t k)
+    {
+        Case data = {};
+        data.element = sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64;
+        data.d = d;
+        data.n = static_cast<std::int64_t>(values.size()) / d;
+        const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
+        data.values.assign(bytes, bytes + values.size() * sizeof(T));
+        data.groups = {{0, data.n, k}};
+        return data;
+    }
+
+    // One step, twice, under a mixture against the reference's. Features lie in [least, most].
+    static void check(const Case &data, PgkmCovariance type, const Mixture &mixture, double least, double most,
+                      double least_tolerance = 0.0)
+    {
+        SCOPED_TRACE("type " + std::to_string(type) + ", d " + std::to_string(data.d) + ", k " +
+                     std::to_string(mixture.k));
+        std::vector<double> all_least(static_cast<std::size_t>(data.d), least), all_most(all_least.size(), most);
+        PgkmSummary summary = {};
+        summary.min = all_least.data();
+        summary.max = all_most.data();
+        Session session(GetParam(), data.points());
+        Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, data.points());
+        Sums actual(data, 0, mixture, type), expected = actual;
+        actual.labels.clear(); // sums alone
+        Sums again = actual;
+        PGKM_REQUIRE_OK(actual.take(session, mixture.rebound(type)), session, GetParam());
+        PGKM_REQUIRE_OK(again.take(session, mixture.rebound(type)), session, GetParam());
+        EXPECT_TRUE(actual.same(again));
+        ASSERT_EQ(expected.take(reference, mixture.rebound(type)), PGKM_OK);
+        expect_near(expected, actual, type, summary, std::max(tolerance_of(GetParam(), data.element), least_tolerance));
+    }
+
     // `tightness` times the factors of Mixture: means lie as much farther apart than their rows. All values
     // are multiplied by `scale`.
     template <typename T>
@@ -19,13 +55,7 @@ protected:
         std::vector<T> values(static_cast<std::size_t>(n * d));
         for (T &value : values)
             value = static_cast<T>(scale * normal(random));
-        Case data = {};
-        data.element = sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64;
-        data.n = n;
-        data.d = d;
-        const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
-        data.values.assign(bytes, bytes + values.size() * sizeof(T));
-        data.groups = {{0, n, k}};
+        const Case data = case_of(values, d, k);
         std::vector<double> least(static_cast<std::size_t>(d), 980.0 * scale), most(least.size(), 1020.0 * scale);
         PgkmSummary summary = {};
         summary.min = least.data();
@@ -50,8 +80,8 @@ TEST_P(EmStepShapes, NearReference)
 {
     if (unsupported_by(GetParam()))
         GTEST_SKIP() << "not in this backend";
-    for (const std::int32_t d : {1, 2, 7, 8, 9, 16, 17, 24, 25, 32, 33, 65})
-        for (const std::int32_t k : {1, 3, 16, 17, 32, 33}) {
+    for (const std::int32_t d : {1, 2, 7, 8, 9, 16, 17, 24, 25, 32, 33, 48, 49, 64, 65})
+        for (const std::int32_t k : {1, 3, 16, 17, 32, 33, 64, 65}) {
             check<float>(d, k, 1.0);
             check<double>(d, k, 1.0);
         }
@@ -76,6 +106,93 @@ TEST_P(EmStepShapes, SquaresAtTheEndsOfFloat64)
     for (const double scale : {1e-155, 1e-140, 1e148})
         for (const std::int32_t d : {3, 16})
             check<double>(d, 16, 1.0, scale);
+}
+
+// More than one block's or warp's turn takes, and not a multiple of what it takes.
+TEST_P(EmStepShapes, ManyRows)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    struct Shape {
+        std::int32_t d, k;
+        PgkmCovariance type;
+    };
+    for (const Shape shape : {Shape{41, 64, PGKM_COVARIANCE_DIAG},
+                              {20, 20, PGKM_COVARIANCE_SPHERICAL},
+                              {50, 9, PGKM_COVARIANCE_DIAG},
+                              {5, 7, PGKM_COVARIANCE_DIAG},
+                              {5, 7, PGKM_COVARIANCE_FULL}}) {
+        std::mt19937_64 random(static_cast<std::uint64_t>(shape.d));
+        std::normal_distribution<double> normal(1e3, 5.0);
+        std::vector<float> values(static_cast<std::size_t>(60'001 * shape.d));
+        for (float &value : values)
+            value = static_cast<float>(normal(random));
+        const Case data = case_of(values, shape.d, shape.k);
+        std::vector<double> least(static_cast<std::size_t>(shape.d), 980.0), most(least.size(), 1020.0);
+        PgkmSummary summary = {};
+        summary.min = least.data();
+        summary.max = most.data();
+        check(data, shape.type, Mixture(data, 0, shape.type, summary, shape.k), 980.0, 1020.0);
+    }
+}
+
+// Rows whose log densities are some -1e10, rounded to 1e-6: the largest is what exp() must be taken about.
+TEST_P(EmStepShapes, RowsFarFromAllComponents)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    for (const PgkmCovariance type : all_types)
+        for (const std::int32_t d : {3, 16, 40}) {
+            std::vector<double> values(static_cast<std::size_t>(203 * d));
+            std::mt19937_64 random(static_cast<std::uint64_t>(d));
+            std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+            for (double &value : values)
+                value = uniform(random);
+            // Means lie on a line through the origin, rows far out at right angles to it, so that log
+            // densities there differ by little.
+            for (std::int64_t row = 100; row < 203; row += 17)
+                values[static_cast<std::size_t>(row * d)] = 5e4 * static_cast<double>(row % 3 + 1);
+            const Case data = case_of(values, d, 3);
+            std::vector<double> least(static_cast<std::size_t>(d), -1.0), most(least.size(), 1.0);
+            PgkmSummary summary = {};
+            summary.min = least.data();
+            summary.max = most.data();
+            Mixture mixture(data, 0, type, summary, 3);
+            for (std::size_t j = 0; j < 3; ++j)
+                mixture.means[j * static_cast<std::size_t>(d)] = 0.0;
+            std::fill(mixture.factors.begin(), mixture.factors.end(), 1.0);
+            if (type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED)
+                for (std::size_t i = 0; i < mixture.factors.size(); ++i)
+                    mixture.factors[i] =
+                        i / static_cast<std::size_t>(d) % static_cast<std::size_t>(d) == i % static_cast<std::size_t>(d)
+                            ? 1.0
+                            : 0.0;
+            check(data, type, mixture, -2e5, 2e5, 1e-6);
+        }
+}
+
+// Rows amid 1e155, whose own squares would overflow while their differences' do not.
+TEST_P(EmStepShapes, OriginWhoseSquareOverflows)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    for (const std::int32_t d : {3, 16, 40}) {
+        std::vector<double> values(static_cast<std::size_t>(203 * d));
+        std::mt19937_64 random(static_cast<std::uint64_t>(d));
+        std::uniform_int_distribution<int> step(-20, 20);
+        for (double &value : values)
+            value = 1e155 + step(random) * 4e139;
+        const Case data = case_of(values, d, 3);
+        std::vector<double> least(static_cast<std::size_t>(d), 1e155 - 8e140), most(least.size(), 1e155 + 8e140);
+        PgkmSummary summary = {};
+        summary.min = least.data();
+        summary.max = most.data();
+        for (const PgkmCovariance type : {PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL}) {
+            Mixture mixture(data, 0, type, summary, 3);
+            std::fill(mixture.factors.begin(), mixture.factors.end(), 2e-140);
+            check(data, type, mixture, 1e155 - 8e140, 1e155 + 8e140);
+        }
+    }
 }
 
 // So many that their parameters and sums are megabytes.
