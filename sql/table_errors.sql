@@ -129,6 +129,49 @@ SELECT kmeans_cluster('error_many', '{x,y}', 3);
 RESET pg_kmeans.memory_limit;
 SELECT (kmeans_fit('error_many', '{x,y}', 1)).centroids;
 
+-- What the rows need: an estimate from the table's pages, and, where it has statistics, before a row is read.
+CREATE TABLE error_large (x double precision, y double precision, f real[], sparse integer) WITH (autovacuum_enabled = off);
+INSERT INTO error_large SELECT i, -i, ARRAY[i, i, i], CASE WHEN i <= 200 THEN i END FROM generate_series(1, 20000) AS i;
+CREATE FUNCTION needed(call text) RETURNS TABLE (state text, message text, kind text, kb integer, hint text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE call;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, kind = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    kb := substring(kind FROM '\d+');
+    kind := regexp_replace(kind, '\d+', 'N');
+    RETURN NEXT;
+END $$;
+SET pg_kmeans.memory_limit = '100kB';
+SELECT state, message, kind, kb BETWEEN 300 AND 400 AS kb, hint FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3)$$);
+SELECT state, kind, kb BETWEEN 220 AND 300 AS kb FROM needed($$SELECT kmeans_fit('error_large', '{f}', 3)$$);
+SET pg_kmeans.scan = executor;
+SELECT state, kind, kb FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3)$$);
+RESET pg_kmeans.scan;
+-- without statistics, how ever many they seem, rows are read: the first one is none
+TRUNCATE error_large;
+INSERT INTO error_large VALUES ('NaN', 0, '{0,0,0}', 1);
+INSERT INTO error_large SELECT i, -i, ARRAY[i, i, i], CASE WHEN i <= 200 THEN i END FROM generate_series(1, 19999) AS i;
+SELECT state, message FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3)$$);
+-- with statistics they are not: 16 bytes a row, with its ctid 22
+ANALYZE error_large;
+SELECT state, kind, kb BETWEEN 312 AND 314 AS kb, hint FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3)$$);
+SELECT state, kind, kb BETWEEN 429 AND 431 AS kb FROM needed($$SELECT FROM kmeans_labels('error_large', '{x,y}', 3)$$);
+SELECT state, kind, kb BETWEEN 312 AND 314 AS kb FROM needed($$SELECT gmm_fit('error_large', '{x,y}', 3)$$);
+SELECT state, kind, kb BETWEEN 429 AND 431 AS kb FROM needed($$SELECT kmeans_load('error_large', '{x,y}')$$);
+-- they are where nobody knows how many have a weight
+SELECT state, message FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3, weight => 'sparse')$$);
+-- and where they are less than twice too many, for statistics may be old
+SET pg_kmeans.memory_limit = '200kB';
+SELECT state, message FROM needed($$SELECT kmeans_fit('error_large', '{x,y}', 3)$$);
+-- few rows have features: 8 bytes for each other
+SET pg_kmeans.memory_limit = '70kB';
+SELECT state, kind, kb BETWEEN 156 AND 158 AS kb FROM needed($$SELECT kmeans_fit('error_large', '{sparse}', 2)$$);
+SET pg_kmeans.memory_limit = '2MB';
+SELECT (kmeans_fit('error_large', '{sparse}', 2)).n;
+RESET pg_kmeans.memory_limit;
+DROP FUNCTION needed;
+DROP TABLE error_large;
+
 DROP TABLE error_points CASCADE;
 DROP TABLE error_parted, error_many;
 DROP TYPE error_type;

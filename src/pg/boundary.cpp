@@ -26,12 +26,6 @@ struct PgkmJobHolder {
     PgkmFitResult         result;
 };
 
-/* Bytes of rows that this session holds. */
-static uint64 reserved_bytes = 0;
-
-/* Of all processes that read rows for the session at the moment, or NULL. */
-static pg_atomic_uint64 *shared_bytes = NULL;
-
 static int sqlstate_of(PgkmStatus status)
 {
     switch (status) {
@@ -123,7 +117,7 @@ static uint64 engine_memory_limit(const PgkmFitRequest *request)
                  errdetail("Clustering %lld rows of %d features into %lld clusters needs an estimated %llu kB "
                            "beside %llu kB of rows.",
                            (long long) points->n, points->d, (long long) Max(request->k, request->k_last),
-                           (unsigned long long) (estimate / 1024), (unsigned long long) (reserved_bytes / 1024)),
+                           (unsigned long long) (estimate / 1024), (unsigned long long) (pgkm_memory_reserved() / 1024)),
                  errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", (unsigned long long) (limit / 1024))));
     return available;
 }
@@ -298,49 +292,4 @@ bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
     ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
                       errdetail("There are fewer distinct rows than k, or clusters were left empty.")));
     return true;
-}
-
-static uint64 total_bytes(void)
-{
-    return shared_bytes == NULL ? reserved_bytes : pg_atomic_read_u64(shared_bytes);
-}
-
-uint64 pgkm_memory_available(void)
-{
-    const uint64 limit = pgkm_memory_limit();
-    const uint64 total = total_bytes();
-
-    if (limit == 0)
-        return PG_UINT64_MAX;
-    return limit > total ? limit - total : 0;
-}
-
-void pgkm_memory_reserve(uint64 bytes)
-{
-    if (unlikely(bytes > pgkm_memory_available()))
-        pgkm_loaded_make_room(bytes, NULL);
-    if (bytes > pgkm_memory_available())
-        ereport(ERROR,
-                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
-                 errdetail("The rows alone need at least %llu kB.",
-                           (unsigned long long) ((total_bytes() + bytes) / 1024)),
-                 errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.",
-                         (unsigned long long) (pgkm_memory_limit() / 1024))));
-    reserved_bytes += bytes;
-    if (shared_bytes != NULL)
-        pg_atomic_fetch_add_u64(shared_bytes, (int64) bytes);
-}
-
-void pgkm_memory_release(uint64 bytes)
-{
-    reserved_bytes -= bytes;
-    if (shared_bytes != NULL)
-        pg_atomic_fetch_sub_u64(shared_bytes, (int64) bytes);
-}
-
-void pgkm_memory_share(pg_atomic_uint64 *total)
-{
-    shared_bytes = total;
-    if (total != NULL)
-        pg_atomic_fetch_add_u64(total, (int64) reserved_bytes);
 }

@@ -9,10 +9,7 @@
 #ifndef PGKM_PG_BOUNDARY_H
 #define PGKM_PG_BOUNDARY_H
 
-extern "C" {
-#include "postgres.h"
-#include "port/atomics.h"
-}
+#include "pg/memory_account.h"
 
 #include "engine/api.h"
 
@@ -83,19 +80,5 @@ void pgkm_release_fit(PgkmJobHolder *holder);
 /* A WARNING when the result has fewer clusters than k; true when it was given. Callers
  * give it once per query or call, not once per group. */
 bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k);
-
-/*
- * The session's account of memory that holds rows, against pg_kmeans.memory_limit.
- * pgkm_memory_reserve raises 54000, and reserves nothing, when the limit would be passed.
- */
-void pgkm_memory_reserve(uint64 bytes);
-void pgkm_memory_release(uint64 bytes);
-
-/* Bytes that may still be reserved; UINT64_MAX without a limit. */
-uint64 pgkm_memory_available(void);
-
-/* From now on the limit holds for all processes that share this counter, which the bytes
- * reserved so far are added to; with NULL for this process alone again. */
-void pgkm_memory_share(pg_atomic_uint64 *total);
 
 #endif

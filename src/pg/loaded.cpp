@@ -93,8 +93,7 @@ static bool may_go(const PgkmLoaded *loaded, const PgkmResident *keep)
     return keep == NULL || loaded->resident != keep;
 }
 
-/* What there would be without them. */
-static uint64 available_at_most(const PgkmResident *keep)
+uint64 pgkm_loaded_available(const PgkmResident *keep)
 {
     uint64 bytes = pgkm_memory_available();
 
@@ -106,7 +105,7 @@ static uint64 available_at_most(const PgkmResident *keep)
 
 void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep)
 {
-    if (all_loaded == NULL || available_at_most(keep) < bytes)
+    if (all_loaded == NULL || pgkm_loaded_available(keep) < bytes)
         return;
     while (pgkm_memory_available() < bytes) {
         PgkmLoaded *oldest = NULL;

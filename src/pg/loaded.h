@@ -30,6 +30,9 @@ struct PgkmLoaded {
 /* The rows loaded under the call's relation and columns; 55000 when there are none. */
 PgkmLoaded *pgkm_loaded_find(const TableCall *call);
 
+/* Bytes that would be available, were all loaded rows but `keep` given back. */
+uint64 pgkm_loaded_available(const PgkmResident *keep);
+
 /* Gives back loaded rows, those not used for the longest time first, until so many bytes are
  * available; none when that would not be enough, and never `keep`. A NOTICE names each. */
 void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep);

@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -108,7 +108,7 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
     const int64  capacity = next_capacity(rows, needed, bytes_per_row);
     const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
 
-    pgkm_memory_reserve(growth);
+    pgkm_memory_reserve_part(growth, rows->estimate);
     rows->reserved += growth;
     rows->values = (char *) resize(rows->context, rows->values, (Size) capacity * rows->row_bytes);
     if (rows->weighted)

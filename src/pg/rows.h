@@ -23,6 +23,7 @@ struct PgkmRows {
     double               *weights;   /* n, or NULL when unweighted */
     bool                  weighted;
     uint64                reserved;  /* bytes counted against the limit */
+    uint64                estimate;  /* bytes that all rows to come will take, for the error when they are too many; 0: not known */
     SharedView           *view;      /* holds the buffers; or NULL */
     int64                 expected;  /* move to shared memory when they are many: so many, about; 0: do not */
 };

@@ -3,7 +3,7 @@
  */
 #include "pg/rows_image.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 #include "pg/pinned_slices.h"
 
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 
 /* Segments are few in a server, and a hash aggregate may have many groups at once. */
 #define MOST_SHARED_GROUPS 8

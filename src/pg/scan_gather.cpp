@@ -3,7 +3,7 @@
  */
 #include "pg/scan_gather.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 #include "pg/compat.h"
 
 extern "C" {

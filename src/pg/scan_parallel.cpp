@@ -16,7 +16,7 @@
  */
 #include "pg/scan_parallel.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 #include "pg/compat.h"
 #include "pg/scan_count.h"
 #include "pg/scan_gather.h"

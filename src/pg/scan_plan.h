@@ -50,6 +50,7 @@ struct ScanPlan {
     BlockNumber chunk_blocks;
     uint32     n_chunks;
     int64      expected_rows; /* set by scan_plan_workers */
+    uint64     estimate;      /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
     /* relations, then columns */
 };
 
@@ -78,6 +79,10 @@ ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
 /* Workers that would help, by the rules of the planner and within the memory limit. */
 int scan_plan_workers(ScanPlan *plan);
+
+/* What the rows will take, when d and expected_rows are known. 54000 where the tables' statistics leave
+ * no doubt that it is more than the limit. */
+void scan_plan_memory(ScanPlan *plan);
 
 ScanLayout scan_vector_layout(Oid type);
 bool       scan_may_read_column(Oid table, const char *name, Oid user);

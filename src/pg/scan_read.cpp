@@ -3,7 +3,7 @@
  */
 #include "pg/scan.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 #include "pg/scan_parallel.h"
 
 extern "C" {
@@ -33,6 +33,7 @@ static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryC
 
     pg_atomic_init_u32(&next_chunk, 0);
     read_first(plan, reader);
+    scan_plan_memory(plan);
     if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
         return scan_parallel(plan, reader, n_workers, context, workers);
     scan_reader_expect(reader, 1);

@@ -36,8 +36,11 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
 
 void scan_reader_expect(ScanReader *reader, int n_processes)
 {
-    if (reader->rows->used != NULL)
-        pgkm_rows_expect(reader->rows->used, reader->plan->expected_rows / n_processes);
+    reader->rows->estimate = reader->plan->estimate;
+    if (reader->rows->used == NULL)
+        return;
+    reader->rows->used->estimate = reader->plan->estimate;
+    pgkm_rows_expect(reader->rows->used, reader->plan->expected_rows / n_processes);
 }
 
 void scan_reader_close(ScanReader *reader)

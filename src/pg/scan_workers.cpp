@@ -3,7 +3,7 @@
  */
 #include "pg/scan_plan.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 #include "pg/shared_view.h"
 
 extern "C" {

@@ -7,7 +7,7 @@
  */
 #include "pg/table_order.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 
 extern "C" {
 #include "miscadmin.h"

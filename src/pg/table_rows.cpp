@@ -3,7 +3,7 @@
  */
 #include "pg/table_rows.h"
 
-#include "pg/boundary.h"
+#include "pg/memory_account.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -58,7 +58,7 @@ static void grow_origins(TableRows *rows)
     const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
     const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
 
-    pgkm_memory_reserve(growth);
+    pgkm_memory_reserve_part(growth, rows->estimate);
     rows->reserved += growth;
     if (rows->wants.ctid)
         rows->ctids = (ItemPointerData *) resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
@@ -75,7 +75,7 @@ static void add_skipped(TableRows *rows)
         const int64  capacity = next_capacity(rows->skipped_capacity, sizeof(int64));
         const uint64 growth = (uint64) (capacity - rows->skipped_capacity) * sizeof(int64);
 
-        pgkm_memory_reserve(growth);
+        pgkm_memory_reserve_part(growth, rows->estimate);
         rows->reserved += growth;
         rows->skipped = (int64 *) resize(rows->context, rows->skipped, capacity, sizeof(int64));
         rows->skipped_capacity = capacity;

@@ -47,6 +47,7 @@ struct TableRows {
     int64                 n_skipped;
     int64                 skipped_capacity;
     uint64                reserved; /* bytes of the arrays above, counted against the limit */
+    uint64                estimate; /* of what they and `used` will take (rows.h) */
     dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
     ScanCrew             *crew;     /* processes that have read them and not ended yet (scan.h); or NULL */
 };
