@@ -42,6 +42,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, const
     table_call_find_columns(call, fcinfo, weight);
     check_label_is_no_input(call, label);
     table_ensure_label(&call->relation, label);
+    table_check_label(&call->relation, label);
 
     memset(&query, 0, sizeof query);
     query.label = label;

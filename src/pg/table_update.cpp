@@ -7,6 +7,9 @@
 #include "pg/label_lookup.h"
 
 extern "C" {
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -15,6 +18,8 @@ extern "C" {
 #include "nodes/params.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -57,6 +62,37 @@ void table_ensure_label(const TableRelation *relation, const char *label)
                         errmsg("label column \"%s\" of relation \"%s\" has type %s, not an integer type", label,
                                relation->name, format_type_be(type))));
     }
+}
+
+static bool is_written_by_server(const TableRelation *relation, AttrNumber column)
+{
+    const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation->id), Int16GetDatum(column));
+
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, relation->id);
+
+    const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+    const bool              written =
+        attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
+
+    ReleaseSysCache(tuple);
+    return written;
+}
+
+void table_check_label(const TableRelation *relation, const char *label)
+{
+    const AttrNumber column = get_attnum(relation->id, label);
+
+    if (!isTempNamespace(get_rel_namespace(relation->id)))
+        PreventCommandIfReadOnly("UPDATE");
+    if (pg_class_aclcheck(relation->id, GetUserId(), ACL_UPDATE) != ACLCHECK_OK &&
+        pg_attribute_aclcheck(relation->id, column, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, relation->name);
+    if (is_written_by_server(relation, column))
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("label column \"%s\" of relation \"%s\" can only be updated to DEFAULT", label,
+                               relation->name),
+                        errdetail("It is a generated column or an identity column defined as GENERATED ALWAYS.")));
 }
 
 static void set_for_now(const char *name, const char *value)

@@ -22,6 +22,10 @@ void table_lock_for_update(TableRelation *relation, const char *name);
  * name is no integer. */
 void table_ensure_label(const TableRelation *relation, const char *label);
 
+/* Raises now, and not when all is computed, what an UPDATE of the label column, which is there, would
+ * raise whatever the rows: 25006 (read-only transaction), 42501, 428C9 (a column that the server writes). */
+void table_check_label(const TableRelation *relation, const char *label);
+
 /* Writes the label of every row whose label differs from its old one. `labels` are those of
  * rows->used; the other rows get NULL. `function` is the one called, of which the
  * functions that the UPDATE needs lie in its schema. */
