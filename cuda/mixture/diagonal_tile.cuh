@@ -1,11 +1,11 @@
 // diagonal_tile.cuh - diag and spherical: E step and sums by a block that holds a tile of rows in shared
 // memory, for more components and features than one warp's registers have room for (diagonal_warp.cuh).
 //
-// Components come in C tiles of 16, features in F of 8, F even. A block of 2 C warps takes 16 C rows at a
-// time, as y = x - origin in float64. First each warp finds the responsibilities of 8 of the rows: their
-// log densities are the product of the coefficients (components by [y, y^2], in shared memory for the whole
-// launch) with the rows, and log-sum-exp goes over the lanes that share a row. Then each warp adds all rows
-// to its part of the sums, which stays in registers: 16 components by half of the features, r y and r y^2.
+// Components come in C tiles of 16, features in F of 8, F even. A block of 2 C warps (4 C for the largest
+// shape) takes 8 rows a warp at a time, as y = x - origin in float64. First each warp finds the responsibilities of 8
+// of the rows: their log densities are the product of the coefficients (components by [y, y^2], in shared memory for
+// the whole launch) with the rows, and log-sum-exp goes over the lanes that share a row. Then each warp adds all rows
+// to its part of the sums, which stays in registers: 16 components by half of the features (a quarter), r y and r y^2.
 // The block waits for its warps three times a tile: rows loaded, responsibilities found, both read.
 #pragma once
 
@@ -17,7 +17,9 @@ namespace pgkm::cuda::mixture {
 
 template <int Components, int Features>
 struct DiagonalBlock {
-    static constexpr int warps = 2 * Components;
+    // Warps that share the sums of 16 components: of the largest shape a multiprocessor holds one block.
+    static constexpr int shares = Components == 4 && Features == 8 ? 4 : 2;
+    static constexpr int warps = shares * Components;
     static constexpr int threads = 32 * warps;
     static constexpr int rows = 8 * warps;
     static constexpr int width = 8 * Features;
@@ -32,7 +34,7 @@ struct DiagonalBlock {
     static constexpr int bytes = 8 * (share_offset + 16 * Components * share_stride);
 
     // Of a multiprocessor: what its registers and shared memory (of compute capability 9.0) hold.
-    static constexpr int per_multiprocessor = (Features == 8 ? 6 : 8) / Components;
+    static constexpr int per_multiprocessor = shares == 4 ? 1 : (Features == 8 ? 6 : 8) / Components;
 };
 
 template <typename T, int Components, int Features>
@@ -112,9 +114,9 @@ public:
     }
 
 private:
-    static constexpr int parts = Features / 2;           // eights of features of a warp's sums
-    static constexpr int tiles_per_logarithm = 32;       // a lane has two rows of a tile: factors of at most 64^2 each
-    static constexpr int loads = sizeof(T) == 4 ? 8 : 4; // of a thread, on their way together
+    static constexpr int parts = Features / Base::shares; // eights of features of a warp's sums
+    static constexpr int tiles_per_logarithm = 32;        // a lane has two rows of a tile: factors of at most 64^2 each
+    static constexpr int loads = sizeof(T) == 4 ? 8 : 4;  // of a thread, on their way together
 
     static __device__ int lane()
     {
@@ -134,15 +136,15 @@ private:
     }
     static __device__ int component_tile()
     {
-        return warp() / 2;
+        return warp() / Base::shares;
     }
     static __device__ int first_part()
     {
-        return warp() % 2 * parts;
+        return warp() % Base::shares * parts;
     }
     static __device__ bool sees_to_masses()
     {
-        return warp() % 2 == 0;
+        return warp() % Base::shares == 0;
     }
 
     // Rows that there are not are 0.

@@ -51,7 +51,7 @@ protected:
     {
         std::mt19937_64 random(static_cast<std::uint64_t>(d * 1000 + k));
         std::normal_distribution<double> normal(1e3, 5.0);
-        const std::int64_t n = std::clamp<std::int64_t>(10'000'000 / (k * d * d), 67, 3001);
+        const std::int64_t n = std::clamp<std::int64_t>(5'000'000 / (k * d * d), 67, 3001);
         std::vector<T> values(static_cast<std::size_t>(n * d));
         for (T &value : values)
             value = static_cast<T>(scale * normal(random));
@@ -118,13 +118,14 @@ TEST_P(EmStepShapes, ManyRows)
         PgkmCovariance type;
     };
     for (const Shape shape : {Shape{41, 64, PGKM_COVARIANCE_DIAG},
+                              {60, 50, PGKM_COVARIANCE_DIAG},
                               {20, 20, PGKM_COVARIANCE_SPHERICAL},
                               {50, 9, PGKM_COVARIANCE_DIAG},
                               {5, 7, PGKM_COVARIANCE_DIAG},
                               {5, 7, PGKM_COVARIANCE_FULL}}) {
         std::mt19937_64 random(static_cast<std::uint64_t>(shape.d));
         std::normal_distribution<double> normal(1e3, 5.0);
-        std::vector<float> values(static_cast<std::size_t>(60'001 * shape.d));
+        std::vector<float> values(static_cast<std::size_t>(30'011 * shape.d));
         for (float &value : values)
             value = static_cast<float>(normal(random));
         const Case data = case_of(values, shape.d, shape.k);
