@@ -111,7 +111,7 @@ cudaError_t fetch(Transfer &transfer, Lane &lane)
         const std::size_t begin = std::min(transfer.next.fetch_add(buffer_bytes), transfer.bytes);
         if (begin < transfer.bytes) {
             state = cudaMemcpyAsync(lane.buffers[slot].get(), transfer.from + begin, transfer.piece_at(begin),
-                                    cudaMemcpyDeviceToHost, lane.stream.get());
+                                    cudaMemcpyDefault, lane.stream.get());
             if (state == cudaSuccess)
                 state = cudaEventRecord(lane.sent[slot].get(), lane.stream.get());
         }
@@ -206,7 +206,7 @@ void upload(Context &context, void *to, const void *from, std::size_t bytes)
 
 void download(Context &context, void *to, const void *from, std::size_t bytes)
 {
-    transfer(context, to, from, bytes, cudaMemcpyDeviceToHost, fetch);
+    transfer(context, to, from, bytes, cudaMemcpyDefault, fetch);
 }
 
 } // namespace pgkm::cuda

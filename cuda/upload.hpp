@@ -15,7 +15,7 @@ namespace pgkm::cuda {
 // Throws Error; heeds the host's cancel between pieces.
 void upload(Context &context, void *to, const void *from, std::size_t bytes);
 
-// The other way, likewise: results of many rows.
+// The other way, likewise: results of many rows, from the device or page-locked memory that it wrote.
 void download(Context &context, void *to, const void *from, std::size_t bytes);
 
 } // namespace pgkm::cuda

@@ -1,9 +1,11 @@
 // em_step.cu - one E step with the sums of the M step: problems in batches of like ones.
 #include "em_step.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "../parallel.hpp"
 #include "batch.hpp"
 
 namespace pgkm::cuda {
@@ -37,6 +39,17 @@ bool alike(const Task &a, const Task &b)
            (a.out->labels == nullptr) == (b.out->labels == nullptr);
 }
 
+template <typename T>
+std::vector<Task> plan_tasks(const Data &data, const PgkmProblem *problems, std::int64_t count,
+                             const PgkmMixture *mixtures, PgkmMixtureSums *sums)
+{
+    std::vector<Task> tasks(static_cast<std::size_t>(count));
+    for_each_of(data.context, count, 64, [&](std::int64_t i) {
+        tasks[static_cast<std::size_t>(i)] = plan_task<T>(data.context, problems[i], mixtures[i], sums[i], data.host.d);
+    });
+    return tasks;
+}
+
 } // namespace
 } // namespace mixture
 
@@ -48,12 +61,14 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
     if (data.host.weights != nullptr)
         throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
     const std::uint64_t most = data.context.budget.room() / 4;
-    std::vector<Task> tasks;
+    std::vector<Task> planned, tasks;
     std::uint64_t bytes = 0;
     for (std::int64_t p = 0; p < n_problems; ++p) {
         data.context.poll();
-        Task task = plan_task<T>(data.context, problems[p], mixtures[p], sums[p], data.host.d);
-        const std::uint64_t more = parameter_bytes(*task.mixture, data.host.d) +
+        if (p % most_tasks == 0)
+            planned = plan_tasks<T>(data, problems + p, std::min(most_tasks, n_problems - p), mixtures + p, sums + p);
+        Task &task = planned[static_cast<std::size_t>(p % most_tasks)];
+        const std::uint64_t more = parameter_bytes(task, data.host.d) +
                                    16 * static_cast<std::uint64_t>(layout_of(*task.mixture, data.host.d).values());
         const std::uint64_t least = 8 * tile_rows * (static_cast<std::uint64_t>(data.host.d + task.mixture->k) + 2);
         if (!tasks.empty() &&

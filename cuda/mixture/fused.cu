@@ -59,16 +59,20 @@ bool has_usual_scales(const PgkmMixture &mixture, std::int64_t d)
 template <typename T>
 constexpr double most_reach = sizeof(T) == 4 ? 1e8 : 1e4;
 
-} // namespace
-
-std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d)
+// The mean of the means. Polls: tied, there may be millions of values.
+std::vector<double> origin_of(const Context &context, const PgkmMixture &mixture, std::int64_t d)
 {
     std::vector<double> origin(at(d));
-    for (std::int64_t j = 0; j < mixture.k; ++j)
+    for (std::int64_t j = 0; j < mixture.k; ++j) {
+        if (j % 4096 == 4095 || d > 4096)
+            context.poll();
         for (std::int64_t f = 0; f < d; ++f)
             origin[at(f)] += mixture.means[j * d + f] / mixture.k;
+    }
     return origin;
 }
+
+} // namespace
 
 template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
@@ -86,7 +90,7 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         break;
     }
     case PGKM_COVARIANCE_TIED:
-        task.origin = origin_of(mixture, d);
+        task.origin = origin_of(context, mixture, d);
         break;
     case PGKM_COVARIANCE_DIAG:
     case PGKM_COVARIANCE_SPHERICAL:
@@ -98,7 +102,7 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
     }
     if (road == Road::staged || out.labels != nullptr)
         return task;
-    task.origin = origin_of(mixture, d);
+    task.origin = origin_of(context, mixture, d);
     if (reach(mixture, d, task.origin) <= most_reach<T>)
         task.road = road;
     return task;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "../parallel.hpp"
 #include "../upload.hpp"
 #include "fused.hpp"
 #include "stages.hpp"
@@ -12,9 +13,11 @@ namespace pgkm::cuda::mixture {
 namespace {
 
 constexpr std::uint64_t most_sum_bytes = std::uint64_t{64} << 20; // of all copies, where one is smaller
-constexpr std::int64_t most_pending = 2 << 20;                    // values that travel together
-constexpr std::size_t threads_pay = 4 << 20;                      // bytes that several threads carry
-constexpr std::int64_t large = 65536;                             // values that travel by themselves
+// Values that travel together: few enough that malloc() keeps their pages from call to call, which up to 32 MB it does,
+// and more than several threads' transfers begin with (upload.cu).
+constexpr std::int64_t most_travelling = 3 << 20;
+constexpr std::size_t threads_pay = 4 << 20; // bytes that several threads may carry
+constexpr std::int64_t tasks_of_thread = 64; // below, threads cost more than they bring
 
 std::size_t at(std::int64_t i)
 {
@@ -23,8 +26,6 @@ std::size_t at(std::int64_t i)
 
 std::int64_t factor_count(const PgkmMixture &mixture, std::int64_t d)
 {
-    if (mixture.labels != nullptr)
-        return 0;
     if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
         return mixture.k * d * d;
     return mixture.covariance_type == PGKM_COVARIANCE_TIED ? d * d : mixture.k * d;
@@ -49,6 +50,72 @@ std::vector<std::int32_t> slots_of(const Context &context, const std::vector<Tas
     return slots;
 }
 
+// Calls array(member, count, fill) for each array of a task's parameters on the device, in the order in which they
+// lie there. member: where a view has its address; fill(first, n, to) writes values [first, first + n) of it.
+template <typename Array>
+void for_each_array(const Task &task, std::int64_t d, Array &&array)
+{
+    const PgkmMixture &mixture = *task.mixture;
+    const auto copy = [&](auto member, const double *values, std::int64_t count) {
+        array(member, count,
+              [=](std::int64_t first, std::int64_t n, double *to) { std::copy_n(values + first, n, to); });
+    };
+    if (!task.origin.empty())
+        copy(&MixtureView::origin, task.origin.data(), d);
+    if (task.road != Road::staged) {
+        const bool full = task.road == Road::fused_full;
+        const std::int64_t count = full ? FullShape(mixture.k, d).coefficient_count(mixture.k)
+                                        : DiagonalShape(mixture.k, d).coefficient_count();
+        return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
+            std::fill_n(to, count, 0.0); // never in pieces: there are few
+            full ? full_coefficients(mixture, d, task.origin, to) : diagonal_coefficients(mixture, d, task.origin, to);
+        });
+    }
+    copy(&MixtureView::means, mixture.means, mixture.k * d);
+    if (task.given())
+        return;
+    array(&MixtureView::constants, mixture.k, [&](std::int64_t first, std::int64_t n, double *to) {
+        for (std::int64_t j = first; j < first + n; ++j)
+            *to++ = log_constant(mixture, j, d);
+    });
+    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL)
+        array(&MixtureView::factors, mixture.k * d, [&](std::int64_t first, std::int64_t n, double *to) {
+            for (std::int64_t i = first; i < first + n; ++i)
+                *to++ = mixture.factors[i / d];
+        });
+    else
+        copy(&MixtureView::factors, mixture.factors, factor_count(mixture, d));
+}
+
+// Room for what rotate_means() makes.
+std::int64_t target_count(const Task &task, std::int64_t d)
+{
+    return task.mixture->covariance_type == PGKM_COVARIANCE_TIED && !task.given() ? task.mixture->k * d : 0;
+}
+
+// Values that a task's arrays take, without the targets.
+std::int64_t value_count(const Task &task, std::int64_t d)
+{
+    std::int64_t values = 0;
+    for_each_array(task, d, [&](auto, std::int64_t count, auto &&) { values += count; });
+    return values;
+}
+
+// Calls use(first, last, values) for runs of tasks that have so few values, by size(i), that they travel together;
+// a task with more than that is a run by itself.
+template <typename Size, typename Use>
+void for_runs(std::size_t count, Size &&size, Use &&use)
+{
+    for (std::size_t first = 0; first < count;) {
+        std::int64_t values = 0;
+        std::size_t last = first;
+        while (last < count && (last == first || values + size(last) <= most_travelling))
+            values += size(last++);
+        use(first, last, values);
+        first = last;
+    }
+}
+
 } // namespace
 
 SumsLayout layout_of(const PgkmMixture &mixture, std::int64_t d)
@@ -65,41 +132,45 @@ double log_constant(const PgkmMixture &mixture, std::int64_t j, std::int64_t d)
            0.5 * static_cast<double>(d) * std::log(2.0 * std::numbers::pi);
 }
 
-std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d)
+std::uint64_t parameter_bytes(const Task &task, std::int64_t d)
 {
-    // Whichever road it takes.
-    std::int64_t packed = 0;
-    if (mixture.covariance_type == PGKM_COVARIANCE_FULL && FullShape(mixture.k, d).fits(mixture.k))
-        packed = FullShape(mixture.k, d).coefficient_count(mixture.k);
-    else if (mixture.covariance_type != PGKM_COVARIANCE_FULL && DiagonalShape::fits(mixture.k, d))
-        packed = DiagonalShape(mixture.k, d).coefficient_count();
-    const std::int64_t staged = factor_count(mixture, d) + 2 * mixture.k * d + mixture.k;
-    return static_cast<std::uint64_t>(std::max(packed, staged) + d) * 8 +
+    return static_cast<std::uint64_t>(value_count(task, d) + target_count(task, d)) * sizeof(double) +
            sizeof(MixtureView);
 }
 
 Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot)
-    : context_(context)
+    : context_(context), d_(d)
 {
-    std::int64_t count = 0, sums = 0, results = 0;
+    std::int64_t count = 0;
     for (const Task &task : tasks)
-        count += static_cast<std::int64_t>(parameter_bytes(*task.mixture, d) - sizeof(MixtureView)) / 8;
+        count += value_count(task, d) + target_count(task, d);
     values_ = DeviceArray<double>(context.budget, at(count));
     views_ = DeviceArray<MixtureView>(context.budget, tasks.size());
-    const std::vector<std::int32_t> slots = slots_of(context, tasks, d, rows_per_slot);
+    place_sums(tasks, rows_per_slot);
+    const std::int64_t most = std::min(most_travelling, std::max(count, static_cast<std::int64_t>(results_.count())));
+    claim_ = Claim(context.host_budget, static_cast<std::uint64_t>(most) * sizeof(double));
+    travelling_ = std::make_unique_for_overwrite<double[]>(at(most));
+    upload(tasks);
+}
+
+void Parameters::place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot)
+{
+    const std::vector<std::int32_t> slots = slots_of(context_, tasks, d_, rows_per_slot);
+    std::int64_t sums = 0, results = 0;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         MixtureView view = {};
         view.k = tasks[i].mixture->k;
         view.slots = slots[i];
-        view.layout = layout_of(*tasks[i].mixture, d);
+        view.layout = layout_of(*tasks[i].mixture, d_);
+        slots_ += view.slots;
         most_values_ = std::max(most_values_, view.layout.values());
         sums += view.slots * view.layout.values();
         results += view.layout.values();
         host_views_.push_back(view);
     }
-    sums_ = DeviceArray<double>(context.budget, at(sums));
-    sums_.fill_zero(context.compute.get());
-    results_ = DeviceArray<double>(context.budget, at(results));
+    sums_ = DeviceArray<double>(context_.budget, at(sums));
+    sums_.fill_zero(context_.compute.get());
+    results_ = DeviceArray<double>(context_.budget, at(results));
     double *next_sums = sums_.get(), *next_results = results_.get();
     for (MixtureView &view : host_views_) {
         view.sums = next_sums;
@@ -107,137 +178,113 @@ Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::in
         view.results = next_results;
         next_results += view.layout.values();
     }
-    upload(tasks, d);
 }
 
-void Parameters::upload(const std::vector<Task> &tasks, std::int64_t d)
+void Parameters::upload(const std::vector<Task> &tasks)
 {
-    const Claim claim(context_.host_budget, std::min<std::uint64_t>(values_.bytes(), 8 * most_pending));
-    pending_.reserve(std::min(values_.count(), at(most_pending)));
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
+    double *next = values_.get();
+    const auto size = [&](std::size_t i) { return value_count(tasks[i], d_); };
+    for_runs(tasks.size(), size, [&](std::size_t first, std::size_t last, std::int64_t values) {
         context_.poll();
-        append(tasks[i], d, host_views_[i]);
+        if (values > most_travelling) {
+            upload_large(tasks[first], next, host_views_[first]);
+        } else {
+            std::vector<std::int64_t> offsets = {0};
+            for (std::size_t i = first; i < last; ++i)
+                offsets.push_back(offsets.back() + size(i));
+            for_each_of(context_, static_cast<std::int64_t>(last - first), tasks_of_thread, [&](std::int64_t i) {
+                std::int64_t offset = offsets[at(i)];
+                MixtureView &view = host_views_[first + at(i)];
+                for_each_array(tasks[first + at(i)], d_, [&](auto member, std::int64_t count, auto &&fill) {
+                    view.*member = next + offset;
+                    fill(0, count, travelling_.get() + offset);
+                    offset += count;
+                });
+            });
+            send(next, values);
+        }
+        next += values;
+    });
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        host_views_[i].targets = next;
+        next += target_count(tasks[i], d_);
     }
-    flush_pending();
     views_.upload(host_views_.data(), host_views_.size(), context_.compute.get());
 }
 
-void Parameters::flush_pending()
+// The first `count` values of those that travel.
+void Parameters::send(double *to, std::int64_t count)
 {
-    const std::size_t bytes = pending_.size() * sizeof(double);
+    const std::size_t bytes = at(count) * sizeof(double);
     if (bytes >= threads_pay)
-        cuda::upload(context_, values_.get() + pending_at_, pending_.data(), bytes);
-    else
-        values_.upload(pending_.data(), pending_.size(), context_.compute.get(), at(pending_at_));
-    pending_.clear();
-    pending_at_ = used_;
+        return cuda::upload(context_, to, travelling_.get(), bytes);
+    // Pageable memory: the call returns once it has been read.
+    checked("cudaMemcpyAsync", [&] {
+        return cudaMemcpyAsync(to, travelling_.get(), bytes, cudaMemcpyHostToDevice, context_.compute.get());
+    });
 }
 
-// Room for `count` values, fewer than `large`, all 0, whose address on the device will be *address.
-double *Parameters::reserve(std::int64_t count, const double **address)
+// Piece by piece, so that a cancel is seen.
+void Parameters::upload_large(const Task &task, double *to, MixtureView &view)
 {
-    if (static_cast<std::int64_t>(pending_.size()) + count > most_pending)
-        flush_pending();
-    *address = values_.get() + used_;
-    used_ += count;
-    pending_.resize(pending_.size() + at(count));
-    return pending_.data() + pending_.size() - count;
-}
-
-// The address that `count` values will have.
-const double *Parameters::append(const double *values, std::int64_t count)
-{
-    const double *address = nullptr;
-    if (count < large) {
-        std::copy_n(values, count, reserve(count, &address));
-        return address;
-    }
-    flush_pending();
-    address = values_.get() + used_;
-    values_.upload(values, at(count), context_.compute.get(), at(used_));
-    used_ += count;
-    pending_at_ = used_;
-    return address;
-}
-
-void Parameters::append(const Task &task, std::int64_t d, MixtureView &view)
-{
-    const PgkmMixture &mixture = *task.mixture;
-    if (!task.origin.empty())
-        view.origin = append(task.origin.data(), d);
-    if (task.road != Road::staged) {
-        const bool full = task.road == Road::fused_full;
-        double *const packed = reserve(full ? FullShape(mixture.k, d).coefficient_count(mixture.k)
-                                            : DiagonalShape(mixture.k, d).coefficient_count(),
-                                       &view.coefficients);
-        return full ? full_coefficients(mixture, d, task.origin, packed)
-                    : diagonal_coefficients(mixture, d, task.origin, packed);
-    }
-    view.means = append(mixture.means, mixture.k * d);
-    if (task.given())
-        return;
-    std::vector<double> values;
-    for (std::int32_t j = 0; j < mixture.k; ++j)
-        values.push_back(log_constant(mixture, j, d));
-    view.constants = append(values.data(), mixture.k);
-    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL) {
-        values.clear();
-        for (std::int32_t j = 0; j < mixture.k; ++j)
-            values.insert(values.end(), at(d), mixture.factors[j]);
-        view.factors = append(values.data(), mixture.k * d);
-    } else {
-        view.factors = append(mixture.factors, factor_count(mixture, d));
-    }
-    if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
-        const std::vector<double> room(at(mixture.k * d)); // for rotate_means()
-        view.targets = const_cast<double *>(append(room.data(), mixture.k * d));
-    }
+    for_each_array(task, d_, [&](auto member, std::int64_t count, auto &&fill) {
+        view.*member = to;
+        for (std::int64_t first = 0; first < count; first += most_travelling) {
+            const std::int64_t n = std::min(most_travelling, count - first);
+            context_.poll();
+            fill(first, n, travelling_.get());
+            send(to + first, n);
+        }
+        to += count;
+    });
 }
 
 void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
 {
-    const cudaStream_t stream = context_.compute.get();
-    combine_sums(views_.get(), static_cast<std::int64_t>(tasks.size()), most_values_, stream);
-    context_.wait(stream, stop);
-    const auto hand_out = [&](auto &&copy) {
-        for (std::size_t i = 0; i < tasks.size(); ++i) {
-            const SumsLayout &layout = host_views_[i].layout;
-            PgkmMixtureSums &out = *tasks[i].out;
-            const std::int64_t base = host_views_[i].results - results_.get();
-            copy(&out.log_likelihood, base + layout.k, 1);
-            if (out.masses == nullptr)
-                continue;
-            copy(out.masses, base, layout.k);
-            copy(out.first, base + layout.first(0), layout.k * layout.d);
-            copy(out.second, base + layout.second(0), layout.k * layout.second_size);
-        }
-    };
-    if (tasks.size() == 1 && results_.count() > at(large)) {
-        hand_out([&](double *to, std::int64_t from, std::int64_t count) {
-            results_.download(to, at(count), stream, at(from));
+    combine_sums(views_.get(), static_cast<std::int64_t>(tasks.size()), most_values_, context_.compute.get());
+    context_.wait(context_.compute.get(), stop);
+    const auto size = [&](std::size_t i) { return host_views_[i].layout.values(); };
+    for_runs(tasks.size(), size, [&](std::size_t first, std::size_t last, std::int64_t values) {
+        context_.poll();
+        if (values > most_travelling)
+            return download_large(tasks[first], host_views_[first]);
+        const double *const from = host_views_[first].results;
+        download(context_, travelling_.get(), from, at(values) * sizeof(double));
+        for_each_of(context_, static_cast<std::int64_t>(last - first), tasks_of_thread, [&](std::int64_t i) {
+            const MixtureView &view = host_views_[first + at(i)];
+            hand_out(tasks[first + at(i)], view, travelling_.get() + (view.results - from));
         });
-        context_.wait(stream);
-        return recentre_all(tasks);
-    }
-    const Claim claim(context_.host_budget, results_.bytes());
-    std::vector<double> results(results_.count());
-    if (results_.bytes() >= threads_pay) {
-        download(context_, results.data(), results_.get(), results_.bytes());
-    } else {
-        results_.download(results.data(), results.size(), stream);
-        context_.wait(stream);
-    }
-    hand_out([&](double *to, std::int64_t from, std::int64_t count) { std::copy_n(results.data() + from, count, to); });
-    recentre_all(tasks);
+    });
 }
 
-// Sums of the fused kernels are about an origin.
-void Parameters::recentre_all(const std::vector<Task> &tasks) const
+void Parameters::hand_out(const Task &task, const MixtureView &view, const double *results) const
 {
-    const std::int64_t d = host_views_[0].layout.d;
-    for (const Task &task : tasks)
-        if (task.road != Road::staged && task.out->masses != nullptr)
-            recentre(*task.mixture, d, task.origin, *task.out);
+    const SumsLayout &layout = view.layout;
+    PgkmMixtureSums &out = *task.out;
+    out.log_likelihood = results[layout.k];
+    if (out.masses == nullptr)
+        return;
+    std::copy_n(results, layout.k, out.masses);
+    std::copy_n(results + layout.first(0), layout.k * layout.d, out.first);
+    std::copy_n(results + layout.second(0), layout.k * layout.second_size, out.second);
+    if (task.road != Road::staged) // whose sums are about an origin
+        recentre(*task.mixture, d_, task.origin, out);
+}
+
+// Straight to where they belong; no road but the stages has as many.
+void Parameters::download_large(const Task &task, const MixtureView &view)
+{
+    const SumsLayout &layout = view.layout;
+    const auto copy = [&](double *to, std::int64_t from, std::int64_t count) {
+        if (count != 0)
+            download(context_, to, view.results + from, at(count) * sizeof(double));
+    };
+    copy(&task.out->log_likelihood, layout.k, 1);
+    if (task.out->masses == nullptr)
+        return;
+    copy(task.out->masses, 0, layout.k);
+    copy(task.out->first, layout.first(0), layout.k * layout.d);
+    copy(task.out->second, layout.second(0), layout.k * layout.second_size);
 }
 
 } // namespace pgkm::cuda::mixture

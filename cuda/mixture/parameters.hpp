@@ -1,6 +1,7 @@
 // parameters.hpp - mixtures of one call and their sums in device memory.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "../context.hpp"
@@ -22,16 +23,13 @@ struct Task {
     bool given() const { return mixture->labels != nullptr; }
 };
 
-// The mean of the means.
-std::vector<double> origin_of(const PgkmMixture &mixture, std::int64_t d);
-
 // A component's weighted log density at its mean.
 double log_constant(const PgkmMixture &mixture, std::int64_t j, std::int64_t d);
 
 SumsLayout layout_of(const PgkmMixture &mixture, std::int64_t d);
 
-// Bytes of device memory of a mixture without its sums.
-std::uint64_t parameter_bytes(const PgkmMixture &mixture, std::int64_t d);
+// Bytes of device memory of a task's mixture without its sums.
+std::uint64_t parameter_bytes(const Task &task, std::int64_t d);
 
 class Parameters {
 public:
@@ -41,27 +39,30 @@ public:
     const MixtureView *views() const { return views_.get(); }
     // A view of the host's, whose addresses are the device's.
     const MixtureView &view(std::size_t task) const { return host_views_[task]; }
+    // Copies of the sums, of all tasks together.
+    std::int64_t slots() const { return slots_; }
 
     // Combines the copies and hands the sums out; waits.
     void store(const std::vector<Task> &tasks, std::int32_t *stop);
 
 private:
-    void upload(const std::vector<Task> &tasks, std::int64_t d);
-    void append(const Task &task, std::int64_t d, MixtureView &view);
-    const double *append(const double *values, std::int64_t count);
-    double *reserve(std::int64_t count, const double **address);
-    void flush_pending();
-    void recentre_all(const std::vector<Task> &tasks) const;
+    void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);
+    void upload(const std::vector<Task> &tasks);
+    void send(double *to, std::int64_t count);
+    void upload_large(const Task &task, double *to, MixtureView &view);
+    void hand_out(const Task &task, const MixtureView &view, const double *results) const;
+    void download_large(const Task &task, const MixtureView &view);
 
     Context &context_;
-    DeviceArray<double> values_;  // parameters of all mixtures
-    std::int64_t used_ = 0;       // of them
-    std::vector<double> pending_; // small ones on their way
-    std::int64_t pending_at_ = 0;
+    const std::int64_t d_;
+    DeviceArray<double> values_;  // parameters, one mixture's after the other
     DeviceArray<double> sums_;    // copies of the sums, one mixture's after the other
     DeviceArray<double> results_; // the sums, one mixture's after the other
     DeviceArray<MixtureView> views_;
     std::vector<MixtureView> host_views_;
+    Claim claim_;                          // on the host's budget, for:
+    std::unique_ptr<double[]> travelling_; // parameters on their way, then sums
+    std::int64_t slots_ = 0;
     std::int64_t most_values_ = 0; // in one mixture's sums
 };
 

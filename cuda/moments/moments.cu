@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "../upload.hpp"
 #include "moments.hpp"
 #include "plan.hpp"
 #include "products.hpp"
@@ -207,27 +209,32 @@ class Summation {
         return too_far;
     }
 
-    // Those of many small problems come in one copy.
+    // Those of small problems come many in one copy.
     void download()
     {
-        const auto copy = [&](double *to, const double *from, std::size_t count) {
-            checked("cudaMemcpyAsync",
-                    [&] { return cudaMemcpyAsync(to, from, count * sizeof(double), cudaMemcpyDefault, stream()); });
-        };
+        constexpr std::size_t most = std::size_t{4} << 20; // values of a copy
+        Context &context = data_.context;
         const auto d = static_cast<std::size_t>(d_);
-        if (count_ == 1) {
-            copy(out_[0].sums, results_.get(), d);
-            copy(out_[0].cross, results_.get() + d, values() - d);
-            return data_.context.wait(stream());
+        const std::size_t together = std::min(most / values(), count_);
+        if (together < 2) {
+            for (std::size_t p = 0; p < count_; ++p) {
+                const double *const from = results_.get() + p * values();
+                cuda::download(context, out_[p].sums, from, d * sizeof(double));
+                cuda::download(context, out_[p].cross, from + d, (values() - d) * sizeof(double));
+            }
+            return;
         }
-        const Claim claim(data_.context.host_budget, count_ * values() * sizeof(double));
-        std::vector<double> all(count_ * values());
-        copy(all.data(), results_.get(), all.size());
-        data_.context.wait(stream());
-        for (std::size_t p = 0; p < count_; ++p) {
-            const double *const from = all.data() + p * values();
-            std::copy_n(from, d, out_[p].sums);
-            std::copy_n(from + d, values() - d, out_[p].cross);
+        const Claim claim(context.host_budget, together * values() * sizeof(double));
+        const auto copied = std::make_unique_for_overwrite<double[]>(together * values());
+        for (std::size_t first = 0; first < count_; first += together) {
+            const std::size_t last = std::min(first + together, count_);
+            cuda::download(context, copied.get(), results_.get() + first * values(),
+                           (last - first) * values() * sizeof(double));
+            for (std::size_t p = first; p < last; ++p) {
+                const double *const from = copied.get() + (p - first) * values();
+                std::copy_n(from, d, out_[p].sums);
+                std::copy_n(from + d, values() - d, out_[p].cross);
+            }
         }
     }
 
