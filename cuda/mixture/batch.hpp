@@ -7,23 +7,40 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "../groups/transfer.hpp"
 #include "../upload.hpp"
 #include "fused.hpp"
 #include "parameters.hpp"
+#include "slices.hpp"
 #include "stages.hpp"
 
 namespace pgkm::cuda::mixture {
 
 inline constexpr std::uint64_t most_workspace = std::uint64_t{128} << 20;
 inline constexpr std::int64_t most_slice_rows = 4'000'000; // rows of one problem: a grid's limit
-inline constexpr double most_slice_work = 1e11;            // multiplications: some 20 ms, so that a cancel is seen
 
 inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
 {
     return (value + unit - 1) / unit * unit;
+}
+
+// The device's multiplications in a second, of which the driver is asked once.
+inline double declared_rate(const Context &context)
+{
+    constexpr int most_devices = 64;
+    static std::atomic<int> ratios[most_devices];
+    std::atomic<int> &ratio = ratios[context.device % most_devices];
+    if (ratio == 0) {
+        int value = 0;
+        checked("cudaDeviceGetAttribute", [&] {
+            return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, context.device);
+        });
+        ratio = value;
+    }
+    return float64_rate(context.facts.multiprocessors, context.facts.capability, ratio);
 }
 
 // Problems of one covariance type on one road that want the same outputs.
@@ -34,6 +51,8 @@ public:
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
           road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
+          slice_work_(slice_work(declared_rate(context_),
+                                 static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
         stop_.fill_zero(context_.compute.get());
@@ -42,7 +61,7 @@ public:
         if (road_ == Road::staged)
             make_workspace();
         else
-            capacity_ = std::min<std::int64_t>(seen_rows(), 1'000'000'000);
+            capacity_ = seen_rows();
     }
 
     void run()
@@ -90,10 +109,7 @@ private:
         const double terms = type_ == PGKM_COVARIANCE_FULL ? 2.0 * static_cast<double>(d_) : 4.0;
         return static_cast<double>(rows * most_k_) * (static_cast<double>(d_) * terms + 10.0);
     }
-    std::int64_t seen_rows() const
-    {
-        return static_cast<std::int64_t>(most_slice_work / work_of(1)) / tile_rows * tile_rows;
-    }
+    std::int64_t seen_rows() const { return slice_rows(slice_work_, work_of(1), tile_rows); }
 
     // Rows of the caller's that one slice holds, with their labels.
     struct Piece {
@@ -168,7 +184,7 @@ private:
             run_stages(launch, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
         enqueued_ += work_of(used_);
-        if (enqueued_ > most_slice_work / 8) {
+        if (enqueued_ > slice_work_ / 8) {
             context_.wait(stream, stop_.get());
             enqueued_ = 0.0;
         }
@@ -231,6 +247,7 @@ private:
     const Road road_;
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
+    const double slice_work_; // of a slice
     DeviceArray<std::int32_t> stop_;
     StopFlag                  stop_flag_; // for chunks
     std::int64_t most_k_ = 1;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "../../cuda/choose.hpp"
+#include "../../cuda/mixture/slices.hpp"
 
 namespace {
 
@@ -30,6 +31,24 @@ TEST(Choose, LeavesNothingAutomatic)
                             EXPECT_NE(plan.feature_sum, FeatureSum::automatic);
                             EXPECT_NE(plan.mass_sum, MassSum::automatic);
                         }
+}
+
+// A launch of an E step ends well before a cancel is due, at a third of what the device declares, and is no
+// shorter than 5 ms at all of it; however slow its float64 is, and where blocks are few.
+TEST(Choose, SlicesOfAnEmStepEndInTime)
+{
+    const double fast = mixture::float64_rate(132, 90, 2), slow = mixture::float64_rate(128, 89, 64);
+    EXPECT_EQ(fast, 132 * 64 * 1.5e9);
+    EXPECT_EQ(slow, 128 * 2 * 1.5e9);
+    EXPECT_EQ(mixture::float64_rate(108, 80, 2), 108 * 32 * 1.5e9);
+    for (const double rate : {fast, slow})
+        for (const double busy : {1.0, 4.0, 0.05}) {
+            const double seconds = mixture::slice_work(rate, busy) / (rate * std::min(busy, 1.0));
+            EXPECT_LT(3 * seconds, 0.05);
+            EXPECT_GT(seconds, 0.005);
+        }
+    EXPECT_EQ(mixture::slice_rows(1e9, 1e3, 64), 1'000'000 / 64 * 64);
+    EXPECT_EQ(mixture::slice_rows(1e3, 1e6, 64), 64); // a tile at least
 }
 
 TEST(Choose, KeepsWhatIsForced)
