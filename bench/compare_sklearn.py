@@ -9,29 +9,15 @@ Times are medians, in milliseconds per iteration; a ratio below 1 means that the
 faster. scikit-learn's time includes its checks of the input, ours the set-up of the job.
 Prints CSV. Where scikit-learn is missing it says so and ends with 0.
 """
-import argparse
-import csv
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import warnings
+
+from beside_sklearn import arguments, libraries, run_program
 
 SETS = [(1_000_000, 2, 100), (1_000_000, 8, 100), (1_000_000, 34, 32), (500_000, 54, 64), (100_000, 128, 256)]
-
-
-def arguments():
-    here = os.path.dirname(os.path.abspath(__file__))
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", default=os.path.join(here, "..", "build", "bench", "cpu_assign"))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, for a quick look")
-    parser.add_argument("--set", type=int, nargs=3, action="append", metavar=("N", "D", "K"), dest="sets",
-                        help="these instead of the usual ones: rows, features, clusters")
-    return parser.parse_args()
 
 
 def blobs(numpy, n, d, k):
@@ -45,11 +31,7 @@ def blobs(numpy, n, d, k):
 
 def run_backend(options, folder, n, d, k):
     """Milliseconds of (a fit of one iteration, ten iterations per iteration)."""
-    command = [options.program, "--threads", str(options.threads), "--repeats", "1",
-               "--points", os.path.join(folder, "points"), "--centroids", os.path.join(folder, "centroids"),
-               "--n", str(n), "--d", str(d), "--k", str(k)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    row = next(csv.DictReader(output.splitlines()))
+    row = run_program(options, folder, n, d, "--centroids", os.path.join(folder, "centroids"), "--k", str(k))
     return float(row["first_ms"]), float(row["iteration_ms"])
 
 
@@ -65,21 +47,11 @@ def run_sklearn(KMeans, points, centroids):
 
 
 def main():
-    options = arguments()
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(options.threads)  # before numpy loads its libraries
-    try:
-        import numpy
-        import sklearn
-        from sklearn.cluster import KMeans
-    except ImportError as error:
-        print(f"compare_sklearn: skipped, {error}")
+    options = arguments(__doc__, "cpu_assign", "clusters")
+    numpy = libraries(options, "compare_sklearn")
+    if numpy is None:
         return 0
-    if not os.path.exists(options.program):
-        print(f"compare_sklearn: {options.program} is not built (cmake -DPGKM_BENCH=ON)", file=sys.stderr)
-        return 1
-    warnings.filterwarnings("ignore")  # ten iterations are not meant to converge
-    print(f"# scikit-learn {sklearn.__version__}, {options.threads} threads, medians of {options.repeats}")
+    from sklearn.cluster import KMeans
     print("n,d,k,first_ms,sklearn_first_ms,first_ratio,iteration_ms,sklearn_iteration_ms,iteration_ratio")
     for n, d, k in options.sets or SETS:
         n = max(k, int(n * options.scale))

@@ -35,6 +35,15 @@ expect() {
     [[ $answer =~ $2 ]]
     result $? "$3: $answer"
 }
+# rises COLUMN TEXT: it is more after a while.
+rises() {
+    local first
+    first=$(ask "$1")
+    sleep 0.3
+    [ "$(ask "$1")" -gt "$first" ]
+    result $? "$2"
+}
+cancel() { query -c "SELECT pg_cancel_backend($pid)" >/dev/null; }
 expect_nothing() {
     wait
     [ -z "$(ask pid)" ]
@@ -43,26 +52,20 @@ expect_nothing() {
 
 begin "SELECT kmeans_fit('progress_endless', '{x}', 2)"
 expect "phase, rows_scanned, datname = current_database(), iteration" '^scanning rows\|[1-9][0-9]*\|t\|$' 'rows are counted'
-first=$(ask rows_scanned)
-sleep 0.2
-[ "$(ask rows_scanned)" -gt "$first" ]
-result $? 'and rise'
+rises rows_scanned 'and rise'
 [ "$(ask 'relid::regclass')" = progress_endless ]
 result $? 'the relation is named'
 [ "$(ask "pid = $pid, datname IS NOT NULL, num_nulls(relid, phase, rows_scanned, bytes_moved)" progress_other)" = "t|t|4" ]
 result $? 'another role sees only that there is something'
 [ "$(ask 'relid::regclass::text, phase' progress_reader)" = 'progress_endless|scanning rows' ]
 result $? 'pg_read_all_stats sees it all'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+cancel
 expect_nothing 'a cancel takes it away'
 
 long="init => 'first', tol => 0, max_iter => 100000"
 begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, $long)"
 expect 'phase, max_iter, restart, n_init, backend, iteration, shift > 0' '^iterating\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'iterations are counted'
-first=$(ask iteration)
-sleep 0.3
-[ "$(ask iteration)" -gt "$first" ]
-result $? 'and rise'
+rises iteration 'and rise'
 # What the session waits for has a name from version 17 on.
 [[ $(query -c "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = $pid") =~ ^Extension\ (Extension|KmeansFit)$ ]]
 result $? 'it waits for an event of an extension'
@@ -71,31 +74,28 @@ expect_nothing 'so does the end of the process'
 
 begin "SELECT kmeans(ARRAY[x, y], 1000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM progress_rows"
 expect 'phase, relid IS NULL, rows_scanned' '^iterating\|t\|0$' 'the aggregate shows its fit'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+cancel
 wait
 
 begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3, n_init => 100000)"
 expect 'phase, n_init, restart' '\|100000\|[1-9][0-9]+$' 'restarts are counted'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+cancel
 wait
 
 begin "SELECT gmm_fit('progress_rows', '{x,y}', 40, tol => 0, max_iter => 100000)"
 expect 'phase, relid::regclass, max_iter, restart, n_init, backend, iteration, shift IS NOT NULL' '^iterating\|progress_rows\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'a mixture counts its own iterations'
-first=$(ask iteration)
-sleep 0.3
-[ "$(ask iteration)" -gt "$first" ]
-result $? 'and they rise'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+rises iteration 'and they rise'
+cancel
 expect_nothing 'a cancel takes it away too'
 
 begin "SELECT gmm(ARRAY[x, y], 40, gmm_options(tol => 0, max_iter => 100000)) FROM progress_rows"
 expect 'phase, relid IS NULL, iteration > 0' '^iterating\|t\|t$' 'so does that of the aggregate'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+cancel
 wait
 
 begin "SELECT pca_fit('progress_wide', '{f}') FROM generate_series(1, 10)"
 expect 'phase, relid::regclass, backend, num_nonnulls(iteration, max_iter, restart, n_init, shift)' '^iterating\|progress_wide\|cpu\|0$' 'PCA shows its phases, and no iterations'
-query -c "SELECT pg_cancel_backend($pid)" >/dev/null
+cancel
 wait
 
 begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3)"

@@ -80,6 +80,18 @@ class Service : public testing::Test {
         PgkmError error;
         return guarded(&error, [&] { link.ask(request, passed); });
     }
+    // Opens a job and loads 100 rows of two features, all zero.
+    void load_rows(Link &link)
+    {
+        ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
+        const File rows = new_shared_file();
+        extend_file(rows.get(), 0, 4096);
+        Request load = request_of(Op::load);
+        load.load.n = 100;
+        load.load.d = 2;
+        load.load.bytes = 4096;
+        ASSERT_EQ(answer(link, load, rows.get()), PGKM_OK);
+    }
     // The server's thread: serves until the body has ended.
     void serve(std::function<void()> body)
     {

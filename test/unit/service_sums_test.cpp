@@ -179,14 +179,7 @@ TEST_F(ServiceSums, WhatTheBackendLacksIsKnownFromTheAnswer)
 TEST_F(ServiceSums, RefusesMixturesThatCannotBe)
 {
     Link link(connect(), {}, {}, 0);
-    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
-    File rows = new_shared_file();
-    extend_file(rows.get(), 0, 4096);
-    Request load = request_of(Op::load);
-    load.load.n = 100;
-    load.load.d = 2;
-    load.load.bytes = 4096;
-    ASSERT_EQ(answer(link, load, rows.get()), PGKM_OK);
+    ASSERT_NO_FATAL_FAILURE(load_rows(link));
     link.arena().grow(std::uint64_t{1} << 16);
     const auto refused = [&](Op op, std::int32_t components, std::int32_t type, std::uint32_t parts, std::int32_t label) {
         std::memset(link.arena().get(), 0, link.arena().bytes());

@@ -205,14 +205,7 @@ TEST_F(Service, RefusesNonsense)
 TEST_F(Service, RefusesProblemsThatCannotBe)
 {
     Link link(connect(), {}, {}, 0);
-    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
-    File rows = new_shared_file();
-    extend_file(rows.get(), 0, 4096);
-    Request load = request_of(Op::load);
-    load.load.n = 100;
-    load.load.d = 2;
-    load.load.bytes = 4096;
-    ASSERT_EQ(answer(link, load, rows.get()), PGKM_OK);
+    ASSERT_NO_FATAL_FAILURE(load_rows(link));
     link.arena().grow(4096);
     auto *problem = reinterpret_cast<WireProblem *>(link.arena().get());
     Request fit = request_of(Op::fit);
