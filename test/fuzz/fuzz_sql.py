@@ -49,44 +49,38 @@ def rows(dice):
     return "(VALUES " + ", ".join(lines) + ") AS v(i, g, f, w)"
 
 
+def texts(*values):
+    return [f"'{value}'" for value in values]
+
+
+def some(dice, *chances):
+    """Named arguments, each there by chance: (share, name, values to choose from)."""
+    return [f"{name} => {dice.choice(values)}" for share, name, values in chances if dice.random() < share]
+
+
 def options(dice):
-    parts = []
-    if dice.random() < 0.5:
-        parts.append(f"init => '{dice.choice(['k-means++', 'kmeans++', 'k-means||', 'random', 'first', 'magic'])}'")
-    if dice.random() < 0.3:
-        parts.append(f"metric => '{dice.choice(['l2', 'cosine', 'l1'])}'")
-    if dice.random() < 0.3:
-        parts.append(f"standardize => {dice.choice(['true', 'false'])}")
-    if dice.random() < 0.3:
-        parts.append(f"max_iter => {dice.choice([-1, 0, 1, 2, 50])}")
-    if dice.random() < 0.3:
-        parts.append(f"tol => {dice.choice(['0', '1e-4', '-1', 'float8 $$NaN$$', '1e300'])}")
-    if dice.random() < 0.3:
-        parts.append(f"n_init => {dice.choice([0, 1, 3])}")
-    if dice.random() < 0.2:
-        parts.append(f"init_centroids => '{dice.choice(['{{1,2},{3,4}}', '{{1},{2}}', '{}', '{{NULL}}', '{1,2}', '{{NaN}}'])}'")
-    parts.append(f"seed => {dice.randint(-5, 5)}")
-    return f"kmeans_options({', '.join(parts)})"
+    parts = some(dice,
+                 (0.5, "init", texts("k-means++", "kmeans++", "k-means||", "random", "first", "magic")),
+                 (0.3, "metric", texts("l2", "cosine", "l1")),
+                 (0.3, "standardize", ["true", "false"]),
+                 (0.3, "max_iter", [-1, 0, 1, 2, 50]),
+                 (0.3, "tol", ["0", "1e-4", "-1", "float8 $$NaN$$", "1e300"]),
+                 (0.3, "n_init", [0, 1, 3]),
+                 (0.2, "init_centroids", texts("{{1,2},{3,4}}", "{{1},{2}}", "{}", "{{NULL}}", "{1,2}", "{{NaN}}")))
+    return f"kmeans_options({', '.join(parts + [f'seed => {dice.randint(-5, 5)}'])})"
 
 
 def gmm_options(dice):
-    parts = [f"covariance_type => '{dice.choice(['full', 'tied', 'diag', 'spherical'] * 5 + ['round'])}'"]
-    if dice.random() < 0.4:
-        parts.append(f"reg_covar => {dice.choice(['0', '1e-6', '1', '1e300', '-1', 'float8 $$NaN$$'])}")
-    if dice.random() < 0.3:
-        parts.append(f"tol => {dice.choice(['0', '1e-3', '-1', '1e300'])}")
-    if dice.random() < 0.4:
-        parts.append(f"max_iter => {dice.choice([0, 1, 2, 30, 2147483647])}")
-    if dice.random() < 0.3:
-        parts.append(f"n_init => {dice.choice([0, 1, 3])}")
-    if dice.random() < 0.2:
-        parts.append(f"weights_init => '{dice.choice(['{0.5,0.5}', '{1,0}', '{1}', '{2,-1}', '{}', '{NULL,1}'])}'")
-    if dice.random() < 0.2:
-        parts.append(f"means_init => '{dice.choice(['{{1,2},{3,4}}', '{{1},{2}}', '{{1e150},{-1e150}}', '{{NaN},{1}}'])}'")
-    if dice.random() < 0.2:
-        parts.append(f"precisions_init => '{dice.choice(['{1,1}', '{{1},{2}}', '{{{1}},{{2}}}', '{{1,0},{0,1}}', '{{1,2},{2,1}}', '{1e300,1}'])}'")
-    parts.append(f"seed => {dice.randint(-5, 5)}")
-    return f"gmm_options({', '.join(parts)})"
+    parts = some(dice,
+                 (1.0, "covariance_type", texts(*["full", "tied", "diag", "spherical"] * 5, "round")),
+                 (0.4, "reg_covar", ["0", "1e-6", "1", "1e300", "-1", "float8 $$NaN$$"]),
+                 (0.3, "tol", ["0", "1e-3", "-1", "1e300"]),
+                 (0.4, "max_iter", [0, 1, 2, 30, 2147483647]),
+                 (0.3, "n_init", [0, 1, 3]),
+                 (0.2, "weights_init", texts("{0.5,0.5}", "{1,0}", "{1}", "{2,-1}", "{}", "{NULL,1}")),
+                 (0.2, "means_init", texts("{{1,2},{3,4}}", "{{1},{2}}", "{{1e150},{-1e150}}", "{{NaN},{1}}")),
+                 (0.2, "precisions_init", texts("{1,1}", "{{1},{2}}", "{{{1}},{{2}}}", "{{1,0},{0,1}}", "{{1,2},{2,1}}", "{1e300,1}")))
+    return f"gmm_options({', '.join(parts + [f'seed => {dice.randint(-5, 5)}'])})"
 
 
 def pca_options(dice):
