@@ -117,6 +117,15 @@ inline constexpr int cells_d = 8;
 inline constexpr int cells_k = 48;
 inline constexpr int cells_n = 1 << 19;
 
+// Rows that rest (fused/resting.hpp) with up to eight clusters: fewer values than so many are read in
+// little more time than three launches take.
+inline constexpr long long resting_values = 1LL << 25;
+
+constexpr bool choose_resting(const Shape &shape, Moves moves)
+{
+    return moves == Moves::few && shape.d <= cells_d && shape.n * shape.d >= resting_values;
+}
+
 constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;

@@ -307,6 +307,9 @@ bool Job<T>::keeps_labels()
     if constexpr (sizeof(T) == 4)
         if (plan.moves == Moves::cells && !within_limit([&] { make_cells(); }))
             plan.moves = Moves::slots;
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    if (choose_resting(shape, plan.moves) && !within_limit([&] { make_resting(); }))
+        resting.reset();
     forget_labels();
     return true;
 }
@@ -320,10 +323,20 @@ void Job<T>::make_cells()
 }
 
 template <typename T>
+void Job<T>::make_resting()
+{
+    const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
+    if constexpr (sizeof(T) == 4)
+        resting.emplace(context, values, problem.n_rows, d, feature_box(data, problem));
+}
+
+template <typename T>
 void Job<T>::forget_labels()
 {
     if (cells)
         cells->forget(stream());
+    if (resting)
+        resting->forget(stream());
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -352,7 +365,7 @@ void Job<T>::iterate_moves(const UpdateArguments<T> &arguments)
         data.template each_chunk<T>(problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
             const MoveArguments moves = move_arguments(arguments, values, weights, rows);
             switch (plan.moves) {
-            case Moves::few: return iterate_few(stage(arguments.control), moves);
+            case Moves::few: return iterate_few(stage(arguments.control), moves, resting ? &*resting : nullptr);
             case Moves::cells: return iterate_cells(stage(arguments.control), moves, *cells);
             case Moves::slots: return iterate_slots(stage(arguments.control), moves);
             default: return iterate_strips(stage(arguments.control), moves);

@@ -9,6 +9,7 @@
 #include "operations.hpp"
 #include "context.hpp"
 #include "fused/cells.hpp"
+#include "fused/resting.hpp"
 #include "stages.hpp"
 #include "update.cuh"
 
@@ -45,6 +46,7 @@ struct Job {
     Grouping<T>               whole;    // one group, for rows that come in parts
     DeviceArray<char>         kept;     // labels of the last iteration, where sums follow the rows
     std::optional<Cells>      cells;    // made with them
+    std::optional<RestingCells> resting;
 
     Job(Data &owner, const PgkmProblem &given);
 
@@ -100,6 +102,7 @@ struct Job {
     bool keeps_labels();
     bool takes_floats() const;
     void make_cells();
+    void make_resting();
     void forget_labels();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const T *values, const double *weights,
                                  std::int64_t rows) const;

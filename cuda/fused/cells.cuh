@@ -1,4 +1,4 @@
-// cells.cuh - device pieces of the grid of cells.hpp.
+// cells.cuh - pieces of the grids of cells.hpp and resting.hpp.
 #pragma once
 
 #include "../limbs.cuh"
@@ -10,8 +10,8 @@ namespace pgkm::cuda {
 __host__ __device__ inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 // The cell of a row: any function of the row's values will do.
-template <int D>
-__device__ inline int cell_of(const CellGrid &grid, const float (&x)[D])
+template <int D, typename Grid>
+__device__ inline int cell_of(const Grid &grid, const float (&x)[D])
 {
     const float most = static_cast<float>((1 << grid.bits) - 1);
     int cell = 0;
@@ -22,6 +22,69 @@ __device__ inline int cell_of(const CellGrid &grid, const float (&x)[D])
             cell = cell << grid.bits | (__float_as_int(place + rounding_magic) - rounding_bits);
     }
     return cell;
+}
+
+// The box of one cell, and one centroid's squared distances from its ends, feature by feature: the
+// pivot's, once measure_from() has been called.
+template <int D>
+struct Corners {
+    float  low[D], high[D];
+    double from_low[D], from_high[D];
+};
+
+template <int D>
+__device__ inline void measure_from(Corners<D> &box, const float *pivot)
+{
+#pragma unroll
+    for (int f = 0; f < D; ++f) {
+        const double low = static_cast<double>(box.low[f]) - static_cast<double>(pivot[f]);
+        const double high = static_cast<double>(box.high[f]) - static_cast<double>(pivot[f]);
+        box.from_low[f] = low * low;
+        box.from_high[f] = high * high;
+    }
+}
+
+// Whether a row within the box may be as near to c as to the pivot. Both squared distances, as the
+// contract computes them, err by at most (d + 2) 2^-53 of themselves, and the bound here by a few
+// 2^-53 of the terms: far less than 2^-44 of their sum. NaN keeps the centroid.
+template <int D>
+__device__ inline bool reaches(const Corners<D> &box, const float *c)
+{
+    double gain = 0.0, size = 0.0;
+#pragma unroll
+    for (int f = 0; f < D; ++f) {
+        const double value = static_cast<double>(c[f]);
+        const double low = static_cast<double>(box.low[f]) - value, high = static_cast<double>(box.high[f]) - value;
+        const double low_square = low * low, high_square = high * high;
+        gain += fmax(box.from_low[f] - low_square, box.from_high[f] - high_square);
+        size += fmax(low_square, high_square) + fmax(box.from_low[f], box.from_high[f]);
+    }
+    return !(gain < -0x1p-44 * size);
+}
+
+// Where the cells of a box lie: 2^bits along a feature. Features that are padded, of no extent, or of one
+// that float32 does not hold, are not divided: their scale stays 0.
+inline void divide_box(const Box &box, int bits, float *low, float *scale)
+{
+    for (std::size_t f = 0; f < box.min.size(); ++f) {
+        const double extent = box.max[f] - box.min[f];
+        if (extent > 1e-30 && extent < 1e30) {
+            low[f] = static_cast<float>(box.min[f]);
+            scale[f] = static_cast<float>((1 << bits) / extent);
+        }
+    }
+}
+
+// Calls body(std::integral_constant) with the features' padded number.
+template <typename Body>
+void for_padded(int d, Body &&body)
+{
+    switch (padded_d(d)) {
+    case 1: return body(std::integral_constant<int, 1>());
+    case 2: return body(std::integral_constant<int, 2>());
+    case 4: return body(std::integral_constant<int, 4>());
+    default: return body(std::integral_constant<int, 8>());
+    }
 }
 
 } // namespace pgkm::cuda

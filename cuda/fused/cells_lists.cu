@@ -79,13 +79,6 @@ __global__ void __launch_bounds__(threads) occupied_kernel(const __grid_constant
     }
 }
 
-// The box of one cell, and one centroid's squared distances from its ends, feature by feature.
-template <int D>
-struct Corners {
-    float  low[D], high[D];
-    double from_low[D], from_high[D];
-};
-
 // The centroid nearest to the box's middle, by a warp.
 template <int D>
 __device__ int find_pivot(const float *centroids, int k, const Corners<D> &box)
@@ -107,24 +100,6 @@ __device__ int find_pivot(const float *centroids, int k, const Corners<D> &box)
     return __shfl_sync(~0u, pivot, __ffs(static_cast<int>(__ballot_sync(~0u, bits == best))) - 1);
 }
 
-// Whether a row within the box may be as near to c as to the pivot. Both squared distances, as the
-// contract computes them, err by at most (d + 2) 2^-53 of themselves, and the bound here by a few
-// 2^-53 of the terms: far less than 2^-44 of their sum. NaN keeps the centroid.
-template <int D>
-__device__ bool reaches(const Corners<D> &box, const float *c)
-{
-    double gain = 0.0, size = 0.0;
-#pragma unroll
-    for (int f = 0; f < D; ++f) {
-        const double value = static_cast<double>(c[f]);
-        const double low = static_cast<double>(box.low[f]) - value, high = static_cast<double>(box.high[f]) - value;
-        const double low_square = low * low, high_square = high * high;
-        gain += fmax(box.from_low[f] - low_square, box.from_high[f] - high_square);
-        size += fmax(low_square, high_square) + fmax(box.from_low[f], box.from_high[f]);
-    }
-    return !(gain < -0x1p-44 * size);
-}
-
 // The list of one cell, by a warp; returns its length.
 template <int D>
 __device__ int list_cell(const CellGrid &grid, int cell, const float *centroids, int k)
@@ -137,14 +112,7 @@ __device__ int list_cell(const CellGrid &grid, int cell, const float *centroids,
         box.low[f] = __int_as_float(ordered_bits(bits[f]));
         box.high[f] = __int_as_float(ordered_bits(bits[D + f]));
     }
-    const float *pivot = centroids + find_pivot<D>(centroids, k, box) * D;
-#pragma unroll
-    for (int f = 0; f < D; ++f) {
-        const double low = static_cast<double>(box.low[f]) - static_cast<double>(pivot[f]);
-        const double high = static_cast<double>(box.high[f]) - static_cast<double>(pivot[f]);
-        box.from_low[f] = low * low;
-        box.from_high[f] = high * high;
-    }
+    measure_from<D>(box, centroids + find_pivot<D>(centroids, k, box) * D);
     auto *head = reinterpret_cast<std::uint16_t *>(grid.heads + cell);
     auto *tail = reinterpret_cast<std::uint16_t *>(grid.tails + std::int64_t{cell} * 3);
     const auto write = [&](int place, int number) {
@@ -202,18 +170,6 @@ __global__ void __launch_bounds__(threads, D == 8 ? 2 : 4)
     state.arrived = 0;
 }
 
-// Calls body(std::integral_constant) with the features' padded number.
-template <typename Body>
-void for_padded(int d, Body &&body)
-{
-    switch (padded_d(d)) {
-    case 1: return body(std::integral_constant<int, 1>());
-    case 2: return body(std::integral_constant<int, 2>());
-    case 4: return body(std::integral_constant<int, 4>());
-    default: return body(std::integral_constant<int, 8>());
-    }
-}
-
 // As many cells as leave each some rows.
 int bits_per_feature(std::int64_t n, int d)
 {
@@ -230,15 +186,8 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
     grid_.d = d;
     grid_.bits = bits_per_feature(n, d);
     grid_.sampled = (n + cell_sample - 1) / cell_sample;
-    // Features that are padded, of no extent, or of one that float32 does not hold, are not divided.
-    const int padded = padded_d(d), most = (1 << grid_.bits) - 1;
-    for (std::size_t f = 0; f < static_cast<std::size_t>(d); ++f) {
-        const double extent = box.max[f] - box.min[f];
-        if (extent > 1e-30 && extent < 1e30) {
-            grid_.low[f] = static_cast<float>(box.min[f]);
-            grid_.scale[f] = static_cast<float>((most + 1) / extent);
-        }
-    }
+    const int padded = padded_d(d);
+    divide_box(box, grid_.bits, grid_.low, grid_.scale);
     const auto cells = std::size_t{1} << (grid_.bits * d);
     boxes_ = DeviceArray<std::int32_t>(context.budget, cells * 2 * static_cast<std::size_t>(padded));
     rows_ = DeviceArray<std::int32_t>(context.budget, cells);

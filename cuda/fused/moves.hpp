@@ -6,6 +6,7 @@
 #include "cells.hpp"
 #include "finish.cuh"
 #include "moves.cuh"
+#include "resting.hpp"
 
 namespace pgkm::cuda {
 
@@ -16,7 +17,7 @@ struct MoveArguments {
     Groups<float>          groups;
     UpdateArguments<float> update;
     KeptLabels             last;
-    std::int64_t           first;    // rows of this launch within the groups' order
+    std::int64_t           first;    // rows of this launch, within the groups' order where there is one
     std::int64_t           end;
     std::int64_t           share;    // rows per block, where blocks take contiguous ones
     bool                   floats;   // no weights, and takes_floats() of all features
@@ -26,7 +27,10 @@ struct MoveArguments {
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
-void iterate_few(const Stage<float> &stage, MoveArguments arguments);
+// resting: where rows may rest, or nullptr; the device decides in each iteration whether that serves.
+void iterate_few(const Stage<float> &stage, MoveArguments arguments, const RestingCells *resting);
+// That iteration where it serves: rows at rest are passed over.
+void iterate_few_resting(const Stage<float> &stage, const MoveArguments &arguments, const RestingGrid &grid);
 // d <= 16, more clusters: products by the tensor cores, a row's values in the slots of one product.
 void iterate_slots(const Stage<float> &stage, MoveArguments arguments);
 // d <= 8, many clusters: a row is compared with the centroids on its cell's list. Where lists are
@@ -58,6 +62,7 @@ void in_moves(const MoveArguments &arguments, int most, int rows_per_round, Laun
         MoveArguments part = arguments;
         const std::int64_t rows = std::min(per_launch, n - done);
         part.view = slice(arguments.view, done, rows);
+        part.first = done;
         part.last.values = static_cast<char *>(arguments.last.values) + done * (arguments.last.wide ? 2 : 1);
         part.finish = done + rows == n;
         launch(part, blocks_for(rows, rows_per_round, most));

@@ -91,6 +91,18 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
     EXPECT_NE(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
 }
 
+// Rows rest in the cells of a grid where there are many of few features, and few clusters.
+TEST(Choose, ManyRowsOfFewFeaturesRest)
+{
+    const auto rests = [](const Shape &s) { return choose_resting(s, choose_moves(s, hopper)); };
+    EXPECT_TRUE(rests(shape(134217728, 4, 4)));
+    EXPECT_TRUE(rests(shape(8388608, 8, 8)));
+    EXPECT_FALSE(rests(shape(8388608, 12, 4)));
+    EXPECT_FALSE(rests(shape(134217728, 4, 64)));
+    EXPECT_FALSE(rests(shape(1000000, 4, 4)));
+    EXPECT_FALSE(rests({134217728, 4, 4, true, false}));
+}
+
 // A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
 TEST(Choose, SumsFollowTheRows)
 {
