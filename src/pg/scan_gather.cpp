@@ -9,6 +9,7 @@
 extern "C" {
 #include "access/parallel.h"
 #include "miscadmin.h"
+#include "storage/dsm_impl.h"
 #include "storage/shmem.h"
 }
 
@@ -86,7 +87,9 @@ void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
     const Size total = points_layout(plan, plan->expected_rows).end;
 
     slices->bytes = shared_slice_bytes(total, (int) Min((Size) Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
-    slices->wanted = (int) (total / slices->bytes + (total % slices->bytes != 0));
+    /* Segments in the server's own memory cannot be mapped side by side: one is made of all rows, when
+     * they are counted. */
+    slices->wanted = min_dynamic_shared_memory > 0 ? 0 : (int) (total / slices->bytes + (total % slices->bytes != 0));
     pg_atomic_init_u32(&slices->next, 0);
 }
 

@@ -301,6 +301,7 @@ static void map_points(ScanMember *member)
         raise_gone();
 }
 
+/* The leader goes on before this process has given its mappings back, which takes its time. */
 static void copy_to_target(ScanMember *member)
 {
     const ScanShared *shared = member->shared;
@@ -312,6 +313,7 @@ static void copy_to_target(ScanMember *member)
         raise_gone();
     scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : member->points,
               origins == NULL ? NULL : (char *) dsm_segment_address(origins), shared->n_processes);
+    BarrierArriveAndDetach(&member->shared->barrier);
     if (member->points != NULL)
         shared_view_detach(member->points);
     if (origins != NULL)
@@ -335,7 +337,6 @@ static void take_part(ScanMember *member, int phase)
     meet(shared);
     meet(shared);
     copy_to_target(member);
-    BarrierArriveAndDetach(&shared->barrier);
 }
 
 void pgkm_scan_worker(dsm_segment *, shm_toc *toc)

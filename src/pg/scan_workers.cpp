@@ -16,7 +16,6 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
-#include "storage/dsm_impl.h"
 #include "utils/rel.h"
 }
 
@@ -124,9 +123,6 @@ int scan_plan_workers(ScanPlan *plan)
         table_close(relation, NoLock);
     }
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
-        return 0;
-    /* Segments in the server's own memory cannot be mapped side by side. */
-    if (min_dynamic_shared_memory > 0)
         return 0;
     if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
         return 0;

@@ -172,6 +172,7 @@ query -c "DO \$\$BEGIN
     WHILE EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database()) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
     END LOOP; END\$\$"
-[ -z "$(unowned)" ]
-result $? 'after all that nothing is left in shared memory'
+left=$(unowned)
+[ -z "$left" ]
+result $? "after all that nothing is left in shared memory${left:+: $(cd /dev/shm && ls -l $left 2>&1 | tr '\n' ' ')}"
 echo 1..$number

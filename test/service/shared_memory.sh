@@ -109,4 +109,20 @@ is "$(PGPORT=$port at_rest)" "0|0|0" "the service holds nothing"
 mapped=$(there -c "SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/' || (SELECT service_pid FROM kmeans_status() WHERE backend = 'cuda') || '/maps'), '\n') AS line WHERE line ~ 'memfd:pg_kmeans'")
 is "$mapped" 0 "nor has it anything mapped"
 stop_copy
+
+# A server that keeps room for segments in its own memory, enough for the rows and not.
+under=()
+for room in 64MB 4MB; do
+    start_copy "min_dynamic_shared_memory=$room" || exit 1
+    on cuda "$few" >/dev/null
+    before=$(names)
+    for backend in cpu cuda; do
+        is "$(on $backend "SET pg_kmeans.scan = direct; $fit; SELECT workers FROM kmeans_last_run()")" "$right_fit 2" "$backend, $room in the server: a fit by workers"
+        is "$(on $backend "$labels")" "$right_labels" "$backend, $room: labels"
+        is "$(on $backend "$aggregate" "${parallel[@]}")" "$right_aggregate" "$backend, $room: the aggregate in a parallel plan"
+    done
+    is "$(names)" "$before" "nothing is left"
+    is "$(PGPORT=$port at_rest)" "0|0|0" "the service holds nothing"
+    stop_copy
+done
 echo "1..$number"
