@@ -112,6 +112,9 @@ FROM unnest(ARRAY[
     '1,2,''{{1,2}}'',''{1}'',''{0}'',0,1,true,1,''l2'',0,''{1,1}'',''{1,0}''',
     '1,2,''{{1,2}}'',''{1}'',''{0}'',0,1,true,1,''l2'',0,''{1,1}'',''{1,-1}'''
 ]) AS model;
+-- centroids whose standardization leaves the range of numbers
+SELECT pg_temp.outcome($$SELECT kmeans_centroids(ROW(1,2,'{{1e10,1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,0}','{1e308,1e308}'))$$);
+SELECT centroid FROM kmeans_centroids(ROW(1,2,'{{1,-1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,1}','{1e308,1e308}'));
 -- altered types are refused too
 BEGIN;
 ALTER TYPE kmeans_model ADD ATTRIBUTE remark text;

@@ -126,6 +126,8 @@ SELECT kmeans_step(f8, '{{0,0}}', 'NaN') FROM step_points;
 SELECT kmeans_step(f8, '{{0,0}}', 'Infinity') FROM step_points;
 SELECT kmeans_step(ARRAY[1e150], '{{-1e150}}', 1e150);
 SELECT kmeans_step(ARRAY['a'], '{{0}}');
+SELECT kmeans_sums_centroids(kmeans_step('{3}'::float8[], '{{0}}', 1e-320));
+SELECT kmeans_sums_centroids('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1e-320],"features":[[1]]}');
 
 DROP FUNCTION step_loop, step_read;
 DROP TABLE step_points, step_many, step_parts;

@@ -16,7 +16,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
  *     -> (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
  *
  * Centroids in the units of the data: the standardization is undone. 22023 for a model whose
- * fields do not fit together.
+ * fields do not fit together, 22003 for centroids beyond the range of double precision.
  */
 Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
 {

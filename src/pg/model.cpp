@@ -3,6 +3,8 @@
  */
 #include "pg/model.h"
 
+#include <cmath>
+
 #include "pg/compat.h"
 #include "pg/datum.h"
 #include "pg/model_fields.h"
@@ -11,6 +13,7 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 }
 
@@ -68,6 +71,16 @@ void pgkm_model_of_result(const PgkmFitResult *result, PgkmMetric metric, PgkmMo
     model->scale = result->scale;
 }
 
+/* In the units of the data: the standardization is undone, as far as that has a finite value. */
+static void write_centroid(const PgkmModel *model, const double *row, double *centroid)
+{
+    for (int32 f = 0; f < model->d; ++f) {
+        centroid[f] = model->center != NULL ? row[f] * model->scale[f] + model->center[f] : row[f];
+        if (unlikely(!std::isfinite(centroid[f])))
+            float_overflow_error();
+    }
+}
+
 void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmModel *model)
 {
     enum { CLUSTER_ID, CENTROID, SIZE, WITHIN_SS, COUNT };
@@ -78,8 +91,7 @@ void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmMod
         Datum         values[COUNT];
         bool          nulls[COUNT] = {false};
 
-        for (int32 f = 0; f < model->d; ++f)
-            centroid[f] = model->center != NULL ? row[f] * model->scale[f] + model->center[f] : row[f];
+        write_centroid(model, row, centroid);
         values[CLUSTER_ID] = Int32GetDatum(j);
         values[CENTROID] = pgkm_float8_array(centroid, model->d, 0);
         values[SIZE] = Int64GetDatum(model->sizes[j]);

@@ -63,7 +63,7 @@ KmeansSums *sums_argument(FunctionCallInfo fcinfo, int number, bool copy);
 /* NULL, or what is wrong with the numbers of a state that came from outside. */
 const char *sums_complaint(const KmeansSums *sums);
 
-/* Raises 22003 unless the pair's sum is finite. */
+/* Raises 22003 unless the number, or the pair's sum, is finite. */
 void sums_check_range(double high);
 
 #endif

@@ -15,6 +15,15 @@ PG_FUNCTION_INFO_V1(pgkm_sums_features);
 PG_FUNCTION_INFO_V1(pgkm_sums_inertia);
 }
 
+/* 22003 where it is beyond the range of double precision: a mass may be next to nothing. */
+static double mean_of(double sum, double mass)
+{
+    const double mean = sum / mass;
+
+    sums_check_range(mean);
+    return mean;
+}
+
 /* kmeans_sums_centroids(sums): the k x d means; a cluster without mass has no mean, its row is NULLs. */
 Datum pgkm_sums_centroids(PG_FUNCTION_ARGS)
 {
@@ -33,7 +42,7 @@ Datum pgkm_sums_centroids(PG_FUNCTION_ARGS)
             const Size at = (Size) j * sums->d + i;
 
             nulls[at] = mass == 0;
-            values[at] = Float8GetDatum(nulls[at] ? 0 : row[i] / mass);
+            values[at] = Float8GetDatum(nulls[at] ? 0 : mean_of(row[i], mass));
         }
     }
     PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls, 2, extents, lower, FLOAT8OID, sizeof(float8),
