@@ -64,14 +64,24 @@ SELECT * FROM kmeans_sweep('sweep_few', '{y}', 1, 2);
 SELECT * FROM kmeans_sweep(NULL, '{x}', 1, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, loaded => true);
 
--- The results of a range count against the limit before it starts.
+-- More clusters than rows are as many as rows: they are fitted once, and take no memory.
+LOAD 'pg_kmeans';
+SET pg_kmeans.memory_limit = '2MB';
+SELECT min(s.k), max(s.k), count(*), inertia, davies_bouldin, clusters, n_iter, converged
+FROM kmeans_sweep('sweep_few', '{x}', 3, 300000) AS s WHERE s.k >= 4 GROUP BY 4, 5, 6, 7, 8;
+SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 2147483646, 2147483647);
+-- The results of a range of fits count against the limit before it starts.
+CREATE TABLE sweep_less AS SELECT * FROM sweep_rows LIMIT 5000;
+SET pg_kmeans.memory_limit = '2500kB';
+SELECT k FROM kmeans_sweep('sweep_less', '{x,y}', 5000, 5000, init => 'first', max_iter => 1);
 DO $$
 BEGIN
-    PERFORM kmeans_sweep('sweep_few', '{x}', 1, 2147483647);
+    PERFORM kmeans_sweep('sweep_less', '{x,y}', 1, 5000);
 EXCEPTION WHEN program_limit_exceeded THEN
     RAISE NOTICE '%', SQLERRM;
 END $$;
+RESET pg_kmeans.memory_limit;
 
 DROP VIEW sweep_weighted;
-DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_one, sweep_few;
+DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_less, sweep_one, sweep_few;
 DROP FUNCTION sweep_near;

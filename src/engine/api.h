@@ -72,7 +72,7 @@ typedef struct PgkmFitRequest {
     const PgkmGroup *groups;
     int64_t          n_groups; /* 0: points and k are the one group */
     /* A sweep: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
-     * 0: k alone. */
+     * More clusters than rows are as many as rows: those are fitted, and kept, once. 0: k alone. */
     int64_t          k_last;
     PgkmResident    *resident; /* of these very points, used by one job at a time; or NULL */
     PgkmOptions  options;

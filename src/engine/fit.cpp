@@ -26,15 +26,16 @@ Model figures_of(const Model &model)
     return figures;
 }
 
-// The figures of one k after the other, with their quality.
+// The figures of one k after the other, up to the last that differs, with their quality.
 template <typename T>
 std::vector<Model> sweep(Workplace<T> &place, FitTask task, const PgkmFitRequest &request, int threads, Monitor &monitor)
 {
     std::vector<Model> models;
-    models.reserve(static_cast<std::size_t>(request.k_last - request.k + 1));
+    const std::int64_t last = last_fit(request);
+    models.reserve(static_cast<std::size_t>(last - request.k + 1));
     task.want_labels = true;
     task.want_distances = false;
-    for (std::int64_t k = request.k; k <= request.k_last; ++k) {
+    for (std::int64_t k = request.k; k <= last; ++k) {
         task.k = {k};
         Model model = std::move(fit_loaded(place.rows, task, place.session, monitor)[0]);
         model.quality = quality_of(place.rows.points(), model, threads, monitor.host());
@@ -128,12 +129,17 @@ std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request)
     return {{request.points.values, request.points.weights, request.points.n, request.k}};
 }
 
+std::int64_t last_fit(const PgkmFitRequest &request)
+{
+    return std::max(request.k, std::min(request.k_last, request.points.n));
+}
+
 double request_work(const PgkmFitRequest &request)
 {
     double work = 0.0;
     for (const PgkmGroup &group : groups_of(request)) {
         // Of a sweep, which may have 2^31 fits, as many times the one in the middle.
-        const std::int64_t more = std::max<std::int64_t>(request.k_last - group.k, 0);
+        const std::int64_t more = request.k_last == 0 ? 0 : last_fit(request) - group.k;
         work += static_cast<double>(more + 1) *
                 fit_work(group.n, request.points.d, group.k + more / 2, request.options);
     }

@@ -31,7 +31,7 @@ struct Model {
 };
 
 struct Fits {
-    std::vector<Model> models; // one per group of the request, or per k of its sweep
+    std::vector<Model> models; // one per group of the request, or per k of its sweep up to last_fit()
     std::string        backend;
     std::string        notice;
 };
@@ -43,6 +43,9 @@ Fits fit_models(const PgkmFitRequest &request, Monitor &monitor);
 
 // The groups of a request: its own, or its points as the only one.
 std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request);
+
+// The last k of a sweep whose fit is not the one before: more clusters than rows are as many as rows.
+std::int64_t last_fit(const PgkmFitRequest &request);
 
 // The work of a request, in the terms of fit_work().
 double request_work(const PgkmFitRequest &request);

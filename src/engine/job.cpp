@@ -23,7 +23,7 @@ namespace {
 // would cost more, and with many small groups that is most of the time.
 constexpr double inline_work = 2e7;
 
-// Nor more fits than this, each of next to no work by the measure above: nothing interrupts them.
+// Nor more groups than this, each of next to no work by the measure above: nothing interrupts them.
 constexpr std::int64_t inline_fits = 1000;
 
 struct FitJob : PgkmJob {
@@ -97,8 +97,7 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
     *job = nullptr;
     return pgkm::guarded(error, [&] {
         const double work = pgkm::request_work(*request);
-        const std::int64_t fits = std::max(request->n_groups, request->k_last - request->k);
-        *job = pgkm::start_job(std::make_unique<FitJob>(*request), work < inline_work && fits < inline_fits &&
+        *job = pgkm::start_job(std::make_unique<FitJob>(*request), work < inline_work && request->n_groups < inline_fits &&
                                                                        request->settings.backend != PGKM_BACKEND_CUDA);
     });
 }
@@ -126,10 +125,12 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
         return error->status;
     const auto &fit = *static_cast<const FitJob *>(job);
     const Fits &fits = fit.fits;
+    const auto n_models = static_cast<std::int64_t>(fits.models.size());
+    const std::int64_t more = fit.request.k_last == 0 ? 0 : fit.request.k_last - fit.request.k + 1 - n_models;
     if (group >= 0 && group < fit.groups.size())
         fit.groups.get(group, result);
-    else if (group >= 0 && group < static_cast<int64_t>(fits.models.size()))
-        pgkm::describe(fits.models[static_cast<std::size_t>(group)], result);
+    else if (group >= 0 && group < n_models + more)
+        pgkm::describe(fits.models[static_cast<std::size_t>(std::min(group, n_models - 1))], result);
     else
         return pgkm::set_error(error, PGKM_INTERNAL, "the job has no such group");
     result->backend = fits.backend.c_str();
@@ -213,7 +214,8 @@ uint64_t pgkm_request_estimate(const PgkmFitRequest *request)
 {
     const PgkmPoints &points = request->points;
     if (request->n_groups == 0) {
-        const double swept = static_cast<double>(std::max<int64_t>(request->k_last - request->k, 0)) * sizeof(Model);
+        const double swept =
+            request->k_last == 0 ? 0.0 : static_cast<double>(pgkm::last_fit(*request) - request->k) * sizeof(Model);
         const double fit = working_bytes(points.n, points.d, std::max(request->k, request->k_last), points.element,
                                          request->options, points.weights != nullptr);
         return to_estimate(fixed_bytes + fit + swept);

@@ -171,13 +171,39 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
 }
 
+// Six rows cannot be more than six clusters: what the 2^31 - 7 fits beyond are is known, and takes nothing.
+TEST(Sweep, FitsNoMoreClustersThanRows)
+{
+    PgkmFitRequest request = request_for(two_clouds, 2, 5);
+    request.k_last = INT32_MAX;
+    request.settings.memory_limit = 2000000;
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    EXPECT_EQ(pgkm_job_wait(job, 60000), 1);
+    for (const std::int64_t k : {std::int64_t{5}, std::int64_t{6}, std::int64_t{7}, std::int64_t{1000}, std::int64_t{INT32_MAX}}) {
+        PgkmFitResult result;
+        ASSERT_EQ(pgkm_job_group_result(job, k - 5, &result, &error), PGKM_OK) << error.text;
+        const FitRun alone(request_for(two_clouds, 2, k));
+        EXPECT_EQ(result.k, alone.result.k) << k;
+        EXPECT_EQ(result.inertia, alone.result.inertia) << k;
+        EXPECT_EQ(result.n_iter, alone.result.n_iter) << k;
+        EXPECT_EQ(result.converged, alone.result.converged) << k;
+    }
+    PgkmFitResult none;
+    EXPECT_EQ(pgkm_job_group_result(job, INT32_MAX - 4LL, &none, &error), PGKM_INTERNAL);
+    EXPECT_EQ(pgkm_job_group_result(job, -1, &none, &error), PGKM_INTERNAL);
+    pgkm_job_free(job);
+}
+
 // However little each of them is to do, many fits are no work for the server's thread, which
 // would hear of no interrupt meanwhile.
 TEST(Fit, ManySmallOnesCanBeCancelled)
 {
     const std::vector<double> row = {1.0};
-    PgkmFitRequest sweep = request_for(row, 1, 1);
-    sweep.k_last = 300000;
+    const std::vector<double> rows(1500, 1.0);
+    PgkmFitRequest sweep = request_for(rows, 1, 1);
+    sweep.k_last = 1500;
     const std::vector<PgkmGroup> groups(300000, {row.data(), nullptr, 1, 1});
     PgkmFitRequest grouped = request_for(row, 1, 1);
     grouped.groups = groups.data();
