@@ -95,6 +95,29 @@ SELECT kmeans_fit('error_points', '{f}', 1);
 TRUNCATE error_points;
 INSERT INTO error_points (f) VALUES ('{{1,2},{3,4}}');
 SELECT kmeans_fit('error_points', '{f}', 1);
+-- No direction, by each road; a row without weight takes no part.
+TRUNCATE error_points;
+INSERT INTO error_points (x, y, n, f, w) VALUES (1, 2, 3, '{1,2}', 1), (0, 5, 0, '{0,1}', 1), (0, 0, 0, '{0,-0}', 0), (2, 3, 0, '{1,1}', 1);
+SELECT kmeans_fit('error_points', '{x,y}', 1, metric => 'cosine');
+SELECT kmeans_labels('error_points', '{f}', 1, metric => 'cosine');
+SELECT kmeans_cluster('error_points', '{x,n}', 1, metric => 'cosine');
+SELECT count(*) FROM kmeans_sweep('error_points', '{f}', 1, 2, metric => 'cosine');
+SET pg_kmeans.scan = executor;
+SELECT kmeans_fit('error_points', '{x,y}', 1, metric => 'cosine');
+SELECT kmeans_fit('error_points', '{f}', 1, metric => 'cosine');
+RESET pg_kmeans.scan;
+SELECT (kmeans_fit('error_points', '{x,y}', 1, metric => 'cosine', weight => 'w')).n, (kmeans_fit('error_points', '{f}', 1)).n AS l2;
+SELECT kmeans_load('error_points', '{f}');
+SELECT kmeans_fit('error_points', '{f}', 1, metric => 'cosine', loaded => true);
+SELECT kmeans_unload();
+-- what is zero when it is standardized is not so in the table
+TRUNCATE error_points;
+INSERT INTO error_points (x, y) VALUES (1, 5), (0, 0), (2, 6), (3, 7);
+SELECT (kmeans_fit('error_points', '{x}', 1, metric => 'cosine', standardize => true)).n;
+INSERT INTO error_points (x) VALUES (1.5);
+SELECT kmeans_fit('error_points', '{x}', 1, metric => 'cosine', standardize => true);
+TRUNCATE error_points;
+INSERT INTO error_points (f) VALUES ('{{1,2},{3,4}}');
 CREATE VIEW error_view AS SELECT * FROM error_points;
 SELECT kmeans_fit('error_view', '{f}', 1);
 

@@ -41,8 +41,9 @@ void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standar
         if (result != rows)
             std::copy_n(rows + i * d, d, result + i * d);
         if (!transform_row(result + i * d, d, center, scale, metric))
-            throw Error(PGKM_INVALID, "row " + std::to_string(i + 1) +
-                                          " is a zero vector, which has no direction for metric cosine");
+            throw Error(PGKM_INVALID, "row " + std::to_string(i + 1) + " is a zero vector" +
+                                          (standardize ? " after standardization" : "") +
+                                          ", which has no direction for metric cosine");
     }
 }
 

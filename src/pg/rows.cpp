@@ -116,6 +116,22 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
     rows->capacity = capacity;
 }
 
+template <typename T>
+static bool is_zero(const T *row, int32 d)
+{
+    for (int32 i = 0; i < d; ++i)
+        if (row[i] != 0)
+            return false;
+    return true;
+}
+
+bool pgkm_rows_next_is_zero(const PgkmRows *rows)
+{
+    const char *const row = rows->values + rows->n * rows->row_bytes;
+
+    return rows->element == PGKM_FLOAT32 ? is_zero((const float *) row, rows->d) : is_zero((const double *) row, rows->d);
+}
+
 bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault)
 {
     if (unlikely(vector->length != rows->d)) {

@@ -70,6 +70,9 @@ static inline void *pgkm_rows_next(PgkmRows *rows)
     return rows->values + rows->n * rows->row_bytes;
 }
 
+/* Whether that is a row of zeros, once its elements are written. */
+bool pgkm_rows_next_is_zero(const PgkmRows *rows);
+
 /* Appends one row and its weight (ignored when unweighted); false and *fault when the vector
  * is no row of this buffer. */
 bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault);

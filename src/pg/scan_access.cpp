@@ -23,6 +23,7 @@ static void set_query(TableQuery *query, const ScanPlan *plan)
     query->features = features;
     query->n_features = plan->n_features;
     query->weight = plan->weighted ? &features[plan->n_features] : NULL;
+    query->need_direction = plan->need_direction;
     query->label = plan->labelled ? features[plan->n_columns - 1].name : NULL;
 }
 

@@ -172,6 +172,8 @@ bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *u
         return false;
     if (access->shape.weight >= 0 && !read_weight(access, tuple, &used->weights[used->n]))
         return false;
+    if (access->query.need_direction && pgkm_rows_next_is_zero(used))
+        return false;
     if (access->shape.label >= 0)
         origin->label = read_label(access, tuple);
     ++used->n;

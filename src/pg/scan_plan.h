@@ -41,6 +41,7 @@ struct ScanPlan {
     int32      n_relations;
     bool       weighted;
     bool       labelled;
+    bool       need_direction; /* as in TableQuery */
     bool       with_ctid;  /* messages may name it */
     bool       with_table; /* a ctid alone does not tell rows apart */
     bool       temporary;  /* only this process can read it */

@@ -89,6 +89,8 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.features = call->features;
     query.n_features = call->n_features;
     query.weight = call->weight;
+    /* Standardized rows are others: what is zero then the engine alone sees. */
+    query.need_direction = call->options.metric == PGKM_COSINE && call->options.standardize == 0;
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);

@@ -18,6 +18,7 @@ struct TableQuery {
     const TableColumn   *weight;       /* a number, or NULL */
     const char          *label;        /* an integer column to read along, or NULL */
     bool                 need_ctid;    /* else it is read only where the caller may */
+    bool                 need_direction; /* a row of zeros, which has none, is an error */
     bool                 new_snapshot; /* see what was committed until now, not what the query sees */
     bool                 keep_crew;    /* the caller will call table_read_end */
 };

@@ -50,6 +50,14 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
     pg_unreachable();
 }
 
+[[noreturn]] static void raise_no_direction(const char *place)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("features are a zero vector, which has no direction for metric cosine"),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    pg_unreachable();
+}
+
 void table_row_origin(const TableRowShape *shape, const Datum *values, const bool *nulls, TableOrigin *origin)
 {
     memset(origin, 0, sizeof *origin);
@@ -165,6 +173,8 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
         append_numbers(shape, values, nulls, origin, rows);
     else
         append_array(shape, values[0], origin, rows);
+    if (shape->query->need_direction && pgkm_rows_next_is_zero(rows->used))
+        raise_no_direction(place_of(shape, origin));
     if (rows->used->weighted)
         rows->used->weights[rows->used->n] = weight;
     ++rows->used->n;
