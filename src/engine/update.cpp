@@ -1,7 +1,6 @@
 #include "engine/update.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace pgkm {
 
@@ -9,27 +8,30 @@ template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
                              const double *distances, Sums &sums)
 {
-    using Candidate = std::pair<double, std::int64_t>;
-    std::vector<Candidate> rows; // (squared distance, row within the problem)
+    std::vector<FarRow> rows;
     for (std::int64_t i = 0; i < problem.n_rows; ++i)
         if (distances[i] > 0.0)
-            rows.emplace_back(distances[i], i);
-    // A heap with the farthest row, lowest index first on a tie, on top: few rows are taken.
-    const auto nearer = [](const Candidate &a, const Candidate &b) {
-        return a.first != b.first ? a.first < b.first : a.second > b.second;
-    };
-    std::make_heap(rows.begin(), rows.end(), nearer);
+            rows.push_back({distances[i], i, labels[i]});
+    relocate_empty_clusters<T>(points, problem, rows, sums);
+}
+
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
+                             Sums &sums)
+{
+    // A heap with the first row on top: few rows are taken.
+    const auto later = [](const FarRow &a, const FarRow &b) { return b < a; };
+    std::make_heap(rows.begin(), rows.end(), later);
 
     const std::int32_t d = points.d;
     for (std::int32_t empty = 0; empty < problem.k; ++empty) {
         if (sums.masses[static_cast<std::size_t>(empty)] != 0)
             continue;
         while (!rows.empty()) {
-            std::pop_heap(rows.begin(), rows.end(), nearer);
-            const std::int64_t local = rows.back().second;
+            std::pop_heap(rows.begin(), rows.end(), later);
+            const std::int64_t row = problem.first_row + rows.back().row;
+            const auto old = static_cast<std::size_t>(rows.back().label);
             rows.pop_back();
-            const std::int64_t row = problem.first_row + local;
-            const auto old = static_cast<std::size_t>(labels[local]);
             const std::int64_t mass = row_mass(points, problem, row);
             if (mass == 0 || sums.masses[old] - mass <= 0)
                 continue; // never eligible again: masses of the filled clusters only shrink here
@@ -73,6 +75,8 @@ template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProbl
                                              const double *, Sums &);
 template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, const std::int32_t *,
                                               const double *, Sums &);
+template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
+template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
 template double update_centroids<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
 template double update_centroids<double>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
 

@@ -2,7 +2,9 @@
 // the same for every backend that updates on the host.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -66,6 +68,45 @@ inline bool has_empty_cluster(const Sums &sums)
 template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
                              const double *distances, Sums &sums);
+
+// A row at some distance (squared, not 0) from the centroid it was assigned to.
+struct FarRow {
+    double       square;
+    std::int64_t row; // counted from the problem's first
+    std::int32_t label;
+
+    // The order in which relocation takes rows: the farther comes first, the lower row on a tie.
+    bool operator<(const FarRow &other) const
+    {
+        return square != other.square ? square > other.square : row < other.row;
+    }
+};
+
+// The same choice among `rows` alone, whatever their order; they are left in another one.
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
+                             Sums &sums);
+
+// The same choice among all rows, where farthest(most) returns the `most` first of them in FarRow's
+// order (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
+// many of them be unfit (their clusters would be left empty), more are.
+template <typename T, typename Farthest>
+void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums, Farthest &&farthest)
+{
+    const auto n = static_cast<std::size_t>(problem.n_rows);
+    const auto empty = static_cast<std::size_t>(std::count(sums.masses.begin(), sums.masses.end(), Int128{0}));
+    for (std::size_t wanted = 64 + 4 * empty;; wanted *= 8) {
+        const std::size_t most = std::min(wanted, n);
+        std::vector<FarRow> rows = farthest(most);
+        const bool all = rows.size() < most || most == n;
+        Sums relocated = sums;
+        relocate_empty_clusters<T>(points, problem, rows, relocated);
+        if (all || !has_empty_cluster(relocated)) {
+            sums = std::move(relocated);
+            return;
+        }
+    }
+}
 
 // Writes the new centroids (a cluster of mass 0 keeps its old one; cosine: unit length, a
 // zero mean keeps the old one) and returns the summed squared shift: per cluster

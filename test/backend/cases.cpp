@@ -228,6 +228,19 @@ void add_empty_clusters(Collection &to)
     // Fewer rows than empty clusters, and rows that lie on their centroid: some stay empty.
     to.add("more_empty_than_rows", random.blobs(5, 2, 2), 2, 20, {.start = mostly_far(random, 2, 20, 2)});
     to.add("stays_empty", Rows(31 * 2, 0.5), 2, 4, {.start = mostly_far(random, 1, 4, 2)});
+    // More rows at the same distance than are looked at.
+    Rows two_sides(1001);
+    for (std::size_t i = 0; i < two_sides.size(); ++i)
+        two_sides[i] = i % 2 == 0 ? 1.0 : -1.0;
+    to.add("empty_all_ties", two_sides, 1, 3, {.start = {0.0, 100.0, 200.0}});
+    // The farthest rows are alone in their clusters: none of the first that are looked at may go.
+    Rows alone = {1.0, -2.0, 0.5}, centres = {0.0};
+    for (int j = 1; j <= 90; ++j) {
+        alone.push_back(1000.0 * j + 10.0);
+        centres.push_back(1000.0 * j);
+    }
+    centres.push_back(1e6);
+    to.add("empty_and_unfit_rows", alone, 1, 92, {.start = centres});
     to.add("k1100_empty", random.blobs(1303, 2, 50), 2, 1100, {.start = mostly_far(random, 700, 1100, 2)});
 }
 

@@ -1,6 +1,7 @@
 // From sums to centroids, and what becomes of empty clusters: examples by hand.
 #include "engine/update.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -111,6 +112,33 @@ TEST(Relocate, DonorsKeepARow)
     EXPECT_EQ(line.mass(0), 1);
     EXPECT_EQ(line.mass(1), 2);
     EXPECT_EQ(line.mass(2), 0);
+}
+
+TEST(Relocate, LooksAtMoreRowsWhereTheFarthestAreUnfit)
+{
+    // Clusters 1 to 90 have one row each, farther away than any of cluster 0; cluster 91 is empty.
+    Line line = {.rows = {1, -2}, .centroids = {0}, .weights = {}, .labels = {0, 0}, .distances = {}, .sums = {}};
+    for (std::int32_t j = 1; j <= 90; ++j) {
+        line.rows.push_back(1000.0 * j + 10);
+        line.centroids.push_back(1000.0 * j);
+        line.labels.push_back(j);
+    }
+    line.centroids.push_back(1e6);
+    line.prepare();
+    int calls = 0;
+    relocate_by_farthest<double>(line.points(), line.problem, line.sums, [&](std::size_t most) {
+        ++calls;
+        std::vector<FarRow> rows;
+        for (std::size_t i = 0; i < line.rows.size(); ++i)
+            rows.push_back({line.distances[i], static_cast<std::int64_t>(i), line.labels[i]});
+        std::sort(rows.begin(), rows.end());
+        rows.resize(std::min(rows.size(), most));
+        return rows;
+    });
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(line.mass(91), 1);
+    EXPECT_EQ(line.total(91), -2);
+    EXPECT_EQ(line.total(0), 1);
 }
 
 TEST(Relocate, WeightedRowTakesItsMassAlong)

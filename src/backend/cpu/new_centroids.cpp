@@ -1,6 +1,7 @@
 #include "backend/cpu/new_centroids.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/pair_kernels.hpp"
@@ -36,36 +37,27 @@ double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric
     return shift;
 }
 
-struct Candidate {
-    double square; // to the centroid the row was assigned to
-    std::int64_t row;
-    bool operator<(const Candidate &other) const // the farther comes first, the lower row on a tie
-    {
-        return square != other.square ? square > other.square : row < other.row;
-    }
-};
-
-// The `most` first candidates of all rows at some distance, in order of rows.
+// The `most` first of all rows at some distance.
 template <typename T>
-std::vector<Candidate> farthest_rows(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels,
+std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels,
                                      std::size_t most)
 {
     constexpr int batch = 64;
     const PairKernels &kernels = pair_kernels(rows.context.strategy.instruction_set);
     const auto *centroids = static_cast<const T *>(problem.centroids);
-    // Per worker a heap with the last of its candidates on top.
-    std::vector<std::vector<Candidate>> heaps(static_cast<std::size_t>(rows.pool.size()));
+    // Per worker a heap with the last of its rows on top.
+    std::vector<std::vector<FarRow>> heaps(static_cast<std::size_t>(rows.pool.size()));
     for_chunks(rows, batch, [&](int worker, std::int64_t first, int count) {
         const T *x[batch] = {}, *c[batch] = {};
         double squares[batch];
-        std::vector<Candidate> &heap = heaps[static_cast<std::size_t>(worker)];
+        std::vector<FarRow> &heap = heaps[static_cast<std::size_t>(worker)];
         for (int i = 0; i < count; ++i) {
             x[i] = rows.values + (first + i) * rows.d;
             c[i] = centroids + std::int64_t{labels[first + i]} * rows.d;
         }
         kernels.distances(x, c, count, rows.d, squares);
         for (int i = 0; i < count; ++i) {
-            const Candidate candidate = {squares[i], first + i};
+            const FarRow candidate = {squares[i], first + i, labels[first + i]};
             if (squares[i] == 0.0 || (heap.size() == most && !(candidate < heap.front())))
                 continue;
             if (heap.size() == most) {
@@ -76,57 +68,32 @@ std::vector<Candidate> farthest_rows(const Rows<T> &rows, const PgkmProblem &pro
             std::push_heap(heap.begin(), heap.end());
         }
     });
-    std::vector<Candidate> all;
-    for (const std::vector<Candidate> &heap : heaps)
+    std::vector<FarRow> all;
+    for (const std::vector<FarRow> &heap : heaps)
         all.insert(all.end(), heap.begin(), heap.end());
     std::sort(all.begin(), all.end());
     all.resize(std::min(all.size(), most));
-    std::sort(all.begin(), all.end(), [](const Candidate &a, const Candidate &b) { return a.row < b.row; });
     return all;
 }
 
-// Runs the engine's relocation on the candidates alone, as a problem of so many rows.
-template <typename T>
-void relocate(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels,
-              const std::vector<Candidate> &candidates, Sums &sums)
-{
-    std::vector<T> values;
-    std::vector<double> weights, squares;
-    std::vector<std::int32_t> old;
-    for (const Candidate &candidate : candidates) {
-        const T *row = rows.values + candidate.row * rows.d;
-        values.insert(values.end(), row, row + rows.d);
-        weights.push_back(rows.weights == nullptr ? 1.0 : rows.weights[candidate.row]);
-        squares.push_back(candidate.square);
-        old.push_back(labels[candidate.row]);
-    }
-    PgkmProblem few = problem;
-    few.first_row = 0;
-    few.n_rows = static_cast<std::int64_t>(candidates.size());
-    const PgkmPoints points = {values.data(), sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, few.n_rows, rows.d,
-                               rows.weights == nullptr ? nullptr : weights.data()};
-    relocate_empty_clusters<T>(points, few, old.data(), squares.data(), sums);
-}
-
-// The sums with every empty cluster given its row. Few rows are taken, so few are looked at; should
-// too many of them be unfit (their clusters would be left empty), more are.
+// The sums with every empty cluster given its row.
 template <typename T>
 Sums relocated(const Rows<T> &rows, const PgkmProblem &problem, const ClusterSums<T> &assigned,
                const std::int32_t *labels)
 {
-    const auto empty = std::count(assigned.masses().begin(), assigned.masses().end(), 0);
-    std::size_t most = 64 + 4 * static_cast<std::size_t>(empty);
-    for (;; most *= 8) {
-        const Lease lease(rows.context.budget,
-                          most * static_cast<std::uint64_t>(rows.pool.size() + 1) *
-                              (sizeof(Candidate) + static_cast<std::uint64_t>(rows.d) * sizeof(T)));
-        const std::vector<Candidate> candidates = farthest_rows(rows, problem, labels, most);
-        Sums sums;
-        assigned.copy(0, rows.k, sums);
-        relocate(rows, problem, labels, candidates, sums);
-        if (candidates.size() < most || !has_empty_cluster(sums))
-            return sums;
-    }
+    Sums sums;
+    assigned.copy(0, rows.k, sums);
+    PgkmProblem local = problem; // whose rows are `rows`
+    local.first_row = 0;
+    const PgkmPoints points = {rows.values, sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, rows.n, rows.d, rows.weights};
+    const Lease for_sums(rows.context.budget, sums.totals.size() * sizeof(Int128)); // a copy of them
+    std::optional<Lease> lease;
+    relocate_by_farthest<T>(points, local, sums, [&](std::size_t most) {
+        lease.reset();
+        lease.emplace(rows.context.budget, most * static_cast<std::uint64_t>(rows.pool.size() + 1) * sizeof(FarRow));
+        return farthest_rows(rows, problem, labels, most);
+    });
+    return sums;
 }
 
 } // namespace
