@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "engine/update.hpp"
-#include "job.hpp"
-#include "measure.hpp"
+#include "relocation.hpp"
 #include "upload.hpp"
 
 namespace pgkm::cuda {
@@ -33,15 +32,14 @@ class Fit {
     void start_control();
     void fetch_control();
     void take_centroids();
-    std::vector<std::int32_t> labels_of(int set, std::vector<double> *distances);
-    // On the host: labels of two iterations and the distances of one.
-    Claim claim_labels() { return Claim(context().host_budget, 16 * static_cast<std::uint64_t>(problem_.n_rows)); }
+    void ready_to_label();
+    std::vector<std::int32_t> labels_on_host();
     void relocate();
     void compare_labels_of_history();
     void iterate_on_host();
     void sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums);
-    void finish_host_iteration(const std::vector<std::int32_t> &labels, const std::vector<double> &distances, Sums &sums,
-                               bool unchanged);
+    template <typename Unchanged>
+    void finish_host_iteration(Sums &sums, Unchanged &&unchanged);
     void tick();
 
     Context &context() { return job_.context; }
@@ -173,50 +171,37 @@ void Fit<T>::take_centroids()
     context().wait(stream());
 }
 
-// Labels of all rows for one of the centroid sets, and the distances to them, on the host.
+// Before labels under the current centroids are wanted beside the iterations.
 template <typename T>
-std::vector<std::int32_t> Fit<T>::labels_of(int set, std::vector<double> *distances)
+void Fit<T>::ready_to_label()
 {
-    const auto n = static_cast<std::size_t>(problem_.n_rows);
-    std::vector<std::int32_t> labels(n);
-    DeviceArray<double> measured;
-    if (distances != nullptr) {
-        distances->resize(n);
-        context().make_room(job_.labels.count() * sizeof(double));
-        measured = DeviceArray<double>(context().budget, job_.labels.count());
-    }
-    if (set == 0) // an iteration whose sums follow the rows leaves the filters' operands behind
-        job_.prepare_operands(&params_);
-    start_control(); // kernels shall run, until a cancel stops them
-    const Control *control = job_.control.get();
-    job_.each_slice(set, [&](const View<T> &rows, std::int64_t first) {
-        // The operands belong to the current centroids: other sets are assigned without a filter.
-        if (set == 0)
-            job_.assign_rows(rows, control, job_.labels.get());
-        else
-            assign_generic(job_.stage(control), rows, job_.labels.get());
-        if (distances != nullptr)
-            measure<T>({rows, job_.labels.get(), measured.get(), nullptr, 0, control}, context().facts.multiprocessors, 0,
-                       stream());
+    job_.prepare_operands(&params_); // an iteration whose sums follow the rows leaves other ones behind
+    start_control();                 // kernels shall run, until a cancel stops them
+}
+
+template <typename T>
+std::vector<std::int32_t> Fit<T>::labels_on_host()
+{
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n_rows));
+    ready_to_label();
+    job_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        job_.assign_rows(rows, job_.control.get(), job_.labels.get());
         job_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
-        const auto count = static_cast<std::size_t>(rows.n);
-        download(context(), labels.data() + first, job_.labels.get(), count * sizeof(std::int32_t));
-        if (distances != nullptr)
-            download(context(), distances->data() + first, measured.get(), count * sizeof(double));
+        download(context(), labels.data() + first, job_.labels.get(), static_cast<std::size_t>(rows.n) * sizeof labels[0]);
     });
     return labels;
 }
 
 // The rest of an iteration that the host finishes: empty clusters, new centroids, decision.
 template <typename T>
-void Fit<T>::finish_host_iteration(const std::vector<std::int32_t> &labels, const std::vector<double> &distances,
-                                   Sums &sums, bool unchanged)
+template <typename Unchanged>
+void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
 {
     if (has_empty_cluster(sums))
-        relocate_empty_clusters<T>(job_.data.host, problem_, labels.data(), distances.data(), sums);
+        cuda::relocate(job_, sums);
     problem_.shift = update_centroids<T>(problem_, job_.d, params_.metric, sums);
     ++problem_.n_iter;
-    problem_.converged = unchanged || problem_.shift <= problem_.tol;
+    problem_.converged = problem_.shift <= problem_.tol || unchanged();
     context().report("iterating", index_, problem_.n_iter, problem_.shift);
 }
 
@@ -226,7 +211,6 @@ template <typename T>
 void Fit<T>::relocate()
 {
     take_centroids();
-    const Claim claim = claim_labels();
     std::vector<std::int64_t> totals(job_.totals.count()), masses(job_.masses.count());
     job_.totals.download(totals.data(), totals.size(), stream());
     job_.masses.download(masses.data(), masses.size(), stream());
@@ -237,10 +221,8 @@ void Fit<T>::relocate()
         sums.totals[i] = join_limb_sums(totals[2 * i], totals[2 * i + 1]);
     for (std::size_t i = 0; i < sums.masses.size(); ++i)
         sums.masses[i] = join_limb_sums(masses[2 * i], masses[2 * i + 1]);
-    std::vector<double> distances;
-    const std::vector<std::int32_t> labels = labels_of(0, &distances);
-    const bool unchanged = problem_.n_iter > 0 && labels == labels_of(1, nullptr);
-    finish_host_iteration(labels, distances, sums, unchanged);
+    ready_to_label();
+    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(job_, 0, 1); });
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t cells = static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d);
     for (int set = 2; set >= 1; --set)
@@ -256,17 +238,18 @@ void Fit<T>::relocate()
 template <typename T>
 void Fit<T>::compare_labels_of_history()
 {
-    const Claim claim = claim_labels();
-    problem_.converged = problem_.n_iter > 1 && labels_of(1, nullptr) == labels_of(2, nullptr);
+    start_control();
+    problem_.converged = problem_.n_iter > 1 && same_labels(job_, 1, 2);
 }
 
 template <typename T>
 void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 {
     const PgkmPoints &points = job_.data.host;
+    const std::int64_t rows_per_poll = std::max(1, 1000000 / job_.d);
     sums.reset(job_.k, job_.d);
     for (std::int64_t i = 0; i < problem_.n_rows; ++i) {
-        if (i % 65536 == 0)
+        if (i % rows_per_poll == 0)
             context().poll();
         const std::int64_t row = problem_.first_row + i;
         const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
@@ -281,14 +264,13 @@ void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 template <typename T>
 void Fit<T>::iterate_on_host()
 {
-    const Claim claim = claim_labels();
+    const Claim claim(context().host_budget, 8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
     std::vector<std::int32_t> previous;
-    std::vector<double> distances;
     Sums sums;
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
-        std::vector<std::int32_t> labels = labels_of(0, &distances);
+        std::vector<std::int32_t> labels = labels_on_host();
         sum_on_host(labels, sums);
-        finish_host_iteration(labels, distances, sums, labels == previous);
+        finish_host_iteration(sums, [&] { return labels == previous; });
         previous.swap(labels);
         job_.upload_centroids(problem_.centroids, &params_);
     }
