@@ -45,13 +45,20 @@ struct ImpatientHost {
 
 class Cancel : public testing::TestWithParam<Subject> {
 protected:
-    // A fast device may finish before the host loses patience; then the call is repeated.
+    static bool on_gpu() { return std::string(GetParam().table->name) == "cuda"; }
+
     template <typename Call>
     void expect_cancelled(Call &&call)
     {
+        LongJob job(on_gpu());
+        expect_cancelled(GetParam(), job, std::forward<Call>(call));
+    }
+    // A fast device may finish before the host loses patience; then the call is repeated.
+    template <typename Call>
+    void expect_cancelled(const Subject &subject, LongJob &job, Call &&call)
+    {
         ImpatientHost impatient;
-        LongJob job;
-        Session session(GetParam(), job.points(), impatient.host(), 2);
+        Session session(subject, job.points(), impatient.host(), 2);
         const Clock::time_point end = impatient.arm();
         PgkmStatus status = PGKM_OK;
         while (status == PGKM_OK && Clock::now() < end + std::chrono::seconds(10)) {
@@ -89,6 +96,13 @@ protected:
         EXPECT_EQ(status, PGKM_CANCELLED) << session.error.text;
         return std::chrono::duration_cast<milliseconds>(Clock::now() - end);
     }
+    void expect_fit_cancelled(const Subject &subject)
+    {
+        LongJob job(on_gpu());
+        expect_cancelled(subject, job, [](Session &session, LongJob &repeated) {
+            return session.fit(&repeated.problem, 1, {PGKM_L2, 100'000});
+        });
+    }
     void expect_seeding_cancelled(PgkmInit init)
     {
         expect_cancelled(
@@ -98,7 +112,51 @@ protected:
 
 TEST_P(Cancel, Fit)
 {
-    expect_cancelled([](Session &session, LongJob &job) { return session.fit(&job.problem, 1, {PGKM_L2, 100'000}); });
+    expect_fit_cancelled(GetParam());
+}
+
+// Clusters that are empty in each first iteration.
+TEST_P(Cancel, Relocation)
+{
+    expect_cancelled([](Session &session, LongJob &job) {
+        for (std::int32_t j = 0; j < job.k / 2; ++j) // the upper half lies where the lower half does
+            std::copy_n(job.centroids.begin() + j * LongJob::d, LongJob::d,
+                        job.centroids.begin() + (job.k / 2 + j) * LongJob::d);
+        return session.fit(&job.problem, 1, {PGKM_L2, 1});
+    });
+}
+
+// Fewer distinct rows than clusters, so that some are empty in the second iteration, too, and the labels of
+// two iterations have to be compared.
+TEST_P(Cancel, RelocationThatComparesLabels)
+{
+    LongJob job(on_gpu(), 400);
+    expect_cancelled(GetParam(), job, [](Session &session, LongJob &repeated) {
+        repeated.problem.tol = -1.0; // a shift of 0 ends nothing
+        return session.fit(&repeated.problem, 1, {PGKM_L2, 100'000});
+    });
+}
+
+// Labels on the device, sums on the host.
+TEST_P(Cancel, CrossProcessing)
+{
+    if (!on_gpu())
+        GTEST_SKIP() << "an execution of the CUDA plugin";
+    Subject subject = GetParam();
+    subject.tuning.execution = "cross_processing";
+    subject.tuning.assignment = "generic"; // the slowest
+    expect_fit_cancelled(subject);
+}
+
+// Rows that travel in chunks, with kernels that keep the device busy long after they have all come.
+TEST_P(Cancel, Streamed)
+{
+    if (!on_gpu())
+        GTEST_SKIP() << "the CPU reads rows where they lie";
+    Subject subject = GetParam();
+    subject.device_memory_limit = std::getenv("PGKM_SMALL") == nullptr ? 32 << 20 : 512 << 10;
+    subject.tuning.assignment = "generic";
+    expect_fit_cancelled(subject);
 }
 
 TEST_P(Cancel, KmeansPlusPlus)
