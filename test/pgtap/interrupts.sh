@@ -17,6 +17,7 @@ CREATE TABLE interrupt_rows AS
 SELECT ARRAY[sin(i), cos(i * 7), sin(i * 3), cos(i * 11), sin(i * 13), cos(i), sin(i * 5), cos(i * 2)]::real[] AS f,
     sin(i)::real AS x, cos(i * 7)::real AS y
 FROM generate_series(1, 400000) AS i;
+ANALYZE interrupt_rows; -- without it the memory for the rows is a guess
 CREATE TABLE interrupt_few AS SELECT x, y FROM interrupt_rows LIMIT 60000;
 CREATE TABLE interrupt_wide AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 1500) AS i, generate_series(1, 1200) AS j GROUP BY i;
