@@ -28,6 +28,7 @@ struct Arguments {
     double             *distances; // of all rows, or nullptr
     std::int64_t       *sums;      // of all clusters, or nullptr
     int                 replicas;  // copies of the block's cells
+    const volatile std::int32_t *cancel;
 };
 
 // How rows are labelled: by the register filter, for float32 rows of at most D features ...
@@ -116,6 +117,8 @@ __device__ void add_row(const View<T> &view, std::int32_t row, double distance, 
 template <typename Labels, typename T = typename Labels::Element>
 __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
 {
+    if (group_cancelled(a.cancel))
+        return;
     const GroupProblem &problem = a.problems[blockIdx.x];
     const int d = a.d, k = problem.k, cells = a.sums == nullptr ? 0 : k * sums_of(d);
     const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
@@ -238,12 +241,14 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     DeviceArray<std::int32_t> labels(context.budget, want_labels ? rows : 0);
     DeviceArray<double> distances(context.budget, want_distances ? rows : 0);
     DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * sums_of(d)) : 0);
+    DeviceArray<std::int32_t> cancel(context.budget, 1);
+    cancel.fill_zero(stream);
     launch_assign<T>(context,
                      {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
                       d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(),
-                      distances.get(), sums.get(), 0},
+                      distances.get(), sums.get(), 0, cancel.get()},
                      packed.problems);
-    context.wait(stream);
+    context.wait(stream, cancel.get());
     std::vector<Rows<std::int32_t>> label_rows;
     std::vector<Rows<double>> distance_rows;
     for (std::size_t i = 0; i < which.size(); ++i) {

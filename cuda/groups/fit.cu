@@ -92,6 +92,8 @@ template <typename T>
 __global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
 {
     __shared__ int stop;
+    if (group_cancelled(a.cancel))
+        return;
     GroupProblem &problem = a.problems[blockIdx.x];
     const int d = a.d, k = problem.k, cells = k * (2 * d + 2);
     const Shared s = carve(k, d);

@@ -226,6 +226,8 @@ __device__ int iterate(const GroupFit<float> &a, const View<float> &view, const 
 template <int D>
 __global__ void __launch_bounds__(group_threads, D <= 8 ? 3 : 2) register_fit_kernel(GroupFit<float> a)
 {
+    if (group_cancelled(a.cancel))
+        return;
     GroupProblem &problem = a.problems[blockIdx.x];
     const View<float> view = group_view(a, problem);
     float *centroids = a.centroids + problem.cluster * a.d;

@@ -47,6 +47,9 @@ template <typename T>
 void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
                    PgkmAssignment *assignments);
 
+// One answer for all threads of a block: a cancelled call's blocks that have not begun have nothing to do.
+__device__ inline bool group_cancelled(const volatile std::int32_t *cancel) { return __syncthreads_or(*cancel != 0) != 0; }
+
 // The problems as one array on the device, with centroids and exponents packed behind each other.
 template <typename T>
 struct Packed {

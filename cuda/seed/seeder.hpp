@@ -64,6 +64,7 @@ class Seeder {
     SeedState fetch()
     {
         SeedState state;
+        context_.wait(stream()); // the copy itself would wait without a look at the cancel flag
         state_.download(&state, 1, stream());
         context_.wait(stream());
         return state;
@@ -120,7 +121,12 @@ class Seeder {
             // The largest of all v_i is found anew by each walk over the rows.
             checked("cudaMemsetAsync",
                     [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
-            each([&](const SeedRows<T> &part) { add_to(part, added.get(), some); });
+            each([&](const SeedRows<T> &rows) {
+                in_parts(rows, some, [&](const SeedRows<T> &part) {
+                    kernels_.update_nearest(part, added.get(), some, false, false);
+                });
+                context_.wait(stream());
+            });
         }
     }
 
@@ -138,10 +144,12 @@ class Seeder {
   private:
     cudaStream_t stream() const { return context_.compute.get(); }
 
-    // In launches of some 10 ms, since a cancel is seen between them.
-    void add_to(const SeedRows<T> &rows, const T *added, std::int32_t count)
+    // Calls body(part) for stretches of rows that take some 10 ms each, `candidates` distances a row, and waits
+    // between them, since a cancel is seen there.
+    template <typename Body>
+    void in_parts(const SeedRows<T> &rows, std::int32_t candidates, Body &&body)
     {
-        const double terms = static_cast<double>(count) * rows.d;
+        const double terms = static_cast<double>(candidates) * rows.d;
         const auto most = static_cast<std::int64_t>(std::max(3e10 / terms, 1024.0));
         for (std::int64_t first = 0; first < rows.n; first += most) {
             SeedRows<T> part = rows;
@@ -150,8 +158,9 @@ class Seeder {
                 part.weights += first;
             part.nearest += first;
             part.n = std::min(most, rows.n - first);
-            kernels_.update_nearest(part, added, count, false, false);
-            context_.wait(stream());
+            if (first != 0)
+                context_.wait(stream());
+            body(part);
         }
     }
 
@@ -180,9 +189,17 @@ class Seeder {
         else
             gather_from_host(trials);
         if (!first)
-            each([&](const SeedRows<T> &part) { kernels_.potentials(part, candidates_.get(), trials); });
+            each([&](const SeedRows<T> &rows) {
+                in_parts(rows, trials, [&](const SeedRows<T> &part) {
+                    kernels_.potentials(part, candidates_.get(), trials);
+                });
+            });
         kernels_.choose(trials, chosen_.get());
-        each([&](const SeedRows<T> &part) { kernels_.update_nearest(part, candidates_.get(), 1, true, first); });
+        each([&](const SeedRows<T> &rows) {
+            in_parts(rows, 1, [&](const SeedRows<T> &part) {
+                kernels_.update_nearest(part, candidates_.get(), 1, true, first);
+            });
+        });
     }
 
     void gather_from_host(int trials)
