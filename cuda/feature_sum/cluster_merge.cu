@@ -52,9 +52,11 @@ template <typename T>
 void sum_features_cluster_merge(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
                                 std::int64_t *totals)
 {
-    const int room = stage.context.facts.shared_bytes_per_block / 2;
-    const int window = std::min(view.d, room / (view.k * 2 * static_cast<int>(sizeof(std::int32_t))));
-    if (window < 1) { // not one feature of all clusters fits a block
+    constexpr int most_windows = 65535; // rows of a grid
+    const std::int64_t room = stage.context.facts.shared_bytes_per_block / 2;
+    const auto window = static_cast<int>(std::min<std::int64_t>(view.d, room / (8 * std::int64_t{view.k})));
+    // Not one feature of all clusters fits a block, or too few.
+    if (window < 1 || (view.d - 1) / window >= most_windows) {
         sum_features_atomic(stage, view, labels, totals);
         return;
     }

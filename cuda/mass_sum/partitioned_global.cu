@@ -16,8 +16,9 @@ __global__ void own_copy_kernel(View<T> view, const Control *control, const std:
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < view.n; row += stride) {
         const Split limbs = mass_limbs(view, row);
-        add64(own + 2 * labels[row], limbs.hi);
-        add64(own + 2 * labels[row] + 1, limbs.lo);
+        std::int64_t *cell = own + 2 * std::int64_t{labels[row]};
+        add64(cell, limbs.hi);
+        add64(cell + 1, limbs.lo);
     }
 }
 
