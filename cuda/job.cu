@@ -75,7 +75,10 @@ Job<T>::Job(Data &owner, const PgkmProblem &given)
         constant.take();
     make_filter();
     make_groups();
-    context.use(plan);
+    Plan named = plan;
+    if (plan.execution == Execution::single_pass)
+        named.assignment = fused_assignment();
+    context.use(named);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
 }
 
@@ -257,21 +260,35 @@ void Job<T>::sum_masses(const View<T> &rows, const Control *watched, const std::
 }
 
 template <typename T>
+Assignment Job<T>::fused_assignment() const
+{
+    if (plan.assignment == Assignment::tiled)
+        return Assignment::tiled;
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    return operands.panel != nullptr && fits_fused_register(shape, context.facts) ? Assignment::register_ : Assignment::generic;
+}
+
+template <typename T>
+void Job<T>::fused_pass(const View<T> &rows, const Control *watched)
+{
+    const Accumulators sums = {totals.get(), masses.get()};
+    const Assignment assignment = fused_assignment();
+    if constexpr (sizeof(T) == 4) {
+        if (assignment == Assignment::tiled && fits_narrow(d, context.facts))
+            return fused_narrow(stage_for(rows, watched), rows, sums);
+        if (assignment == Assignment::register_)
+            return fused_register(stage(watched), rows, sums);
+    }
+    if (assignment == Assignment::tiled)
+        return fused_tiled(stage_for(rows, watched), rows, sums);
+    fused_generic(stage(watched), rows, sums);
+}
+
+template <typename T>
 void Job<T>::pass(const View<T> &rows, const Control *watched)
 {
-    if (plan.execution == Execution::single_pass) {
-        if constexpr (sizeof(T) == 4)
-            if (plan.assignment == Assignment::tiled && fits_narrow(d, context.facts))
-                return fused_narrow(stage_for(rows, watched), rows, {totals.get(), masses.get()});
-        if (plan.assignment == Assignment::tiled)
-            return fused_tiled(stage_for(rows, watched), rows, {totals.get(), masses.get()});
-        if constexpr (sizeof(T) == 4) {
-            const Shape shape = {rows.n, d, k, false, rows.weights != nullptr};
-            if (operands.panel != nullptr && fits_fused_register(shape, context.facts))
-                return fused_register(stage(watched), rows, {totals.get(), masses.get()});
-        }
-        return fused_generic(stage(watched), rows, {totals.get(), masses.get()});
-    }
+    if (plan.execution == Execution::single_pass)
+        return fused_pass(rows, watched);
     const auto most = static_cast<std::int64_t>(labels.count());
     for (std::int64_t done = 0; done < rows.n; done += most) {
         const View<T> part = slice(rows, done, std::min(most, rows.n - done));

@@ -71,6 +71,8 @@ struct Job {
     // The view of rows that lie on the device, compared with centroid set `set`.
     View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
 
+    // Whose kernel a pass in one read of the rows is: tiled, register or generic.
+    Assignment fused_assignment() const;
     // Labels of a view by the planned assignment.
     void assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out);
     void sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of);
@@ -96,6 +98,7 @@ struct Job {
     }
 
   private:
+    void fused_pass(const View<T> &rows, const Control *watched);
     void make_filter();
     void make_groups();
     void group();
