@@ -1,7 +1,7 @@
 // few_resting.cu (fused) - an iteration over rows of few features and clusters of which most rest
 // (resting.hpp): what is left is gathered.
 //
-// A warp looks at the cells of 256 rows at a time, eight by a lane, in bits that the block keeps in
+// A warp looks at the cells of 512 rows at a time, 16 by a lane, in bits that the block keeps in
 // shared memory. Rows that do not rest wait in a queue of the warp until they fill a tile of few.cuh; their
 // values are then loaded all at once. To use: where rest_kernel finds that it serves.
 #include "few.cuh"
@@ -11,8 +11,8 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int rest_words = resting_cells / 32;
-constexpr int per_lane = resting_stride / 32; // cell numbers of two bytes that are loaded at once
-static_assert(per_lane == 8);
+constexpr int per_lane = resting_stride / 32;
+constexpr int loads = per_lane / 8; // of eight cell numbers each
 
 // Entries of a warp's queue: a stretch's rows beside those that do not fill a tile.
 template <int D>
@@ -25,14 +25,24 @@ struct Awake {
     std::int32_t *rows;
     int           count;
 
-    // A row per lane. By all lanes.
-    __device__ void push(bool wanted, int row)
+    // Rows first + i of those bits i that are set. By all lanes.
+    __device__ void push(unsigned wanted, int first)
     {
-        const unsigned ballot = __ballot_sync(~0u, wanted);
-        if (wanted)
-            rows[count + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1))] = row;
-        count += __popc(ballot);
+        const int lane = static_cast<int>(threadIdx.x & 31), own = __popc(wanted);
+        int upto = own;
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const int before = __shfl_up_sync(~0u, upto, static_cast<unsigned>(offset));
+            upto += lane >= offset ? before : 0;
+        }
+        for (int place = count + upto - own; wanted != 0; wanted &= wanted - 1)
+            rows[place++] = first + __ffs(static_cast<int>(wanted)) - 1;
+        count += __shfl_sync(~0u, upto, 31);
     }
+};
+
+// Cell numbers of a lane's rows.
+struct Numbers {
+    uint4 eight[loads];
 };
 
 // The last 32 P of the queue, or all there are: n where a lane gets none.
@@ -63,22 +73,20 @@ __device__ void gather(const MoveArguments &a, const int (&row)[P], Tile<D, P> &
     }
 }
 
-// Pushes those of the lane's rows first .. first + 7 whose cells do not rest.
-__device__ __forceinline__ void look(const std::uint32_t *rest, const uint4 &numbers, int first, int n, Awake &queue)
+// Pushes those of the lane's rows whose cells do not rest.
+__device__ __forceinline__ void look(const std::uint32_t *rest, const Numbers &numbers, int first, int n, Awake &queue)
 {
-    const unsigned words[4] = {numbers.x, numbers.y, numbers.z, numbers.w};
-    unsigned wanted = 0;
+    const auto *pairs = reinterpret_cast<const unsigned *>(&numbers);
+    unsigned resting = 0;
 #pragma unroll
     for (int i = 0; i < per_lane; ++i) {
-        const unsigned cell = i % 2 == 0 ? words[i / 2] & 0xffff : words[i / 2] >> 16;
-        const unsigned rests = rest[cell / 32] >> (cell % 32) & 1;
-        wanted |= (first + i < n && rests == 0 ? 1u : 0u) << i;
+        const unsigned cell = i % 2 == 0 ? pairs[i / 2] & 0xffff : pairs[i / 2] >> 16;
+        resting |= (rest[cell / 32] >> (cell % 32) & 1) << i;
     }
-    if (!__any_sync(~0u, wanted != 0))
-        return;
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i)
-        queue.push((wanted >> i & 1) != 0, first + i);
+    const int there = min(max(n - first, 0), per_lane);
+    const unsigned wanted = ~resting & ((1u << there) - 1);
+    if (__any_sync(~0u, wanted != 0))
+        queue.push(wanted, first);
 }
 
 template <int D, int P, int Few, bool Padded>
@@ -104,12 +112,17 @@ __global__ void __launch_bounds__(threads, 2)
     int first = (static_cast<int>(blockIdx.x) * warps + warp) * resting_stride;
     // Numbers of a warp's stretch of rows; there is room for a whole one behind the last row.
     const auto numbers_of = [&](int start) {
-        return start < n ? __ldcs(reinterpret_cast<const uint4 *>(grid.of_row + a.first + start) + lane) : uint4{};
+        Numbers numbers{};
+        if (start < n)
+#pragma unroll
+            for (int i = 0; i < loads; ++i)
+                numbers.eight[i] = __ldcs(reinterpret_cast<const uint4 *>(grid.of_row + a.first + start) + lane * loads + i);
+        return numbers;
     };
-    uint4 next = numbers_of(first);
+    Numbers next = numbers_of(first);
     for (bool end = first >= n;; first += step, end = first >= n) {
         if (!end) {
-            const uint4 numbers = next;
+            const Numbers numbers = next;
             next = numbers_of(first + step);
             look(rest, numbers, first + lane * per_lane, n, queue);
         }

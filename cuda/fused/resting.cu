@@ -12,6 +12,7 @@ namespace {
 constexpr int threads = 256;
 // Rows that rest are passed over where at least so many of eight do.
 constexpr int least_eighths = 5;
+constexpr int pause = 8; // iterations that nothing is tried in after it did not serve
 constexpr std::uint8_t nobody = 0xff;
 
 template <int D>
@@ -82,8 +83,10 @@ __global__ void __launch_bounds__(threads)
 {
     __shared__ float centroids[panel_group * D];
     __shared__ int rows;
-    if (block_stopped(a))
+    const int iteration = a.control->n_iter;
+    if (block_stopped(a) || iteration < grid.state->again)
         return;
+    const bool follows = grid.state->recorded == iteration - 1;
     for (int i = static_cast<int>(threadIdx.x); i < a.k * D; i += threads)
         centroids[i] = i % D < a.d ? a.centroids[i / D * a.d + i % D] : 0.0f;
     if (threadIdx.x == 0)
@@ -94,7 +97,7 @@ __global__ void __launch_bounds__(threads)
     Corners<D> box;
     box_of<D>(grid, cell, box);
     const std::uint8_t now = cluster_of<D>(box, centroids, a.k), before = grid.with[cell];
-    const bool rests = now != nobody && now == before;
+    const bool rests = follows && now != nobody && now == before;
     grid.with[cell] = now;
     const unsigned bits = __ballot_sync(~0u, rests);
     if ((threadIdx.x & 31) == 0)
@@ -107,8 +110,12 @@ __global__ void __launch_bounds__(threads)
         atomicAdd(&grid.state->candidates, static_cast<unsigned long long>(rows));
     if (!arrives_last(&grid.state->arrived) || threadIdx.x != 0)
         return;
-    grid.state->serves = 8 * atomicExch(&grid.state->candidates, 0ull) >= static_cast<unsigned long long>(least_eighths * grid.sampled);
-    grid.state->arrived = 0;
+    RestingState &state = *grid.state;
+    state.serves = 8 * atomicExch(&state.candidates, 0ull) >= static_cast<unsigned long long>(least_eighths * grid.sampled);
+    if (!state.serves && follows)
+        state.again = iteration + pause;
+    state.recorded = iteration;
+    state.arrived = 0;
 }
 
 // Of at most resting_cells, where their number is one of threads as well.
@@ -129,7 +136,7 @@ RestingCells::RestingCells(Context &context, const float *values, std::int64_t n
     rows_ = DeviceArray<std::int32_t>(context.budget, cells);
     with_ = DeviceArray<std::uint8_t>(context.budget, cells);
     rest_ = DeviceArray<std::uint32_t>(context.budget, cells / 32);
-    state_ = DeviceArray<CellState>(context.budget, 1);
+    state_ = DeviceArray<RestingState>(context.budget, 1);
     grid_.of_row = of_row_.get();
     grid_.rows = rows_.get();
     grid_.with = with_.get();
@@ -138,7 +145,7 @@ RestingCells::RestingCells(Context &context, const float *values, std::int64_t n
     const cudaStream_t stream = context.compute.get();
     checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(of_row_.get() + n, 0, resting_stride * sizeof(std::uint16_t), stream); });
     rows_.fill_zero(stream);
-    state_.fill_zero(stream);
+    with_.fill_zero(stream);
     forget(stream);
     for_padded(d, [&](auto size) {
         constexpr int D = decltype(size)::value;
@@ -150,7 +157,8 @@ RestingCells::RestingCells(Context &context, const float *values, std::int64_t n
 
 void RestingCells::forget(cudaStream_t stream)
 {
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(with_.get(), nobody, with_.bytes(), stream); });
+    constexpr RestingState none = {{0, 0, 0, 0, 0}, -2};
+    state_.upload(&none, 1, stream);
 }
 
 void RestingCells::prepare(const UpdateArguments<float> &arguments, cudaStream_t stream) const

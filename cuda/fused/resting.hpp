@@ -16,7 +16,12 @@ namespace pgkm::cuda {
 
 inline constexpr int resting_cells = 1 << 16; // at most
 inline constexpr int resting_sample = 64;     // one of so many rows is counted
-inline constexpr int resting_stride = 256;    // rows that a warp looks at together
+inline constexpr int resting_stride = 512;    // rows that a warp looks at together
+
+// On the device.
+struct RestingState : CellState {
+    std::int32_t recorded; // iteration that `with` is of
+};
 
 // What kernels read.
 struct RestingGrid {
@@ -30,7 +35,7 @@ struct RestingGrid {
     std::int32_t  *rows;    // cells: sampled ones
     std::uint8_t  *with;    // cells: the cluster that all of it was with in the last iteration, or 0xff
     std::uint32_t *rest;    // cells / 32: bits of those at rest in the iteration being prepared
-    CellState     *state;
+    RestingState  *state;
 };
 
 // The grid's memory and what the host knows of it.
@@ -51,7 +56,7 @@ class RestingCells {
     DeviceArray<std::int32_t>  rows_;
     DeviceArray<std::uint8_t>  with_;
     DeviceArray<std::uint32_t> rest_;
-    DeviceArray<CellState>     state_;
+    DeviceArray<RestingState>  state_;
 };
 
 } // namespace pgkm::cuda
