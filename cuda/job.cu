@@ -327,6 +327,8 @@ bool Job<T>::keeps_labels()
     const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
     if (choose_resting(shape, plan.moves) && !within_limit([&] { make_resting(); }))
         resting.reset();
+    if (plan.moves == Moves::strips)
+        within_limit([&] { sole = DeviceArray<std::uint8_t>(context.budget, 2 * static_cast<std::size_t>(grouping.groups.count)); });
     forget_labels();
     return true;
 }
@@ -354,6 +356,8 @@ void Job<T>::forget_labels()
         cells->forget(stream());
     if (resting)
         resting->forget(stream());
+    if (sole.get() != nullptr)
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -371,6 +375,7 @@ MoveArguments Job<T>::move_arguments(const UpdateArguments<T> &arguments, const 
         moves.update = arguments;
         moves.last = {kept.get(), k > 255};
         moves.floats = takes_floats();
+        moves.sole = sole.get();
     }
     return moves;
 }

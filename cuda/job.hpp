@@ -47,6 +47,7 @@ struct Job {
     DeviceArray<char>         kept;     // labels of the last iteration, where sums follow the rows
     std::optional<Cells>      cells;    // made with them
     std::optional<RestingCells> resting;
+    DeviceArray<std::uint8_t> sole; // centroids of groups, where their rows may rest
 
     Job(Data &owner, const PgkmProblem &given);
 

@@ -10,6 +10,8 @@
 
 namespace pgkm::cuda {
 
+inline constexpr std::uint8_t no_sole = 0xff;
+
 struct MoveArguments {
     View<float>            view;
     const float           *shift; // of the whole problem's rows; nullptr where groups have their own
@@ -24,6 +26,7 @@ struct MoveArguments {
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
     const CellState       *cells;    // where another kernel takes the iteration if it serves; or nullptr
+    std::uint8_t          *sole;     // 2 x groups, by turns: the one centroid on the group's list, or no_sole; or nullptr
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.

@@ -68,12 +68,26 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     move_rows(a, source, cells, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
 }
 
+// Whether the labels of a group's rows are what they were: one centroid is on its list, as in the iteration
+// before. Two sets take turns, because blocks with other pieces of the group may not have looked yet.
+__device__ bool group_rests(const MoveArguments &a, const Group &group, int centroid, int g)
+{
+    if (a.sole == nullptr)
+        return false;
+    const int turn = __ldcg(&a.update.control->n_iter) & 1;
+    const std::uint8_t now = group.listed == 1 ? static_cast<std::uint8_t>(centroid) : no_sole;
+    if (threadIdx.x == 0)
+        a.sole[(1 - turn) * a.groups.count + g] = now;
+    return now != no_sole && __ldcg(a.sole + turn * a.groups.count + g) == now;
+}
+
 // The block's pieces of the order.
 template <int C, int W>
 __device__ void take_pieces(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
 {
     Group group;
     int g = -1, group_end = 0;
+    bool rests = false;
     for (std::int64_t p = blockIdx.x;; p += gridDim.x) {
         int at = static_cast<int>(min(a.first + p * a.share, a.end));
         const int last = static_cast<int>(min(a.first + (p + 1) * a.share, a.end));
@@ -90,8 +104,9 @@ __device__ void take_pieces(const MoveArguments &a, const Shared &shared, const 
             if (opens) {
                 __syncthreads();
                 group = open_group<C, W>(a, shared, g);
+                rests = group_rests(a, group, shared.list[0], g);
             }
-            for (; first < end; first += warps * strip_rows) {
+            for (; first < end && !rests; first += warps * strip_rows) {
                 const Strip strip = next;
                 find_strip(a, first + warps * strip_rows, end, next);
                 take_strip<C, W>(a, shared, cells, group, strip, next, first, end);
