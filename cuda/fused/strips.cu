@@ -58,7 +58,8 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     filter_group<C>(shared, rows, group, own, least);
     prefetch_strip(a, next);
     const int sole = sole_label(shared, group, own);
-    const int label = settle_strip(source, {a.view.centroids, a.view.k, a.view.d}, shared, group, strip.row, own, sole);
+    const int label =
+        settle_strip(source, {a.view.centroids, a.view.k, a.view.d, a.view.d}, shared, group, strip.row, own, sole);
     const bool moves = label != strip.last && first + odd * 8 + lane / 4 < end && (lane & 2) == 0;
     const unsigned moved = __ballot_sync(~0u, moves);
     if (moved == 0)

@@ -1,7 +1,8 @@
-// strips_block.cuh - what a block of the strips loop (strips_loop.cu says why) keeps in shared memory for a whole fit, and
-// what it knows of its rows' slack.
+// strips_block.cuh - what a block of the strips loop (strips_loop.cu says why) keeps in shared memory for a whole fit,
+// and what it knows of its rows' slack.
 #pragma once
 
+#include "replicated_update.cuh"
 #include "strips_rows.cuh"
 
 namespace pgkm::cuda {
@@ -46,7 +47,7 @@ Layout lay_out(const MoveArguments &a, int stride)
     l.previous = take(4 * k);
     l.anchor = take(4 * d);
     l.exponents = take(4 * d);
-    l.centroids = take(3 * 4 * k * d);
+    l.centroids = take(3 * 4 * k * centroid_stride(d));
     l.cells = take(2 * 12 * k * (d + 1));
     l.slack = take(4 * rows);
     l.row = take(4 * rows);
@@ -99,7 +100,7 @@ __device__ Block carve_block(const LoopArguments &l)
     const MoveArguments &a = l.moves;
     auto *memory = reinterpret_cast<char *>(shared_words(0));
     const auto at = [&](int offset, auto *type) { return reinterpret_cast<decltype(type)>(memory + offset); };
-    const int set = a.view.k * a.view.d, cells = a.view.k * (a.view.d + 1) * 3;
+    const int set = a.view.k * centroid_stride(a.view.d), cells = a.view.k * (a.view.d + 1) * 3;
     Block block;
     find_rows(a, block);
     block.shifts = at(l.layout.shifts, static_cast<double *>(nullptr));
@@ -131,8 +132,9 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
         block.exponents[f] = a.view.feature_exponent[f];
     }
     for (int i = self; i < k * d; i += threads) {
-        block.now[i] = a.update.centroids[i];
-        block.before[i] = a.update.centroids[k * d + i];
+        const int at = i / d * centroid_stride(d) + i % d;
+        block.now[at] = a.update.centroids[i];
+        block.before[at] = a.update.centroids[k * d + i];
     }
     for (int j = self; j < k; j += threads)
         block.previous[j] = -1;

@@ -68,8 +68,10 @@ __device__ constexpr int feature_of(int c, int q, int w)
 
 // The set that rows are compared with, in any memory.
 struct Centroids {
-    const float *values; // k x d
-    int k, d;
+    const float *values; // k of d, `stride` apart
+    int k, d, stride;
+
+    __device__ const float *operator[](int j) const { return values + j * stride; }
 };
 
 struct Group {
@@ -87,7 +89,7 @@ __device__ void measure_centroids(const Centroids &centroids, const float *ancho
     for (int j = self / 8; j < (centroids.k + 3) / 4 * 4; j += (threads - first) / 8) {
         double square = 0.0;
         for (int f = self & 7; j < centroids.k && f < d; f += 8) {
-            const double centred = static_cast<double>(centroids.values[j * d + f] - anchor[f]);
+            const double centred = static_cast<double>(centroids[j][f] - anchor[f]);
             square += centred * centred;
         }
         for (int offset = 4; offset > 0; offset >>= 1)
@@ -154,7 +156,7 @@ __device__ Group fill_group(const Centroids &centroids, const Shared &shared, co
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
             const int f = feature_of<W>(c, lane & 3, w);
-            const float value = f < d ? (anchor[f] - centroids.values[j * d + f]) * scale : 0.0f; // negated
+            const float value = f < d ? (anchor[f] - centroids[j][f]) * scale : 0.0f; // negated
             high[w] = upper_half(value);
             low[w] = value - high[w];
         }
@@ -171,7 +173,7 @@ __device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
 {
     __shared__ int listed;
     __shared__ float reach;
-    const Centroids centroids = {a.view.centroids, a.view.k, a.view.d};
+    const Centroids centroids = {a.view.centroids, a.view.k, a.view.d, a.view.d};
     const float *anchor = a.groups.anchors + std::int64_t{g} * a.view.d;
     const float radius = a.groups.radius[g];
     measure_centroids(centroids, anchor, shared.squares);

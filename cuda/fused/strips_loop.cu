@@ -8,7 +8,6 @@
 // slack, so that strips are full of them. A centroid that is not on the list cannot be nearest to any row of the group,
 // whatever the slack; where the list changes, all rows are compared again.
 #include "../choose.hpp"
-#include "replicated_update.cuh"
 #include "strips_block.cuh"
 
 namespace pgkm::cuda {
@@ -37,7 +36,8 @@ __device__ bool take_queued(const MoveArguments &a, const Block &block, const Sh
     const float slack = sole < 0 ? -1.0f
                                  : slack_of(odd ? least.first[1] : least.first[0],
                                             odd ? least.second[1] : least.second[0], sum, group.scale, a.view.d);
-    const int label = settle_strip(block.source, {block.now, a.view.k, a.view.d}, shared, group, row, own, sole);
+    const int label = settle_strip(block.source, {block.now, a.view.k, a.view.d, centroid_stride(a.view.d)}, shared,
+                                   group, row, own, sole);
     if (valid)
         block.slack[mine] = __fadd_rd(slack, drift);
     const bool moves = valid && label != last;
@@ -69,18 +69,20 @@ __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shar
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const float limit = state.limit, drift = state.drift;
-    const auto open = [&](int i) { return i < block.count && !(block.slack[i] > limit); };
-    int waiting = 0, first = static_cast<int>(threadIdx.x / 32) * 32;
+    const int share = (block.count + warps - 1) / warps; // the warp's rows
+    int waiting = 0, first = static_cast<int>(threadIdx.x / 32) * share;
+    const int end = min(first + share, block.count);
+    const auto open = [&](int i) { return i < end && !(block.slack[i] > limit); };
     bool moved = false, wanted = open(first + lane);
-    for (;; first += threads) {
-        const bool ends = first >= block.count;
+    for (;; first += 32) {
+        const bool ends = first >= end;
         const unsigned ballot = __ballot_sync(~0u, wanted);
         if (wanted)
             block.queue[waiting + __popc(ballot & ((1u << lane) - 1))] = static_cast<std::uint16_t>(first + lane);
         waiting += __popc(ballot);
-        wanted = open(first + threads + lane);
+        wanted = open(first + 32 + lane);
         if (wanted && !block.kept)
-            prefetch_row(a, block.row[first + threads + lane]);
+            prefetch_row(a, block.row[first + 32 + lane]);
         __syncwarp();
         while (waiting >= strip_rows || (ends && waiting > 0)) {
             const int taken = min(waiting, strip_rows);
@@ -98,28 +100,35 @@ __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shar
 __device__ bool update_centroids(const LoopArguments &l, Block &block, const Shared &shared, const Accumulators &sums)
 {
     const UpdateArguments<float> &u = l.moves.update;
-    const int self = static_cast<int>(threadIdx.x), k = u.k, d = u.d, cells = k * d;
+    const int self = static_cast<int>(threadIdx.x), k = u.k, d = u.d, stride = centroid_stride(d);
     if (make_means(sums, k, d, block.exponents, u.weight_exponent, block.next))
         return false;
     if (u.cosine) {
         for (int j = self; j < k; j += threads)
-            normalise_mean(u, block.next + j * d, block.now + j * d);
+            normalise_mean(u, block.next + j * stride, block.now + j * stride);
         __syncthreads();
     }
-    for (int i = self; blockIdx.x == 0 && i < cells; i += threads) {
-        u.centroids[2 * cells + i] = block.before[i];
-        u.centroids[cells + i] = block.now[i];
-        u.centroids[i] = block.next[i];
-    }
     for (int j = self; j < k; j += threads)
-        block.shifts[j] = distance_ahead(block.next + j * d, block.now + j * d, d);
-    measure_centroids({block.next, k, d}, block.anchor, shared.squares, (k + 31) / 32 * 32);
-    __syncthreads(); // `before` is read above
+        block.shifts[j] = distance_ahead(block.next + j * stride, block.now + j * stride, d);
+    measure_centroids({block.next, k, d, stride}, block.anchor, shared.squares, (k + 31) / 32 * 32);
+    __syncthreads();
     float *free = block.before;
     block.before = block.now;
     block.now = block.next;
     block.next = free;
     return true;
+}
+
+// The centroids and their history, for the host; by the threads from `first` on, one block's.
+__device__ void leave_centroids(const UpdateArguments<float> &u, const Block &block, int first)
+{
+    const int cells = u.k * u.d;
+    for (int i = static_cast<int>(threadIdx.x) - first; i < cells; i += threads - first) {
+        const int at = i / u.d * centroid_stride(u.d) + i % u.d;
+        u.centroids[i] = block.now[at];
+        u.centroids[cells + i] = block.before[at];
+        u.centroids[2 * cells + i] = block.next[at]; // the set that was before that one, until the next iteration
+    }
 }
 
 // The decision, by one thread of each block.
@@ -163,7 +172,7 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     Block block = carve_block(l);
     const float radius = a.groups.radius[block.group];
     load_block(l, block);
-    measure_centroids({block.now, u.k, u.d}, block.anchor, shared.squares);
+    measure_centroids({block.now, u.k, u.d, centroid_stride(u.d)}, block.anchor, shared.squares);
     if (first_thread)
         state = {};
     __syncthreads();
@@ -174,8 +183,8 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     bool moved_before = false;
     for (int turn = 0;; turn ^= 1) {
         const bool cancels = first_thread && blockIdx.x == 0 && stopped(u.control);
-        const Group group =
-            fill_group<C, W>({block.now, u.k, u.d}, shared, block.anchor, radius, state.listed, state.reach);
+        const Group group = fill_group<C, W>({block.now, u.k, u.d, centroid_stride(u.d)}, shared, block.anchor, radius,
+                                             state.listed, state.reach);
         const bool warp_moved = take_rows<C, W>(a, block, shared, block.cells[turn], group, state);
         const bool moved = __syncthreads_or(warp_moved) != 0;
         const Accumulators &sums = turn == 0 ? u.sums : l.memory.other;
@@ -200,6 +209,8 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
             update_list(block, shared, u.k, radius, true, state);
         else if (threadIdx.x == 32)
             reason = decide_alike(u, block, tol, iteration, most);
+        else if (threadIdx.x >= 64 && blockIdx.x == 0)
+            leave_centroids(u, block, 64);
         __syncthreads();
         if (reason != running)
             return leave_sums(u, sums);

@@ -206,6 +206,17 @@ __device__ inline double rough_distance(const float *x, const float *c, int d)
     return sum + __shfl_xor_sync(~0u, sum, 2);
 }
 
+// The label of one row by the contract's distances, by a whole warp: lanes share out the centroids.
+__device__ inline std::int32_t exact_label(const float *x, const Centroids &centroids)
+{
+    Nearest mine = {INFINITY, INT_MAX};
+    for (int j = static_cast<int>(threadIdx.x & 31); j < centroids.k; j += 32) {
+        const Nearest candidate = {exact_distance(x, centroids[j], centroids.d), j};
+        mine = before(candidate, mine) ? candidate : mine;
+    }
+    return nearest_in_warp(mine).label;
+}
+
 // Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the
 // contract's own to all centroids where those are too near to each other.
 __device__ __noinline__ int settle(RowSource source, Centroids centroids, const std::int32_t *list, std::int32_t row,
@@ -222,7 +233,7 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
         unsigned mask = __shfl_sync(~0u, open && usable ? candidates : 0u, (lane & ~3) + q);
         while (__any_sync(~0u, mask != 0)) {
             const int j = list[mask == 0 ? 0 : column_of(__ffs(static_cast<int>(mask)) - 1, q)];
-            const double measured = rough_distance(x, centroids.values + j * d, d);
+            const double measured = rough_distance(x, centroids[j], d);
             const double distance = mask == 0 ? INFINITY : measured;
             second = fmin(second, fmax(best, distance));
             nearest = distance < best ? j : nearest;
@@ -235,9 +246,9 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
     for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
         const int owner = __ffs(static_cast<int>(left)) - 1;
         const std::int32_t open_row = __shfl_sync(~0u, row, owner);
-        const Nearest exact = settle_by_warp(source.row(open_row), centroids.values, centroids.k, d);
+        const std::int32_t exact = exact_label(source.row(open_row), centroids);
         if (row == open_row)
-            label = exact.label;
+            label = exact;
         left &= ~__ballot_sync(~0u, row == open_row);
     }
     return label;
@@ -254,6 +265,8 @@ __device__ inline int settle_strip(const RowSource &source, const Centroids &cen
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         int mine = __shfl_sync(~0u, label, (lane & ~3) + h);
+        if (!__any_sync(~0u, mine < 0))
+            continue;
         mine = settle(source, centroids, shared.list, row[h], mine, own[h], group.scale.usable);
         label = h == (lane & 1) ? mine : label;
     }
