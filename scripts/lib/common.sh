@@ -27,8 +27,10 @@ quietly() {
     return $status
 }
 
-# One build at a time in this checkout: scripts may run side by side.
+# locked FOLDER COMMAND...: one build at a time in that folder; scripts may run side by side.
 locked() {
-    mkdir -p "$build"
-    flock "$build/.lock" "$@"
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    flock "$folder/.lock" "$@"
 }
