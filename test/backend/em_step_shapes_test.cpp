@@ -1,5 +1,4 @@
 // One E step for every range of shapes that a backend may have a kernel of its own for.
-#include "engine/reference.hpp"
 #include "mixtures.hpp"
 
 namespace conformance {
@@ -33,7 +32,7 @@ protected:
         summary.min = all_least.data();
         summary.max = all_most.data();
         Session session(GetParam(), data.points());
-        Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, data.points());
+        Session reference(reference_subject(), data.points());
         Sums actual(data, 0, mixture, type), expected = actual;
         actual.labels.clear(); // sums alone
         Sums again = actual;
@@ -61,7 +60,7 @@ protected:
         summary.min = least.data();
         summary.max = most.data();
         Session session(GetParam(), data.points());
-        Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, data.points());
+        Session reference(reference_subject(), data.points());
         for (const PgkmCovariance type : all_types) {
             SCOPED_TRACE("type " + std::to_string(type) + ", d " + std::to_string(d) + ", k " + std::to_string(k));
             Mixture mixture(data, 0, type, summary, k);
@@ -221,7 +220,7 @@ TEST_P(EmStepShapes, ThousandsOfGroups)
     summary.min = least.data();
     summary.max = most.data();
     Session session(GetParam(), data.points());
-    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, data.points());
+    Session reference(reference_subject(), data.points());
     for (const PgkmCovariance type : all_types) {
         std::vector<Mixture> mixtures;
         std::vector<Sums> actual, expected;

@@ -1,6 +1,5 @@
 // One E step with the sums of the M step: near the reference's, and the same bits for any number
 // of threads.
-#include "engine/reference.hpp"
 #include "mixtures.hpp"
 
 namespace conformance {
@@ -19,14 +18,13 @@ TEST_P(EmStep, NearReference)
     PgkmPoints points = data().points();
     points.weights = nullptr;
     Session session(subject(), points), one_thread(subject(), points, {}, 1);
-    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, points);
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
         const Mixture mixture(data(), 0, type, summaries.views[0]);
-        Sums actual(data(), 0, mixture, type), alone = actual, expected = actual;
+        const Sums &expected = expected_sums(data(), 0, mixture, type);
+        Sums actual(data(), 0, mixture, type), alone = actual;
         PGKM_REQUIRE_OK(actual.take(session, mixture.view), session, subject());
         PGKM_REQUIRE_OK(alone.take(one_thread, mixture.view), one_thread, subject());
-        ASSERT_EQ(expected.take(reference, mixture.view), PGKM_OK);
         EXPECT_TRUE(actual.same(alone)) << "type " << type;
         expect_near(expected, actual, type, summaries.views[0], tolerance());
         // The largest of several that are equal but for rounding may be another.
@@ -45,7 +43,6 @@ TEST_P(EmStep, SumsOfGivenLabels)
     PgkmPoints points = data().points();
     points.weights = nullptr;
     Session session(subject(), points);
-    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, points);
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
         Mixture mixture(data(), 0, type, summaries.views[0]);
@@ -53,9 +50,9 @@ TEST_P(EmStep, SumsOfGivenLabels)
         for (std::int64_t i = 0; i < data().groups[0].n; ++i)
             labels.push_back(static_cast<std::int32_t>(i * 31 % mixture.k));
         mixture.view.labels = labels.data();
-        Sums actual(data(), 0, mixture, type), expected = actual;
+        const Sums &expected = expected_sums(data(), 0, mixture, type);
+        Sums actual(data(), 0, mixture, type);
         PGKM_REQUIRE_OK(actual.take(session, mixture.view), session, subject());
-        ASSERT_EQ(expected.take(reference, mixture.view), PGKM_OK);
         EXPECT_EQ(actual.masses, expected.masses);
         expect_near(expected, actual, type, summaries.views[0], tolerance());
     }
@@ -69,16 +66,13 @@ TEST_P(EmStep, GroupsInOneCall)
     PgkmPoints points = data().points();
     points.weights = nullptr;
     Session session(subject(), points);
-    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, points);
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
         std::vector<Mixture> mixtures;
-        std::vector<Sums> first, expected;
+        std::vector<Sums> first;
         for (std::size_t g = 0; g < data().groups.size(); ++g) {
             mixtures.emplace_back(data(), g, type, summaries.views[g]);
             first.emplace_back(data(), g, mixtures[g], type);
-            expected.push_back(first[g]);
-            ASSERT_EQ(expected[g].take(reference, mixtures[g].view), PGKM_OK);
         }
         std::vector<Sums> second = first;
         const auto take_all = [&](std::vector<Sums> &all) {
@@ -100,7 +94,7 @@ TEST_P(EmStep, GroupsInOneCall)
         take_all(second);
         for (std::size_t g = 0; g < first.size(); ++g) {
             EXPECT_TRUE(first[g].same(second[g])) << "type " << type << ", group " << g;
-            expect_near(expected[g], first[g], type, summaries.views[g], tolerance());
+            expect_near(expected_sums(data(), g, mixtures[g], type), first[g], type, summaries.views[g], tolerance());
         }
     }
 }
@@ -130,7 +124,12 @@ TEST(EmStepOf, EveryTable)
 std::vector<const Case *> cases()
 {
     std::vector<const Case *> list = case_list();
-    std::erase_if(list, [](const Case *one) { return one->work() * one->d > 20'000'000; });
+    std::erase_if(list, [](const Case *one) {
+        // Without weights, and in floating point, these are partial_sums again.
+        const bool again =
+            one->name.starts_with("partial_sums_negative") || one->name.starts_with("partial_sums_weighted");
+        return again || one->work() * one->d > 20'000'000;
+    });
     return list;
 }
 

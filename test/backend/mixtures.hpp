@@ -4,7 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <tuple>
 
 #include "compare.hpp"
 #include "parameters.hpp"
@@ -53,7 +58,7 @@ struct Mixture {
     // The view again, after a vector has moved the mixture.
     PgkmMixture rebound(PgkmCovariance type) const
     {
-        return {k, type, log_weights.data(), means.data(), factors.data(), log_determinants.data(), nullptr};
+        return {k, type, log_weights.data(), means.data(), factors.data(), log_determinants.data(), view.labels};
     }
 
     std::int32_t k, d;
@@ -90,6 +95,24 @@ struct Sums {
     PgkmMixtureSums view = {};
     PgkmProblem problem = {};
 };
+
+// What the reference makes of a mixture and the rows of a group, computed once for all subjects: it is
+// slow. `mixture` is the same at every call for one group and type, and its labels are if there are any.
+inline const Sums &expected_sums(const Case &data, std::size_t group, const Mixture &mixture, PgkmCovariance type)
+{
+    static std::map<std::tuple<std::string, std::size_t, PgkmCovariance, bool>, std::unique_ptr<const Sums>> all;
+    std::unique_ptr<const Sums> &known = all[{data.name, group, type, mixture.view.labels != nullptr}];
+    if (known == nullptr) {
+        PgkmPoints points = data.points();
+        points.weights = nullptr;
+        Session session(reference_subject(), points);
+        auto made = std::make_unique<Sums>(data, group, mixture, type);
+        if (made->take(session, mixture.rebound(type)) != PGKM_OK)
+            throw std::runtime_error(std::string("the reference failed: ") + session.error.text);
+        known = std::move(made);
+    }
+    return *known;
+}
 
 // The CPU works in float64 throughout; a device may take float32 exponentials for float32 rows.
 inline double tolerance_of(const Subject &subject, PgkmElement element)

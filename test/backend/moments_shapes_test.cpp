@@ -151,13 +151,15 @@ TEST_P(MomentsOfShapes, CompanyAndChunksDoNotChangeBits)
     together.take(subject(), rows);
     Subject resident = subject();
     resident.device_memory_limit = 0;
+    const bool in_chunks = subject().device_memory_limit != 0;
     for (std::size_t p = 0; p < together.list.size(); ++p) {
-        Sums alone(rows, {together.list[p]}), whole = alone;
-        whole.views[0].sums = whole.values[0].data();
-        whole.views[0].cross = whole.values[0].data() + rows.shift.size();
+        Sums alone(rows, {together.list[p]});
         alone.take(subject(), rows);
-        whole.take(resident, rows);
         EXPECT_EQ(together.values[p], alone.values[0]) << "problem " << p;
+        if (!in_chunks)
+            continue;
+        Sums whole(rows, {together.list[p]});
+        whole.take(resident, rows);
         EXPECT_EQ(together.values[p], whole.values[0]) << "problem " << p;
     }
 }
@@ -166,8 +168,14 @@ std::vector<Shape> shapes()
 {
     std::vector<Shape> list;
     for (const PgkmElement element : {PGKM_FLOAT32, PGKM_FLOAT64})
-        for (const auto &[n, d] : {std::pair{50021, 3}, {20011, 33}, {10007, 64}, {8009, 80}, {8011, 97}, {8191, 128},
-                                   {3001, 129}, {1511, 300}})
+        for (const auto &[n, d] : {std::pair{50021, 3},
+                                   {20011, 33},
+                                   {10007, 64},
+                                   {8009, 80},
+                                   {8011, 97},
+                                   {8191, 128},
+                                   {3001, 129},
+                                   {1511, 300}})
             list.push_back({n, d, element, 0.0});
     list.push_back({4001, 100, PGKM_FLOAT32, 1e9});
     return list;

@@ -1,9 +1,13 @@
 // The sums of PCA: near the reference's, and the same bits for any number of threads.
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "compare.hpp"
-#include "engine/reference.hpp"
 #include "parameters.hpp"
 
 namespace conformance {
@@ -24,6 +28,23 @@ struct Sums {
     PgkmProblem problem = {};
 };
 
+// What the reference makes of a group, computed once for all subjects: it is slow.
+const Sums &expected_sums(const Case &data, std::size_t group, const double *mean)
+{
+    static std::map<std::pair<std::string, std::size_t>, std::unique_ptr<const Sums>> all;
+    std::unique_ptr<const Sums> &known = all[{data.name, group}];
+    if (known == nullptr) {
+        PgkmPoints points = data.points();
+        points.weights = nullptr;
+        Session session(reference_subject(), points);
+        auto made = std::make_unique<Sums>(data, group, mean);
+        if (made->take(session) != PGKM_OK)
+            throw std::runtime_error(std::string("the reference failed: ") + session.error.text);
+        known = std::move(made);
+    }
+    return *known;
+}
+
 class Moments : public Conformance {
 protected:
     // What the backend does not have is not tested; weights are refused.
@@ -41,17 +62,16 @@ TEST_P(Moments, NearReference)
     PgkmPoints points = data().points();
     points.weights = nullptr;
     Session session(subject(), points), one_thread(subject(), points, {}, 1);
-    Session reference({"reference", pgkm::reference_backend(), -1, {}, 0, true}, points);
     const Summaries &summaries = Expected::of(data()).summaries();
     const auto d = static_cast<std::size_t>(data().d);
     for (std::size_t g = 0; g < data().groups.size(); ++g) {
-        Sums actual(data(), g, summaries.views[g].mean), again = actual, alone = actual, expected = actual;
-        for (Sums *sums : {&again, &alone, &expected})
+        const Sums &expected = expected_sums(data(), g, summaries.views[g].mean);
+        Sums actual(data(), g, summaries.views[g].mean), again = actual, alone = actual;
+        for (Sums *sums : {&again, &alone})
             sums->view = {sums->shift.data(), sums->sums.data(), sums->cross.data()};
         PGKM_REQUIRE_OK(actual.take(session), session, subject());
         PGKM_REQUIRE_OK(again.take(session), session, subject());
         PGKM_REQUIRE_OK(alone.take(one_thread), one_thread, subject());
-        ASSERT_EQ(expected.take(reference), PGKM_OK);
         EXPECT_EQ(actual.sums, again.sums);
         EXPECT_EQ(actual.cross, again.cross);
         EXPECT_EQ(actual.sums, alone.sums);

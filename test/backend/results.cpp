@@ -8,16 +8,9 @@
 #include <utility>
 
 #include "engine/contract.hpp"
-#include "engine/reference.hpp"
 
 namespace conformance {
 namespace {
-
-const Subject &reference()
-{
-    static const Subject subject = {"reference", pgkm::reference_backend(), -1, {}, 0, true};
-    return subject;
-}
 
 void require_ok(PgkmStatus status, const Session &session)
 {
@@ -120,7 +113,7 @@ struct Expected::Cache {
 };
 
 Expected::Expected(const Case &data)
-    : data_(data), session_(reference(), data.points()), cache_(std::make_shared<Cache>())
+    : data_(data), session_(reference_subject(), data.points()), cache_(std::make_shared<Cache>())
 {
 }
 

@@ -51,8 +51,19 @@ TEST_P(Restart, Random)
     expect_same(PGKM_INIT_RANDOM, 3);
 }
 
+// Centroids are drawn one after another: of the cases with more than 1024 of them, the two of few
+// features do, one weighted. (k1100_empty has but a start of its own, which is not looked at here.)
+std::vector<const Case *> cases()
+{
+    std::vector<const Case *> list = case_list();
+    std::erase_if(list, [](const Case *one) {
+        return one->name.starts_with("k1030_d17") || one->name.starts_with("k1100_empty");
+    });
+    return list;
+}
+
 PGKM_CONFORMANCE(Restart, seeding_subjects(), case_list(60'000));
-PGKM_CONFORMANCE(Seed, seeding_subjects(), case_list());
+PGKM_CONFORMANCE(Seed, seeding_subjects(), cases());
 
 } // namespace
 } // namespace conformance

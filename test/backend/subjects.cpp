@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "backend/cpu/cpu_backend.hpp"
+#include "engine/reference.hpp"
 #include "service_subject.hpp"
 
 namespace conformance {
@@ -119,6 +120,12 @@ void add_plugin(std::vector<Subject> &subjects)
 }
 
 } // namespace
+
+const Subject &reference_subject()
+{
+    static const Subject subject = {"reference", pgkm::reference_backend(), -1, {}, 0, true};
+    return subject;
+}
 
 const std::vector<Subject> &all_subjects()
 {

@@ -24,8 +24,14 @@ struct Subject {
 // plugin that PGKM_PLUGIN names when it has a usable device.
 const std::vector<Subject> &all_subjects();
 
+// The reference: what all of them are compared with.
+const Subject &reference_subject();
+
 // Each table once, nothing forced.
 std::vector<Subject> plain_subjects();
+
+// What all others are compared with.
+const Subject &reference_subject();
 
 // Why the plugin is not among the subjects; empty when it is.
 const std::string &plugin_absence();
