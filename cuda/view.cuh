@@ -20,9 +20,9 @@ struct View {
     std::int32_t        weight_exponent;
 };
 
-// Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer: with |hi|, |lo|
-// of a row at most 2^23 neither can overflow before 2^40 rows, so that no 128-bit atomic
-// is needed anywhere. [.][0] is hi, [.][1] is lo.
+// Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer, so that no 128-bit atomic is
+// needed anywhere: with |hi|, |lo| of a row at most 2^22, and 2^29 where sums follow the rows, none
+// overflows before 2^34 rows. [.][0] is hi, [.][1] is lo.
 struct Accumulators {
     std::int64_t *totals; // k x d x 2
     std::int64_t *masses; // k x 2

@@ -2,6 +2,8 @@
 // (moves.cuh) and the update by the last block (finish.cuh).
 #pragma once
 
+#include <limits>
+
 #include "../stages.hpp"
 #include "cells.hpp"
 #include "finish.cuh"
@@ -55,12 +57,13 @@ inline std::int64_t alone_rows(const DeviceFacts &facts)
 }
 
 // Calls launch(part, blocks) for stretches of rows of which no block of `most` gets more than
-// its sums can take; the last one finishes the iteration.
+// its sums can take, and whose values 32 bits can count; the last one finishes the iteration.
 template <typename Launch>
 void in_moves(const MoveArguments &arguments, int most, int rows_per_round, Launch &&launch)
 {
     const std::int64_t n = arguments.view.n;
-    const std::int64_t per_launch = std::int64_t{most} * (move_limit / 2) * arguments.replicas;
+    const std::int64_t per_launch = std::min(std::int64_t{most} * (move_limit / 2) * arguments.replicas,
+                                             std::numeric_limits<std::int32_t>::max() / std::int64_t{arguments.view.d});
     for (std::int64_t done = 0; done < n; done += per_launch) {
         MoveArguments part = arguments;
         const std::int64_t rows = std::min(per_launch, n - done);
