@@ -20,13 +20,13 @@ INSERT INTO part_halves SELECT * FROM part_rows;
 ANALYZE;
 SQL
 # Segments that came since the start and that no process maps: what a leak would look like.
-# One that is just being made or removed is looked at again.
+# One that is just being made or removed, by another server too, is looked at again.
 segments() { (cd /dev/shm && ls -d PostgreSQL.* 2>/dev/null); }
 before=$(segments)
 unowned() {
     local name try
     for name in $(comm -13 <(sort <<<"$before") <(segments | sort)); do
-        for try in 1 2 3 4 5 6 7 8 9 10; do
+        for try in {1..25}; do
             if [ ! -e "/dev/shm/$name" ] || grep -qs "/dev/shm/$name" /proc/[0-9]*/maps; then continue 2; fi
             sleep 0.2
         done
