@@ -62,8 +62,9 @@ template <typename Launch>
 void in_moves(const MoveArguments &arguments, int most, int rows_per_round, Launch &&launch)
 {
     const std::int64_t n = arguments.view.n;
-    const std::int64_t per_launch = std::min(std::int64_t{most} * (move_limit / 2) * arguments.replicas,
-                                             std::numeric_limits<std::int32_t>::max() / std::int64_t{arguments.view.d});
+    // Stretches begin on the borders that wide loads of labels and rows want.
+    const std::int64_t countable = std::numeric_limits<std::int32_t>::max() / arguments.view.d / 1024 * 1024;
+    const std::int64_t per_launch = std::min(std::int64_t{most} * (move_limit / 2) * arguments.replicas, countable);
     for (std::int64_t done = 0; done < n; done += per_launch) {
         MoveArguments part = arguments;
         const std::int64_t rows = std::min(per_launch, n - done);
