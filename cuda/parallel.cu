@@ -22,8 +22,8 @@ struct Work {
     const std::int64_t count;
     const std::function<void(std::int64_t)> &body;
     std::atomic<std::int64_t> next{0}; // that no thread has taken
-    std::mutex mutex;                  // guards what follows
-    std::exception_ptr failure;        // the first
+    std::mutex mutex{};                // guards what follows
+    std::exception_ptr failure{};      // the first
 
     void run()
     {

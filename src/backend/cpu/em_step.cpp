@@ -190,6 +190,7 @@ private:
     void add_sums(std::int64_t j, int stride, const double *x, double *centred, double *weighted, const double *share,
                   double *r)
     {
+        context_.poll();
         if (std::all_of(share, share + stride, [](double value) { return value == 0.0; }))
             return; // most blocks, where components lie apart
         if (type() != PGKM_COVARIANCE_FULL) {
@@ -197,7 +198,6 @@ private:
                 kernels_.weighted_sums(x, stride, d_, share, mean(j), layout_.first(r, j), layout_.second(r, j));
             return;
         }
-        context_.poll();
         kernels_.centre(x, stride, d_, mean(j), centred);
         *layout_.mass(r, j) += kernels_.weigh(centred, stride, d_, share, weighted);
         products_.add_rows(weighted, stride, d_, layout_.first(r, j));
