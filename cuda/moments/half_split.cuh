@@ -3,9 +3,10 @@
 // A deviation is scaled by a power of two of its feature and split into two fp16 values, high + low:
 // 22 bits, or 2^-25 of what the scale makes 1, whichever is coarser. Of the four products three are summed (low x
 // low is below the rounding of the others), in float32 over the rows of a stage and in float64 beyond, so that
-// an element is right to about 1e-6 of sqrt(a_ii a_jj). Where the sample holds a value that is some thousand times as far
-// out as the others, the coarser bound counts: 2^-25 sqrt(n) / 4 at worst. A scale leaves room for values 2^13 times as far from the shift as those of a
-// sample; where a row is farther out, `overflow` is raised and the problem's sums are worth nothing.
+// an element is right to about 1e-6 of sqrt(a_ii a_jj). Where the sample holds a value that is some ten thousand times
+// as far out as the others, the coarser bound counts: 2^-29 sqrt(n) / 4 at worst, which is below 1e-5 up to 4e8 rows. A
+// scale leaves room for values 2^9 times as far from the shift as those of a sample; where a row is farther out,
+// `overflow` is raised and the problem's sums are worth nothing.
 #pragma once
 
 #include <cfloat>
@@ -16,13 +17,13 @@
 
 namespace pgkm::cuda::moments {
 
-// The power of two that brings the sample's largest deviation to [4, 8): fp16 ends at 65,504. What is more than a
-// sixteenth of that deviation has all of its 22 bits; what is less is right to 2^-25, half the low value's last place. A feature that is constant in
-// the sample gets a scale at which any deviation is out of range.
+// The power of two that brings the sample's largest deviation to [64, 128): fp16 ends at 65,504. What is more than
+// 2^-8 of that deviation has all of its 22 bits; what is less is right to 2^-25, half the low value's last place. A
+// feature that is constant in the sample gets a scale at which any deviation is out of range.
 __device__ inline float scale_of(float largest, float shift)
 {
     if (largest > 0.0f)
-        return ldexpf(1.0f, min(2 - ilogbf(fminf(largest, FLT_MAX)), 100));
+        return ldexpf(1.0f, min(6 - ilogbf(fminf(largest, FLT_MAX)), 100));
     return ldexpf(1.0f, shift == 0.0f ? 100 : min(100, 125 - ilogbf(shift)));
 }
 
