@@ -41,10 +41,12 @@ remove_copy() {
 # A session's statements there.
 there() { query -p "$port" "$@"; }
 
-# Waits until a standby has all that the primary has written.
+# Waits until a standby has all that the primary has committed. The server's commits are asynchronous: one that
+# is not brings all before it to disk.
 await_replay() {
     local target i
-    target=$(query -c "SELECT pg_current_wal_lsn()")
+    target=$(query -c "SET synchronous_commit = on" -c "SELECT pg_logical_emit_message(true, 'replay', '')" \
+        -c "SELECT pg_current_wal_flush_lsn()" | tail -n 1)
     for ((i = 0; i < 200; i++)); do
         [ "$(there -c "SELECT pg_last_wal_replay_lsn() >= '$target'")" = t ] && break
         sleep 0.05
