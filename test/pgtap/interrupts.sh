@@ -124,10 +124,10 @@ strike timeout 57014 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 
 strike terminate 57P01 iterating 1.5 "$iterating"
 strike terminate 57P01 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
 
-# What a cancelled statement held is free again: cancelled ten times under a limit that only
+# What a cancelled statement held is free again (some 40 MB): cancelled ten times under a limit that only
 # one at a time fits, the session still has room for the next.
 {
-    echo "SET pg_kmeans.cpu_threads = 2; SET pg_kmeans.memory_limit = '40MB'; SET statement_timeout = '150ms';"
+    echo "SET pg_kmeans.cpu_threads = 2; SET pg_kmeans.memory_limit = '60MB'; SET statement_timeout = '150ms';"
     for _ in 1 2 3 4 5 6 7 8 9 10; do echo "$iterating;"; done
     echo "RESET statement_timeout;"
     echo "SELECT 'again ' || (kmeans_fit('interrupt_rows', '{f}', 3)).k;"
