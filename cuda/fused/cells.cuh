@@ -32,6 +32,19 @@ struct Corners {
     double from_low[D], from_high[D];
 };
 
+// The squared distance of a centroid from the box's middle, roughly.
+template <int D>
+__device__ inline float from_middle(const Corners<D> &box, const float *c)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int f = 0; f < D; ++f) {
+        const float difference = c[f] - (0.5f * box.low[f] + 0.5f * box.high[f]);
+        sum = __fmaf_rn(difference, difference, sum);
+    }
+    return sum;
+}
+
 template <int D>
 __device__ inline void measure_from(Corners<D> &box, const float *pivot)
 {

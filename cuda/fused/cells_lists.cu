@@ -87,12 +87,7 @@ __device__ int find_pivot(const float *centroids, int k, const Corners<D> &box)
     float least = INFINITY;
     int pivot = 0;
     for (int j = lane; j < k; j += 32) {
-        float sum = 0.0f;
-#pragma unroll
-        for (int f = 0; f < D; ++f) {
-            const float difference = centroids[j * D + f] - (0.5f * box.low[f] + 0.5f * box.high[f]);
-            sum = __fmaf_rn(difference, difference, sum);
-        }
+        const float sum = from_middle<D>(box, centroids + j * D);
         pivot = sum < least ? j : pivot;
         least = fminf(least, sum);
     }

@@ -61,12 +61,7 @@ __device__ std::uint8_t cluster_of(Corners<D> &box, const float *centroids, int 
     float least = INFINITY;
     int pivot = 0;
     for (int j = 0; j < k; ++j) {
-        float sum = 0.0f;
-#pragma unroll
-        for (int f = 0; f < D; ++f) {
-            const float difference = centroids[j * D + f] - (0.5f * box.low[f] + 0.5f * box.high[f]);
-            sum = __fmaf_rn(difference, difference, sum);
-        }
+        const float sum = from_middle<D>(box, centroids + j * D);
         pivot = sum < least ? j : pivot;
         least = fminf(least, sum);
     }

@@ -186,12 +186,7 @@ private:
 
     __device__ void coefficients(int m, int s, double (&fragment)[4]) const
     {
-        const double2 *from = reinterpret_cast<const double2 *>(coefficients_) + (m * 2 * Features + s) * 64 + lane();
-        const double2 low = from[0], high = from[32];
-        fragment[0] = low.x;
-        fragment[1] = low.y;
-        fragment[2] = high.x;
-        fragment[3] = high.y;
+        load_fragment(coefficients_, m * 2 * Features + s, lane(), fragment);
     }
 
     // Responsibilities of the warp's rows, of which this lane has `row` and row + 1; returns the factor of the

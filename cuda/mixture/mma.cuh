@@ -14,6 +14,18 @@ __host__ __device__ constexpr int conflict_free(int columns)
     return (columns + 11) / 16 * 16 + 4;
 }
 
+// A lane's part of a fragment of A, of many in memory one after the other: of each all lanes' first two
+// values, then their others.
+__device__ inline void load_fragment(const double *fragments, int number, int lane, double (&a)[4])
+{
+    const double2 *from = reinterpret_cast<const double2 *>(fragments) + number * 64 + lane;
+    const double2 low = from[0], high = from[32];
+    a[0] = low.x;
+    a[1] = low.y;
+    a[2] = high.x;
+    a[3] = high.y;
+}
+
 __device__ inline void multiply_add(double (&c)[4], const double (&a)[4], const double (&b)[2])
 {
 #if __CUDA_ARCH__ >= 900
