@@ -88,6 +88,20 @@ struct Box {
     std::vector<double> max;
 };
 
+// Makes what only a faster way needs; false where the device's limit has no room for it.
+template <typename Make>
+bool within_limit(Make &&make)
+{
+    try {
+        make();
+        return true;
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+        return false;
+    }
+}
+
 // Loaded rows: all on the device, or in the caller's memory and streamed through it.
 struct Data {
     Context            &context;

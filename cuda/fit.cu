@@ -1,17 +1,17 @@
-// fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with a conditional
-// node) until it has converged or meets what only the host decides: a cluster without rows.
+// fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with conditional nodes, or one launch) until
+// the fit has converged. The host watches, and finishes iterations only where rows do not lie on the device.
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "engine/update.hpp"
-#include "relocation.hpp"
+#include "loop_graph.hpp"
+#include "relocation/relocation.hpp"
 #include "upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
-
-constexpr int unrolled = 8; // iterations per turn of the graph's loop
 
 template <typename T>
 class Fit {
@@ -26,9 +26,9 @@ class Fit {
     void run();
 
   private:
-    void enqueue_iteration(const UpdateArguments<T> &arguments);
-    void build_graph();
     void iterate_on_device();
+    void enqueue_iterations(const UpdateArguments<T> &arguments);
+    bool relocate_on_device(const UpdateArguments<T> &arguments);
     void start_control();
     void fetch_control();
     void take_centroids();
@@ -51,53 +51,11 @@ class Fit {
     const PgkmFitParams  &params_;
     Progress             *progress_;
     Control              *state_; // the device's control, as last fetched
-    Graph                 graph_;
-    GraphExec             exec_;
-    int                   generation_ = 0; // of the workspace that the graph was made with
-    Claim                 claim_;          // for the sums of an iteration that the host finishes
+    LoopGraph<T>          graph_;
+    Claim                 claim_; // for the sums of an iteration that the host finishes
     std::int32_t          reported_ = -1;
+    std::optional<Tournament<T>> tournament_; // made when a cluster is first empty
 };
-
-template <typename T>
-void Fit<T>::enqueue_iteration(const UpdateArguments<T> &arguments)
-{
-    job_.iteration(arguments, job_.control.get());
-}
-
-// while (running) { some iterations }; kernels after the decision to stop return at once.
-template <typename T>
-void Fit<T>::build_graph()
-{
-    checked("cudaGraphCreate", [&] { return cudaGraphCreate(graph_.out(), 0); });
-    UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
-    arguments.has_handle = true;
-    checked("cudaGraphConditionalHandleCreate", [&] {
-        return cudaGraphConditionalHandleCreate(&arguments.handle, graph_.get(), 1, cudaGraphCondAssignDefault);
-    });
-    cudaGraphNodeParams node = {};
-    node.type = cudaGraphNodeTypeConditional;
-    node.conditional.handle = arguments.handle;
-    node.conditional.type = cudaGraphCondTypeWhile;
-    node.conditional.size = 1;
-    cudaGraphNode_t added;
-    checked("cudaGraphAddNode",
-            [&] { return cudaGraphAddNode(&added, graph_.get(), nullptr, nullptr, 0, &node); });
-    cudaGraph_t body = node.conditional.phGraph_out[0];
-    checked("cudaStreamBeginCaptureToGraph", [&] {
-        return cudaStreamBeginCaptureToGraph(stream(), body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal);
-    });
-    try {
-        for (int i = 0; i < unrolled; ++i)
-            enqueue_iteration(arguments);
-        checked("cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream(), &body); });
-    } catch (...) {
-        cudaGraph_t abandoned;
-        cudaStreamEndCapture(stream(), &abandoned);
-        throw;
-    }
-    generation_ = context().workspace_generation;
-    checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(exec_.out(), graph_.get(), 0); });
-}
 
 template <typename T>
 void Fit<T>::start_control()
@@ -132,35 +90,54 @@ void Fit<T>::tick()
     context().report("iterating", index_, iteration, progress_[0].shift);
 }
 
-// Iterations until control says why they stopped. The first one runs outside the graph: it
-// brings the workspace to its final size, which a capture could not.
+// Iterations until control says why they stopped, and that is not an empty cluster that the device can see to.
 template <typename T>
 void Fit<T>::iterate_on_device()
 {
     start_control();
     const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
+    do {
+        enqueue_iterations(arguments);
+        fetch_control();
+    } while (state_[0].stop == running || (state_[0].stop == empty_cluster && relocate_on_device(arguments)));
+}
+
+// Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first one runs outside of the
+// graph.
+template <typename T>
+void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
+{
     const bool many = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
     if (many && job_.iterations(arguments))
-        return fetch_control();
+        return;
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = many && (setting == nullptr || setting[0] != '0');
-    do {
-        if (exec_.get() != nullptr && generation_ != context().workspace_generation) {
-            exec_ = GraphExec(); // its kernels know a workspace that is gone
-            graph_ = Graph();
-        }
-        if (use_graph && exec_.get() != nullptr) {
-            checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_.get(), stream()); });
-        } else {
-            enqueue_iteration(arguments);
-            if (use_graph) {
-                build_graph();
-                checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_.get(), stream()); });
-            }
-        }
-        fetch_control();
-    } while (state_[0].stop == running);
+    if (!graph_.ready(context())) {
+        graph_.drop(); // its kernels know a workspace that is gone
+        job_.iteration(arguments, job_.control.get());
+        if (use_graph)
+            graph_.build(job_, arguments, tournament_ ? &*tournament_ : nullptr);
+    }
+    if (use_graph)
+        graph_.launch(stream());
+}
+
+// Finishes the iteration that met an empty cluster; later ones are finished in the graph. False: rows, or what the
+// choice among them needs, are not on the device. Returns whether the fit goes on.
+template <typename T>
+bool Fit<T>::relocate_on_device(const UpdateArguments<T> &arguments)
+{
+    if (!job_.data.resident)
+        return false;
+    if (!tournament_) {
+        if (!within_limit([&] { tournament_.emplace(job_, params_); }))
+            return false;
+        graph_.drop();
+    }
+    tournament_->enqueue(arguments);
+    fetch_control();
+    return state_[0].stop == running;
 }
 
 template <typename T>

@@ -63,14 +63,22 @@ struct Job {
     // Waits for what was enqueued under `control`; on cancel the rest of it returns at once.
     void wait() { context.wait(stream(), &control.get()->stop); }
 
-    // Centroids from the caller's memory, history and sums cleared, operands prepared.
+    // Centroids from the caller's memory, and all that depends on them anew.
     void upload_centroids(const void *values, const PgkmFitParams *params);
+    // Enqueues for the current centroids: sums cleared, last labels forgotten, operands prepared.
+    void begin_anew(const PgkmFitParams *params);
     void prepare_operands(const PgkmFitParams *params);
     // The same for the tiled filter, enqueued after every update.
     void prepare_tiles(const Control *watched);
 
     // The view of rows that lie on the device, compared with centroid set `set`.
     View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
+    // The same rows, compared with centroid set `set`.
+    View<T> under(int set, View<T> rows) const
+    {
+        rows.centroids = centroids.get() + std::int64_t{set} * k * d;
+        return rows;
+    }
 
     // Whose kernel a pass in one read of the rows is: tiled, register or generic.
     Assignment fused_assignment() const;

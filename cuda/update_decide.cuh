@@ -9,7 +9,8 @@ namespace pgkm::cuda {
 //
 // Labels are not compared: equal labels in two iterations without empty clusters mean equal
 // sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
-// The two cases left, an empty cluster and a negative tol, stop the device and go to the host.
+// A negative tol stops the device and goes to the host. With empty clusters, for which rows were relocated, labels
+// are compared (relocation/tournament.hpp).
 __device__ inline StopReason reason_to_stop(double shift, double tol, std::int32_t iteration, std::int32_t most)
 {
     if (shift <= tol || (shift != 0.0 && iteration >= most))
@@ -19,11 +20,11 @@ __device__ inline StopReason reason_to_stop(double shift, double tol, std::int32
 
 // Notes the iteration and its outcome (one thread of the device).
 template <typename T>
-__device__ inline void note_iteration(const UpdateArguments<T> &a, double shift, double tol, std::int32_t iteration,
+__device__ inline void note_iteration(const UpdateArguments<T> &a, double shift, bool converged, std::int32_t iteration,
                                       StopReason reason)
 {
     Control *control = a.control;
-    if (shift <= tol)
+    if (converged)
         control->converged = 1;
     control->shift = shift;
     control->n_iter = iteration;
@@ -43,10 +44,12 @@ __device__ inline bool decide(const UpdateArguments<T> &a, double shift)
     Control *control = a.control;
     const std::int32_t iteration = control->n_iter + 1, most = control->max_iter;
     const double tol = control->tol;
-    const bool cancels = stopped(control);
-    const StopReason reason = reason_to_stop(shift, tol, iteration, most);
+    const bool cancels = stopped(control), converged = shift <= tol || (a.differ != nullptr && *a.differ == 0);
+    StopReason reason = reason_to_stop(shift, tol, iteration, most);
+    if (a.differ != nullptr)
+        reason = converged || iteration >= most ? finished : running;
     control->arrived = 0;
-    note_iteration(a, shift, tol, iteration, reason);
+    note_iteration(a, shift, converged, iteration, reason);
     const bool stops = reason != running || cancels;
     if (a.has_handle && stops)
         cudaGraphSetConditional(a.handle, 0);

@@ -76,7 +76,7 @@ __device__ inline Split mass_limbs(const View<T> &view, std::int64_t row)
 enum StopReason : std::int32_t {
     running = 0,
     finished = 1,       // converged or max_iter reached
-    empty_cluster = 2,  // nothing was updated: the host relocates and goes on
+    empty_cluster = 2,  // nothing was updated: rows are relocated first
     compare_labels = 3, // updated; a shift of 0 above tol: only the labels can tell
     cancelled = 4,
 };

@@ -88,6 +88,7 @@ void sweep();
 void cost(const std::vector<int> &which);
 void stream();
 void cancel(const std::vector<int> &which);
+void relocation();
 void groups();
 void mixture(const std::vector<int> &which);
 void moments();

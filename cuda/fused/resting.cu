@@ -15,6 +15,8 @@ constexpr int least_eighths = 5;
 constexpr int pause = 8; // iterations that nothing is tried in after it did not serve
 constexpr std::uint8_t nobody = 0xff;
 
+__global__ void forget_kernel(RestingState *state) { *state = {{0, 0, 0, 0, 0}, -2}; }
+
 template <int D>
 __global__ void __launch_bounds__(threads) number_kernel(const float *values, std::int64_t n, const __grid_constant__ RestingGrid grid)
 {
@@ -152,8 +154,8 @@ RestingCells::RestingCells(Context &context, const float *values, std::int64_t n
 
 void RestingCells::forget(cudaStream_t stream)
 {
-    constexpr RestingState none = {{0, 0, 0, 0, 0}, -2};
-    state_.upload(&none, 1, stream);
+    forget_kernel<<<1, 1, 0, stream>>>(state_.get()); // a graph cannot keep a copy from the host's stack
+    launched("forget_kernel");
 }
 
 void RestingCells::prepare(const UpdateArguments<float> &arguments, cudaStream_t stream) const

@@ -141,7 +141,7 @@ __device__ StopReason decide_alike(const UpdateArguments<float> &u, const Block 
         shift += block.shifts[j];
     const StopReason reason = reason_to_stop(shift, tol, iteration, most);
     if (blockIdx.x == 0)
-        note_iteration(u, shift, tol, iteration, reason);
+        note_iteration(u, shift, shift <= tol, iteration, reason);
     return reason;
 }
 

@@ -1,23 +1,13 @@
 #include "relocation.hpp"
 
-#include <algorithm>
 #include <optional>
 
+#include "../measure.hpp"
 #include "farthest.hpp"
-#include "measure.hpp"
+#include "labels_differ.hpp"
 
 namespace pgkm::cuda {
 namespace {
-
-constexpr std::int64_t first_rows = 65536; // compared first: most often they tell
-
-__global__ void differ_kernel(const std::int32_t *labels, const std::int32_t *others, std::int64_t n, std::int32_t *differ)
-{
-    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-    for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < n; row += stride)
-        if (labels[row] != others[row])
-            *differ = 1;
-}
 
 template <typename T>
 std::vector<FarRow> farthest_rows(Job<T> &job, std::size_t most)
@@ -55,8 +45,8 @@ template <typename T>
 bool same_labels(Job<T> &job, int set, int other)
 {
     Context &context = job.context;
-    context.make_room(job.labels.bytes() + sizeof(std::int32_t));
-    DeviceArray<std::int32_t> others(context.budget, job.labels.count()), differ(context.budget, 1);
+    context.make_room(sizeof(std::int32_t));
+    DeviceArray<std::int32_t> differ(context.budget, 1);
     differ.fill_zero(job.stream());
     const Control *control = job.control.get();
     std::int32_t different = 0;
@@ -68,19 +58,10 @@ bool same_labels(Job<T> &job, int set, int other)
             job.assign_rows(rows, control, job.labels.get());
         else
             assign_generic(job.stage(control), rows, job.labels.get());
-        View<T> under_other = rows;
-        under_other.centroids = job.view(nullptr, nullptr, 0, other).centroids;
-        std::int64_t count = first_rows;
-        for (std::int64_t done = 0; done < rows.n && different == 0; done += count, count *= 2) {
-            const View<T> part = slice(under_other, done, std::min(count, rows.n - done));
-            assign_generic(job.stage(control), part, others.get());
-            differ_kernel<<<blocks_for(part.n, 256, context.facts.multiprocessors * 8), 256, 0, job.stream()>>>(
-                job.labels.get() + done, others.get(), part.n, differ.get());
-            launched("differ_kernel");
-            job.wait();
-            differ.download(&different, 1, job.stream());
-            context.wait(job.stream());
-        }
+        labels_differ(job.stage(control), job.under(other, rows), job.labels.get(), differ.get());
+        job.wait();
+        differ.download(&different, 1, job.stream());
+        context.wait(job.stream());
     });
     return different == 0;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "context.hpp"
+#include "../context.hpp"
 #include "engine/update.hpp"
 
 namespace pgkm::cuda {

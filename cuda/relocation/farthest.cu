@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "stages.hpp"
+#include "../stages.hpp"
 
 namespace pgkm::cuda {
 

@@ -1,0 +1,61 @@
+// tournament.hpp - rows for clusters that have none, chosen and placed on the device, where all rows lie there.
+//
+// The choice is sequential: for each empty cluster, in ascending order, the farthest row that may still go
+// (relocate_empty_clusters() of the engine). So that each step costs little, rows are in tiles, of which each
+// has its farthest row ready, and tiles are in groups that have theirs: one block takes the farthest of all,
+// and only the tile that it came from, and that tile's group, are looked at again.
+#pragma once
+
+#include "../job.hpp"
+
+namespace pgkm::cuda {
+
+// A row in a tile, or a tile in all of them, at some squared distance; at none: no row is left.
+struct FarPlace {
+    double       square;
+    std::int32_t at;    // the row's number in its tile, or the tile's
+    std::int32_t label; // of the row
+};
+
+// Rows of a problem in tiles, none of which goes beyond a slice (Job::each_slice).
+struct FarTiles {
+    FarPlace    *farthest; // of each tile
+    std::int64_t n;
+    std::int64_t slice_rows;
+    std::int32_t tile_rows;
+    std::int32_t per_slice;
+    std::int32_t count;
+
+    __host__ __device__ std::int64_t first_row(std::int32_t tile) const
+    {
+        return std::int64_t{tile / per_slice} * slice_rows + std::int64_t{tile % per_slice} * tile_rows;
+    }
+    __host__ __device__ std::int32_t rows(std::int32_t tile) const
+    {
+        const std::int64_t slice = std::int64_t{tile / per_slice + 1} * slice_rows, end = slice < n ? slice : n;
+        const std::int64_t rest = end - first_row(tile);
+        return rest < 0 ? 0 : static_cast<std::int32_t>(rest < tile_rows ? rest : tile_rows);
+    }
+};
+
+// Finishes iterations that stopped for an empty cluster. The host only enqueues it.
+template <typename T>
+class Tournament {
+  public:
+    // `job` is of resident rows and outlives it.
+    Tournament(Job<T> &job, const PgkmFitParams &params);
+
+    // Enqueues the rest of the iteration that stopped with `empty_cluster`: labels, the rows' move, new centroids, and
+    // the decision, as update() takes it; clusters that found no row keep their centroids. Where the control says
+    // anything else, it changes nothing that iterations have made.
+    void enqueue(const UpdateArguments<T> &arguments);
+
+  private:
+    Job<T>                   &job_;
+    const PgkmFitParams      &params_;
+    FarTiles                  tiles_{};
+    DeviceArray<FarPlace>     farthest_;
+    DeviceArray<std::int32_t> differ_; // 1: a row's label is another than in the iteration before
+};
+
+} // namespace pgkm::cuda
