@@ -101,7 +101,54 @@ SET pg_kmeans.memory_limit = '2MB';
 SELECT (kmeans_fit('loaded_more', '{y}', 2, init => 'first')).n;
 \set VERBOSITY default
 SELECT relation, features FROM kmeans_loaded();
+-- So it is where mixtures and PCA need the memory to work in.
+CREATE FUNCTION pg_temp.loaded_error(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    message text; detail text; hint text;
+BEGIN
+    EXECUTE query;
+    RETURN 'no error';
+EXCEPTION WHEN program_limit_exceeded THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' / ', message, regexp_replace(detail, '\d+ kB', 'N kB', 'g'), hint);
+END $$;
+SET pg_kmeans.cpu_threads = 1;
+SET pg_kmeans.memory_limit = '6MB';
+SELECT kmeans_unload(), kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_more', '{y}'), kmeans_load('loaded_rows', '{f}');
+SELECT (kmeans_fit('loaded_more', '{x}', 2, init => 'first', max_iter => 1, loaded => true)).n;
+SET pg_kmeans.memory_limit = '3600kB';
+SELECT (gmm_fit('loaded_rows', '{f}', 3, 'diag', loaded => true)).n;
+SELECT relation, features FROM kmeans_loaded() ORDER BY features;
+SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_rows', '{f}', loaded => true)$$);
+SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_rows', '{f}', 2999, loaded => true)$$);
+SELECT relation, features FROM kmeans_loaded() ORDER BY features;
+SET pg_kmeans.memory_limit = '4500kB';
+SELECT (pca_fit('loaded_rows', '{f}', loaded => true)).n;
+SELECT relation, features FROM kmeans_loaded();
+SELECT kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_rows', '{f}');
+SET pg_kmeans.memory_limit = '3MB';
+BEGIN;
+SELECT count(*) FROM gmm_cluster('loaded_rows', '{f}', 3, 'diag');
+ROLLBACK;
+SELECT relation, features FROM kmeans_loaded();
+SET pg_kmeans.memory_limit = '6MB';
+SELECT kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_rows', '{f}');
+SET pg_kmeans.memory_limit = '4700kB';
+SELECT (pca(f)).n FROM loaded_rows;
+SELECT relation, features FROM kmeans_loaded();
+-- Rows that would make room for their own fit stay, and go for others' when it has failed.
+SET pg_kmeans.memory_limit = '6MB';
+SELECT kmeans_load('loaded_more', '{x}'), kmeans_unload('loaded_rows');
+SET pg_kmeans.memory_limit = '4700kB';
+SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_more', '{x}', 2, loaded => true)$$);
+SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_more', '{x}', loaded => true)$$);
+SELECT relation, features FROM kmeans_loaded();
+SELECT (pca_fit('loaded_rows', '{f}')).n;
+SELECT relation, features FROM kmeans_loaded();
+RESET pg_kmeans.cpu_threads;
 -- What is being fitted stays.
+SET pg_kmeans.memory_limit = 0;
+SELECT kmeans_load('loaded_rows', '{f}');
 SET pg_kmeans.memory_limit = '1400kB';
 SELECT (kmeans_fit('loaded_rows', '{f}', 2, init => 'first', loaded => true)).n;
 SELECT kmeans_load('loaded_rows', '{x,y}');

@@ -97,28 +97,19 @@ static void register_exit_hook(void)
  * Bytes for the engine beside the rows, checked against the limit; 0 without a limit. The
  * engine holds its own allocations to it.
  */
-static uint64 engine_memory_limit(const PgkmFitRequest *request)
+static uint64 engine_memory_limit(const PgkmJobKind *kind, const void *request)
 {
-    const uint64      limit = pgkm_memory_limit();
-    const PgkmPoints *points = &request->points;
-
-    if (limit == 0)
+    if (pgkm_memory_limit() == 0)
         return 0;
 
-    const uint64 estimate = pgkm_request_estimate(request);
+    const uint64 estimate = kind->estimate(request);
 
-    pgkm_loaded_make_room(estimate, request->resident);
+    pgkm_loaded_make_room(estimate);
 
     const uint64 available = pgkm_memory_available();
 
     if (estimate > available)
-        ereport(ERROR,
-                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
-                 errdetail("Clustering %lld rows of %d features into %lld clusters needs an estimated %llu kB "
-                           "beside %llu kB of rows.",
-                           (long long) points->n, points->d, (long long) Max(request->k, request->k_last),
-                           (unsigned long long) (estimate / 1024), (unsigned long long) (pgkm_memory_reserved() / 1024)),
-                 errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", (unsigned long long) (limit / 1024))));
+        pgkm_raise_working_memory(kind->describe(request), estimate);
     return available;
 }
 
@@ -161,13 +152,12 @@ static PgkmJobHolder *create_holder(MemoryContext context)
 }
 
 /* Rows that stay with the service have a connection of their own, as long as it holds. */
-static void connect_to_service(PgkmFitRequest *request, PgkmJobHolder *owner)
+static void connect_to_service(PgkmSettings *settings, PgkmResident *resident, PgkmJobHolder *owner)
 {
-    PgkmResident *const resident = request->resident;
-    const int           kept = pgkm_resident_channel(resident);
+    const int kept = pgkm_resident_channel(resident);
 
     if (kept != 0 && pgkm_service_answers(kept)) {
-        request->settings.channel = kept;
+        settings->channel = kept;
         return;
     }
     if (kept != 0) {
@@ -175,11 +165,11 @@ static void connect_to_service(PgkmFitRequest *request, PgkmJobHolder *owner)
         pgkm_resident_set_channel(resident, 0);
         pgkm_service_release(kept);
     }
-    pgkm_service_acquire(&request->settings);
+    pgkm_service_acquire(settings);
     if (resident != NULL)
-        pgkm_resident_set_channel(resident, request->settings.channel);
+        pgkm_resident_set_channel(resident, settings->channel);
     else
-        owner->channel = request->settings.channel;
+        owner->channel = settings->channel;
 }
 
 /* The holder for the next job; its last one is freed. */
@@ -190,6 +180,22 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
         *holder = create_holder(context);
     free_job(*holder);
     return *holder;
+}
+
+/* All that comes before the start; fills in `settings`, which are those of *request. `resident` is the
+ * request's, or NULL. */
+static PgkmJobHolder *prepare(const PgkmJobKind *kind, const void *request, PgkmSettings *settings,
+                              PgkmResident *resident, MemoryContext context, PgkmJobHolder **holder)
+{
+    pgkm_settings_fill(settings);
+    settings->memory_limit = engine_memory_limit(kind, request);
+
+    PgkmJobHolder *const owner = empty_holder(context, holder);
+
+    settings->device_ready = pgkm_service_runs();
+    if (kind->wants_device(request))
+        connect_to_service(settings, resident, owner);
+    return owner;
 }
 
 static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown,
@@ -214,15 +220,8 @@ static void release_channel(PgkmJobHolder *owner)
 PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
                       MemoryContext context, PgkmJobHolder **holder)
 {
-    PgkmJobHolder *const owner = empty_holder(context, holder);
+    PgkmJobHolder *const owner = prepare(kind, request, settings, NULL, context, holder);
 
-    pgkm_settings_fill(settings);
-    settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : Max(pgkm_memory_available(), 1); /* 0: no limit */
-    settings->device_ready = pgkm_service_runs();
-    if (kind->wants_device(request)) {
-        pgkm_service_acquire(settings);
-        owner->channel = settings->channel;
-    }
     run_in(owner, kind, request, shown, NULL);
     release_channel(owner);
     return owner->job;
@@ -238,23 +237,29 @@ static int fit_wants_device(const void *request)
     return pgkm_wants_device((const PgkmFitRequest *) request);
 }
 
-static const PgkmJobKind fit_kind = {start_fit, fit_wants_device};
+static uint64 fit_estimate(const void *request)
+{
+    return pgkm_request_estimate((const PgkmFitRequest *) request);
+}
+
+static char *describe_fit(const void *request)
+{
+    const PgkmFitRequest *const fit = (const PgkmFitRequest *) request;
+
+    return psprintf("Clustering %lld rows of %d features into %lld clusters", (long long) fit->points.n, fit->points.d,
+                    (long long) Max(fit->k, fit->k_last));
+}
+
+static const PgkmJobKind fit_kind = {start_fit, fit_wants_device, fit_estimate, describe_fit};
 
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                   const PgkmMeanwhile *meanwhile)
 {
-    const PgkmShownFit shown = {request->options.max_iter, request->options.n_init};
-    PgkmFitRequest     full = *request;
-    PgkmError          error;
+    const PgkmShownFit   shown = {request->options.max_iter, request->options.n_init};
+    PgkmFitRequest       full = *request;
+    PgkmJobHolder *const owner = prepare(&fit_kind, &full, &full.settings, full.resident, context, holder);
+    PgkmError            error;
 
-    pgkm_settings_fill(&full.settings);
-    full.settings.memory_limit = engine_memory_limit(&full);
-
-    PgkmJobHolder *const owner = empty_holder(context, holder);
-
-    full.settings.device_ready = pgkm_service_runs();
-    if (fit_kind.wants_device(&full))
-        connect_to_service(&full, owner);
     run_in(owner, &fit_kind, &full, &shown, meanwhile);
     if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
         free_job(owner);

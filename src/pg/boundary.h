@@ -23,11 +23,14 @@ struct PgkmJobHolder;
  * end its statement. A PgkmInterrupted; its answer becomes an ERROR in pgkm_raise. */
 int pgkm_interrupted(void);
 
-/* How a kind of job goes, its requests being of a struct of their own: two of the engine's functions
- * pgkm_*_start and pgkm_*_wants_device. */
+/* How a kind of job goes, its requests being of a struct of their own: three of the engine's functions
+ * pgkm_*_start, pgkm_*_wants_device and pgkm_*_estimate, and, palloc'd, what a request asks for: the
+ * subject of a sentence. */
 struct PgkmJobKind {
     PgkmStatus (*start)(const void *request, PgkmJob **job, PgkmError *error);
     int (*wants_device)(const void *request);
+    uint64 (*estimate)(const void *request);
+    char *(*describe)(const void *request);
 };
 
 /* What the progress view shows of a job beside how far it is. */
@@ -39,7 +42,7 @@ struct PgkmShownFit {
 /*
  * Runs a job to its end, serving interrupts every 10 ms, and returns it: the caller fetches
  * the result. `settings` are those of *request, which are filled in here. `context` and *holder
- * as for pgkm_run_fit.
+ * as for pgkm_run_fit, and the memory as well.
  */
 PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
                       MemoryContext context, PgkmJobHolder **holder);
@@ -62,8 +65,11 @@ struct PgkmMeanwhile {
  * `meanwhile`, unless NULL, is done once by the server's thread when the fit has started.
  *
  * Returns the result, which lives until pgkm_release_fit(*holder) or until the context is
- * reset. Passes the engine's notice on as a WARNING. Raises 54000 before the start when
- * rows and estimate exceed pg_kmeans.memory_limit; otherwise what the engine reports.
+ * reset. Passes the engine's notice on as a WARNING.
+ *
+ * Where rows and estimate exceed pg_kmeans.memory_limit, loaded rows that are not in use are given
+ * up first (loaded.h); 54000 before the start when that does not help. Otherwise raises what the
+ * engine reports.
  */
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                   const PgkmMeanwhile *meanwhile);

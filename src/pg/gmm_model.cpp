@@ -118,7 +118,20 @@ static int mixture_wants_device(const void *request)
     return pgkm_mixture_wants_device((const PgkmMixtureRequest *) request);
 }
 
-static const PgkmJobKind mixture_kind = {start_mixture, mixture_wants_device};
+static uint64 mixture_estimate(const void *request)
+{
+    return pgkm_mixture_estimate((const PgkmMixtureRequest *) request);
+}
+
+static char *describe_mixture(const void *request)
+{
+    const PgkmMixtureRequest *const mixture = (const PgkmMixtureRequest *) request;
+
+    return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", (long long) mixture->k,
+                    (long long) mixture->points.n, mixture->points.d);
+}
+
+static const PgkmJobKind mixture_kind = {start_mixture, mixture_wants_device, mixture_estimate, describe_mixture};
 
 void pgkm_mixture_check_size(const PgkmMixtureRequest *request)
 {

@@ -54,7 +54,12 @@ static PgkmLoaded *find(const TableCall *call)
     return NULL;
 }
 
-PgkmLoaded *pgkm_loaded_find(const TableCall *call)
+static void end_use(void *loaded)
+{
+    --((PgkmLoaded *) loaded)->users;
+}
+
+PgkmLoaded *pgkm_loaded_use(const TableCall *call)
 {
     PgkmLoaded *const loaded = find(call);
 
@@ -62,6 +67,14 @@ PgkmLoaded *pgkm_loaded_find(const TableCall *call)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("these columns of relation \"%s\" are not loaded", call->relation.name),
                         errhint("Call kmeans_load with the same features and weight first.")));
+
+    MemoryContextCallback *const on_reset =
+        (MemoryContextCallback *) MemoryContextAlloc(call->context, sizeof(MemoryContextCallback));
+
+    on_reset->func = end_use;
+    on_reset->arg = loaded;
+    MemoryContextRegisterResetCallback(call->context, on_reset);
+    ++loaded->users;
     loaded->last_use = ++uses;
     return loaded;
 }
@@ -88,30 +101,25 @@ static uint64 bytes_of(const PgkmLoaded *loaded)
     return loaded->rows->reserved + (loaded->rows->used == NULL ? 0 : loaded->rows->used->reserved);
 }
 
-static bool may_go(const PgkmLoaded *loaded, const PgkmResident *keep)
-{
-    return keep == NULL || loaded->resident != keep;
-}
-
-uint64 pgkm_loaded_available(const PgkmResident *keep)
+uint64 pgkm_loaded_available(void)
 {
     uint64 bytes = pgkm_memory_available();
 
     for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
-        if (may_go(loaded, keep))
+        if (loaded->users == 0)
             bytes += bytes_of(loaded);
     return bytes;
 }
 
-void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep)
+void pgkm_loaded_make_room(uint64 bytes)
 {
-    if (all_loaded == NULL || pgkm_loaded_available(keep) < bytes)
+    if (all_loaded == NULL || pgkm_loaded_available() < bytes)
         return;
     while (pgkm_memory_available() < bytes) {
         PgkmLoaded *oldest = NULL;
 
         for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
-            if (may_go(loaded, keep) && (oldest == NULL || loaded->last_use < oldest->last_use))
+            if (loaded->users == 0 && (oldest == NULL || loaded->last_use < oldest->last_use))
                 oldest = loaded;
         if (oldest == NULL)
             return;

@@ -24,17 +24,19 @@ struct PgkmLoaded {
     PgkmResident         *resident;
     TimestampTz           loaded_at;
     uint64                last_use;  /* a count of uses, for the choice of what has to go */
+    int                   users;     /* calls that read them at the moment */
     PgkmLoaded           *next;
 };
 
-/* The rows loaded under the call's relation and columns; 55000 when there are none. */
-PgkmLoaded *pgkm_loaded_find(const TableCall *call);
+/* The rows loaded under the call's relation and columns, in use until its context goes; 55000
+ * when there are none. */
+PgkmLoaded *pgkm_loaded_use(const TableCall *call);
 
-/* Bytes that would be available, were all loaded rows but `keep` given back. */
-uint64 pgkm_loaded_available(const PgkmResident *keep);
+/* Bytes that would be available, were all loaded rows given back that are not in use. */
+uint64 pgkm_loaded_available(void);
 
 /* Gives back loaded rows, those not used for the longest time first, until so many bytes are
- * available; none when that would not be enough, and never `keep`. A NOTICE names each. */
-void pgkm_loaded_make_room(uint64 bytes, const PgkmResident *keep);
+ * available; none when that would not be enough, and never those in use. A NOTICE names each. */
+void pgkm_loaded_make_room(uint64 bytes);
 
 #endif

@@ -17,11 +17,6 @@ static uint64 total_bytes(void)
     return shared_bytes == NULL ? reserved_bytes : pg_atomic_read_u64(shared_bytes);
 }
 
-uint64 pgkm_memory_reserved(void)
-{
-    return reserved_bytes;
-}
-
 uint64 pgkm_memory_available(void)
 {
     const uint64 limit = pgkm_memory_limit();
@@ -38,20 +33,30 @@ static unsigned long long whole_kb(uint64 bytes)
     return (unsigned long long) (bytes / 1024 + (bytes % 1024 != 0));
 }
 
+[[noreturn]] static void raise_limit(const char *detail)
+{
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
+                    errdetail_internal("%s", detail),
+                    errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
+    pg_unreachable();
+}
+
 void pgkm_raise_memory_limit(uint64 least, uint64 estimate)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
-             estimate > least ? errdetail("The rows alone need an estimated %llu kB.", whole_kb(estimate))
-                              : errdetail("The rows alone need at least %llu kB.", whole_kb(least)),
-             errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
-    pg_unreachable();
+    raise_limit(estimate > least ? psprintf("The rows alone need an estimated %llu kB.", whole_kb(estimate))
+                                 : psprintf("The rows alone need at least %llu kB.", whole_kb(least)));
+}
+
+void pgkm_raise_working_memory(const char *what, uint64 estimate)
+{
+    raise_limit(psprintf("%s needs an estimated %llu kB beside %llu kB of rows.", what, whole_kb(estimate),
+                         whole_kb(reserved_bytes)));
 }
 
 void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
 {
     if (unlikely(bytes > pgkm_memory_available()))
-        pgkm_loaded_make_room(bytes, NULL);
+        pgkm_loaded_make_room(bytes);
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
     reserved_bytes += bytes;

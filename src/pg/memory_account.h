@@ -21,8 +21,8 @@ void pgkm_memory_release(uint64 bytes);
 /* Raises 54000 for rows that need at least so many bytes, or more by an estimate. */
 [[noreturn]] void pgkm_raise_memory_limit(uint64 least, uint64 estimate);
 
-/* Bytes that this process has reserved. */
-uint64 pgkm_memory_reserved(void);
+/* The same for what needs so many bytes beside the rows; `what` begins a sentence. */
+[[noreturn]] void pgkm_raise_working_memory(const char *what, uint64 estimate);
 
 /* Bytes that may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);

@@ -72,7 +72,19 @@ static int pca_wants_device(const void *request)
     return pgkm_pca_wants_device((const PgkmPcaRequest *) request);
 }
 
-static const PgkmJobKind pca_kind = {start_pca, pca_wants_device};
+static uint64 pca_estimate(const void *request)
+{
+    return pgkm_pca_estimate(((const PgkmPcaRequest *) request)->points.d);
+}
+
+static char *describe_pca(const void *request)
+{
+    const PgkmPoints *const points = &((const PgkmPcaRequest *) request)->points;
+
+    return psprintf("PCA of %lld rows of %d features", (long long) points->n, points->d);
+}
+
+static const PgkmJobKind pca_kind = {start_pca, pca_wants_device, pca_estimate, describe_pca};
 
 static void note_pca(const PgkmPcaResult *result, PgkmJob *job)
 {

@@ -67,7 +67,7 @@ void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int
     table_relation_find(&call->relation, table_call_relation_name(fcinfo), use, !from_loaded);
     table_call_find_columns(call, fcinfo, weight);
     if (from_loaded)
-        call->loaded = pgkm_loaded_find(call);
+        call->loaded = pgkm_loaded_use(call);
 }
 
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how)
