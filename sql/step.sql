@@ -124,6 +124,7 @@ SELECT kmeans_step(f8, CASE WHEN id < 3 THEN '{{0,0}}' ELSE '{{0,1}}' END::doubl
 SELECT kmeans_step(f8, '{{0,0}}', -1) FROM step_points;
 SELECT kmeans_step(f8, '{{0,0}}', 'NaN') FROM step_points;
 SELECT kmeans_step(f8, '{{0,0}}', 'Infinity') FROM step_points;
+SELECT kmeans_step(f8, '{{0,0}}', 1e151) FROM step_points;
 SELECT kmeans_step(ARRAY[1e150], '{{-1e150}}', 1e150);
 SELECT kmeans_step(ARRAY['a'], '{{0}}');
 SELECT kmeans_sums_centroids(kmeans_step('{3}'::float8[], '{{0}}', 1e-320));

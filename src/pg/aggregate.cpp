@@ -35,22 +35,6 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
     return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
 }
 
-/* The row's weight: 0 for a row to be skipped. */
-static double weight_argument(FunctionCallInfo fcinfo)
-{
-    if (PG_NARGS() <= ARGUMENT_WEIGHT)
-        return 1.0;
-    if (PG_ARGISNULL(ARGUMENT_WEIGHT))
-        return 0.0;
-
-    const double weight = PG_GETARG_FLOAT8(ARGUMENT_WEIGHT);
-
-    if (!(weight >= 0.0 && weight <= PGKM_MAX_MAGNITUDE))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight must be a finite number of at least 0 and at most 2^500")));
-    return weight;
-}
-
 static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, const PgkmVector *vector)
 {
     const MemoryContext   context = pgkm_aggregate_context(fcinfo);
@@ -81,7 +65,7 @@ static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
 {
     AggregateState *state =
         PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
-    const double weight = PG_ARGISNULL(ARGUMENT_FEATURES) ? 0.0 : weight_argument(fcinfo);
+    const double weight = PG_ARGISNULL(ARGUMENT_FEATURES) ? 0.0 : pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
     PgkmVector   vector;
     PgkmRowFault fault;
 

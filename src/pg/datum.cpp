@@ -236,3 +236,21 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
     }
     return likely(usable(*out)) || explain(*out, position, fault);
 }
+
+double pgkm_weight_argument(FunctionCallInfo fcinfo, int number)
+{
+    if (PG_NARGS() <= number)
+        return 1.0;
+    if (PG_ARGISNULL(number))
+        return 0.0;
+
+    const double weight = PG_GETARG_FLOAT8(number);
+
+    if (!(weight >= 0.0 && std::isfinite(weight)))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("weight must be a finite number of at least 0")));
+    if (weight > PGKM_MAX_MAGNITUDE)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("weight is out of range: its magnitude exceeds 2^500")));
+    return weight;
+}

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "postgres.h"
+#include "fmgr.h"
 }
 
 #include "engine/api.h"
@@ -67,6 +68,10 @@ bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRow
 
 /* One number of a feature type, the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
+
+/* The row's weight in argument `number`: 1 without such an argument, 0 for a row to be skipped.
+ * 22023 when it is negative or not finite, 22003 when it is too large. */
+double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
 
 /* Raises the fault. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);

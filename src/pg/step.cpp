@@ -95,22 +95,6 @@ static void check_same_centroids(const KmeansSums *sums, const Centroids *centro
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("centroids changed inside a group")));
 }
 
-/* The row's weight: 1 without such an argument, 0 for a row to be skipped. */
-static double weight_argument(FunctionCallInfo fcinfo, int number)
-{
-    if (PG_NARGS() <= number)
-        return 1.0;
-    if (PG_ARGISNULL(number))
-        return 0.0;
-
-    const double weight = PG_GETARG_FLOAT8(number);
-
-    if (!(weight >= 0.0 && weight <= PGKM_MAX_MAGNITUDE))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight must be a finite number of at least 0 and at most 2^500")));
-    return weight;
-}
-
 static void add_row(KmeansSums *sums, const Centroids *centroids, const double *row, double weight)
 {
     const int64 count = sums_count(sums->k, sums->d);
@@ -145,7 +129,7 @@ static void add_row(KmeansSums *sums, const Centroids *centroids, const double *
  */
 Datum pgkm_step_accum(PG_FUNCTION_ARGS)
 {
-    const double weight = PG_ARGISNULL(1) ? 0.0 : weight_argument(fcinfo, 3);
+    const double weight = PG_ARGISNULL(1) ? 0.0 : pgkm_weight_argument(fcinfo, 3);
 
     if (weight == 0.0) {
         if (PG_ARGISNULL(0))

@@ -46,6 +46,11 @@ static bool has_foreign_part(Oid relation_id)
     return found;
 }
 
+static int label_otherwise(void)
+{
+    return errhint("Use kmeans_fit with kmeans_predict, gmm_fit with gmm_predict, or kmeans_label or gmm_label.");
+}
+
 [[noreturn]] static void raise_wrong_kind(const char *name, char relkind, TableUse use)
 {
     const bool  readable = kind_serves(relkind, TABLE_READ);
@@ -54,7 +59,7 @@ static bool has_foreign_part(Oid relation_id)
                                                  : "\"%s\" is not a table: its rows have no ctid";
 
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg(message, name),
-                    readable ? errhint("Use kmeans_fit with kmeans_predict, or kmeans_label.") : 0));
+                    readable ? label_otherwise() : 0));
     pg_unreachable();
 }
 
@@ -81,7 +86,7 @@ void table_relation_find(TableRelation *relation, const char *name, TableUse use
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                         errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid",
                                relation->name),
-                        errhint("Use kmeans_fit with kmeans_predict, or kmeans_label.")));
+                        label_otherwise()));
 }
 
 /* Only a cast by a function counts: any text can be cast to real[] through its input function. */
