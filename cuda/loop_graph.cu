@@ -23,7 +23,7 @@ struct Conditional {
         params.conditional.type = type;
         params.conditional.size = 1;
         checked("cudaGraphAddNode", [&] {
-            return cudaGraphAddNode(&node, graph, after == nullptr ? nullptr : &after, nullptr, after == nullptr ? 0 : 1, &params);
+            return cudaGraphAddNode(&node, graph, &after, nullptr, after == nullptr ? 0 : 1, &params);
         });
         body = params.conditional.phGraph_out[0];
     }

@@ -10,8 +10,8 @@ constexpr int threads = 128;
 // A label that another centroid set would change is most often among the first rows: all threads look at the
 // answer before each row, and the first wave of them finds it.
 template <typename T>
-__global__ void __launch_bounds__(threads) differ_kernel(View<T> view, const Control *control, const std::int32_t *labels,
-                                                         std::int32_t *differ)
+__global__ void __launch_bounds__(threads) differ_kernel(View<T> view, const Control *control,
+                                                         const std::int32_t *labels, std::int32_t *differ)
 {
     if (stopped(control))
         return;
@@ -31,7 +31,8 @@ void labels_differ(const Stage<T> &stage, const View<T> &view, const std::int32_
 {
     in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
         const int blocks = blocks_for(rows, threads, stage.context.facts.multiprocessors * 16);
-        differ_kernel<<<blocks, threads, 0, stage.stream>>>(slice(view, first, rows), stage.control, labels + first, differ);
+        differ_kernel<<<blocks, threads, 0, stage.stream>>>(slice(view, first, rows), stage.control, labels + first,
+                                                            differ);
         launched("differ_kernel");
     });
 }

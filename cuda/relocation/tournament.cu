@@ -10,35 +10,50 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int least_tile_rows = 32;
-constexpr int fan = 1024; // tiles of a group, and most groups
 constexpr int threads = 256;
 constexpr int place_threads = 1024, place_warps = place_threads / 32;
+constexpr int fan = place_threads; // tiles of a group, and most groups: one for each thread
 
-// The order in which rows are taken: the farther comes first, the lower number on a tie.
-__device__ bool comes_first(const FarPlace &a, const FarPlace &b)
+// A row that takes part, with its tile.
+struct Candidate {
+    FarPlace     row;
+    std::int32_t tile;
+};
+
+__device__ Candidate nobody() { return {{0.0, 0x7fffffff, 0}, 0x7fffffff}; }
+
+// The order in which rows are taken: the farther comes first, the lower row on a tie.
+__device__ bool comes_first(const Candidate &a, const Candidate &b)
 {
-    return a.square > b.square || (a.square == b.square && a.at < b.at);
+    if (a.row.square != b.row.square)
+        return a.row.square > b.row.square;
+    return a.tile < b.tile || (a.tile == b.tile && a.row.at < b.row.at);
 }
 
-__device__ FarPlace first_in_warp(FarPlace mine)
+// Word by word, those that are behind drop out: squares are not negative, so that their bits are in their order.
+__device__ Candidate first_in_warp(const Candidate &mine)
 {
-    for (int offset = 16; offset > 0; offset >>= 1) {
-        const FarPlace other = {__shfl_xor_sync(~0u, mine.square, offset), __shfl_xor_sync(~0u, mine.at, offset),
-                                __shfl_xor_sync(~0u, mine.label, offset)};
-        if (comes_first(other, mine))
-            mine = other;
-    }
-    return mine;
+    const auto bits = static_cast<unsigned long long>(__double_as_longlong(mine.row.square));
+    const auto high = static_cast<unsigned>(bits >> 32), low = static_cast<unsigned>(bits);
+    const unsigned most_high = __reduce_max_sync(~0u, high);
+    bool           leads = high == most_high;
+    const unsigned most_low = __reduce_max_sync(~0u, leads ? low : 0);
+    leads = leads && low == most_low;
+    const std::int32_t tile = __reduce_min_sync(~0u, leads ? mine.tile : 0x7fffffff);
+    leads = leads && mine.tile == tile;
+    const std::int32_t at = __reduce_min_sync(~0u, leads ? mine.row.at : 0x7fffffff);
+    leads = leads && mine.row.at == at;
+    const int from = __ffs(static_cast<int>(__ballot_sync(~0u, leads))) - 1;
+    const auto square = static_cast<long long>(static_cast<unsigned long long>(most_high) << 32 | most_low);
+    return {{__longlong_as_double(square), at, __shfl_sync(~0u, mine.row.label, from)}, tile};
 }
 
-// Of a whole block; all threads get it.
-__device__ FarPlace first_in_block(FarPlace mine)
+// Of a whole block of 32 warps; all threads get it. `of_warp`: shared, another one than in the call before.
+__device__ Candidate first_in_block(const Candidate &mine, Candidate *of_warp)
 {
-    __shared__ FarPlace of_warp[place_warps];
-    mine = first_in_warp(mine);
-    __syncthreads(); // the last answer has been read
+    const Candidate first = first_in_warp(mine);
     if (threadIdx.x % 32 == 0)
-        of_warp[threadIdx.x / 32] = mine;
+        of_warp[threadIdx.x / 32] = first;
     __syncthreads();
     return first_in_warp(of_warp[threadIdx.x % 32]);
 }
@@ -49,7 +64,7 @@ __device__ double far_square(const View<T> &view, std::int64_t row, std::int32_t
 {
     if (view.weights != nullptr && quantise(view.weights[row], power_of_two(view.weight_exponent)) == 0)
         return 0.0;
-    return exact_distance(view.values + row * view.d, view.centroids + std::int64_t{label} * view.d, view.d);
+    return distance_ahead(view.values + row * view.d, view.centroids + std::int64_t{label} * view.d, view.d);
 }
 
 // The stop becomes `running`, so that kernels run until a cancel.
@@ -72,16 +87,16 @@ __global__ void __launch_bounds__(threads) tiles_kernel(View<T> slice, const std
             return;
         const std::int64_t from = std::int64_t{t} * tiles.tile_rows;
         const std::int32_t rows = tiles.rows(first + t);
-        FarPlace           best = {0.0, 0, 0};
+        Candidate          best = nobody();
         for (std::int32_t i = lane; i < rows; i += 32) {
             const std::int32_t label = labels[from + i];
-            const double       square = far_square(slice, from + i, label);
-            if (square > best.square)
-                best = {square, i, label};
+            const Candidate    mine = {{far_square(slice, from + i, label), i, label}, first + t};
+            if (comes_first(mine, best))
+                best = mine;
         }
         best = first_in_warp(best);
         if (lane == 0)
-            tiles.farthest[first + t] = best;
+            tiles.farthest[first + t] = best.row;
     }
 }
 
@@ -95,37 +110,37 @@ struct Placing {
     const Control      *control;
 };
 
-// The farthest of the group's tiles; a warp.
-__device__ FarPlace first_of_group(const FarTiles &tiles, std::int32_t group)
+// The farthest row of a group; a warp.
+__device__ Candidate first_of_group(const FarTiles &tiles, std::int32_t group)
 {
-    FarPlace best = {0.0, 0x7fffffff, 0};
+    Candidate          best = nobody();
     const std::int32_t end = min((group + 1) * fan, tiles.count);
     for (std::int32_t tile = group * fan + static_cast<std::int32_t>(threadIdx.x % 32); tile < end; tile += 32) {
-        const FarPlace other = {tiles.farthest[tile].square, tile, 0};
-        if (comes_first(other, best))
-            best = other;
+        const Candidate mine = {tiles.farthest[tile], tile};
+        if (comes_first(mine, best))
+            best = mine;
     }
     return first_in_warp(best);
 }
 
-// The farthest row of a tile that comes after `last`, which was its first; the block. Labels that were not kept
-// are found again: by a warp for each row.
+// A thread's part of the rows of a tile: the farthest that comes after `last`, which was the tile's first. Labels
+// that were not kept are found again: by a warp for each row.
 template <typename T>
-__device__ FarPlace next_of_tile(const Placing<T> &p, std::int32_t tile, const FarPlace &last)
+__device__ Candidate next_of_tile(const Placing<T> &p, const Candidate &last)
 {
-    const std::int64_t first = p.tiles.first_row(tile);
-    const std::int32_t rows = p.tiles.rows(tile);
+    const std::int64_t first = p.tiles.first_row(last.tile);
+    const std::int32_t rows = p.tiles.rows(last.tile);
     const int          self = static_cast<int>(threadIdx.x), step = p.labels != nullptr ? 1 : 32;
-    FarPlace           best = {0.0, 0x7fffffff, 0};
+    Candidate          best = {{0.0, 0x7fffffff, 0}, last.tile};
     for (std::int32_t i = self / step; i < rows; i += place_threads / step) {
-        const std::int32_t label = p.labels != nullptr
-                                       ? p.labels[first + i]
-                                       : settle_by_warp(p.view.values + (first + i) * p.view.d, p.view.centroids, p.view.k, p.view.d).label;
-        const FarPlace place = {far_square(p.view, first + i, label), i, label};
-        if (comes_first(last, place) && comes_first(place, best))
-            best = place;
+        const T *const     values = p.view.values + (first + i) * p.view.d;
+        const std::int32_t label = p.labels != nullptr ? p.labels[first + i]
+                                                       : settle_by_warp(values, p.view.centroids, p.view.k, p.view.d).label;
+        const Candidate mine = {{far_square(p.view, first + i, label), i, label}, last.tile};
+        if (comes_first(last, mine) && comes_first(mine, best))
+            best = mine;
     }
-    return first_in_block(best);
+    return best;
 }
 
 // Whether the row's old cluster keeps some mass without it.
@@ -153,34 +168,34 @@ __device__ void move_row(const Placing<T> &p, std::int64_t row, std::int32_t old
         move(p.sums.masses, old, to, mass_limbs(p.view, row));
 }
 
-// Gives cluster `to` the farthest row that may go; false: there is none, or the work is cancelled.
+// Gives cluster `to` the farthest row that may go; false: there is none, or the work is cancelled. `mine` is the
+// farthest row of the thread's group.
 template <typename T>
-__device__ bool fill_cluster(const Placing<T> &p, FarPlace *of_group, std::int32_t groups, std::int32_t to)
+__device__ bool fill_cluster(const Placing<T> &p, Candidate &mine, std::int32_t to)
 {
+    __shared__ Candidate of_warp[3][place_warps];
+    const auto self = static_cast<std::int32_t>(threadIdx.x);
     for (;;) {
-        if (block_stopped(p.control)) // and what the block has written is seen by all of it
+        const bool      stops = stopped(p.control);
+        const Candidate best = first_in_block(mine, of_warp[0]);
+        if (best.row.square == 0.0)
             return false;
-        const int      self = static_cast<int>(threadIdx.x);
-        const FarPlace none = {0.0, 0x7fffffff, 0};
-        const FarPlace best = first_in_block(self < groups ? of_group[self] : none);
-        if (best.square == 0.0)
-            return false;
-        const std::int32_t tile = best.at;
-        const FarPlace     taken = p.tiles.farthest[tile];
-        const std::int64_t row = p.tiles.first_row(tile) + taken.at;
-        const bool         goes = may_go(p, row, taken.label);
-        __syncthreads(); // all have read what changes now
-        if (goes)
-            move_row(p, row, taken.label, to);
-        const FarPlace next = next_of_tile(p, tile, taken);
-        if (self == 0)
-            p.tiles.farthest[tile] = next;
-        __syncthreads();
-        if (self < 32) {
-            const FarPlace first = first_of_group(p.tiles, tile / fan);
-            if (self == 0)
-                of_group[tile / fan] = first;
+        const std::int64_t row = p.tiles.first_row(best.tile) + best.row.at;
+        const std::int32_t old = best.row.label, group = best.tile / fan, tile = group * fan + self;
+        const bool         goes = may_go(p, row, old);
+        Candidate          of_tile = tile < p.tiles.count ? Candidate{p.tiles.farthest[tile], tile} : nobody();
+        const Candidate    next = first_in_block(next_of_tile(p, best), of_warp[1]);
+        if (tile == best.tile) {
+            of_tile = next;
+            p.tiles.farthest[tile] = next.row;
         }
+        const Candidate first = first_in_block(of_tile, of_warp[2]);
+        if (self == group)
+            mine = first;
+        if (goes)
+            move_row(p, row, old, to);
+        if (__syncthreads_or(stops)) // and what the block has written is seen by all of it
+            return false;
         if (goes)
             return true;
     }
@@ -189,17 +204,21 @@ __device__ bool fill_cluster(const Placing<T> &p, FarPlace *of_group, std::int32
 // One block: rows for the empty clusters, in ascending order. Clusters are filled behind the one being looked at, so
 // that whether the next ones are empty does not change.
 template <typename T>
-__global__ void __launch_bounds__(place_threads) place_kernel(const __grid_constant__ Placing<T> p)
+__global__ void __launch_bounds__(place_threads, 1) place_kernel(const __grid_constant__ Placing<T> p)
 {
-    __shared__ FarPlace of_group[fan];
-    __shared__ unsigned empty[place_warps];
+    __shared__ Candidate of_group[fan];
+    __shared__ unsigned  empty[place_warps];
+    if (block_stopped(p.control)) // tiles may be without their rows
+        return;
     const int          self = static_cast<int>(threadIdx.x);
     const std::int32_t groups = (p.tiles.count - 1) / fan + 1;
     for (std::int32_t group = self / 32; group < groups; group += place_warps) {
-        const FarPlace first = first_of_group(p.tiles, group);
+        const Candidate first = first_of_group(p.tiles, group);
         if (self % 32 == 0)
             of_group[group] = first;
     }
+    __syncthreads();
+    Candidate mine = self < groups ? of_group[self] : nobody();
     for (std::int32_t base = 0; base < p.view.k; base += place_threads) {
         const std::int32_t j = base + self;
         const unsigned     ballot =
@@ -210,7 +229,7 @@ __global__ void __launch_bounds__(place_threads) place_kernel(const __grid_const
         __syncthreads();
         for (int warp = 0; warp < place_warps; ++warp)
             for (unsigned left = empty[warp]; left != 0; left &= left - 1)
-                if (!fill_cluster(p, of_group, groups, base + warp * 32 + __ffs(static_cast<int>(left)) - 1))
+                if (!fill_cluster(p, mine, base + warp * 32 + __ffs(static_cast<int>(left)) - 1))
                     return;
     }
 }
@@ -250,8 +269,9 @@ void Tournament<T>::enqueue(const UpdateArguments<T> &arguments)
         if (first == 0)
             all = rows;
         job_.assign_rows(rows, control, job_.labels.get());
-        tiles_kernel<<<blocks_for(tiles_.per_slice, threads / 32, job_.context.facts.multiprocessors * 8), threads, 0, stream>>>(
-            rows, job_.labels.get(), tiles_, static_cast<std::int32_t>(first / tiles_.slice_rows) * tiles_.per_slice, control);
+        const auto slice = static_cast<std::int32_t>(first / tiles_.slice_rows);
+        const int  blocks = blocks_for(tiles_.per_slice, threads / 32, job_.context.facts.multiprocessors * 8);
+        tiles_kernel<<<blocks, threads, 0, stream>>>(rows, job_.labels.get(), tiles_, slice * tiles_.per_slice, control);
         launched("tiles_kernel");
         labels_differ(job_.stage(control), job_.under(1, rows), job_.labels.get(), differ_.get());
     });

@@ -10,11 +10,11 @@
 
 namespace pgkm::cuda {
 
-// A row in a tile, or a tile in all of them, at some squared distance; at none: no row is left.
+// A row of a tile at some squared distance from its centroid; at none: no row is left.
 struct FarPlace {
     double       square;
-    std::int32_t at;    // the row's number in its tile, or the tile's
-    std::int32_t label; // of the row
+    std::int32_t at; // its number in the tile
+    std::int32_t label;
 };
 
 // Rows of a problem in tiles, none of which goes beyond a slice (Job::each_slice).
