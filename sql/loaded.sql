@@ -2,7 +2,7 @@
 CREATE TABLE loaded_rows AS
 SELECT i AS id, sin(i)::real AS x, cos(i * 7)::real AS y, ARRAY[sin(i), cos(i * 3), i % 5] AS f, 1 + i % 2 AS w FROM generate_series(1, 3000) AS i;
 SELECT kmeans_load('loaded_rows', '{x,y}'), kmeans_load('loaded_rows', '{f}'), kmeans_load('loaded_rows', '{x,y}', 'w');
-SELECT relid::regclass, relation, features, weight, n, d, bytes > 0 AS bytes, loaded_at <= clock_timestamp() AS loaded_at
+SELECT relid::regclass, relation, features, weight, n, d, bytes, loaded_at <= clock_timestamp() AS loaded_at
 FROM kmeans_loaded() ORDER BY features, weight;
 
 -- The same results as without, whatever was asked for before.

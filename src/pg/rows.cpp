@@ -50,21 +50,27 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
  * is left empty counts. */
 #define LARGE_BUFFER_BYTES ((Size) 64 * 1024 * 1024)
 
+static Size bytes_per_row(const PgkmRows *rows)
+{
+    return rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
+}
+
 /* The next capacity: twice the last (of a large buffer a quarter more), but not beyond the limit
  * while `needed` still fits. */
-static int64 next_capacity(const PgkmRows *rows, int64 needed, Size bytes_per_row)
+static int64 next_capacity(const PgkmRows *rows, int64 needed)
 {
-    const int64  largest = (int64) (MaxAllocHugeSize / bytes_per_row);
+    const Size   row = bytes_per_row(rows);
+    const int64  largest = (int64) (MaxAllocHugeSize / row);
     const uint64 available = pgkm_memory_available();
-    const bool   large = rows->capacity * bytes_per_row >= LARGE_BUFFER_BYTES;
+    const bool   large = rows->capacity * row >= LARGE_BUFFER_BYTES;
     const Size   least = rows->capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
     int64        capacity =
-        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (least / bytes_per_row));
+        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (least / row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
-    if (available / bytes_per_row < (uint64) (Max(capacity, needed) - rows->capacity))
-        capacity = rows->capacity + (int64) (available / bytes_per_row);
+    if (available / row < (uint64) (Max(capacity, needed) - rows->capacity))
+        capacity = rows->capacity + (int64) (available / row);
     return Min(Max(capacity, needed), largest);
 }
 
@@ -88,8 +94,7 @@ static void ask_for_large_pages(char *memory, Size bytes)
 
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
 {
-    const Size   bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
-    const uint64 affordable = Min(pgkm_memory_available(), (uint64) MaxAllocHugeSize) / 2 / bytes_per_row;
+    const uint64 affordable = Min(pgkm_memory_available(), (uint64) MaxAllocHugeSize) / 2 / bytes_per_row(rows);
 
     if (rows->n + more <= rows->capacity || (uint64) (rows->n + more) > affordable)
         return;
@@ -99,14 +104,13 @@ void pgkm_rows_expect(PgkmRows *rows, int64 more)
 
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
 {
-    const Size  bytes_per_row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
     const int64 needed = rows->n + more;
 
     if (needed <= rows->capacity || pgkm_rows_grow_shared(rows, needed))
         return;
 
-    const int64  capacity = next_capacity(rows, needed, bytes_per_row);
-    const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
+    const int64  capacity = next_capacity(rows, needed);
+    const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row(rows);
 
     pgkm_memory_reserve_part(growth, rows->estimate);
     rows->reserved += growth;
@@ -114,6 +118,23 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
     if (rows->weighted)
         rows->weights = (double *) resize(rows->context, rows->weights, (Size) capacity * sizeof(double));
     rows->capacity = capacity;
+}
+
+void pgkm_rows_shrink(PgkmRows *rows)
+{
+    const int64 capacity = Max(rows->n, (int64) 1);
+
+    if (rows->view != NULL || rows->capacity <= capacity)
+        return;
+
+    const uint64 unused = (uint64) (rows->capacity - capacity) * bytes_per_row(rows);
+
+    rows->values = (char *) resize(rows->context, rows->values, (Size) capacity * rows->row_bytes);
+    if (rows->weighted)
+        rows->weights = (double *) resize(rows->context, rows->weights, (Size) capacity * sizeof(double));
+    rows->capacity = capacity;
+    rows->reserved -= unused;
+    pgkm_memory_release(unused);
 }
 
 template <typename T>

@@ -61,6 +61,9 @@ void pgkm_rows_trim(PgkmRows *rows);
  * there; false when they lie, or lie now, in memory of this process. */
 bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);
 
+/* Gives back what rows in memory of this process leave empty, when no more are to come. */
+void pgkm_rows_shrink(PgkmRows *rows);
+
 /* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
  * count it by ++rows->n. */
 static inline void *pgkm_rows_next(PgkmRows *rows)

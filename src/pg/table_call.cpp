@@ -97,6 +97,7 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
 
     TableRows *const rows = table_read(&query, context, &call->run.scan);
 
+    table_rows_shrink(rows);
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
     call->run.scan.rows = rows->n;

@@ -51,15 +51,20 @@ static void *resize(MemoryContext context, void *memory, int64 count, Size size)
     return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
 }
 
-static void grow_origins(TableRows *rows)
+static Size origin_bytes(const TableRows *rows)
 {
-    const Size  bytes_per_row = (rows->wants.ctid ? sizeof(ItemPointerData) : 0) +
-                               (rows->wants.table ? sizeof(Oid) : 0) + (rows->wants.label ? sizeof(int32) : 0);
-    const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
-    const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row;
+    return (rows->wants.ctid ? sizeof(ItemPointerData) : 0) + (rows->wants.table ? sizeof(Oid) : 0) +
+           (rows->wants.label ? sizeof(int32) : 0);
+}
 
-    pgkm_memory_reserve_part(growth, rows->estimate);
-    rows->reserved += growth;
+static void reserve(TableRows *rows, uint64 bytes)
+{
+    pgkm_memory_reserve_part(bytes, rows->estimate);
+    rows->reserved += bytes;
+}
+
+static void resize_origins(TableRows *rows, int64 capacity)
+{
     if (rows->wants.ctid)
         rows->ctids = (ItemPointerData *) resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
     if (rows->wants.table)
@@ -69,16 +74,28 @@ static void grow_origins(TableRows *rows)
     rows->capacity = capacity;
 }
 
+static void resize_skipped(TableRows *rows, int64 capacity)
+{
+    rows->skipped = (int64 *) resize(rows->context, rows->skipped, capacity, sizeof(int64));
+    rows->skipped_capacity = capacity;
+}
+
+static void grow_origins(TableRows *rows)
+{
+    const Size  bytes_per_row = origin_bytes(rows);
+    const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
+
+    reserve(rows, (uint64) (capacity - rows->capacity) * bytes_per_row);
+    resize_origins(rows, capacity);
+}
+
 static void add_skipped(TableRows *rows)
 {
     if (rows->n_skipped == rows->skipped_capacity) {
-        const int64  capacity = next_capacity(rows->skipped_capacity, sizeof(int64));
-        const uint64 growth = (uint64) (capacity - rows->skipped_capacity) * sizeof(int64);
+        const int64 capacity = next_capacity(rows->skipped_capacity, sizeof(int64));
 
-        pgkm_memory_reserve_part(growth, rows->estimate);
-        rows->reserved += growth;
-        rows->skipped = (int64 *) resize(rows->context, rows->skipped, capacity, sizeof(int64));
-        rows->skipped_capacity = capacity;
+        reserve(rows, (uint64) (capacity - rows->skipped_capacity) * sizeof(int64));
+        resize_skipped(rows, capacity);
     }
     rows->skipped[rows->n_skipped++] = rows->n;
 }
@@ -96,6 +113,28 @@ void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used)
     if (rows->wants.label)
         rows->labels[rows->n] = origin->label;
     ++rows->n;
+}
+
+void table_rows_shrink(TableRows *rows)
+{
+    const int64 capacity = Max(rows->n, (int64) 1);
+    const int64 skipped = Max(rows->n_skipped, (int64) 1);
+    uint64      unused = 0;
+
+    if (rows->used != NULL)
+        pgkm_rows_shrink(rows->used);
+    if (rows->segment != NULL)
+        return;
+    if (rows->capacity > capacity) {
+        unused += (uint64) (rows->capacity - capacity) * origin_bytes(rows);
+        resize_origins(rows, capacity);
+    }
+    if (rows->skipped_capacity > skipped) {
+        unused += (uint64) (rows->skipped_capacity - skipped) * sizeof(int64);
+        resize_skipped(rows, skipped);
+    }
+    rows->reserved -= unused;
+    pgkm_memory_release(unused);
 }
 
 void table_rows_adopt(TableRows *rows, dsm_segment *segment)

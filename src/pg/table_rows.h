@@ -61,6 +61,9 @@ void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used);
  * caller has counted it in `reserved`. */
 void table_rows_adopt(TableRows *rows, dsm_segment *segment);
 
+/* Gives back what rows in memory of this process leave empty, when no more are to come. */
+void table_rows_shrink(TableRows *rows);
+
 /* The origin of row `position`; parts that are not kept are zero. */
 TableOrigin table_rows_origin(const TableRows *rows, int64 position);
 
