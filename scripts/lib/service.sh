@@ -67,30 +67,6 @@ await_pause() {
     return 1
 }
 
-# The names in /dev/shm, made since this file's time, that belong to the server's user and that no
-# process has mapped. Seen twice: another server may be making or removing its own just now. From
-# version 17 on what the service's few words are in stays with the server: a session maps it meanwhile.
-orphans() {
-    local since=$1 first session
-    coproc mapping { exec psql -XqAt -c "SELECT count(*) FROM kmeans_status()" -c "SELECT pg_sleep(60)"; }
-    session=$mapping_PID
-    read -r first <&"${mapping[0]}"
-    first=$(unmapped "$since")
-    if [ -n "$first" ]; then
-        sleep 1
-        comm -12 <(sort <<<"$first") <(unmapped "$since" | sort)
-    fi
-    kill "$session"
-    wait "$session" 2>/dev/null
-    true
-}
-unmapped() {
-    local file
-    for file in $(find /dev/shm -maxdepth 1 -type f -newer "$1" -user "$(stat -c %U "$PGHOST")" -printf '%f\n'); do
-        grep -qsF "/dev/shm/$file" /proc/[0-9]*/maps || [ ! -e "/dev/shm/$file" ] || echo "$file"
-    done
-}
-
 # The state of the service when all is over, once it has come to rest: a line for each device.
 at_rest() {
     local i state

@@ -3,7 +3,9 @@
 # segments that the leader takes over. The same models in every plan, and nothing left in /dev/shm
 # after errors, timeouts and terminations on either side.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+lib=$(dirname "$0")/../../scripts/lib
+source "$lib/tap.sh"
+source "$lib/segments.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -19,20 +21,6 @@ CREATE TABLE part_high PARTITION OF part_halves FOR VALUES IN (3, 4);
 INSERT INTO part_halves SELECT * FROM part_rows;
 ANALYZE;
 SQL
-# Segments that came since the start and that no process maps: what a leak would look like.
-# One that is just being made or removed, by another server too, is looked at again.
-segments() { (cd /dev/shm && ls -d PostgreSQL.* 2>/dev/null); }
-before=$(segments)
-unowned() {
-    local name try
-    for name in $(comm -13 <(sort <<<"$before") <(segments | sort)); do
-        for try in {1..25}; do
-            if [ ! -e "/dev/shm/$name" ] || grep -qs "/dev/shm/$name" /proc/[0-9]*/maps; then continue 2; fi
-            sleep 0.2
-        done
-        echo "$name"
-    done
-}
 given="kmeans_options(init_centroids => '{{0,0,0,0,0,0,0,0},{6,1,2,3,4,5,6,7},{1,10,3,9,3,8,3,7},{3,3,3,3,18,20,28,30}}')"
 whole="SELECT kmeans(f, 4, $given) FROM part_rows"
 weighted="SELECT kmeans(f, 4, $given, w) FROM part_rows"
@@ -75,7 +63,7 @@ compare 'partitions of wide rows' "SELECT g, kmeans(f || f || f, 2, $wide_given)
 compare 'groups that spill' "$grouped" 'Aggregate' "SET work_mem = '64kB'"
 compare 'read again' "$again" 'Nested Loop.*Finalize Aggregate.*Gather' 'SET enable_material = off; SET enable_hashjoin = off'
 compare 'read again from a sort' "$again_sorted" 'Nested Loop' 'SET enable_material = off; SET enable_hashjoin = off; SET enable_gathermerge = off'
-[ -z "$(unowned)" ]
+[ -z "$(orphans)" ]
 result $? 'nothing is left in shared memory'
 
 # Groups that nobody asks for, and groups that have come when an error does, in a transaction that goes on.
@@ -90,11 +78,11 @@ in_session() {
     while read -r line <&"$from" && [ "$line" != '--end--;' ]; do [ "$line" = ';' ] || echo "$line"; done
 }
 in_session "$parallel" 'SET enable_hashagg = off' 'BEGIN' >"$folder/setup"
-[ "$(in_session "$ended")" = 1 ] && [ -z "$(unowned)" ]
+[ "$(in_session "$ended")" = 1 ] && [ -z "$(orphans)" ]
 result $? 'groups that nobody asked for are gone at the end of the statement'
 for plan in 'SET enable_hashagg = off' 'SET enable_hashagg = on'; do
     in_session 'SAVEPOINT s' "$plan" "$failed" 'ROLLBACK TO s' >"$folder/failed"
-    grep -q 22012 "$folder/failed" && [ -z "$(unowned)" ] && [ "$(in_session "$ended")" = 1 ]
+    grep -q 22012 "$folder/failed" && [ -z "$(orphans)" ] && [ "$(in_session "$ended")" = 1 ]
     result $? "$plan: with the subtransaction"
 done
 echo '\q' >&"$to"
@@ -172,7 +160,7 @@ query -c "DO \$\$BEGIN
     WHILE EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database()) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
     END LOOP; END\$\$"
-left=$(unowned)
+left=$(orphans)
 [ -z "$left" ]
 result $? "after all that nothing is left in shared memory${left:+: $(cd /dev/shm && ls -l $left 2>&1 | tr '\n' ' ')}"
 echo 1..$number

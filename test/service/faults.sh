@@ -6,9 +6,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/service.sh"
+source "$here/scripts/lib/segments.sh"
 folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
-touch "$folder/start"
 
 query <<'SQL'
 CREATE TABLE service_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i;
@@ -191,5 +191,5 @@ done
 use_plugin again
 is "$(say cuda "$small")" "$right_small" "for another plugin it is asked again"
 
-is "$(orphans "$folder/start")" "" "no segment is left"
+is "$(orphans)" "" "no segment is left"
 echo 1..$number

@@ -6,9 +6,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/service.sh"
+source "$here/scripts/lib/segments.sh"
 folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
-touch "$folder/start"
 
 query <<'SQL'
 CREATE TABLE mixed_rows AS SELECT i % 3 AS g, sin(i)::real AS x, cos(i * 7)::real AS y, sin(i * 0.37)::float4 AS z FROM generate_series(1, 100000) AS i;
@@ -119,5 +119,5 @@ for phase in em_step moments; do
     stop_service
     is "$(say cuda "$fit")" "$(alone "$fit")" "another service may have it"
 done
-is "$(orphans "$folder/start")" "" "no segment is left"
+is "$(orphans)" "" "no segment is left"
 echo "1..$number"

@@ -10,14 +10,20 @@ source "$here/scripts/lib/service.sh"
 source "$here/scripts/lib/copy.sh"
 trap 'fault; remove_copy' EXIT
 
-# A mount namespace with a /dev/shm of 8 MB: needs root, or a kernel that lets users have namespaces.
-small='mount -t tmpfs -o size=8m,mode=1777 tmpfs /dev/shm && exec "$@"'
-own=(unshare --user "--map-user=$(id -u)" "--map-group=$(id -g)")
-if [ "$(id -u)" -eq 0 ] && unshare --mount sh -c "$small" sh true 2>/dev/null; then
-    under=(unshare --mount sh -c "$small" sh)
-elif unshare --user --map-root-user --mount sh -c "$small" sh "${own[@]}" true 2>/dev/null; then
-    under=(unshare --user --map-root-user --mount sh -c "$small" sh "${own[@]}")
-else
+# under_own_shm SIZE: copies run in a mount namespace with a /dev/shm of that size, where no other server leaves
+# anything. Needs root, or a kernel that lets users have namespaces.
+under_own_shm() {
+    local mount="mount -t tmpfs -o size=$1,mode=1777 tmpfs /dev/shm && exec \"\$@\""
+    local own=(unshare --user "--map-user=$(id -u)" "--map-group=$(id -g)")
+    if [ "$(id -u)" -eq 0 ] && unshare --mount sh -c "$mount" sh true 2>/dev/null; then
+        under=(unshare --mount sh -c "$mount" sh)
+    elif unshare --user --map-root-user --mount sh -c "$mount" sh "${own[@]}" true 2>/dev/null; then
+        under=(unshare --user --map-root-user --mount sh -c "$mount" sh "${own[@]}")
+    else
+        return 1
+    fi
+}
+if ! under_own_shm 8m; then
     echo "1..0 # SKIP no mount namespace of its own may be made here"
     exit 0
 fi
@@ -120,7 +126,7 @@ is "$mapped" 0 "nor has it anything mapped"
 stop_copy
 
 # A server that keeps room for segments in its own memory, enough for the rows and not.
-under=()
+under_own_shm 256m
 for room in 64MB 4MB; do
     start_copy "min_dynamic_shared_memory=$room" || exit 1
     on cuda "$few" >/dev/null
