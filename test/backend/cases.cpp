@@ -328,12 +328,12 @@ const std::vector<Case> &all_cases()
     return cases;
 }
 
-const Case &case_named(const std::string &name)
+const Case &case_named(std::string_view name)
 {
     for (const Case &candidate : all_cases())
         if (candidate.name == name)
             return candidate;
-    throw std::out_of_range("no case " + name);
+    throw std::out_of_range("no case " + std::string(name));
 }
 
 } // namespace conformance

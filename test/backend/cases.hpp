@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -41,6 +42,6 @@ struct Case {
 // sanitizer or a simulated device gets through quickly.
 const std::vector<Case> &all_cases();
 
-const Case &case_named(const std::string &name);
+const Case &case_named(std::string_view name);
 
 } // namespace conformance
