@@ -68,13 +68,16 @@ result $? "a bad row is the same error every time"
 sound "$folder/bad"
 result $? "after bad rows the session works and holds no segment"
 
-# Workers are terminated as they come. Some statements fail, the session does not.
+# Workers are terminated as they come, once the session has mapped what it keeps. Some statements fail, the
+# session does not.
+: >"$folder/killed"
 {
     echo '\set VERBOSITY sqlstate' && echo "$prologue"
     for _ in $(seq 40); do echo "$labels;"; done
     echo "$epilogue"
 } | psql -XqAt >"$folder/killed" 2>"$folder/errors" &
 victim=$!
+until grep -q '^before' "$folder/killed" || ! kill -0 $victim 2>/dev/null; do sleep 0.01; done
 while kill -0 $victim 2>/dev/null; do
     query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE '%kmeans_labels%'" >>"$folder/strikes" 2>&1
     sleep 0.1
