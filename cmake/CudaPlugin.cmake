@@ -15,6 +15,31 @@ if(NOT PGKM_NVCC)
   return()
 endif()
 
+# An nvcc that is too old, or one without the runtime's headers or a compiler that it accepts, is none.
+if(NOT PGKM_NVCC_USABLE STREQUAL PGKM_NVCC)
+  set(probe ${CMAKE_BINARY_DIR}/CMakeFiles/nvcc_probe)
+  file(WRITE ${probe}.cu "#include <cuda_runtime.h>
+#if CUDART_VERSION < 13000
+#error CUDA 13 or later is needed
+#endif
+__global__ void kernel() {}
+")
+  set(host_compiler)
+  if(DEFINED ENV{CUDAHOSTCXX})
+    set(host_compiler -ccbin $ENV{CUDAHOSTCXX})
+  endif()
+  execute_process(COMMAND ${PGKM_NVCC} ${host_compiler} -std=c++20 -c ${probe}.cu -o ${probe}.o
+    RESULT_VARIABLE failed OUTPUT_VARIABLE reason ERROR_VARIABLE reason)
+  if(failed)
+    if(PGKM_CUDA STREQUAL "ON")
+      message(FATAL_ERROR "PGKM_CUDA is ON, but ${PGKM_NVCC} cannot be used: ${reason}")
+    endif()
+    message(STATUS "${PGKM_NVCC} cannot be used, so the CUDA plugin is skipped: ${reason}")
+    return()
+  endif()
+  set(PGKM_NVCC_USABLE ${PGKM_NVCC} CACHE INTERNAL "The nvcc that has been tried")
+endif()
+
 # Machine code for each generation that this nvcc knows, and PTX of the first and the last
 # for what lies between and ahead. 90a has wgmma and TMA; its PTX would run nowhere else.
 if(PGKM_CUDA_ARCHS)
