@@ -11,6 +11,7 @@
 // time of all threads, which is steadier on a machine that does other work too.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

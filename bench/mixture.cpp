@@ -7,6 +7,7 @@
 // P times the identity as precisions. Output: CSV, medians over the repeats; iteration_ms is wall-clock
 // time and cpu_ms processor time of all threads, per iteration (or of the PCA).
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -7,6 +7,7 @@
 // difference of a mean or a log-likelihood from the CPU's.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
