@@ -11,8 +11,10 @@ namespace {
 
 constexpr int least_tile_rows = 32;
 constexpr int threads = 256;
-constexpr int place_threads = 1024, place_warps = place_threads / 32;
-constexpr int fan = place_threads; // tiles of a group, and most groups: one for each thread
+// Threads that place rows: the more there are, the more instructions a step of all of them takes.
+constexpr int place_threads = 256, place_warps = place_threads / 32;
+constexpr int fan = 1024; // tiles of a group, and most groups
+constexpr int held = fan / place_threads; // groups whose farthest row a thread holds
 
 // A row that takes part, with its tile.
 struct Candidate {
@@ -48,14 +50,25 @@ __device__ Candidate first_in_warp(const Candidate &mine)
     return {{__longlong_as_double(square), at, __shfl_sync(~0u, mine.row.label, from)}, tile};
 }
 
-// Of a whole block of 32 warps; all threads get it. `of_warp`: shared, another one than in the call before.
+// Of the whole block that places rows; all threads get it. `of_warp`: shared, another one than in the call before.
 __device__ Candidate first_in_block(const Candidate &mine, Candidate *of_warp)
 {
     const Candidate first = first_in_warp(mine);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = first;
     __syncthreads();
-    return first_in_warp(of_warp[threadIdx.x % 32]);
+    return first_in_warp(of_warp[threadIdx.x % place_warps]);
+}
+
+// Of a thread's own.
+__device__ Candidate first_of(const Candidate (&several)[held])
+{
+    Candidate best = several[0];
+#pragma unroll
+    for (int i = 1; i < held; ++i)
+        if (comes_first(several[i], best))
+            best = several[i];
+    return best;
 }
 
 // The row's squared distance from its centroid; 0 where it may never go, for it has no mass.
@@ -168,30 +181,39 @@ __device__ void move_row(const Placing<T> &p, std::int64_t row, std::int32_t old
         move(p.sums.masses, old, to, mass_limbs(p.view, row));
 }
 
-// Gives cluster `to` the farthest row that may go; false: there is none, or the work is cancelled. `mine` is the
-// farthest row of the thread's group.
+// Gives cluster `to` the farthest row that may go; false: there is none, or the work is cancelled. `mine`: the
+// farthest rows of the thread's groups, which are place_threads apart.
 template <typename T>
-__device__ bool fill_cluster(const Placing<T> &p, Candidate &mine, std::int32_t to)
+__device__ bool fill_cluster(const Placing<T> &p, Candidate (&mine)[held], std::int32_t to)
 {
     __shared__ Candidate of_warp[3][place_warps];
     const auto self = static_cast<std::int32_t>(threadIdx.x);
     for (;;) {
         const bool      stops = stopped(p.control);
-        const Candidate best = first_in_block(mine, of_warp[0]);
+        const Candidate best = first_in_block(first_of(mine), of_warp[0]);
         if (best.row.square == 0.0)
             return false;
         const std::int64_t row = p.tiles.first_row(best.tile) + best.row.at;
-        const std::int32_t old = best.row.label, group = best.tile / fan, tile = group * fan + self;
+        const std::int32_t old = best.row.label, group = best.tile / fan;
         const bool         goes = may_go(p, row, old);
-        Candidate          of_tile = tile < p.tiles.count ? Candidate{p.tiles.farthest[tile], tile} : nobody();
-        const Candidate    next = first_in_block(next_of_tile(p, best), of_warp[1]);
-        if (tile == best.tile) {
-            of_tile = next;
-            p.tiles.farthest[tile] = next.row;
+        Candidate          of_tile[held]; // of the thread's tiles of the group
+#pragma unroll
+        for (int i = 0; i < held; ++i) {
+            const std::int32_t tile = group * fan + i * place_threads + self;
+            of_tile[i] = tile < p.tiles.count ? Candidate{p.tiles.farthest[tile], tile} : nobody();
         }
-        const Candidate first = first_in_block(of_tile, of_warp[2]);
-        if (self == group)
-            mine = first;
+        const Candidate next = first_in_block(next_of_tile(p, best), of_warp[1]);
+        if (best.tile % place_threads == self)
+            p.tiles.farthest[best.tile] = next.row;
+#pragma unroll
+        for (int i = 0; i < held; ++i)
+            if (of_tile[i].tile == best.tile)
+                of_tile[i] = next;
+        const Candidate first = first_in_block(first_of(of_tile), of_warp[2]);
+#pragma unroll
+        for (int i = 0; i < held; ++i)
+            if (i * place_threads + self == group)
+                mine[i] = first;
         if (goes)
             move_row(p, row, old, to);
         if (__syncthreads_or(stops)) // and what the block has written is seen by all of it
@@ -218,7 +240,10 @@ __global__ void __launch_bounds__(place_threads, 1) place_kernel(const __grid_co
             of_group[group] = first;
     }
     __syncthreads();
-    Candidate mine = self < groups ? of_group[self] : nobody();
+    Candidate mine[held];
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+        mine[i] = i * place_threads + self < groups ? of_group[i * place_threads + self] : nobody();
     for (std::int32_t base = 0; base < p.view.k; base += place_threads) {
         const std::int32_t j = base + self;
         const unsigned     ballot =
