@@ -233,8 +233,8 @@ typedef struct PgkmPcaResult {
     char          notice[512];              /* not empty: a WARNING to pass on */
 } PgkmPcaResult;
 
-/* Bytes that PCA of d features needs beside rows or moments. */
-uint64_t pgkm_pca_estimate(int32_t d);
+/* Bytes of host memory that PCA needs beside its rows or moments. */
+uint64_t pgkm_pca_estimate(const PgkmPcaRequest *request);
 /* As pgkm_wants_device: 0 without rows. */
 int pgkm_pca_wants_device(const PgkmPcaRequest *request);
 PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmError *error);

@@ -3,12 +3,15 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend/cpu/moments.hpp"
+#include "backend/cpu/product_kernels.hpp"
 #include "backend/registry.hpp"
 #include "engine/api.h"
 #include "engine/error.hpp"
 #include "engine/job.hpp"
 #include "engine/mixture.hpp"
 #include "engine/mixture_clusters.hpp"
+#include "engine/session.hpp"
 
 namespace {
 
@@ -26,6 +29,21 @@ double most_work(const PgkmMixtureRequest &request)
     iteration.options.max_iter = iteration.options.n_init = 1;
     return (pgkm::mixture_work(iteration) + least_work * static_cast<double>(std::max<int64_t>(request.n_groups, 1))) *
            request.options.max_iter * request.options.n_init;
+}
+
+bool has_matrices(PgkmCovariance type)
+{
+    return type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
+}
+
+// What the threads of an only group work in: rows (where there are matrices centred and transformed, too)
+// and responsibilities.
+double blocks_bytes(const PgkmMixtureRequest &request)
+{
+    const double rows = (has_matrices(request.options.covariance_type) ? 3.0 : 1.0) * (request.points.d + 8.0);
+    const double k = static_cast<double>(std::min(request.k, request.points.n));
+    const int threads = pgkm::useful_threads(request.settings, pgkm::mixture_work(request));
+    return threads * 8.0 * pgkm::cpu::block_rows * (rows + k);
 }
 
 struct MixtureJob : PgkmJob {
@@ -91,13 +109,14 @@ uint64_t pgkm_mixture_group_estimate(const PgkmMixtureRequest *request, const Pg
     const PgkmCovariance type = request->options.covariance_type;
     const double k = static_cast<double>(std::min(group->k, group->n)), d = request->points.d;
     const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
-    const bool matrices = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
-    // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums. Blocks of
-    // rows depend on the threads: the backend sees to them.
-    const double segments = std::clamp(static_cast<double>(group->n) / 384.0, 1.0, 64.0);
+    // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums.
+    const double segments = std::clamp(static_cast<double>(group->n) / pgkm::cpu::block_rows, 1.0, 64.0);
     const double copies = std::max(values, std::min(segments * values, 33554432.0));
-    const double bytes = 8.0 * (5.0 * values + copies + (matrices ? 4.0 * d * d : 0.0)) +
-                         4.0 * static_cast<double>(group->n) +
+    // One for all components follows from the moments of all rows.
+    const double moments =
+        type == PGKM_COVARIANCE_TIED ? pgkm::cpu::moments_bytes(group->n, request->points.d, 1) : 0.0;
+    const double bytes = 8.0 * (5.0 * values + copies + (has_matrices(type) ? 4.0 * d * d : 0.0)) +
+                         4.0 * static_cast<double>(group->n) + moments +
                          static_cast<double>(pgkm_group_estimate(&clusters, group));
     return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
 }
@@ -107,9 +126,9 @@ uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
     double bytes = 2e6;
     for (const PgkmGroup &group : pgkm::mixture_groups(*request))
         bytes += static_cast<double>(pgkm_mixture_group_estimate(request, &group));
-    // Rows of the only group are not copied.
+    // Rows of the only group are not copied; several threads work at it.
     if (request->n_groups == 0)
-        bytes -= static_cast<double>(request->points.n) * request->points.d *
-                 (request->points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
+        bytes += blocks_bytes(*request) - static_cast<double>(request->points.n) * request->points.d *
+                                              (request->points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
     return bytes < 1e19 ? static_cast<uint64_t>(bytes) : UINT64_MAX;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/moments.hpp"
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/moments.hpp"
@@ -184,7 +185,7 @@ void check(const PgkmPcaRequest &request)
     if (wanted >= 1.0 && wanted > request.points.d)
         throw Error(PGKM_INVALID,
                     "option n_components must be at most the number of features, " + std::to_string(request.points.d));
-    const std::uint64_t need = pgkm_pca_estimate(request.points.d), limit = request.settings.memory_limit;
+    const std::uint64_t need = pgkm_pca_estimate(&request), limit = request.settings.memory_limit;
     if (limit != 0 && need > limit)
         throw Error(PGKM_LIMIT, "PCA of " + std::to_string(request.points.d) + " features needs an estimated " +
                                     std::to_string(need / 1024) + " kB, more than is left of pg_kmeans.memory_limit (" +
@@ -217,9 +218,17 @@ PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 
 } // namespace pgkm
 
-uint64_t pgkm_pca_estimate(int32_t d)
+uint64_t pgkm_pca_estimate(const PgkmPcaRequest *request)
 {
+    const double d = request->points.d;
     // The triangle, the matrix, and beside it three of its size to put eigenvectors together; panels.
-    return static_cast<uint64_t>(d) * static_cast<uint64_t>(d) * 9 / 2 * sizeof(double) +
-           static_cast<uint64_t>(d) * 200 * sizeof(double) + 4000000;
+    const double eigen = 8.0 * (4.5 * d * d + 200.0 * d);
+    // Before that, of rows, their moments.
+    const double moments =
+        request->points.values == nullptr
+            ? 0.0
+            : 4.0 * d * d +
+                  pgkm::cpu::moments_bytes(request->points.n, request->points.d,
+                                           pgkm::useful_threads(request->settings, pgkm::pca_work(*request)));
+    return static_cast<uint64_t>(std::max(eigen, moments)) + 4000000;
 }

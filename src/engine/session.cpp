@@ -94,11 +94,17 @@ void Session::em_step(const std::vector<PgkmProblem> &problems, const std::vecto
           error);
 }
 
-PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work)
+std::int32_t useful_threads(const PgkmSettings &settings, double work)
 {
     const double useful = std::min(work / work_per_thread + 1.0, 4096.0);
+    return std::min(settings.cpu_threads == 0 ? usable_processors() : settings.cpu_threads,
+                    static_cast<std::int32_t>(useful));
+}
+
+PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work)
+{
     PgkmOpen open = {};
-    open.threads = std::min(settings.cpu_threads == 0 ? usable_processors() : settings.cpu_threads, static_cast<std::int32_t>(useful));
+    open.threads = useful_threads(settings, work);
     open.memory_limit = settings.memory_limit;
     open.device_memory_limit = settings.gpu_memory_limit;
     open.tuning = settings.tuning;

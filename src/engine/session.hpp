@@ -49,8 +49,10 @@ class Session {
     PgkmPoints         points_ = {};
 };
 
-// The options to open a backend with for so much work: as many threads as the settings allow, but
-// no more than the work is worth starting.
+// As many threads as the settings allow, but no more than the work is worth starting.
+std::int32_t useful_threads(const PgkmSettings &settings, double work);
+
+// The options to open a backend with for so much work.
 PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work);
 
 // Whether a backend has what a job needs: PGKM_OK, or PGKM_UNSUPPORTED with a text.

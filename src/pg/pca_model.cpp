@@ -74,7 +74,7 @@ static int pca_wants_device(const void *request)
 
 static uint64 pca_estimate(const void *request)
 {
-    return pgkm_pca_estimate(((const PgkmPcaRequest *) request)->points.d);
+    return pgkm_pca_estimate((const PgkmPcaRequest *) request);
 }
 
 static char *describe_pca(const void *request)

@@ -28,8 +28,9 @@ public:
         const std::uint64_t used = used_.fetch_add(bytes) + bytes;
         if (limit_ != 0 && used > limit_) {
             used_.fetch_sub(bytes);
-            throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string(used) +
-                                        " bytes of working memory, the limit is " + std::to_string(limit_));
+            throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string(used / 1024) +
+                                        " kB of working memory, more than is left of pg_kmeans.memory_limit (" +
+                                        std::to_string(limit_ / 1024) + " kB)");
         }
     }
     void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes); }

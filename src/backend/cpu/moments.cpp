@@ -21,6 +21,22 @@ std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
     return static_cast<std::int32_t>(share * d / 4.0) * 4;
 }
 
+// d sums and the triangle. Each part of a large one packs its block anew; copies of it cost memory and time, too.
+ReductionPlan plan_moments(std::int64_t n, std::int32_t d)
+{
+    constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
+    const std::int64_t values = d + triangle(d);
+    return d >= packed_features
+               ? plan_reduction(n, block_rows, values, d / packed_features_per_part + 1, most_reduction_values / 4)
+               : plan_reduction(n, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
+}
+
+// float64 values that a thread needs for a block of rows.
+std::size_t block_memory(std::int32_t d)
+{
+    return static_cast<std::size_t>(d >= packed_features ? packed_memory(d) : padded_features(d) * block_rows);
+}
+
 // The sums of one block of rows: of few features by the one kind of tiles, of many by the other.
 template <typename T>
 class BlockSums {
@@ -29,12 +45,6 @@ public:
         : products_(product_kernels(set)), matrices_(matrix_kernels(set)), vectors_(vector_kernels(set)), d_(d),
           shift_(shift)
     {
-    }
-
-    // float64 values that a thread needs.
-    std::size_t memory() const
-    {
-        return static_cast<std::size_t>(d_ >= packed_features ? packed_memory(d_) : padded_features(d_) * block_rows);
     }
 
     // Adds features [first, last) of the triangle, which follows the d sums in `out`.
@@ -62,20 +72,14 @@ private:
 template <typename T>
 void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
 {
-    // Each part of a large triangle packs its block anew; copies of one cost memory and time, too.
-    constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
     Context &context = data.context;
     const std::int32_t d = data.points.d;
     const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
-    const std::int64_t values = d + triangle(d);
-    const ReductionPlan plan =
-        d >= packed_features
-            ? plan_reduction(problem.n_rows, block_rows, values, d / packed_features_per_part + 1,
-                             most_reduction_values / 4)
-            : plan_reduction(problem.n_rows, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
+    const ReductionPlan plan = plan_moments(problem.n_rows, d);
+    const std::size_t own = block_memory(d);
     const BlockSums<T> block(context.strategy.instruction_set, d, out.shift);
-    Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * values), 0.0);
-    Buffer<double> memory(context.budget, block.memory() * static_cast<std::size_t>(pool.size()), 0.0);
+    Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * plan.values), 0.0);
+    Buffer<double> memory(context.budget, own * static_cast<std::size_t>(pool.size()), 0.0);
     generalised_reduction(
         plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
         [&](const ReductionTask &task, double *sums, int worker) {
@@ -84,7 +88,7 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
             for (std::int64_t i = task.first; i < task.last; i += block_rows) {
                 context.poll();
                 block.add(x + i * d, std::min<std::int64_t>(block_rows, task.last - i), first, last, task.part == 0,
-                          memory.data() + block.memory() * static_cast<std::size_t>(worker), sums);
+                          memory.data() + own * static_cast<std::size_t>(worker), sums);
             }
         });
     std::copy_n(copies.data(), d, out.sums);
@@ -92,6 +96,12 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
 }
 
 } // namespace
+
+double moments_bytes(std::int64_t n, std::int32_t d, int threads)
+{
+    const ReductionPlan plan = plan_moments(std::max<std::int64_t>(n, 1), d);
+    return 8.0 * (static_cast<double>(plan.segments * plan.values) + static_cast<double>(block_memory(d)) * threads);
+}
 
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
 {
