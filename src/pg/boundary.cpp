@@ -227,30 +227,14 @@ PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings
     return owner->job;
 }
 
-static PgkmStatus start_fit(const void *request, PgkmJob **job, PgkmError *error)
+static char *describe_fit(const PgkmFitRequest *request)
 {
-    return pgkm_fit_start((const PgkmFitRequest *) request, job, error);
+    return psprintf("Clustering %lld rows of %d features into %lld clusters", (long long) request->points.n,
+                    request->points.d, (long long) Max(request->k, request->k_last));
 }
 
-static int fit_wants_device(const void *request)
-{
-    return pgkm_wants_device((const PgkmFitRequest *) request);
-}
-
-static uint64 fit_estimate(const void *request)
-{
-    return pgkm_request_estimate((const PgkmFitRequest *) request);
-}
-
-static char *describe_fit(const void *request)
-{
-    const PgkmFitRequest *const fit = (const PgkmFitRequest *) request;
-
-    return psprintf("Clustering %lld rows of %d features into %lld clusters", (long long) fit->points.n, fit->points.d,
-                    (long long) Max(fit->k, fit->k_last));
-}
-
-static const PgkmJobKind fit_kind = {start_fit, fit_wants_device, fit_estimate, describe_fit};
+static const PgkmJobKind fit_kind =
+    pgkm_job_kind<PgkmFitRequest, pgkm_fit_start, pgkm_wants_device, pgkm_request_estimate, describe_fit>();
 
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                   const PgkmMeanwhile *meanwhile)

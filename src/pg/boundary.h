@@ -33,6 +33,20 @@ struct PgkmJobKind {
     char *(*describe)(const void *request);
 };
 
+/* The kind of job that these functions of a request's own struct make. */
+template <typename Request, PgkmStatus (*start)(const Request *, PgkmJob **, PgkmError *),
+          int (*wants_device)(const Request *), uint64_t (*estimate)(const Request *),
+          char *(*describe)(const Request *)>
+constexpr PgkmJobKind pgkm_job_kind()
+{
+    return {[](const void *request, PgkmJob **job, PgkmError *error) {
+                return start((const Request *) request, job, error);
+            },
+            [](const void *request) { return wants_device((const Request *) request); },
+            [](const void *request) { return (uint64) estimate((const Request *) request); },
+            [](const void *request) { return describe((const Request *) request); }};
+}
+
 /* What the progress view shows of a job beside how far it is. */
 struct PgkmShownFit {
     int32 max_iter; /* 0: it has no iterations that could be counted */

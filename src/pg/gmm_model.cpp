@@ -108,30 +108,14 @@ void pgkm_put_components(Tuplestorestate *store, TupleDesc tupdesc, PgkmCovarian
     }
 }
 
-static PgkmStatus start_mixture(const void *request, PgkmJob **job, PgkmError *error)
+static char *describe_mixture(const PgkmMixtureRequest *request)
 {
-    return pgkm_mixture_start((const PgkmMixtureRequest *) request, job, error);
+    return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", (long long) request->k,
+                    (long long) request->points.n, request->points.d);
 }
 
-static int mixture_wants_device(const void *request)
-{
-    return pgkm_mixture_wants_device((const PgkmMixtureRequest *) request);
-}
-
-static uint64 mixture_estimate(const void *request)
-{
-    return pgkm_mixture_estimate((const PgkmMixtureRequest *) request);
-}
-
-static char *describe_mixture(const void *request)
-{
-    const PgkmMixtureRequest *const mixture = (const PgkmMixtureRequest *) request;
-
-    return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", (long long) mixture->k,
-                    (long long) mixture->points.n, mixture->points.d);
-}
-
-static const PgkmJobKind mixture_kind = {start_mixture, mixture_wants_device, mixture_estimate, describe_mixture};
+static const PgkmJobKind mixture_kind = pgkm_job_kind<PgkmMixtureRequest, pgkm_mixture_start, pgkm_mixture_wants_device,
+                                                      pgkm_mixture_estimate, describe_mixture>();
 
 void pgkm_mixture_check_size(const PgkmMixtureRequest *request)
 {

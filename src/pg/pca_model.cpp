@@ -62,29 +62,13 @@ static Datum build_model(const PgkmPcaResult *result, bool whiten, TupleDesc tup
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 }
 
-static PgkmStatus start_pca(const void *request, PgkmJob **job, PgkmError *error)
+static char *describe_pca(const PgkmPcaRequest *request)
 {
-    return pgkm_pca_start((const PgkmPcaRequest *) request, job, error);
+    return psprintf("PCA of %lld rows of %d features", (long long) request->points.n, request->points.d);
 }
 
-static int pca_wants_device(const void *request)
-{
-    return pgkm_pca_wants_device((const PgkmPcaRequest *) request);
-}
-
-static uint64 pca_estimate(const void *request)
-{
-    return pgkm_pca_estimate((const PgkmPcaRequest *) request);
-}
-
-static char *describe_pca(const void *request)
-{
-    const PgkmPoints *const points = &((const PgkmPcaRequest *) request)->points;
-
-    return psprintf("PCA of %lld rows of %d features", (long long) points->n, points->d);
-}
-
-static const PgkmJobKind pca_kind = {start_pca, pca_wants_device, pca_estimate, describe_pca};
+static const PgkmJobKind pca_kind =
+    pgkm_job_kind<PgkmPcaRequest, pgkm_pca_start, pgkm_pca_wants_device, pgkm_pca_estimate, describe_pca>();
 
 static void note_pca(const PgkmPcaResult *result, PgkmJob *job)
 {
