@@ -10,6 +10,7 @@
 #include "pg/service_session.h"
 
 extern "C" {
+#include "storage/shmem.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(pgkm_aggregate_combine);
