@@ -146,10 +146,10 @@ SELECT relation, features FROM kmeans_loaded();
 SELECT (pca_fit('loaded_rows', '{f}')).n;
 SELECT relation, features FROM kmeans_loaded();
 RESET pg_kmeans.cpu_threads;
--- What is being fitted stays.
+-- What is being fitted stays, and the other rows go.
 SET pg_kmeans.memory_limit = 0;
 SELECT kmeans_load('loaded_rows', '{f}');
-SET pg_kmeans.memory_limit = '1400kB';
+SET pg_kmeans.memory_limit = '1200kB';
 SELECT (kmeans_fit('loaded_rows', '{f}', 2, init => 'first', loaded => true)).n;
 SELECT kmeans_load('loaded_rows', '{x,y}');
 SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, init => 'first', loaded => true)).n;
