@@ -86,9 +86,11 @@ attempt() {
         ended=$(query -c "DO \$\$BEGIN
             WHILE EXISTS (SELECT FROM pg_stat_get_activity($pid)) LOOP PERFORM pg_sleep(0.002), pg_stat_clear_snapshot(); END LOOP;
             END\$\$" -c "SELECT $now")
-        state=$(grep -oE '57P01' "$folder/victim.err" | head -n 1)
     fi
     wait $victim
+    if [ "$kind" = terminate ]; then
+        state=$(grep -oE '57P01' "$folder/victim.err" | head -n 1)
+    fi
     if [ "$kind" = timeout ]; then
         struck=$(awk -v delay="$delay" '/^started/ { printf "%.3f", $2 + delay * 1000 }' "$folder/victim.out")
     fi
