@@ -42,6 +42,7 @@ void capture(cudaStream_t stream, cudaGraph_t graph, Enqueue &&enqueue)
     } catch (...) {
         cudaGraph_t abandoned;
         cudaStreamEndCapture(stream, &abandoned);
+        cudaGetLastError(); // that a capture is not valid must not be found again by the next check
         throw;
     }
 }

@@ -46,8 +46,8 @@ class Tournament {
     Tournament(Job<T> &job, const PgkmFitParams &params);
 
     // Enqueues the rest of the iteration that stopped with `empty_cluster`: labels, the rows' move, new centroids, and
-    // the decision, as update() takes it; clusters that found no row keep their centroids. Where the control says
-    // anything else, it changes nothing that iterations have made.
+    // the decision, as update() takes it; clusters that found no row keep their centroids. The next iteration begins
+    // anew (Job::begin_anew), whatever the control says: after a cancel nothing of this one is left but centroids.
     void enqueue(const UpdateArguments<T> &arguments);
 
   private:
