@@ -87,7 +87,8 @@ __global__ void begin_kernel(Control *control, std::int32_t *differ)
     *differ = control->n_iter == 0 ? 1 : 0; // the first iteration's labels are other ones than before
 }
 
-// The farthest row of each tile of a slice, whose first tile is `first`.
+// The farthest row of each tile of a slice, whose first tile is `first`. A slice may be all of the device's memory: a
+// cancel is seen between tiles.
 template <typename T>
 __global__ void __launch_bounds__(threads) tiles_kernel(View<T> slice, const std::int32_t *labels, FarTiles tiles,
                                                         std::int32_t first, const Control *control)
@@ -100,6 +101,7 @@ __global__ void __launch_bounds__(threads) tiles_kernel(View<T> slice, const std
             return;
         const std::int64_t from = std::int64_t{t} * tiles.tile_rows;
         const std::int32_t rows = tiles.rows(first + t);
+        const bool         stops = stopped(control); // the answer is on its way beside the rows
         Candidate          best = nobody();
         for (std::int32_t i = lane; i < rows; i += 32) {
             const std::int32_t label = labels[from + i];
@@ -110,6 +112,8 @@ __global__ void __launch_bounds__(threads) tiles_kernel(View<T> slice, const std
         best = first_in_warp(best);
         if (lane == 0)
             tiles.farthest[first + t] = best.row;
+        if (__any_sync(~0u, stops))
+            return;
     }
 }
 
