@@ -113,14 +113,14 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = many && (setting == nullptr || setting[0] != '0');
-    if (!graph_.ready(context())) {
-        graph_.drop(); // its kernels know a workspace that is gone
-        job_.iteration(arguments, job_.control.get());
-        if (use_graph)
-            graph_.build(job_, arguments, tournament_ ? &*tournament_ : nullptr);
-    }
-    if (use_graph)
-        graph_.launch(stream());
+    if (use_graph && graph_.ready(context()))
+        return graph_.launch(stream());
+    graph_.drop(); // its kernels know a workspace that is gone, or too few iterations are left
+    job_.iteration(arguments, job_.control.get());
+    if (!use_graph)
+        return;
+    graph_.build(job_, arguments, tournament_ ? &*tournament_ : nullptr);
+    graph_.launch(stream());
 }
 
 // Finishes the iteration that met an empty cluster; later ones are finished in the graph. False: rows, or what the
