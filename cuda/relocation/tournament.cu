@@ -87,37 +87,33 @@ __global__ void begin_kernel(Control *control, std::int32_t *differ)
     *differ = control->n_iter == 0 ? 1 : 0; // the first iteration's labels are other ones than before
 }
 
-// The farthest row of each tile of a slice, whose first tile is `first`. A slice may be all of the device's memory: a
-// cancel is seen between tiles.
+// The farthest row of each tile. The rows may be all of the device's memory: a cancel is seen between tiles.
 template <typename T>
-__global__ void __launch_bounds__(threads) tiles_kernel(View<T> slice, const std::int32_t *labels, FarTiles tiles,
-                                                        std::int32_t first, const Control *control)
+__global__ void __launch_bounds__(threads) tiles_kernel(View<T> view, const std::int32_t *labels, FarTiles tiles,
+                                                        const Control *control)
 {
-    if (stopped(control))
-        return;
-    const int lane = static_cast<int>(threadIdx.x % 32), warps = static_cast<int>(gridDim.x) * (threads / 32);
-    for (int t = static_cast<int>(blockIdx.x * (threads / 32) + threadIdx.x / 32); t < tiles.per_slice; t += warps) {
-        if (first + t >= tiles.count)
+    const int lane = static_cast<int>(threadIdx.x % 32), step = static_cast<int>(gridDim.x) * (threads / 32);
+    bool      stops = stopped(control);
+    for (int tile = static_cast<int>(blockIdx.x * (threads / 32) + threadIdx.x / 32); tile < tiles.count; tile += step) {
+        if (__any_sync(~0u, stops))
             return;
-        const std::int64_t from = std::int64_t{t} * tiles.tile_rows;
-        const std::int32_t rows = tiles.rows(first + t);
-        const bool         stops = stopped(control); // the answer is on its way beside the rows
+        stops = stopped(control); // the answer is on its way beside the rows
+        const std::int64_t first = tiles.first_row(tile);
+        const std::int32_t rows = tiles.rows(tile);
         Candidate          best = nobody();
         for (std::int32_t i = lane; i < rows; i += 32) {
-            const std::int32_t label = labels[from + i];
-            const Candidate    mine = {{far_square(slice, from + i, label), i, label}, first + t};
+            const std::int32_t label = labels[first + i];
+            const Candidate    mine = {{far_square(view, first + i, label), i, label}, tile};
             if (comes_first(mine, best))
                 best = mine;
         }
         best = first_in_warp(best);
         if (lane == 0)
-            tiles.farthest[first + t] = best.row;
-        if (__any_sync(~0u, stops))
-            return;
+            tiles.farthest[tile] = best.row;
     }
 }
 
-// What the block that places rows works on. `labels`: of all rows, or nullptr where they were not kept.
+// What the block that places rows works on.
 template <typename T>
 struct Placing {
     View<T>             view;
@@ -140,20 +136,16 @@ __device__ Candidate first_of_group(const FarTiles &tiles, std::int32_t group)
     return first_in_warp(best);
 }
 
-// A thread's part of the rows of a tile: the farthest that comes after `last`, which was the tile's first. Labels
-// that were not kept are found again: by a warp for each row.
+// A thread's part of the rows of a tile: the farthest that comes after `last`, which was the tile's first.
 template <typename T>
 __device__ Candidate next_of_tile(const Placing<T> &p, const Candidate &last)
 {
     const std::int64_t first = p.tiles.first_row(last.tile);
     const std::int32_t rows = p.tiles.rows(last.tile);
-    const int          self = static_cast<int>(threadIdx.x), step = p.labels != nullptr ? 1 : 32;
     Candidate          best = {{0.0, 0x7fffffff, 0}, last.tile};
-    for (std::int32_t i = self / step; i < rows; i += place_threads / step) {
-        const T *const     values = p.view.values + (first + i) * p.view.d;
-        const std::int32_t label = p.labels != nullptr ? p.labels[first + i]
-                                                       : settle_by_warp(values, p.view.centroids, p.view.k, p.view.d).label;
-        const Candidate mine = {{far_square(p.view, first + i, label), i, label}, last.tile};
+    for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < rows; i += place_threads) {
+        const std::int32_t label = p.labels[first + i];
+        const Candidate    mine = {{far_square(p.view, first + i, label), i, label}, last.tile};
         if (comes_first(last, mine) && comes_first(mine, best))
             best = mine;
     }
@@ -268,21 +260,17 @@ __global__ void __launch_bounds__(place_threads, 1) place_kernel(const __grid_co
 template <typename T>
 Tournament<T>::Tournament(Job<T> &job, const PgkmFitParams &params) : job_(job), params_(params)
 {
-    tiles_.n = job.problem.n_rows;
-    tiles_.slice_rows = static_cast<std::int64_t>(job.labels.count());
-    const std::int64_t slices = (tiles_.n - 1) / tiles_.slice_rows + 1;
-    std::int64_t       tile_rows = least_tile_rows;
-    const auto         per_slice = [&] { return (tiles_.slice_rows - 1) / tile_rows + 1; };
-    while (slices * per_slice() > std::int64_t{fan} * fan && tile_rows < tiles_.slice_rows)
-        tile_rows *= 2;
-    if (slices * per_slice() > std::int64_t{fan} * fan)
-        throw Error(PGKM_LIMIT, "the device memory limit leaves room for the labels of few rows only");
-    tiles_.tile_rows = static_cast<std::int32_t>(tile_rows);
-    tiles_.per_slice = static_cast<std::int32_t>(per_slice());
-    tiles_.count = static_cast<std::int32_t>(slices * per_slice());
-    farthest_ = DeviceArray<FarPlace>(job.context.budget, static_cast<std::size_t>(tiles_.count));
-    differ_ = DeviceArray<std::int32_t>(job.context.budget, 1);
-    tiles_.farthest = farthest_.get();
+    DeviceMemory      &budget = job.context.budget;
+    const std::int64_t n = job.problem.n_rows, most = std::int64_t{fan} * fan;
+    std::int64_t       rows = least_tile_rows;
+    while ((n - 1) / rows + 1 > most)
+        rows *= 2;
+    const auto count = static_cast<std::int32_t>((n - 1) / rows + 1);
+    farthest_ = DeviceArray<FarPlace>(budget, static_cast<std::size_t>(count));
+    differ_ = DeviceArray<std::int32_t>(budget, 1);
+    if (static_cast<std::int64_t>(job.labels.count()) < n)
+        labels_ = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(n));
+    tiles_ = {farthest_.get(), n, static_cast<std::int32_t>(rows), count};
 }
 
 template <typename T>
@@ -293,21 +281,19 @@ void Tournament<T>::enqueue(const UpdateArguments<T> &arguments)
     begin_kernel<<<1, 1, 0, stream>>>(control, differ_.get());
     launched("begin_kernel");
     job_.prepare_operands(&params_); // an iteration whose sums follow the rows leaves other ones behind
-    View<T> all{};
+    std::int32_t *const labels = labels_.get() != nullptr ? labels_.get() : job_.labels.get();
+    View<T>             all{};
     job_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         if (first == 0)
             all = rows;
-        job_.assign_rows(rows, control, job_.labels.get());
-        const auto slice = static_cast<std::int32_t>(first / tiles_.slice_rows);
-        const int  blocks = blocks_for(tiles_.per_slice, threads / 32, job_.context.facts.multiprocessors * 8);
-        tiles_kernel<<<blocks, threads, 0, stream>>>(rows, job_.labels.get(), tiles_, slice * tiles_.per_slice, control);
-        launched("tiles_kernel");
-        labels_differ(job_.stage(control), job_.under(1, rows), job_.labels.get(), differ_.get());
+        job_.assign_rows(rows, control, labels + first);
     });
     all.n = tiles_.n;
-    const bool kept = tiles_.n <= tiles_.slice_rows;
-    place_kernel<<<1, place_threads, 0, stream>>>(
-        Placing<T>{all, tiles_, kept ? job_.labels.get() : nullptr, arguments.sums, control});
+    const int blocks = blocks_for(tiles_.count, threads / 32, job_.context.facts.multiprocessors * 8);
+    tiles_kernel<<<blocks, threads, 0, stream>>>(all, labels, tiles_, control);
+    launched("tiles_kernel");
+    labels_differ(job_.stage(control), job_.under(1, all), labels, differ_.get());
+    place_kernel<<<1, place_threads, 0, stream>>>(Placing<T>{all, tiles_, labels, arguments.sums, control});
     launched("place_kernel");
     UpdateArguments<T> relocated = arguments;
     relocated.differ = differ_.get();

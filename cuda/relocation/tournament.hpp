@@ -17,24 +17,18 @@ struct FarPlace {
     std::int32_t label;
 };
 
-// Rows of a problem in tiles, none of which goes beyond a slice (Job::each_slice).
+// Rows of a problem in tiles.
 struct FarTiles {
     FarPlace    *farthest; // of each tile
     std::int64_t n;
-    std::int64_t slice_rows;
     std::int32_t tile_rows;
-    std::int32_t per_slice;
     std::int32_t count;
 
-    __host__ __device__ std::int64_t first_row(std::int32_t tile) const
-    {
-        return std::int64_t{tile / per_slice} * slice_rows + std::int64_t{tile % per_slice} * tile_rows;
-    }
+    __host__ __device__ std::int64_t first_row(std::int32_t tile) const { return std::int64_t{tile} * tile_rows; }
     __host__ __device__ std::int32_t rows(std::int32_t tile) const
     {
-        const std::int64_t slice = std::int64_t{tile / per_slice + 1} * slice_rows, end = slice < n ? slice : n;
-        const std::int64_t rest = end - first_row(tile);
-        return rest < 0 ? 0 : static_cast<std::int32_t>(rest < tile_rows ? rest : tile_rows);
+        const std::int64_t rest = n - first_row(tile);
+        return static_cast<std::int32_t>(rest < tile_rows ? rest : tile_rows);
     }
 };
 
@@ -42,7 +36,8 @@ struct FarTiles {
 template <typename T>
 class Tournament {
   public:
-    // `job` is of resident rows and outlives it.
+    // `job` is of resident rows and outlives it. PGKM_LIMIT where the device's limit leaves no room for all rows'
+    // labels.
     Tournament(Job<T> &job, const PgkmFitParams &params);
 
     // Enqueues the rest of the iteration that stopped with `empty_cluster`: labels, the rows' move, new centroids, and
@@ -54,6 +49,7 @@ class Tournament {
     Job<T>                   &job_;
     const PgkmFitParams      &params_;
     FarTiles                  tiles_{};
+    DeviceArray<std::int32_t> labels_; // of all rows, where the job's are of some
     DeviceArray<FarPlace>     farthest_;
     DeviceArray<std::int32_t> differ_; // 1: a row's label is another than in the iteration before
 };
