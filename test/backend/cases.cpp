@@ -102,6 +102,9 @@ void add_shapes(Collection &to)
     to.add("k1100_d2", random.blobs(1703, 2, 300), 2, 1100);
     to.add("k1030_d17", random.blobs(1051, 17, 100), 17, 1030);
     to.add("stops_by_tol", random.blobs(997, 4, 6, 0.4), 4, 6, {.tol = 1e-2});
+    // In the second iteration a row without mass changes its label, and no centroid moves: a third one follows.
+    to.add("labels_change_alone", {0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 4.9}, 1, 2,
+           {.weights = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1e-20}, .start = {1.0, 8.0}, .tol = -1.0});
 }
 
 void add_ties(Collection &to)
