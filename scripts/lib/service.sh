@@ -90,11 +90,11 @@ say() { # BACKEND STATEMENT [SETTING]...
 # hang PHASE KIND [BACKEND]: $fit, whose call never ends, is ended by KIND (timeout, cancel, terminate, or
 # service: that one is terminated). Prints how late, unless within $limit_ms, and what was said: SQLSTATE,
 # WARNING, and the result if it is $right. Files go to $folder. A busy machine can delay a process by more
-# than the code does, so the best of three attempts counts.
+# than the code does, so the best of several attempts counts.
 limit_ms=100
 hang() {
     local said i
-    for i in 1 2 3; do
+    for i in $(seq "$(attempts)"); do
         said=$(hang_once "$@")
         [[ $said == late:* ]] || break
     done

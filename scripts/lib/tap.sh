@@ -16,3 +16,7 @@ is() { # GOT WANTED TEXT
     result $? "$3"
     [ "$1" = "$2" ] || printf '# got: %s\n# wanted: %s\n' "${1//$'\n'/ / }" "$2"
 }
+
+# How often to measure a delay of which the best counts: where more is to run than there are processors, a
+# process is delayed by more than the code does.
+attempts() { awk -v processors="$(nproc)" '{ print ($1 > processors ? 10 : 3) }' /proc/loadavg; }
