@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "compare.hpp"
 #include "long_job.hpp"
@@ -23,6 +25,14 @@ constexpr int slowdown = 10;
 constexpr int slowdown = 1;
 #endif
 const milliseconds allowance{(std::getenv("PGKM_SMALL") == nullptr ? 100 : 1000) * slowdown};
+
+// How many attempts to be in time there are: where more is to run than there are processors, a thread is delayed
+// by more than the code does.
+int attempts(int undisturbed)
+{
+    double load = 0.0;
+    return getloadavg(&load, 1) == 1 && load > std::thread::hardware_concurrency() ? 10 : undisturbed;
+}
 
 // A host that cancels some time after it was armed.
 struct ImpatientHost {
@@ -53,21 +63,18 @@ protected:
         LongJob job(on_gpu());
         expect_cancelled(GetParam(), job, std::forward<Call>(call));
     }
-    // A fast device may finish before the host loses patience; then the call is repeated.
     template <typename Call>
     void expect_cancelled(const Subject &subject, LongJob &job, Call &&call)
     {
-        ImpatientHost impatient;
-        Session session(subject, job.points(), impatient.host(), 2);
-        const Clock::time_point end = impatient.arm();
-        PgkmStatus status = PGKM_OK;
-        while (status == PGKM_OK && Clock::now() < end + std::chrono::seconds(10)) {
-            job.reset();
-            status = call(session, job);
+        milliseconds late = milliseconds::max();
+        for (int attempt = 0; attempt < attempts(1) && late >= allowance; ++attempt) {
+            ImpatientHost impatient;
+            Session session(subject, job.points(), impatient.host(), 2);
+            late = std::min(late, lateness(session, impatient, milliseconds(50), [&](Session &same) {
+                                job.reset();
+                                return call(same, job);
+                            }));
         }
-        const auto late = std::chrono::duration_cast<milliseconds>(Clock::now() - end);
-        EXPECT_EQ(status, PGKM_CANCELLED) << session.error.text;
-        EXPECT_STRNE(session.error.text, "");
         EXPECT_LT(late.count(), allowance.count());
     }
     // Likewise of rows of one's own, and after this and that patience: what call() does first, and last. The best
@@ -78,23 +85,27 @@ protected:
         for (const int patience : {30, 90, 150, 250, 400}) {
             SCOPED_TRACE("after " + std::to_string(patience) + " ms");
             milliseconds late = milliseconds::max();
-            for (int attempt = 0; attempt < 3 && late >= allowance; ++attempt)
-                late = std::min(late, lateness(points, milliseconds(patience), call));
+            for (int attempt = 0; attempt < attempts(3) && late >= allowance; ++attempt) {
+                ImpatientHost impatient;
+                Session session(GetParam(), points, impatient.host(), 2);
+                EXPECT_EQ(call(session), PGKM_OK) << session.error.text; // what is slow the first time alone
+                late = std::min(late, lateness(session, impatient, milliseconds(patience), call));
+            }
             EXPECT_LT(late.count(), allowance.count());
         }
     }
+    // A fast device may finish before the host loses patience; then the call is repeated.
     template <typename Call>
-    milliseconds lateness(const PgkmPoints &points, milliseconds patience, Call &&call)
+    milliseconds lateness(Session &session, ImpatientHost &impatient, milliseconds patience, Call &&call)
     {
-        ImpatientHost impatient;
-        Session session(GetParam(), points, impatient.host(), 2);
-        EXPECT_EQ(call(session), PGKM_OK) << session.error.text; // what is slow the first time alone
         const Clock::time_point end = impatient.arm(patience);
         PgkmStatus status = PGKM_OK;
         while (status == PGKM_OK && Clock::now() < end + std::chrono::seconds(10))
             status = call(session);
+        const auto late = std::chrono::duration_cast<milliseconds>(Clock::now() - end);
         EXPECT_EQ(status, PGKM_CANCELLED) << session.error.text;
-        return std::chrono::duration_cast<milliseconds>(Clock::now() - end);
+        EXPECT_STRNE(session.error.text, "");
+        return late;
     }
     void expect_fit_cancelled(const Subject &subject)
     {
@@ -217,8 +228,8 @@ TEST_P(Cancel, EmStep)
         const std::vector<double> means(job.centroids.begin(), job.centroids.end());
         const std::vector<double> log_weights(k, -std::log(job.k)), ones(means.size(), 1.0), zeros(k);
         std::vector<double> masses(k), first(means.size()), second(means.size());
-        const PgkmMixture mixture = {job.k,       PGKM_COVARIANCE_DIAG, log_weights.data(), means.data(),
-                                     ones.data(), zeros.data(),         nullptr};
+        const PgkmMixture mixture = {
+            job.k, PGKM_COVARIANCE_DIAG, log_weights.data(), means.data(), ones.data(), zeros.data(), nullptr};
         PgkmMixtureSums sums = {0.0, masses.data(), first.data(), second.data(), nullptr};
         return session.em_step(&job.problem, 1, &mixture, &sums);
     });
@@ -238,8 +249,8 @@ TEST_P(Cancel, EmStepOfLargeMatrices)
     for (std::size_t i = 0; i < k * d; ++i)
         factors[i * d + i % d] = 1.0;
     const std::vector<double> means(values.begin(), values.begin() + k * d), log_weights(k, -std::log(k)), zeros(k);
-    const PgkmMixture mixture = {k, PGKM_COVARIANCE_FULL, log_weights.data(), means.data(), factors.data(),
-                                 zeros.data(), nullptr};
+    const PgkmMixture mixture = {
+        k, PGKM_COVARIANCE_FULL, log_weights.data(), means.data(), factors.data(), zeros.data(), nullptr};
     PgkmProblem problem = {};
     problem.n_rows = n;
     expect_cancelled_anywhere({values.data(), PGKM_FLOAT32, n, d, nullptr}, [&](Session &session) {
