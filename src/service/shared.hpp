@@ -80,8 +80,9 @@ class Shared {
     static std::uint32_t functions_of(const PgkmBackend &table)
     {
         PgkmError error = {};
-        return (table.moments(nullptr, nullptr, 0, nullptr, &error) == PGKM_OK ? function_moments : 0u) |
-               (table.em_step(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_OK ? function_em_step : 0u);
+        const PgkmStatus moments = table.moments(nullptr, nullptr, 0, nullptr, &error);
+        const PgkmStatus em_step = table.em_step(nullptr, nullptr, 0, nullptr, nullptr, &error);
+        return (moments == PGKM_UNSUPPORTED ? 0u : function_moments) | (em_step == PGKM_UNSUPPORTED ? 0u : function_em_step);
     }
 
     std::atomic<std::uint64_t> requests_{0};
