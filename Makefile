@@ -11,7 +11,7 @@ REGRESS      = $(sort $(patsubst sql/%.sql,%,$(filter-out $(DATA),$(wildcard sql
 REGRESS_OPTS = --load-extension=pg_kmeans
 
 BUILD  = build
-WERROR = -Werror
+WERROR = $(if $(filter ON,$(PGKM_WERROR)),-Werror)
 
 # Server headers count as system headers: their warnings are not ours to fix. What the
 # library exports is told by exports.map and not by visibility attributes, since before

@@ -10,6 +10,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 # A throw-away server needs machine code for the GPU at hand, or, to see that the plugin builds
 # and loads, for one; all generations (what a plain `make` builds) would take many times as long.
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .) || gpu=
+[ "$gpu" != 90 ] || gpu=90a # with what only Hopper has
 export PGKM_CUDA_ARCHS=${PGKM_CUDA_ARCHS-${gpu:-80}-real}
 
 die() {
