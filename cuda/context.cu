@@ -1,6 +1,7 @@
 #include "context.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,22 @@ Enum parse(const char *stage, const char *name, const char *const *names)
     throw Error(PGKM_UNSUPPORTED, text);
 }
 
+// The driver is asked once for each device.
+int float64_ratio(int device)
+{
+    constexpr int most_devices = 64;
+    static std::atomic<int> ratios[most_devices];
+    std::atomic<int> &ratio = ratios[device % most_devices];
+    if (ratio == 0) {
+        int value = 0;
+        checked("cudaDeviceGetAttribute", [&] {
+            return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
+        });
+        ratio = value;
+    }
+    return ratio;
+}
+
 } // namespace
 
 // Defined in plugin.cu: the list that strategies() shows.
@@ -47,7 +64,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     cudaDeviceProp properties;
     checked("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, device); });
     facts = {properties.multiProcessorCount, properties.major * 10 + properties.minor,
-             static_cast<std::int32_t>(properties.sharedMemPerBlockOptin)};
+             static_cast<std::int32_t>(properties.sharedMemPerBlockOptin), float64_ratio(device)};
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
     const char *spare = std::getenv("PGKM_CUDA_SPARE");

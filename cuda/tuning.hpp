@@ -63,6 +63,16 @@ struct DeviceFacts {
     std::int32_t multiprocessors;
     std::int32_t capability; // 90 for 9.0
     std::int32_t shared_bytes_per_block; // with opt-in
+    std::int32_t float64_ratio = 2;      // operations in float32 in the time of one in float64
 };
+
+// Multiplications with additions in float64 in a second, of multiprocessors at 1.5 GHz: each has 64 lanes for
+// float32, from compute capability 8.6 on (and 9.0) 128, and does one in float64 in the place of `float64_ratio` of
+// those.
+constexpr double float64_rate(const DeviceFacts &device)
+{
+    const double lanes = device.capability <= 80 ? 64.0 : 128.0;
+    return device.multiprocessors * lanes / (device.float64_ratio > 1 ? device.float64_ratio : 1) * 1.5e9;
+}
 
 } // namespace pgkm::cuda

@@ -25,7 +25,7 @@ __global__ void generic_kernel(View<T> view, const Control *control, std::int32_
 template <typename T>
 void assign_generic(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
+    in_exact_launches(stage, view, 1e12, [&](std::int64_t first, std::int64_t rows) {
         const View<T> part = slice(view, first, rows);
         const int blocks = blocks_for(rows, 128, stage.context.facts.multiprocessors * 16);
         generic_kernel<<<blocks, 128, 0, stage.stream>>>(part, stage.control, labels + first);

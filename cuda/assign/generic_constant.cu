@@ -56,7 +56,7 @@ void assign_generic_constant(const Stage<T> &stage, const View<T> &view, std::in
     in_constant_batches(stage, view, constant_room, [&](int first, int count) {
         View<T> batch = view;
         batch.k = count;
-        in_launches(batch, 1e12, [&](std::int64_t from, std::int64_t rows) {
+        in_exact_launches(stage, batch, 1e12, [&](std::int64_t from, std::int64_t rows) {
             const int blocks = blocks_for(rows, 128, stage.context.facts.multiprocessors * 16);
             generic_constant_kernel<<<blocks, 128, 0, stage.stream>>>(slice(view, from, rows), stage.control, labels + from,
                                                                      first, count);

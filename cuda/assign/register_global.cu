@@ -24,7 +24,7 @@ void assign_register_global(const Stage<T> &stage, const View<T> &view, std::int
 {
     const bool fits = with_register_size(view.d, [&](auto size) {
         constexpr int D = decltype(size)::value;
-        in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
+        in_exact_launches(stage, view, 1e12, [&](std::int64_t first, std::int64_t rows) {
             const int blocks = blocks_for(rows, 256, stage.context.facts.multiprocessors * 8);
             register_global_kernel<D><<<blocks, 256, 0, stage.stream>>>(slice(view, first, rows), stage.control,
                                                                            labels + first);

@@ -46,7 +46,7 @@ void assign_register_shared(const Stage<T> &stage, const View<T> &view, std::int
     const std::size_t bytes = static_cast<std::size_t>(batch) * static_cast<std::size_t>(view.d) * 8;
     const bool fits = with_register_size(view.d, [&](auto size) {
         constexpr int D = decltype(size)::value;
-        in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
+        in_exact_launches(stage, view, 1e12, [&](std::int64_t first, std::int64_t rows) {
             const int blocks = blocks_for(rows, threads, stage.context.facts.multiprocessors * 6);
             register_shared_kernel<D><<<blocks, threads, bytes, stage.stream>>>(slice(view, first, rows), stage.control,
                                                                                    labels + first, batch);

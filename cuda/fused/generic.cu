@@ -34,7 +34,7 @@ __global__ void fused_generic_kernel(View<T> view, const Control *control, Accum
 template <typename T>
 void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
 {
-    in_launches(view, 2e11, [&](std::int64_t first, std::int64_t rows) {
+    in_exact_launches(stage, view, 2e11, [&](std::int64_t first, std::int64_t rows) {
         const int blocks = blocks_for(rows, 128, stage.context.facts.multiprocessors * 16);
         fused_generic_kernel<<<blocks, 128, 0, stage.stream>>>(slice(view, first, rows), stage.control, sums);
         launched("fused_generic_kernel");

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "../groups/transfer.hpp"
@@ -27,22 +26,6 @@ inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-// The device's multiplications in a second, of which the driver is asked once.
-inline double declared_rate(const Context &context)
-{
-    constexpr int most_devices = 64;
-    static std::atomic<int> ratios[most_devices];
-    std::atomic<int> &ratio = ratios[context.device % most_devices];
-    if (ratio == 0) {
-        int value = 0;
-        checked("cudaDeviceGetAttribute", [&] {
-            return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, context.device);
-        });
-        ratio = value;
-    }
-    return float64_rate(context.facts.multiprocessors, context.facts.capability, ratio);
-}
-
 // Problems of one covariance type on one road that want the same outputs.
 template <typename T>
 class Batch {
@@ -51,7 +34,7 @@ public:
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
           road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
-          slice_work_(slice_work(declared_rate(context_),
+          slice_work_(slice_work(float64_rate(context_.facts),
                                  static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {

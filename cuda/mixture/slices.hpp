@@ -7,15 +7,8 @@
 
 namespace pgkm::cuda::mixture {
 
-// Multiplications with additions in float64 in a second, of so many multiprocessors at 1.5 GHz: each has 64 lanes for
-// float32, from compute capability 8.6 on (and 9.0) 128, and does one in float64 in the place of `ratio` of those.
-constexpr double float64_rate(int multiprocessors, int capability, int ratio)
-{
-    return multiprocessors * (capability <= 80 ? 64.0 : 128.0) / std::max(ratio, 1) * 1.5e9;
-}
-
-// Multiplications that a slice may take: as many as take 8 ms at that rate, some 20 ms by what kernels reach of it.
-// Devices differ by a factor of 32 in it. busy: the part of the device, of 1, that the slice's blocks fill.
+// Multiplications that a slice may take: as many as take 8 ms at `rate` (float64_rate()), some 20 ms by what kernels
+// reach of it. Devices differ by a factor of 32 in it. busy: the part of the device, of 1, that the slice's blocks fill.
 constexpr double slice_work(double rate, double busy)
 {
     return 8e-3 * rate * std::min(busy, 1.0);

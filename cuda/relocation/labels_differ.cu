@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(threads) differ_kernel(View<T> view, const Con
 template <typename T>
 void labels_differ(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int32_t *differ)
 {
-    in_launches(view, 1e12, [&](std::int64_t first, std::int64_t rows) {
+    in_exact_launches(stage, view, 1e12, [&](std::int64_t first, std::int64_t rows) {
         const int blocks = blocks_for(rows, threads, stage.context.facts.multiprocessors * 16);
         differ_kernel<<<blocks, threads, 0, stage.stream>>>(slice(view, first, rows), stage.control, labels + first,
                                                             differ);

@@ -37,10 +37,10 @@ TEST(Choose, LeavesNothingAutomatic)
 // shorter than 5 ms at all of it; however slow its float64 is, and where blocks are few.
 TEST(Choose, SlicesOfAnEmStepEndInTime)
 {
-    const double fast = mixture::float64_rate(132, 90, 2), slow = mixture::float64_rate(128, 89, 64);
+    const double fast = float64_rate({132, 90, 0, 2}), slow = float64_rate({128, 89, 0, 64});
     EXPECT_EQ(fast, 132 * 64 * 1.5e9);
     EXPECT_EQ(slow, 128 * 2 * 1.5e9);
-    EXPECT_EQ(mixture::float64_rate(108, 80, 2), 108 * 32 * 1.5e9);
+    EXPECT_EQ(float64_rate({108, 80, 0, 2}), 108 * 32 * 1.5e9);
     for (const double rate : {fast, slow})
         for (const double busy : {1.0, 4.0, 0.05}) {
             const double seconds = mixture::slice_work(rate, busy) / (rate * std::min(busy, 1.0));
