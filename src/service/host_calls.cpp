@@ -27,10 +27,12 @@ PgkmSegment HostCalls::attach(std::uint32_t handle)
     if (!stopped_) {
         attaches_.push_back(&request);
         wake();
-        served_.wait(lock, [&] { return request.done; });
+        served_.wait(lock, [&] { return request.done || stopped_; });
     }
+    if (!request.done)
+        throw Error(PGKM_CANCELLED, "the GPU service is ending");
     if (!request.mapped)
-        throw Error(PGKM_UNAVAILABLE, request.why[0] != '\0' ? request.why : "the GPU service is ending");
+        throw Error(PGKM_UNAVAILABLE, request.why);
     return request.segment;
 }
 
@@ -71,8 +73,6 @@ void HostCalls::stop()
 {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
-    for (Attach *request : attaches_)
-        request->done = true;
     attaches_.clear();
     served_.notify_all();
 }

@@ -17,7 +17,7 @@ class HostCalls {
     explicit HostCalls(const PgkmServiceHost &host);
 
     // From any thread: waits until the server's thread has mapped the segment. Throws
-    // Error(PGKM_UNAVAILABLE) when that failed, or the service ends.
+    // Error(PGKM_UNAVAILABLE) when that failed, Error(PGKM_CANCELLED) when the service ends, as its other calls do.
     PgkmSegment attach(std::uint32_t handle);
     // From any thread; does not wait.
     void detach(const PgkmSegment &segment);

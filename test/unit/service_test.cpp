@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "service/host_calls.hpp"
 #include "service/scheduler.hpp"
 #include "service_fixture.hpp"
 
@@ -295,6 +296,27 @@ TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
     load.load.bytes = 4096;
     serve([&] { EXPECT_EQ(answer(link, load), PGKM_UNAVAILABLE); });
     EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
+}
+
+// As every other call at a service that ends: the client is told that it has ended, not that it lacks something.
+TEST(HostCalls, WhatIsAskedOfAServiceThatEndsIsCancelled)
+{
+    HostCalls calls({});
+    const auto status_of_attach = [&] {
+        try {
+            calls.attach(1);
+        } catch (const Error &error) {
+            return error.status();
+        }
+        return PGKM_OK;
+    };
+    PgkmStatus waiting = PGKM_OK;
+    std::thread asks([&] { waiting = status_of_attach(); });
+    std::this_thread::sleep_for(shortly);
+    calls.stop();
+    asks.join();
+    EXPECT_EQ(waiting, PGKM_CANCELLED);
+    EXPECT_EQ(status_of_attach(), PGKM_CANCELLED);
 }
 
 TEST_F(Service, AClientThatLeavesLeavesNothing)
