@@ -24,13 +24,13 @@ struct VectorHead {
 /* The bits of attributes 1 to last are all set. */
 static bool none_null(HeapTupleHeader tuple, AttrNumber last)
 {
-    const bits8 *bits = tuple->t_bits;
+    const uint8 *bits = tuple->t_bits;
 
     for (int i = 0; i < last / 8; ++i)
         if (bits[i] != 0xff)
             return false;
 
-    const bits8 rest = (bits8) ((1 << (last % 8)) - 1);
+    const uint8 rest = (uint8) ((1 << (last % 8)) - 1);
 
     return rest == 0 || (bits[last / 8] & rest) == rest;
 }

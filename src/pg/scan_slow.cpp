@@ -16,7 +16,7 @@ extern "C" {
 static void fetch_attributes(ScanAccess *access, HeapTupleHeader tuple)
 {
     const int    present = Min(HeapTupleHeaderGetNatts(tuple), (int) access->last);
-    const bits8 *bits = (tuple->t_infomask & HEAP_HASNULL) != 0 ? tuple->t_bits : NULL;
+    const uint8 *bits = (tuple->t_infomask & HEAP_HASNULL) != 0 ? tuple->t_bits : NULL;
     char *const  data = (char *) tuple + tuple->t_hoff;
     uint32       offset = 0;
 
