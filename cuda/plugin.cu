@@ -10,6 +10,7 @@
 #include "mixture/em_step.hpp"
 #include "moments/moments.hpp"
 #include "operations.hpp"
+#include "probe.hpp"
 
 namespace pgkm::cuda {
 
@@ -40,55 +41,6 @@ namespace {
 
 Context *self(PgkmContext *context) { return reinterpret_cast<Context *>(context); }
 Data *self(PgkmData *data) { return reinterpret_cast<Data *>(data); }
-
-void describe(int ordinal, int driver, PgkmDevice &out)
-{
-    out = {};
-    out.ordinal = ordinal;
-    out.driver_version = driver;
-    cudaDeviceProp properties;
-    const cudaError_t known = cudaGetDeviceProperties(&properties, ordinal);
-    if (known != cudaSuccess) {
-        cudaGetLastError();
-        std::snprintf(out.reason, sizeof out.reason, "%s", cudaGetErrorString(known));
-        return;
-    }
-    std::snprintf(out.name, sizeof out.name, "%.127s", properties.name);
-    out.capability_major = properties.major;
-    out.capability_minor = properties.minor;
-    out.units = properties.multiProcessorCount;
-    out.memory_total = properties.totalGlobalMem;
-    if (properties.major < 8) {
-        std::snprintf(out.reason, sizeof out.reason, "compute capability %d.%d is below 8.0", properties.major,
-                      properties.minor);
-        return;
-    }
-    // cudaMemGetInfo creates the context: only a device that can be used has one.
-    std::size_t free_bytes = 0, total = 0;
-    cudaError_t state = cudaSetDevice(ordinal);
-    if (state == cudaSuccess)
-        state = cudaMemGetInfo(&free_bytes, &total);
-    if (state != cudaSuccess) {
-        cudaGetLastError();
-        std::snprintf(out.reason, sizeof out.reason, "%s", cudaGetErrorString(state));
-        return;
-    }
-    out.memory_free = free_bytes;
-    out.usable = 1;
-}
-
-PgkmStatus cuda_probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count, PgkmError *error)
-{
-    return guarded(error, [&] {
-        *count = 0;
-        int found = 0, driver = 0;
-        check(cudaGetDeviceCount(&found), "cudaGetDeviceCount");
-        check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-        *count = found;
-        for (int i = 0; i < std::min(found, static_cast<int>(capacity)); ++i)
-            describe(i, driver, devices[i]);
-    });
-}
 
 PgkmStatus cuda_open(const PgkmOpen *options, PgkmContext **context, PgkmError *error)
 {
@@ -235,7 +187,7 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
 {
     using namespace pgkm::cuda;
     static const PgkmBackend table = {
-        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",     cuda_probe,     strategy_names, cuda_open, cuda_close,
+        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",     probe,          strategy_names, cuda_open, cuda_close,
         cuda_load,        cuda_unload,         cuda_summarise, cuda_seed, cuda_fit,       cuda_assign,
         cuda_moments,      cuda_em_step};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;

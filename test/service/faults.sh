@@ -181,6 +181,19 @@ is "$(say auto "$fit")" "$right" "no device, auto: the CPU"
 is "$(query -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|injected: no device" "the reason is known"
 fault
 is "$(say cuda "$small")" 0A000 "and remembered: no worker is started for it"
+
+# A device that this build has no code for.
+use_plugin codeless
+why="no code for compute capability 9.0 in this build"
+echo "$why" >"$SERVICE_FOLDER/unusable"
+for service in on off; do
+    setting="SET pg_kmeans.service = $service"
+    is "$(query -c "$setting" -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|$why" "no code, service $service: the reason is known"
+    is "$(say auto "$fit" "$setting")" "$right" "auto: the CPU, without a warning"
+    is "$(say cuda "$small" "$setting")" 0A000 "cuda: an error"
+done
+rm "$SERVICE_FOLDER/unusable"
+
 use_plugin broken
 echo 'no library' >"$SERVICE_FOLDER/broken.so"
 for service in on off; do

@@ -16,7 +16,8 @@
 //
 // With "once" the file is removed first; before a pause a file "reached" is made. A device has 1 GB of memory; loads that pass it
 // together, or the limit that their context was opened with, fail: the service must prevent that. A
-// file "devices" beside the library holds their number, up to 4; without it there is one.
+// file "devices" beside the library holds their number, up to 4; without it there is one. A file "unusable" there says why
+// none of them can be used.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -173,11 +174,15 @@ PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count
         return status;
     PgkmDevice processor = {};
     pgkm::cpu_backend()->probe(&processor, 1, count, error);
+    std::string why;
+    std::getline(std::ifstream(path_of("unusable")), why);
     *count = device_count();
     for (std::int32_t i = 0; i < std::min(capacity, *count); ++i) {
         devices[i] = processor;
         std::snprintf(devices[i].name, sizeof devices[i].name, "pretended device");
         devices[i].ordinal = i;
+        devices[i].usable = why.empty() ? 1 : 0;
+        std::snprintf(devices[i].reason, sizeof devices[i].reason, "%s", why.c_str());
         devices[i].capability_major = 9;
         devices[i].driver_version = 13000;
         devices[i].memory_total = device_bytes;
