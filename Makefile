@@ -21,7 +21,7 @@ PG_CPPFLAGS = -Isrc -isystem $(SERVER_INCLUDE)
 PG_CXXFLAGS = -std=c++20 -ffp-contract=off -Wall -Wextra $(WERROR) -MMD -MP
 LIBRARY     = $(BUILD)/libpgkm.a
 SHLIB_LINK  = $(LIBRARY) $$(cat $(BUILD)/link.txt) -lstdc++ -lpthread -ldl -Wl,--version-script=exports.map
-EXTRA_CLEAN = $(BUILD) $(OBJS:.o=.d)
+EXTRA_CLEAN = build $(BUILD) $(OBJS:.o=.d)
 
 # Bitcode would buy nothing for numeric C++ and need a clang.
 override with_llvm = no
@@ -33,7 +33,7 @@ export PG_CONFIG
 ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
 
-$(shlib): $(LIBRARY) exports.map
+$(shlib): $(LIBRARY) build/linked exports.map
 all: cuda-plugin
 install: install-cuda-plugin
 -include $(OBJS:.o=.d)
@@ -43,11 +43,15 @@ all install installcheck clean:
 endif
 
 # CMake knows best what is out of date; the archive's time changes only when it is rewritten.
-$(LIBRARY): FORCE $(BUILD)/CMakeCache.txt
+$(LIBRARY): configure
 	+@cmake --build $(BUILD) --target pgkm -- --no-print-directory
 
-$(BUILD)/CMakeCache.txt:
-	@cmake -S . -B $(BUILD)
+configure:
+	@scripts/configure $(BUILD)
+
+# Which library the extension was linked with last; scripts/ have one of their own.
+build/linked: configure $(LIBRARY)
+	@echo '$(LIBRARY)' | cmp -s - $@ || { mkdir -p build && echo '$(LIBRARY)' >$@; }
 
 # A plugin of the GPU, apart from the extension: built where nvcc is, installed where built.
 cuda-plugin: $(LIBRARY)
@@ -61,7 +65,8 @@ test demo bench valgrind sanitize setup:
 	@scripts/$@
 
 help:
-	@echo 'make             the extension, and the CUDA plugin where nvcc is found'
+	@echo 'make             the extension, and the CUDA plugin where nvcc is found; PGKM_CUDA_ARCHS=90a-real'
+	@echo '                 for one generation of GPUs (kept until it is given anew, empty: all)'
 	@echo 'make install     into the server of PG_CONFIG; DESTDIR is respected'
 	@echo 'make installcheck   regression tests on a running server that has it installed'
 	@echo 'make test        everything on a throw-away server; installs what is missing first'
@@ -70,4 +75,4 @@ help:
 	@echo 'make valgrind    the regression tests with the server under valgrind'
 	@echo 'make bench       the benchmarks, CSV under build/bench'
 
-.PHONY: FORCE cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup help
+.PHONY: configure cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup help

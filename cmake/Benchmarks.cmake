@@ -2,6 +2,7 @@
 if(NOT PGKM_BENCH)
   return()
 endif()
+set(bench_programs ${CMAKE_SOURCE_DIR}/build/bench) # whichever folder they are built from
 find_package(benchmark QUIET)
 
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
@@ -13,5 +14,5 @@ foreach(source ${bench_sources})
     target_link_libraries(bench_${name} PRIVATE benchmark::benchmark)
   endif()
   set_target_properties(bench_${name} PROPERTIES
-    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
 endforeach()

@@ -102,5 +102,5 @@ if(PGKM_BENCH)
   target_include_directories(bench_gpu PRIVATE bench/gpu)
   target_link_libraries(bench_gpu PRIVATE pgkm CUDA::cudart_static)
   set_target_properties(bench_gpu PROPERTIES
-    OUTPUT_NAME gpu RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+    OUTPUT_NAME gpu RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
 endif()

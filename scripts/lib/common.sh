@@ -4,7 +4,8 @@
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
-build=$here/build
+# What scripts build, with a cache of its own: they never touch build/, which is for `make` and `make install`.
+build=$here/build/test
 jobs=$(nproc 2>/dev/null || echo 2)
 
 # A throw-away server needs machine code for the GPU at hand, or, to see that the plugin builds

@@ -29,8 +29,8 @@ stage_server() {
     mkdir -p "$bin"
     cp -L "$("$PG_CONFIG" --bindir)"/* "$bin"
     rm "$bin/pg_config" # the original goes on answering for builds
-    quietly locked "$build" make -C "$here" -j"$jobs" all || die "the build failed"
-    quietly locked "$build" make -C "$here" install "DESTDIR=$root" || die "the staged installation failed"
+    quietly locked "$build" make -C "$here" "BUILD=$build" -j"$jobs" all || die "the build failed"
+    quietly locked "$build" make -C "$here" "BUILD=$build" install "DESTDIR=$root" || die "the staged installation failed"
     link_missing "$share" "$root$share"
     link_missing "$share/extension" "$root$share/extension"
     link_missing "$lib" "$root$lib"

@@ -2,7 +2,7 @@
 
 # Builds the test plugin and makes the server use it, from a folder where it looks for faults.
 install_service_plugin() {
-    quietly locked "$build" cmake -S "$here" -B "$build" && quietly locked "$build" cmake --build "$build" -j"$jobs" --target service_plugin || return 1
+    quietly locked "$build" "$here/scripts/configure" "$build" && quietly locked "$build" cmake --build "$build" -j"$jobs" --target service_plugin || return 1
     export SERVICE_FOLDER
     SERVICE_FOLDER=$(mktemp -d /tmp/pgkm_plugin.XXXXXX) || return 1
     chmod 777 "$SERVICE_FOLDER" # the server's user removes a fault that it has suffered
