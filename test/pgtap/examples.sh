@@ -1,0 +1,79 @@
+#!/bin/bash
+# The examples of README.md and docs/sql.md: each ```sql block runs as it stands, in order, in a database of the document's
+# own, without an error or a warning. A block of output that follows one is what psql prints; "..." in it stands for any lines.
+# docs/sql.md has an example of every function that users call.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$here/scripts/lib/tap.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$here"
+
+# The SQL of a document. Every line stays where it is, so that psql's errors name the document's lines; in the place of
+# a block's end its number is printed.
+examples() {
+    awk '/^```/ { open = !open; sql = open && $0 == "```sql"; print was ? "\\echo ==== " NR : ""; was = sql; next }
+         { print sql ? $0 : "" }' "$1"
+}
+# Writes each block of output to a file, named after the line where its example ends.
+outputs() {
+    awk -v folder="$2" '/^```/ { open = !open
+             if (!open && sql) end = NR
+             file = open && $0 == "```" && NR == end + 1 ? folder "/" end ".want" : ""
+             if (file) printf "" >file
+             sql = $0 == "```sql"; next }
+         file { print >file }' "$1"
+}
+# Whether file $1, where a line "..." stands for any lines, is the text of file $2.
+matches() {
+    awk '{ sub(/[ \t]+$/, "") }
+         NR == FNR { sub(/^ *\.\.\.$/, "..."); want[++wanted] = $0; next }
+         { got[FNR] = $0; if ($0 != "") last = FNR }
+         END { at = 1
+               for (i = 1; i <= wanted; ++i) {
+                   if (want[i] == "...") { any = 1; continue }
+                   while (any && at <= last && got[at] != want[i]) ++at
+                   if (at > last || got[at++] != want[i]) exit 1
+                   any = 0
+               }
+               exit !(any || at > last) }' "$1" "$2"
+}
+
+for document in README.md docs/sql.md; do
+    name=$(basename "$document" .md)
+    mkdir "$folder/$name"
+    query -c "DROP DATABASE IF EXISTS \"pgtap_examples_$name\"" -c "CREATE DATABASE \"pgtap_examples_$name\""
+    examples "$document" >"$folder/$name.sql"
+    psql -Xq -P pager=off -d "pgtap_examples_$name" -f "$folder/$name.sql" >"$folder/$name.out" 2>"$folder/$name.err"
+    grep -q '[^ ]' "$folder/$name.sql"
+    result $? "$document has examples"
+    is "$(sed "s|^psql:$folder/$name.sql:|$document:|" "$folder/$name.err")" "" "all of $document run"
+    outputs "$document" "$folder/$name"
+    awk -v folder="$folder/$name" '/^==== / { n = $2; printf "%s", text >(folder "/" n ".got"); close(folder "/" n ".got"); text = ""; next }
+                                   { text = text $0 "\n" }' "$folder/$name.out"
+    for want in "$folder/$name"/*.want; do
+        [ -e "$want" ] || continue
+        matches "$want" "${want%.want}.got"
+        same=$?
+        result $same "$document:$(basename "$want" .want) prints what stands there"
+        [ $same -eq 0 ] || sed 's/^/# got: /' "${want%.want}.got"
+    done
+done
+
+# Not called by users: what the server calls, and what stands behind a view or an UPDATE of ours.
+query <<'SQL' >"$folder/functions"
+SELECT DISTINCT p.proname
+FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'pg_kmeans' JOIN pg_proc p ON p.oid = d.objid
+WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass
+      AND NOT p.proargtypes::oid[] || p.prorettype && ARRAY['internal', 'cstring']::regtype[]::oid[]
+      AND NOT EXISTS (SELECT FROM pg_type WHERE typsend = p.oid)
+      AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggcombinefn, aggfinalfn, aggserialfn))
+      AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
+      AND p.proname NOT IN ('kmeans_progress', 'kmeans_label_changes', 'kmeans_new_label')
+ORDER BY 1;
+SQL
+grep -q . "$folder/functions"
+result $? "there are functions"
+without=$(while read -r function; do grep -q "\b$function(" "$folder/sql.sql" || echo "$function"; done <"$folder/functions")
+is "$without" "" "every function has an example in docs/sql.md"
+echo 1..$number
