@@ -13,6 +13,7 @@ extern "C" {
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_load);
 PG_FUNCTION_INFO_V1(pgkm_kmeans_unload);

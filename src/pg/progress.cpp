@@ -12,6 +12,7 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/backend_progress.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
 }

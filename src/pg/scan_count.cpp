@@ -7,6 +7,7 @@ extern "C" {
 #include "access/table.h"
 #include "access/tupmacs.h"
 #include "miscadmin.h"
+#include "storage/bufpage.h"
 }
 
 /* One block in so many may be costly. */

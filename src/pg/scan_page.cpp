@@ -8,6 +8,7 @@
 extern "C" {
 #include "access/heapam.h"
 #include "access/transam.h"
+#include "storage/bufpage.h"
 #include "utils/snapmgr.h"
 }
 

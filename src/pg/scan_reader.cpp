@@ -9,6 +9,7 @@ extern "C" {
 #include "access/table.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 }

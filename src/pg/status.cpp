@@ -10,6 +10,7 @@
 extern "C" {
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_status);
 }

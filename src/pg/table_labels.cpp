@@ -6,6 +6,7 @@
 #include <cmath>
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
