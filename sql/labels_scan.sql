@@ -2,26 +2,26 @@
 CREATE TABLE scan_labels AS SELECT i AS id, (i % 10)::real AS x, (i % 7)::real AS y FROM generate_series(1, 1000) AS i;
 INSERT INTO scan_labels VALUES (2000, NULL, NULL);
 
-EXPLAIN (COSTS OFF) SELECT ctid FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE distance > 0;
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE distance > 0;
 -- what the tuple store is for: rows as a whole, numbered rows, several functions, rows to be read again after a lock
 EXPLAIN (COSTS OFF) SELECT l FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l;
 SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l IS NOT NULL AND l::text <> '';
 EXPLAIN (COSTS OFF) SELECT * FROM kmeans_labels('scan_labels', '{x,y}', 3) WITH ORDINALITY;
 EXPLAIN (COSTS OFF) SELECT * FROM ROWS FROM (kmeans_labels('scan_labels', '{x,y}', 3), generate_series(1, 3));
-EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.ctid = t.ctid;
+EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.row_ctid = t.ctid;
 -- and a function that is not called as it is
-CREATE FUNCTION owned_labels(relation text, features text[], k bigint, init text, init_centroids double precision[],
+CREATE FUNCTION owned_labels(relation regclass, features text[], k bigint, init text, init_centroids double precision[],
     n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, weight text, loaded boolean)
-RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
+RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS '$libdir/pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
-EXPLAIN (COSTS OFF) SELECT ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, NULL, false);
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, NULL, false);
 DROP FUNCTION owned_labels;
 
 -- the same rows, also with NULLs, weights and options
 CREATE VIEW differences AS
 SELECT count(*) FILTER (WHERE s IS DISTINCT FROM f) AS different, count(*)
-FROM (SELECT ROW(ctid, cluster_id, distance, tableoid) AS s, row_number() OVER () AS n FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WHERE true) AS a
-    FULL JOIN (SELECT ROW(ctid, cluster_id, distance, tableoid) AS f, ordinality AS n
+FROM (SELECT ROW(row_ctid, cluster_id, distance, row_table) AS s, row_number() OVER () AS n FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WHERE true) AS a
+    FULL JOIN (SELECT ROW(row_ctid, cluster_id, distance, row_table) AS f, ordinality AS n
                FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WITH ORDINALITY) AS b USING (n);
 SELECT * FROM differences;
 
@@ -40,14 +40,14 @@ EXECUTE scan_prepared(2);
 EXECUTE scan_prepared(5);
 EXECUTE scan_prepared(0);
 RESET plan_cache_mode;
-SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2) AS a JOIN kmeans_labels('scan_labels', '{x,y}', 3) AS b USING (ctid, tableoid);
+SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2) AS a JOIN kmeans_labels('scan_labels', '{x,y}', 3) AS b USING (row_ctid, row_table);
 
 -- a cursor goes both ways, over rows without a label too
 CREATE TABLE scan_gaps AS SELECT CASE WHEN full_row THEN (i % 10)::real END AS x, CASE WHEN full_row THEN (i % 7)::real END AS y
 FROM generate_series(1, 1001) AS i, LATERAL (SELECT i NOT IN (2, 1000, 1001) AS full_row) AS r;
 BEGIN;
-DECLARE d CURSOR FOR SELECT ctid, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first');
-CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.ctid AS place, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first') AS l;
+DECLARE d CURSOR FOR SELECT row_ctid, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first');
+CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.row_ctid AS place, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first') AS l;
 FETCH 2 FROM d;
 FETCH BACKWARD 2 FROM d;
 MOVE FORWARD ALL IN d;
@@ -61,8 +61,8 @@ DROP TABLE scan_gaps;
 
 -- rows that are let go meanwhile
 SELECT kmeans_load('scan_labels', '{x,y}') > 0 AS loaded;
-EXPLAIN (COSTS OFF) SELECT ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true);
-SELECT count(u), count(DISTINCT ctid) FROM (SELECT ctid, kmeans_unload() AS u FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true)) AS s;
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true);
+SELECT count(u), count(DISTINCT row_ctid) FROM (SELECT row_ctid, kmeans_unload() AS u FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true)) AS s;
 
 -- privileges are those of the function
 CREATE ROLE scan_labels_role;

@@ -17,8 +17,8 @@ GROUP BY name ORDER BY name;
 SELECT count(kmeans_fit('loaded_rows', '{x,y}', 3, loaded => true));
 SELECT n, scan, workers, rows_scanned FROM kmeans_last_run();
 SELECT count(*) FROM (TABLE loaded_rows EXCEPT SELECT r.* FROM loaded_rows AS r
-    JOIN kmeans_labels('loaded_rows', '{x,y}', 3, loaded => true) AS a ON a.ctid = r.ctid
-    JOIN kmeans_labels('loaded_rows', '{x,y}', 3) AS b ON b.ctid = r.ctid AND b.cluster_id = a.cluster_id AND b.distance = a.distance) AS s;
+    JOIN kmeans_labels('loaded_rows', '{x,y}', 3, loaded => true) AS a ON a.row_ctid = r.ctid
+    JOIN kmeans_labels('loaded_rows', '{x,y}', 3) AS b ON b.row_ctid = r.ctid AND b.cluster_id = a.cluster_id AND b.distance = a.distance) AS s;
 SELECT bool_and(a = b) FROM kmeans_sweep('loaded_rows', '{x,y}', 2, 5, loaded => true) AS a, kmeans_sweep('loaded_rows', '{x,y}', 2, 5) AS b
 WHERE a.k = b.k;
 
@@ -66,7 +66,7 @@ SELECT kmeans_load('loaded_parts', '{x}');
 SELECT kmeans_fit('loaded_parts', '{x}', 2, loaded => true) IS NULL AS nothing;
 INSERT INTO loaded_parts VALUES (1, 1), (1, NULL), (2, 5), (2, 6);
 SELECT kmeans_load('loaded_parts', '{x}');
-SELECT tableoid::regclass, ctid, cluster_id, distance FROM kmeans_labels('loaded_parts', '{x}', 2, init => 'first', loaded => true);
+SELECT row_table, row_ctid, cluster_id, distance FROM kmeans_labels('loaded_parts', '{x}', 2, init => 'first', loaded => true);
 
 -- What cannot be loaded leaves nothing, and what was loaded before under its name is gone.
 INSERT INTO loaded_parts VALUES (1, 7);

@@ -248,7 +248,7 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 -- Whole tables
 
 CREATE FUNCTION kmeans_fit(
-    relation text, features text[], k bigint,
+    relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
@@ -264,18 +264,18 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_labels_support IS 'for the planner: lets kmeans_labels in FROM be a scan of its own';
 
 CREATE FUNCTION kmeans_labels(
-    relation text, features text[], k bigint,
+    relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
-RETURNS TABLE (ctid tid, cluster_id integer, distance double precision, tableoid oid)
+RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_labels_support;
 COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster of each';
 
 CREATE FUNCTION kmeans_cluster(
-    relation text, features text[], k bigint,
+    relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
@@ -295,7 +295,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION kmeans_new_label IS 'for the UPDATE of kmeans_cluster: a row''s new label';
 
 CREATE FUNCTION kmeans_sweep(
-    relation text, features text[], k_min bigint, k_max bigint,
+    relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, weight text DEFAULT NULL, loaded boolean DEFAULT false)
@@ -305,12 +305,12 @@ AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and tells how good the clusters are';
 
-CREATE FUNCTION kmeans_load(relation text, features text[], weight text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION kmeans_load(relation regclass, features text[], weight text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in this session, for loaded => true';
 
-CREATE FUNCTION kmeans_unload(relation text DEFAULT NULL, features text[] DEFAULT NULL, weight text DEFAULT NULL)
+CREATE FUNCTION kmeans_unload(relation regclass DEFAULT NULL, features text[] DEFAULT NULL, weight text DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_unload'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
@@ -543,7 +543,7 @@ END
 $do$;
 
 CREATE FUNCTION pca_fit(
-    relation text, features text[],
+    relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
     loaded boolean DEFAULT false)
 RETURNS pca_model
@@ -683,7 +683,7 @@ END
 $do$;
 
 CREATE FUNCTION gmm_fit(
-    relation text, features text[], k bigint,
+    relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
@@ -694,7 +694,7 @@ LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of the rows of a table, view or foreign table, named with its feature columns';
 
 CREATE FUNCTION gmm_cluster(
-    relation text, features text[], k bigint,
+    relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,

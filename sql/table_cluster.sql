@@ -46,7 +46,7 @@ SELECT id, "Lab""el", big, "it's; new" FROM cluster_points ORDER BY id;
 -- more rows than one batch of updates.
 CREATE TABLE cluster_many AS SELECT i AS id, ((i::bigint * 7919) % 100003)::real AS x, ((i::bigint * 104729) % 99991)::real AS y FROM generate_series(1, 200000) AS i;
 CREATE TEMP TABLE cluster_many_labels AS
-SELECT id, l.cluster_id FROM cluster_many AS t JOIN kmeans_labels('cluster_many', '{x,y}', 9) AS l ON t.ctid = l.ctid;
+SELECT id, l.cluster_id FROM cluster_many AS t JOIN kmeans_labels('cluster_many', '{x,y}', 9) AS l ON t.ctid = l.row_ctid;
 SELECT count(*) AS clusters, sum(size) AS rows FROM kmeans_cluster('cluster_many', '{x,y}', 9);
 SELECT count(*), count(*) FILTER (WHERE t.cluster_id = l.cluster_id) AS same
 FROM cluster_many AS t JOIN cluster_many_labels AS l USING (id);

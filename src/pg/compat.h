@@ -54,8 +54,10 @@ extern "C" {
 /* 16 asks one function about privileges on objects of all kinds (c727f511bd7f). */
 #if PG_VERSION_NUM >= 160000
 #define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)
+#define pgkm_schema_aclcheck(schema, user)     object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
 #else
 #define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
+#define pgkm_schema_aclcheck(schema, user)     pg_namespace_aclcheck(schema, user, ACL_USAGE)
 #endif
 
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per

@@ -76,7 +76,7 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
  */
 Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 {
-    const char        *name = table_call_relation_name(fcinfo);
+    const Oid          id = table_call_relation(fcinfo);
     const char        *label = table_label_argument(fcinfo, ARGUMENT_LABEL);
     PgkmMixtureRequest request;
     PgkmMixtureResult  result;
@@ -85,7 +85,7 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
     InitMaterializedSRF(fcinfo, 0);
     request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, name, label, NO_WEIGHT, "gmm_cluster");
+    TableRows *rows = table_read_for_update(call, fcinfo, id, label, NO_WEIGHT, "gmm_cluster");
     const bool found = fit_rows(call, rows, &request, &result);
 
     pgkm_progress_writing();

@@ -27,7 +27,7 @@ Datum pgkm_table_labels(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(pgkm_labels_support);
 }
 
-static const Oid label_types[LABEL_COLUMNS] = {TIDOID, INT4OID, FLOAT8OID, OIDOID};
+static const Oid label_types[LABEL_COLUMNS] = {TIDOID, INT4OID, FLOAT8OID, REGCLASSOID};
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
 

@@ -129,8 +129,8 @@ static TupleTableSlot *store_label(const LabelsScan *scan, TupleTableSlot *slot)
 
     table_labels_get(&scan->labels, &scan->cursor, &label);
     slot->tts_values[LABEL_CTID] = PointerGetDatum(label.ctid);
-    slot->tts_values[LABEL_TABLEOID] = ObjectIdGetDatum(label.table);
-    slot->tts_isnull[LABEL_CTID] = slot->tts_isnull[LABEL_TABLEOID] = false;
+    slot->tts_values[LABEL_TABLE] = ObjectIdGetDatum(label.table);
+    slot->tts_isnull[LABEL_CTID] = slot->tts_isnull[LABEL_TABLE] = false;
     slot->tts_isnull[LABEL_CLUSTER_ID] = slot->tts_isnull[LABEL_DISTANCE] = !label.clustered;
     if (label.clustered) {
         slot->tts_values[LABEL_CLUSTER_ID] = Int32GetDatum(label.cluster);

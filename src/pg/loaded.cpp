@@ -169,12 +169,12 @@ static void keep(PgkmLoaded *loaded)
  */
 Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 {
-    const char   *name = table_call_relation_name(fcinfo);
+    const Oid     id = table_call_relation(fcinfo);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
     TableCall    *call = table_call_create_plain(fcinfo);
     TableQuery    query;
 
-    table_relation_find(&call->relation, name, TABLE_READ, true);
+    table_relation_find(&call->relation, id, TABLE_READ, true);
     table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
 
     PgkmLoaded *const before = find(call);
@@ -207,9 +207,11 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     int64            count = 0;
 
     if (!everything)
-        table_relation_find(&call->relation, table_call_relation_name(fcinfo), TABLE_READ, false);
-    if (one)
+        call->relation.id = table_call_relation(fcinfo);
+    if (one) {
+        table_relation_find(&call->relation, call->relation.id, TABLE_READ, false);
         table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+    }
     for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
         next = loaded->next;
         if (everything || (one ? is_loaded_as(loaded, call) : loaded->relation == call->relation.id)) {

@@ -20,9 +20,9 @@ static Datum required_argument(FunctionCallInfo fcinfo, int number, const char *
     return PG_GETARG_DATUM(number);
 }
 
-const char *table_call_relation_name(FunctionCallInfo fcinfo)
+Oid table_call_relation(FunctionCallInfo fcinfo)
 {
-    return TextDatumGetCString(required_argument(fcinfo, TABLE_RELATION, "relation"));
+    return DatumGetObjectId(required_argument(fcinfo, TABLE_RELATION, "relation"));
 }
 
 TableCall *table_call_create_plain(FunctionCallInfo)
@@ -64,7 +64,7 @@ void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int
 {
     const bool from_loaded = !PG_ARGISNULL(loaded) && PG_GETARG_BOOL(loaded);
 
-    table_relation_find(&call->relation, table_call_relation_name(fcinfo), use, !from_loaded);
+    table_relation_find(&call->relation, table_call_relation(fcinfo), use, !from_loaded);
     table_call_find_columns(call, fcinfo, weight);
     if (from_loaded)
         call->loaded = pgkm_loaded_use(call);

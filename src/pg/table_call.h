@@ -40,8 +40,8 @@ struct TableCall {
 
 #define NO_WEIGHT (-1)
 
-/* The relation's name as given; 22004 when it is NULL. */
-const char *table_call_relation_name(FunctionCallInfo fcinfo);
+/* The relation as given; 22004 when it is NULL. */
+Oid table_call_relation(FunctionCallInfo fcinfo);
 
 /* Makes a context below the current one; the second one reads k and the options into it. */
 TableCall *table_call_create_plain(FunctionCallInfo fcinfo);

@@ -21,13 +21,13 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
-    const char *name = table_call_relation_name(fcinfo);
+    const Oid   id = table_call_relation(fcinfo);
     const char *label = table_label_argument(fcinfo, TABLE_LABEL);
     TableCall  *call = table_call_create(fcinfo);
 
     InitMaterializedSRF(fcinfo, 0);
 
-    TableRows           *rows = table_read_for_update(call, fcinfo, name, label, TABLE_WEIGHT, "kmeans_cluster");
+    TableRows           *rows = table_read_for_update(call, fcinfo, id, label, TABLE_WEIGHT, "kmeans_cluster");
     const PgkmFitResult *result = table_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();

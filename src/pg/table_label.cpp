@@ -33,12 +33,12 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features or be the weight", label)));
 }
 
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, const char *name, const char *label,
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, const char *label,
                                  int weight, const char *function)
 {
     TableQuery query;
 
-    table_lock_for_update(&call->relation, name);
+    table_lock_for_update(&call->relation, id);
     table_call_find_columns(call, fcinfo, weight);
     check_label_is_no_input(call, label);
     table_ensure_label(&call->relation, label);

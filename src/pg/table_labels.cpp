@@ -95,7 +95,7 @@ static void put_label(LabelTuple *target, const TableLabel *label, Tuplestoresta
     memcpy(target->places[LABEL_CTID], label->ctid, sizeof *label->ctid);
     memcpy(target->places[LABEL_CLUSTER_ID], &label->cluster, sizeof label->cluster);
     memcpy(target->places[LABEL_DISTANCE], &label->distance, sizeof label->distance);
-    memcpy(target->places[LABEL_TABLEOID], &label->table, sizeof label->table);
+    memcpy(target->places[LABEL_TABLE], &label->table, sizeof label->table);
     tuplestore_puttupleslot(store, target->slot);
 }
 
@@ -129,7 +129,7 @@ static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
 }
 
 /*
- * kmeans_labels(relation, features, k, ...) -> setof (ctid, cluster_id, distance, tableoid)
+ * kmeans_labels(relation, features, k, ...) -> setof (row_ctid, cluster_id, distance, row_table)
  *
  *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
  *   return each row's cluster, in the order of the rows; NULL for a row without features

@@ -10,7 +10,7 @@
 #include "pg/table_call.h"
 
 /* The columns that kmeans_labels returns. */
-enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLEOID, LABEL_COLUMNS };
+enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLE, LABEL_COLUMNS };
 
 struct TableLabels {
     TableCall           *call;

@@ -1,20 +1,24 @@
 /*
- * table_relation.cpp - name lookup for the table functions.
+ * table_relation.cpp - lookup of relation and columns for the table functions.
  */
 #include "pg/table_relation.h"
 
+#include "pg/compat.h"
 #include "pg/datum.h"
 
 extern "C" {
-#include "catalog/namespace.h"
+#include "access/htup_details.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
+#include "miscadmin.h"
 #include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/varlena.h"
+#include "utils/syscache.h"
 }
 
 static bool kind_serves(char relkind, TableUse use)
@@ -63,22 +67,47 @@ static int label_otherwise(void)
     pg_unreachable();
 }
 
-void table_relation_find(TableRelation *relation, const char *name, TableUse use, bool lock)
+[[noreturn]] static void raise_dropped(Oid id)
 {
-    RangeVar  *range = makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(name)));
-    const Oid  id = RangeVarGetRelid(range, lock ? AccessShareLock : NoLock, true);
-    const char relkind = OidIsValid(id) ? get_rel_relkind(id) : '\0';
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", id)));
+    pg_unreachable();
+}
 
-    /* '\0': dropped between the two lookups. */
-    if (relkind == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation \"%s\" does not exist", name)));
-    if (!kind_serves(relkind, use))
-        raise_wrong_kind(get_rel_name(id), relkind, use);
+/* An OID may come from anywhere: a schema that is closed to the caller stays so. */
+static void check_schema(Oid id)
+{
+    const Oid schema = get_rel_namespace(id);
+
+    if (!OidIsValid(schema))
+        raise_dropped(id);
+
+    const AclResult result = pgkm_schema_aclcheck(schema, GetUserId());
+
+    if (result != ACLCHECK_OK)
+        aclcheck_error(result, OBJECT_SCHEMA, get_namespace_name(schema));
+}
+
+void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock)
+{
+    check_schema(id);
+    if (lock)
+        LockRelationOid(id, AccessShareLock);
+
+    const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(id));
+
+    if (!HeapTupleIsValid(tuple))
+        raise_dropped(id);
+
+    const Form_pg_class entry = (Form_pg_class) GETSTRUCT(tuple);
+    const char          relkind = entry->relkind;
 
     relation->id = id;
-    relation->name = get_rel_name(id);
-    relation->sql_name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(id)), relation->name);
+    relation->name = pstrdup(NameStr(entry->relname));
+    relation->sql_name = quote_qualified_identifier(get_namespace_name(entry->relnamespace), relation->name);
+    ReleaseSysCache(tuple);
+    if (!kind_serves(relkind, use))
+        raise_wrong_kind(relation->name, relkind, use);
+
     relation->has_rows_of_others = has_subclass(id);
     relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) &&
                          !(relation->has_rows_of_others && has_foreign_part(id));

@@ -1,8 +1,9 @@
 /*
- * table_relation.h - the relation and the columns that a table function was given by name.
+ * table_relation.h - the relation and the columns that a table function was given.
  *
- * Names are looked up, never pasted: what goes into a query is the catalog's own spelling,
- * quoted. Nothing here checks privileges; the query that reads the rows runs as the caller.
+ * The relation comes as a regclass and columns by name. What goes into a query is the catalog's own
+ * spelling, quoted. Of privileges only USAGE of the schema is checked here, as a name in a query would
+ * be; the query that reads the rows runs as the caller.
  */
 #ifndef PGKM_PG_TABLE_RELATION_H
 #define PGKM_PG_TABLE_RELATION_H
@@ -39,9 +40,9 @@ struct TableColumn {
     Oid             type;   /* domains resolved; of an array its element's, of a vector float4 */
 };
 
-/* Looks the name up and locks the relation against change as a SELECT does, or, with
- * lock = false, not at all; 42P01, 42809 and 42602 (no valid name). */
-void table_relation_find(TableRelation *relation, const char *name, TableUse use, bool lock);
+/* Looks the relation up and locks it against change as a SELECT does, or, with lock = false, not at
+ * all; 42P01 (dropped meanwhile), 42501 and 42809. */
+void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock);
 
 /* Looks a column up: 42703; 42804 when its type is none of the kinds. */
 void table_column_find(TableColumn *column, const TableRelation *relation, const char *name);

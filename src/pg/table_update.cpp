@@ -34,18 +34,21 @@ static void run_utility(const char *sql)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
 }
 
-void table_lock_for_update(TableRelation *relation, const char *name)
+void table_lock_for_update(TableRelation *relation, Oid id)
 {
-    /* Without a lock of our own before: two sessions that both hold one and both want the
-     * stronger one for the new column would wait for each other. */
-    table_relation_find(relation, name, TABLE_UPDATE, false);
-    const char *locked = relation->sql_name;
+    const char *locked;
 
-    SPI_connect();
-    run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
-    SPI_finish();
-    /* The name that was locked, for the relation may have been replaced before the lock. */
-    table_relation_find(relation, locked, TABLE_UPDATE, false);
+    /* Without a lock of our own before: two sessions that both hold one and both want the
+     * stronger one for the new column would wait for each other. The table may get another
+     * name before it is locked by this one. */
+    table_relation_find(relation, id, TABLE_UPDATE, false);
+    do {
+        locked = relation->sql_name;
+        SPI_connect();
+        run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
+        SPI_finish();
+        table_relation_find(relation, id, TABLE_UPDATE, false);
+    } while (strcmp(locked, relation->sql_name) != 0);
 }
 
 void table_ensure_label(const TableRelation *relation, const char *label)

@@ -9,14 +9,14 @@
 /* Argument `number`: the label column's name, cut to the length of a name as the parser would. */
 char *table_label_argument(FunctionCallInfo fcinfo, int number);
 
-/* All that comes before a fit whose labels are to be written: locks the table called `name`, looks
+/* All that comes before a fit whose labels are to be written: locks the table, looks
  * up the columns, adds the label column where it is missing, and reads the rows for `function`. `weight` as for table_call_find_columns. */
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, const char *name, const char *label,
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, const char *label,
                                  int weight, const char *function);
 
 /* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
  * under it: from then on nobody else changes its rows. */
-void table_lock_for_update(TableRelation *relation, const char *name);
+void table_lock_for_update(TableRelation *relation, Oid id);
 
 /* Adds the integer column as the caller where it is missing; 42804 when a column of that
  * name is no integer. */

@@ -14,7 +14,7 @@ SQL
 cat >"$folder/work.sql" <<'SQL'
 SELECT kmeans_fit('many_rows', '{f}', 20);
 SELECT g, kmeans(f, 8, kmeans_options(n_init => 2)) FROM many_rows GROUP BY g ORDER BY g;
-SELECT md5(string_agg(cluster_id || ':' || distance, ',' ORDER BY ctid)) FROM kmeans_labels('many_rows', '{f}', 12, seed => 9);
+SELECT md5(string_agg(cluster_id || ':' || distance, ',' ORDER BY row_ctid)) FROM kmeans_labels('many_rows', '{f}', 12, seed => 9);
 SELECT md5(string_agg(l::text, ',' ORDER BY id)) FROM (SELECT id, kmeans_label(f, 5) OVER (PARTITION BY g) AS l FROM many_rows) AS t;
 SELECT kmeans_step(f, '{{0,0,0,0},{0,0,50,5},{0,0,-50,9}}') FROM many_rows;
 SQL

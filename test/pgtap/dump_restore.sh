@@ -29,6 +29,8 @@ CREATE TABLE dump_mixtures AS
 SELECT kind, gmm(f, 3, gmm_options(kind)) AS model, gmm_options(means_init => '{{1,2},{3,4}}') AS options
 FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;
 CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
+CREATE MATERIALIZED VIEW dump_fit AS SELECT * FROM kmeans_fit('dump_rows', '{f}', 5);
+CREATE VIEW dump_scan AS SELECT cluster_id, count(*) FROM kmeans_labels('dump_rows', '{f}', 5) GROUP BY cluster_id;
 CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
 SQL
 
@@ -38,6 +40,7 @@ content() {
         -c 'SELECT * FROM dump_labels ORDER BY id' \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
         -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
+        -c 'SELECT * FROM dump_fit' -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
         -c "SELECT kmeans_fit('dump_rows', '{f}', 5)::text"
 }
 content "$PGDATABASE" >"$folder/before"

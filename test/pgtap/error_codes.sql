@@ -50,7 +50,7 @@ SELECT check_call(options, '22023') FROM (VALUES ('init => ''nonsense'''), ('n_i
 
 -- Names
 SELECT throws_ok($$SELECT kmeans_fit('nowhere', '{x}', 1)$$, '42P01', NULL, 'unknown table');
-SELECT throws_ok($$SELECT kmeans_fit('nowhere.code_rows', '{x}', 1)$$, '42P01', NULL, 'unknown schema');
+SELECT throws_ok($$SELECT kmeans_fit('nowhere.code_rows', '{x}', 1)$$, '3F000', NULL, 'unknown schema');
 SELECT throws_ok($$SELECT kmeans_fit('code_rows', '{nowhere}', 1)$$, '42703', NULL, 'unknown column');
 SELECT throws_ok($$SELECT kmeans_fit('code_rows', '{t}', 1)$$, '42804', NULL, 'a column that is no number');
 SELECT throws_ok($$SELECT kmeans_fit('code_sequence', '{last_value}', 1)$$, '42809', NULL, 'a sequence');

@@ -1,0 +1,60 @@
+-- Names of relations and columns.
+CREATE SCHEMA name_schema;
+CREATE TABLE name_points AS SELECT i AS id, (i % 10)::real AS x, (i / 10)::real AS y FROM generate_series(1, 100) AS i;
+
+-- A relation is a regclass: a literal, a cast, a value of type text, an OID.
+SELECT (kmeans_fit('name_points', '{x,y}', 2)).n AS literal, (kmeans_fit('public.name_points'::regclass, '{x,y}', 2)).n AS "regclass",
+    (kmeans_fit(format('%I.%I', 'public', 'name_points'), '{x,y}', 2)).n AS "text", (kmeans_fit(oid, '{x,y}', 2)).n AS "oid"
+FROM pg_class WHERE relname = 'name_points';
+SELECT p.oid::regprocedure FROM pg_proc AS p, unnest(proargtypes) WITH ORDINALITY AS t (type, place)
+WHERE p.proname ~ '^(kmeans|gmm|pca)_' AND proargnames[place] = 'relation' AND type <> 'regclass'::regtype;
+
+-- So a view follows its table to another name and schema, whatever the search path, and depends on it.
+CREATE VIEW name_view AS SELECT n, k FROM kmeans_fit('name_points', '{x,y}', 2);
+CREATE VIEW name_labels AS SELECT * FROM kmeans_labels('name_points', '{x,y}', 2);
+ALTER TABLE name_points RENAME TO "Name Points";
+ALTER TABLE "Name Points" SET SCHEMA name_schema;
+SET search_path = '';
+SELECT * FROM public.name_view;
+SELECT row_table, count(*) FROM public.name_labels GROUP BY row_table;
+SELECT n FROM public.kmeans_fit('name_schema."Name Points"', '{x,y}', 2);
+RESET search_path;
+DROP TABLE name_schema."Name Points";
+
+-- What is no relation, or is one no more.
+SELECT kmeans_fit('SELECT x, y FROM name_points', '{x,y}', 2);
+SELECT kmeans_fit('name_schema.Name Points', '{x,y}', 2);
+SELECT kmeans_fit(0, '{x,y}', 2);
+SELECT kmeans_fit(1, '{x,y}', 2);
+SELECT kmeans_labels(1, '{x,y}', 2);
+SELECT kmeans_cluster(1, '{x,y}', 2);
+SELECT kmeans_load(1, '{x,y}');
+SELECT kmeans_unload(1), kmeans_unload(0);
+CREATE TABLE name_dropped AS TABLE name_schema."Name Points";
+SELECT kmeans_load('name_dropped', '{x,y}') AS loaded, 'name_dropped'::regclass::oid AS dropped \gset
+DROP TABLE name_dropped;
+\set VERBOSITY sqlstate
+SELECT gmm_fit(:dropped, '{x,y}', 2);
+SELECT kmeans_fit(:dropped, '{x,y}', 2, loaded => true);
+\set VERBOSITY default
+SELECT kmeans_unload(relid) FROM kmeans_loaded();
+
+-- An OID opens no schema, and no table, that is closed by name.
+CREATE ROLE name_role;
+GRANT SELECT, UPDATE ON name_schema."Name Points" TO name_role;
+SELECT 'name_schema."Name Points"'::regclass::oid AS points \gset
+SET ROLE name_role;
+SELECT kmeans_fit('name_schema."Name Points"', '{x,y}', 2);
+SELECT kmeans_fit(:points, '{x,y}', 2);
+SELECT kmeans_sweep(:points, '{nowhere}', 2, 3);
+SELECT kmeans_cluster(:points, '{x,y}', 2);
+RESET ROLE;
+GRANT USAGE ON SCHEMA name_schema TO name_role;
+REVOKE SELECT ON name_schema."Name Points" FROM name_role;
+SET ROLE name_role;
+SELECT kmeans_fit(:points, '{x,y}', 2);
+SELECT pca_fit(:points, '{x,y}');
+RESET ROLE;
+
+DROP SCHEMA name_schema CASCADE;
+DROP ROLE name_role;
