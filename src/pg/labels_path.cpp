@@ -3,14 +3,12 @@
  */
 #include "pg/labels_path.h"
 
+#include "pg/fit_path.h"
 #include "pg/labels_scan.h"
 #include "pg/table_labels.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "access/sysattr.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
@@ -20,42 +18,24 @@ extern "C" {
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "utils/builtins.h"
-#include "utils/syscache.h"
 
 Datum pgkm_table_labels(PG_FUNCTION_ARGS);
-PG_FUNCTION_INFO_V1(pgkm_labels_support);
+PG_FUNCTION_INFO_V1(pgkm_support);
 }
 
 static const Oid label_types[LABEL_COLUMNS] = {TIDOID, INT4OID, FLOAT8OID, REGCLASSOID};
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
-/* Asks little before it looks a function up: the hook sees the functions of all queries. */
-static bool source_matches(Oid function)
-{
-    const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-    bool            matches = false;
-
-    if (!HeapTupleIsValid(tuple))
-        return false;
-    if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) {
-        bool        isnull;
-        const Datum source = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
-
-        matches = !isnull && strcmp(TextDatumGetCString(source), "pgkm_table_labels") == 0;
-    }
-    ReleaseSysCache(tuple);
-    return matches;
-}
-
 /* Our function, called as it is: one that became SECURITY DEFINER, has settings of its own or is
  * watched by a plugin would be reached by way of another. */
 static bool is_kmeans_labels(Oid function)
 {
-    FmgrInfo info;
+    static const char *const source = "pgkm_table_labels";
+    FmgrInfo                 info;
 
-    if (!source_matches(function))
+    /* Asks little before it looks a function up: the hook sees the functions of all queries. */
+    if (!fit_path_source_among(function, &source, 1))
         return false;
     fmgr_info(function, &info);
     return info.fn_addr == pgkm_table_labels && info.fn_nargs == TABLE_LOADED + 1;
@@ -175,6 +155,7 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
 {
     if (previous_hook != NULL)
         previous_hook(root, rel, index, rte);
+    fit_path_keep(rel, rte);
 
     FuncExpr *const call = rel->reloptkind == RELOPT_BASEREL ? call_of(rte) : NULL;
 
@@ -195,10 +176,10 @@ bool labels_path_others(void)
 }
 
 /*
- * kmeans_labels_support(request internal) -> internal: NULL, for there is nothing to say. The planner
+ * kmeans_support(request internal) -> internal: NULL, for there is nothing to say. The planner
  * asks before it chooses paths, and so the library, with its hook, is there when it does.
  */
-Datum pgkm_labels_support(PG_FUNCTION_ARGS)
+Datum pgkm_support(PG_FUNCTION_ARGS)
 {
     (void) fcinfo;
     PG_RETURN_POINTER(NULL);

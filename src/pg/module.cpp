@@ -3,6 +3,7 @@
  */
 #include "pg/compat.h"
 
+#include "pg/fit_path.h"
 #include "pg/labels_path.h"
 #include "pg/pinned_slices.h"
 #include "pg/service_worker.h"
@@ -22,6 +23,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void)
 {
     pgkm_settings_define();
+    fit_path_install();
     labels_path_install();
     pinned_slices_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())

@@ -94,9 +94,9 @@ SELECT results_eq($$
         ('kmeans_fit', 'kmeans_labels', 'kmeans_cluster', 'kmeans_predict', 'kmeans_step_accum', 'kmeans_sums_combine',
             'gmm_fit', 'gmm_cluster', 'gmm_posterior', 'pca_accum', 'pca_combine', 'pca_final', 'pca_fit', 'pca_transform')
     GROUP BY 1, 2, 3 ORDER BY 1$$,
-    $$VALUES ('gmm_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('gmm_fit', 's', 'r'), ('gmm_posterior', 'i', 's'), ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 's', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'),
+    $$VALUES ('gmm_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('gmm_fit', 'v', 'r'), ('gmm_posterior', 'i', 's'), ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 'v', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'),
         ('kmeans_step_accum', 'i', 's'), ('kmeans_sums_combine', 'i', 's'),
-        ('pca_accum', 'i', 's'), ('pca_combine', 'i', 's'), ('pca_final', 'i', 's'), ('pca_fit', 's', 'r'), ('pca_transform', 'i', 's')$$,
+        ('pca_accum', 'i', 's'), ('pca_combine', 'i', 's'), ('pca_final', 'i', 's'), ('pca_fit', 'v', 'r'), ('pca_transform', 'i', 's')$$,
     'functions are marked with what they do');
 
 SELECT * FROM finish();

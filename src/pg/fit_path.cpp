@@ -1,0 +1,101 @@
+/*
+ * fit_path.cpp - keeps the result of a subquery that fits.
+ *
+ * SELECT kmeans_predict(s.m, f) FROM t, (SELECT kmeans_fit(...) AS m) AS s: as kmeans_fit is volatile, the
+ * planner does not put it in the place of s.m. But a nested loop may read the subquery again for each row
+ * of t: the planner thinks nothing of that where it expects one row. So its rows are kept in between.
+ */
+#include "pg/fit_path.h"
+
+#include "pg/compat.h"
+#include "pg/fit_scan.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "nodes/extensible.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
+}
+
+static const char *const fits[] = {"pgkm_table_fit", "pgkm_gmm_fit", "pgkm_pca_fit", "pgkm_table_sweep",
+                                   "pgkm_table_labels"};
+
+bool fit_path_source_among(Oid function, const char *const *sources, int count)
+{
+    const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+    bool            matches = false;
+
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) {
+        bool              isnull;
+        const Datum       value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+        const char *const source = isnull ? "" : TextDatumGetCString(value);
+
+        for (int i = 0; i < count; ++i)
+            matches = matches || strcmp(source, sources[i]) == 0;
+    }
+    ReleaseSysCache(tuple);
+    return matches;
+}
+
+static bool calls_fit(Node *node, void *context)
+{
+    if (node == NULL)
+        return false;
+    if (IsA(node, FuncExpr) && fit_path_source_among(((FuncExpr *) node)->funcid, fits, lengthof(fits)))
+        return true;
+    return pgkm_expression_tree_walker(node, calls_fit, context);
+}
+
+static Plan *plan_fit(PlannerInfo *, RelOptInfo *, CustomPath *path, List *tlist, List *, List *children)
+{
+    CustomScan *const scan = makeNode(CustomScan);
+
+    /* No relation of its own: as a join it describes its rows itself, which are the child's. That one has
+     * seen to the conditions, too. */
+    scan->scan.scanrelid = 0;
+    scan->scan.plan.targetlist = tlist;
+    scan->flags = path->flags;
+    scan->custom_plans = children;
+    scan->custom_scan_tlist = (List *) copyObjectImpl(((Plan *) linitial(children))->targetlist);
+    scan->methods = &fit_scan_methods;
+    return &scan->scan.plan;
+}
+
+static const CustomPathMethods path_methods = {"KmeansFitOnce", plan_fit, NULL};
+
+/* At the costs of what it keeps, which are those of the fit. */
+static Path *keep(Path *path)
+{
+    CustomPath *const kept = makeNode(CustomPath);
+
+    kept->path = *path;
+    kept->path.type = T_CustomPath;
+    kept->path.pathtype = T_CustomScan;
+    kept->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+    kept->custom_paths = list_make1(path);
+    kept->methods = &path_methods;
+    return &kept->path;
+}
+
+void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte)
+{
+    ListCell *cell;
+
+    /* What depends on a row of t is another fit for each. */
+    if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL || !bms_is_empty(rel->lateral_relids) ||
+        !calls_fit((Node *) rel->subroot->parse->targetList, NULL))
+        return;
+    foreach (cell, rel->pathlist)
+        if (((Path *) lfirst(cell))->pathtype == T_SubqueryScan)
+            lfirst(cell) = keep((Path *) lfirst(cell));
+}
+
+void fit_path_install(void)
+{
+    RegisterCustomScanMethods(&fit_scan_methods);
+}

@@ -1,0 +1,22 @@
+/*
+ * fit_path.h - the planner's side of fits in subqueries: each is made once, however often the plan
+ * reads the subquery.
+ */
+#ifndef PGKM_PG_FIT_PATH_H
+#define PGKM_PG_FIT_PATH_H
+
+extern "C" {
+#include "postgres.h"
+#include "nodes/pathnodes.h"
+}
+
+/* From _PG_init, with labels_path_install. */
+void fit_path_install(void);
+
+/* Whether a function is one of these C functions, whatever it is called in SQL. */
+bool fit_path_source_among(Oid function, const char *const *sources, int count);
+
+/* Puts a scan that keeps its rows (fit_scan.h) above the paths of a subquery that fits. */
+void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
+
+#endif
