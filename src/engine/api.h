@@ -72,7 +72,7 @@ typedef struct PgkmFitRequest {
     const PgkmGroup *groups;
     int64_t          n_groups; /* 0: points and k are the one group */
     /* A sweep: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
-     * More clusters than rows are as many as rows: those are fitted, and kept, once. 0: k alone. */
+     * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t          k_last;
     PgkmResident    *resident; /* of these very points, used by one job at a time; or NULL */
     PgkmOptions  options;
@@ -134,6 +134,9 @@ typedef struct PgkmJobProgress {
     PgkmTuning  chosen;      /* the strategies at work; NULL: no such stage, or not known */
     double      seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
 } PgkmJobProgress;
+
+/* The last k that a sweep fits: k_last, or the number of rows, but at least k. */
+int64_t pgkm_sweep_last(const PgkmFitRequest *request);
 
 /* Bytes of host memory that a fit of this shape needs beside its points; UINT64_MAX on overflow. */
 uint64_t pgkm_fit_estimate(int64_t n, int32_t d, int64_t k, PgkmElement element, const PgkmOptions *options,
@@ -304,6 +307,9 @@ typedef struct PgkmMixtureResult {
     const int32_t *labels; /* n, or NULL */
     char           notice[512];
 } PgkmMixtureResult;
+
+/* The last k that a sweep fits: k_last, or the number of rows, but at least k. */
+int64_t pgkm_sweep_last(const PgkmFitRequest *request);
 
 /* Bytes of host memory that a fit of this shape needs beside its points; and what one group adds. */
 uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request);

@@ -126,11 +126,10 @@ PgkmStatus pgkm_job_group_result(PgkmJob *job, int64_t group, PgkmFitResult *res
     const auto &fit = *static_cast<const FitJob *>(job);
     const Fits &fits = fit.fits;
     const auto n_models = static_cast<std::int64_t>(fits.models.size());
-    const std::int64_t more = fit.request.k_last == 0 ? 0 : fit.request.k_last - fit.request.k + 1 - n_models;
     if (group >= 0 && group < fit.groups.size())
         fit.groups.get(group, result);
-    else if (group >= 0 && group < n_models + more)
-        pgkm::describe(fits.models[static_cast<std::size_t>(std::min(group, n_models - 1))], result);
+    else if (group >= 0 && group < n_models)
+        pgkm::describe(fits.models[static_cast<std::size_t>(group)], result);
     else
         return pgkm::set_error(error, PGKM_INTERNAL, "the job has no such group");
     result->backend = fits.backend.c_str();
@@ -208,6 +207,11 @@ uint64_t pgkm_group_estimate(const PgkmFitRequest *request, const PgkmGroup *gro
                        (weighted ? 8.0 : 0.0);
     return to_estimate(static_cast<double>(group->n) * row +
                        working_bytes(group->n, points.d, group->k, points.element, request->options, weighted));
+}
+
+int64_t pgkm_sweep_last(const PgkmFitRequest *request)
+{
+    return pgkm::last_fit(*request);
 }
 
 uint64_t pgkm_request_estimate(const PgkmFitRequest *request)

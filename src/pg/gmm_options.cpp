@@ -95,7 +95,9 @@ void pgkm_gmm_options_fields(const NullableDatum *fields, MemoryContext context,
     if (!fields[OPTION_COVARIANCE_TYPE].isnull &&
         !pgkm_covariance_from_name(TextDatumGetCString(fields[OPTION_COVARIANCE_TYPE].value),
                                    &options->covariance_type))
-        pgkm_raise_option("covariance_type", "'full', 'tied', 'diag' or 'spherical'");
+        pgkm_raise_option("covariance_type", "'full', 'tied', 'diag' or 'spherical'",
+                          "'full' is a matrix for each component, 'tied' one matrix for all, 'diag' a variance for each "
+                          "feature of each component, 'spherical' one variance for each component.");
     if (!fields[OPTION_TOL].isnull)
         options->tol = read_positive("tol", fields[OPTION_TOL].value);
     if (!fields[OPTION_REG_COVAR].isnull)

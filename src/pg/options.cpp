@@ -47,9 +47,10 @@ static const NamedInit init_methods[] = {{"k-means++", PGKM_INIT_KMEANS_PLUS_PLU
 
 static const char *const metric_names[] = {"l2", "cosine"};
 
-void pgkm_raise_option(const char *name, const char *takes)
+void pgkm_raise_option(const char *name, const char *takes, const char *hint)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes)));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes),
+                    hint == NULL ? 0 : errhint("%s", hint)));
     pg_unreachable();
 }
 
@@ -58,7 +59,9 @@ static PgkmInit init_from_name(const char *name)
     for (const NamedInit &method : init_methods)
         if (strcmp(name, method.name) == 0)
             return method.init;
-    pgkm_raise_option("init", "'k-means++', 'k-means||', 'random' or 'first'");
+    pgkm_raise_option("init", "'k-means++', 'k-means||', 'random' or 'first'",
+                      "'k-means++' takes rows far from one another, 'k-means||' does so for large k, 'random' takes any "
+                      "rows, 'first' the first ones. Centroids of your own go into init_centroids.");
 }
 
 static const char *init_name(PgkmInit init)
@@ -124,7 +127,8 @@ void pgkm_options_fields(const NullableDatum *fields, MemoryContext context, Pgk
         options->seed = (uint64) DatumGetInt64(fields[OPTION_SEED].value);
     if (!fields[OPTION_METRIC].isnull &&
         !pgkm_metric_from_name(TextDatumGetCString(fields[OPTION_METRIC].value), &options->metric))
-        pgkm_raise_option("metric", "'l2' or 'cosine'");
+        pgkm_raise_option("metric", "'l2' or 'cosine'",
+                          "'l2' is the Euclidean distance, 'cosine' that of directions.");
     if (!fields[OPTION_STANDARDIZE].isnull)
         options->standardize = DatumGetBool(fields[OPTION_STANDARDIZE].value) ? 1 : 0;
 
@@ -185,21 +189,21 @@ void pgkm_options_argument(FunctionCallInfo fcinfo, int number, MemoryContext co
         pgkm_options_read(PG_GETARG_DATUM(number), context, options);
 }
 
-int64 pgkm_check_k(bool isnull, int64 k)
+int64 pgkm_check_k(bool isnull, int64 k, const char *name)
 {
     if (isnull)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must not be null")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be null", name)));
     if (k < 1 || k > INT_MAX)
         ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must be between 1 and %d", INT_MAX)));
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be between 1 and %d", name, INT_MAX)));
     return k;
 }
 
-int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number)
+int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name)
 {
     const bool isnull = PG_ARGISNULL(number);
 
-    return pgkm_check_k(isnull, isnull ? 0 : PG_GETARG_INT64(number));
+    return pgkm_check_k(isnull, isnull ? 0 : PG_GETARG_INT64(number), name);
 }
 
 /* --- as options of a group --- */

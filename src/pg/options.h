@@ -26,14 +26,14 @@ void pgkm_options_fields(const NullableDatum *fields, MemoryContext context, Pgk
 /* Argument `number` as options: the defaults when it is NULL or the call has no such argument. */
 void pgkm_options_argument(FunctionCallInfo fcinfo, int number, MemoryContext context, PgkmOptions *options);
 
-/* Argument `number` as k: 22023 when it is NULL, below 1 or above 2^31 - 1. */
-int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number);
+/* Argument `number` as k, or as the k of that name: 22023 when it is NULL, below 1 or above 2^31 - 1. */
+int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
 
 /* The same check for a k that was read otherwise. */
-int64 pgkm_check_k(bool isnull, int64 k);
+int64 pgkm_check_k(bool isnull, int64 k, const char *name = "k");
 
-/* 22023: the option must be what it takes. */
-[[noreturn]] void pgkm_raise_option(const char *name, const char *takes);
+/* 22023: the option must be what it takes; the hint says what the values mean. */
+[[noreturn]] void pgkm_raise_option(const char *name, const char *takes, const char *hint = NULL);
 
 /* "l2" or "cosine". */
 const char *pgkm_metric_name(PgkmMetric metric);

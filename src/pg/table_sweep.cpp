@@ -34,8 +34,8 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 
     memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, 6 * sizeof(NullableDatum));
     pgkm_options_fields(fields, call->context, &call->options);
-    call->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN);
-    *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX);
+    call->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
+    *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
     if (*k_max < call->k)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long) call->k,
@@ -76,7 +76,7 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
  * kmeans_sweep(relation, features, k_min, k_max, ...) -> setof (k, inertia, indices, clusters, n_iter, converged)
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
- *   for k from k_min to k_max: fit the rows and return how good the clusters are
+ *   for k from k_min to k_max, or to the number of rows: fit them and return how good the clusters are
  */
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
@@ -92,11 +92,15 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
     const TableRows *const rows = table_call_read(call, "kmeans_sweep", &query);
 
     if (table_rows_used(rows) > 0) {
-        pgkm_model_check_size(k_max, rows->used->n, rows->used->d);
         table_call_request(call, rows, &request);
         request.k_last = k_max;
+        request.k_last = pgkm_sweep_last(&request);
+        if (request.k_last < k_max)
+            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long) request.k_last,
+                                    (long long) rows->used->n)));
+        pgkm_model_check_size(request.k_last, rows->used->n, rows->used->d);
         pgkm_run_fit(&request, call->context, &call->job, NULL);
-        put_results(call, k_max - call->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
+        put_results(call, request.k_last - call->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
     }
     table_call_destroy(call);
     return (Datum) 0;
