@@ -56,5 +56,35 @@ SELECT kmeans_fit(:points, '{x,y}', 2);
 SELECT pca_fit(:points, '{x,y}');
 RESET ROLE;
 
+-- A column is named as it stands in the catalog, whatever its case; a relation as in a query.
+CREATE TABLE name_columns (age integer, "Income" integer, "CUST_CLEAN" integer, "odd ""one""" integer, w text);
+INSERT INTO name_columns SELECT i, i % 10, i % 3, i % 4, 'heavy' FROM generate_series(1, 50) AS i;
+SELECT (kmeans_fit('NAME_columns', '{age,Income,CUST_CLEAN}', 2, weight => 'CUST_CLEAN')).d, (pca_fit('name_columns', ARRAY['odd "one"'])).d;
+SELECT kmeans_fit('name_columns', '{Age}', 2);
+SELECT kmeans_fit('name_columns', '{age,income}', 2);
+SELECT kmeans_labels('name_columns', '{cust_clean}', 2);
+SELECT gmm_fit('name_columns', ARRAY['"age"'], 2);
+SELECT pca_fit('name_columns', ARRAY['odd one']);
+SELECT kmeans_fit('name_columns', '{age}', 2, weight => 'INCOME');
+SELECT kmeans_fit('name_columns', '{aged}', 2);
+SELECT kmeans_fit('"Name_Columns"', '{age}', 2);
+ALTER TABLE name_columns DROP "Income";
+SELECT kmeans_fit('name_columns', '{income}', 2);
+SELECT kmeans_fit('name_columns', '{age}', 2, weight => 'w');
+
+-- What a name allows: ctid, and labels, need privileges on the whole table.
+GRANT SELECT (age), UPDATE (age) ON name_columns TO name_role;
+SET ROLE name_role;
+SELECT (kmeans_fit('name_columns', '{age}', 2)).n;
+SELECT kmeans_labels('name_columns', '{age}', 2);
+SELECT kmeans_cluster('name_columns', '{age}', 2);
+RESET ROLE;
+GRANT SELECT, DELETE ON name_columns TO name_role;
+ALTER TABLE name_columns ADD cluster_id integer;
+SET ROLE name_role;
+SELECT gmm_cluster('name_columns', '{age}', 2, label_column => 'cluster_id');
+RESET ROLE;
+
+DROP TABLE name_columns;
 DROP SCHEMA name_schema CASCADE;
 DROP ROLE name_role;

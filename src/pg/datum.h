@@ -76,6 +76,9 @@ double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
 /* Raises the fault. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);
 
+/* The same of an array of scores. */
+[[noreturn]] void pgkm_raise_score_fault(const PgkmRowFault *fault);
+
 /* A one-dimensional (columns = 0) or two-dimensional double precision[] in CurrentMemoryContext. */
 Datum pgkm_float8_array(const double *values, int32 rows, int32 columns);
 

@@ -51,14 +51,17 @@ static const PgkmPcaModel *model_argument(FunctionCallInfo fcinfo)
     return (const PgkmPcaModel *) pgkm_cached_model(fcinfo, 0, sizeof(PgkmPcaModel), pgkm_pca_model_read);
 }
 
-static double *row_argument(FunctionCallInfo fcinfo, int32 length)
+/* Features, or scores. */
+static double *numbers_argument(FunctionCallInfo fcinfo, int32 length, bool scores)
 {
-    double *const row = (double *) palloc(length * sizeof(double));
+    double *const numbers = (double *) palloc(length * sizeof(double));
     PgkmRowFault  fault;
 
-    if (!pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, length, row, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-    return row;
+    if (pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, length, numbers, &fault))
+        return numbers;
+    if (scores)
+        pgkm_raise_score_fault(&fault);
+    pgkm_raise_row_fault(&fault, NULL);
 }
 
 /* Rows far from all that the model was fitted to can leave the range of float64. */
@@ -74,7 +77,7 @@ static Datum checked_array(const double *values, int32 length)
 Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const       row = row_argument(fcinfo, model->d);
+    double *const       row = numbers_argument(fcinfo, model->d, false);
     double *const       scores = (double *) palloc(model->n_components * sizeof(double));
 
     for (int32 f = 0; f < model->d; ++f)
@@ -94,7 +97,7 @@ Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 Datum pgkm_pca_inverse_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const       scores = row_argument(fcinfo, model->n_components);
+    double *const       scores = numbers_argument(fcinfo, model->n_components, true);
     double *const       row = (double *) palloc0(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->n_components; ++j)

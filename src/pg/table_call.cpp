@@ -53,10 +53,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
 
     TableColumn *const weight = (TableColumn *) palloc(sizeof(TableColumn));
 
-    table_column_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(weight_number)));
-    if (weight->kind != COLUMN_NUMBER)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("weight column \"%s\" is not a number", weight->name)));
+    table_weight_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(weight_number)));
     call->weight = weight;
 }
 

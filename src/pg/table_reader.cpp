@@ -132,6 +132,9 @@ TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanRe
 {
     List *leaves = NIL;
 
+    if (query->need_ctid && !table_may_read_ctid(query->relation))
+        table_raise_denied(query->relation,
+                           "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
     report->road = "executor";
     report->workers = 0;
     if (scan_possible(query, &leaves)) {

@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
@@ -118,6 +119,13 @@ void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool loc
                         label_otherwise()));
 }
 
+void table_raise_denied(const TableRelation *relation, const char *hint)
+{
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                    errmsg("permission denied for table %s", relation->name), errhint("%s", hint)));
+    pg_unreachable();
+}
+
 /* Only a cast by a function counts: any text can be cast to real[] through its input function. */
 static bool has_cast_to_real_array(Oid type)
 {
@@ -133,30 +141,98 @@ Oid table_column_type(const TableRelation *relation, const char *name)
     return number == InvalidAttrNumber ? InvalidOid : getBaseType(get_atttype(relation->id, number));
 }
 
-void table_column_find(TableColumn *column, const TableRelation *relation, const char *name)
+/* As it would stand in the catalog: without quotes and blanks around it. */
+static char *without_quotes(const char *name)
+{
+    char *const bare = pstrdup(name);
+    char       *end = bare;
+
+    for (; *name != '\0'; ++name)
+        if (*name != '"' && *name != ' ')
+            *end++ = *name;
+    *end = '\0';
+    return bare;
+}
+
+/* The column that was meant if case or quotes are all that is wrong with the name; or NULL. */
+static const char *similar_column(Oid relation, const char *name)
+{
+    const char *const bare = without_quotes(name);
+    const char       *found = NULL;
+    HeapTuple         tuple;
+
+    for (AttrNumber i = 1;
+         found == NULL && HeapTupleIsValid(tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(i)));
+         ++i) {
+        const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+
+        if (!attribute->attisdropped && pg_strcasecmp(without_quotes(NameStr(attribute->attname)), bare) == 0)
+            found = pstrdup(NameStr(attribute->attname));
+        ReleaseSysCache(tuple);
+    }
+    return found;
+}
+
+/* The type of a column that must be there, domains resolved. */
+static Oid column_type(const TableRelation *relation, const char *name)
 {
     const Oid type = table_column_type(relation, name);
-    Oid       element;
 
-    if (!OidIsValid(type))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                        errmsg("column \"%s\" of relation \"%s\" does not exist", name, relation->name)));
+    if (OidIsValid(type))
+        return type;
+
+    const char *const similar = similar_column(relation->id, name);
+
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                    errmsg("column \"%s\" of relation \"%s\" does not exist", name, relation->name),
+                    similar == NULL ? 0
+                                    : errhint("Perhaps you meant the column \"%s\": names of columns are taken as they "
+                                              "are, with their case and without quotes.",
+                                              similar)));
+    pg_unreachable();
+}
+
+/* False for a type that is none of the kinds. */
+static bool classify_column(TableColumn *column, const char *name, Oid type)
+{
+    const Oid element = get_element_type(type);
+
     column->name = name;
-    if (pgkm_is_feature_type(type)) {
-        column->kind = COLUMN_NUMBER;
-        column->type = type;
-    } else if (OidIsValid(element = get_element_type(type)) && pgkm_is_feature_type(element)) {
+    column->kind = COLUMN_NUMBER;
+    column->type = type;
+    if (pgkm_is_feature_type(type))
+        return true;
+    if (OidIsValid(element) && pgkm_is_feature_type(element)) {
         column->kind = COLUMN_ARRAY;
         column->type = element;
-    } else if (has_cast_to_real_array(type)) {
-        column->kind = COLUMN_VECTOR;
-        column->type = FLOAT4OID;
-    } else {
+        return true;
+    }
+    column->kind = COLUMN_VECTOR;
+    column->type = FLOAT4OID;
+    return has_cast_to_real_array(type);
+}
+
+static void find_feature(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (!classify_column(column, name, type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, an array of numbers or a "
                                "vector",
                                name, relation->name, format_type_be(type))));
-    }
+}
+
+void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (!classify_column(column, name, type) || column->kind != COLUMN_NUMBER)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("weight column \"%s\" of relation \"%s\" has type %s, not a number", name,
+                               relation->name, format_type_be(type)),
+                        errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
+                                "precision or numeric.")));
 }
 
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
@@ -174,7 +250,7 @@ TableColumn *table_features_find(const TableRelation *relation, ArrayType *names
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                             errmsg("features must not contain a null")));
-        table_column_find(&columns[i], relation, TextDatumGetCString(values[i]));
+        find_feature(&columns[i], relation, TextDatumGetCString(values[i]));
         if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                             errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",

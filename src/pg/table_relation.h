@@ -44,13 +44,16 @@ struct TableColumn {
  * all; 42P01 (dropped meanwhile), 42501 and 42809. */
 void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock);
 
-/* Looks a column up: 42703; 42804 when its type is none of the kinds. */
-void table_column_find(TableColumn *column, const TableRelation *relation, const char *name);
+/* 42501: permission denied, with a hint that says which privilege is needed. */
+[[noreturn]] void table_raise_denied(const TableRelation *relation, const char *hint);
+
+/* Looks the weight column up, by its name as it stands in the catalog: 42703; 42804 when it is no number. */
+void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
 
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);
 
-/* The feature columns: numbers, or one array or vector. Their count goes to *count. */
+/* The feature columns: numbers, or one array or vector. Their count goes to *count. 42703; 42804. */
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
 
 #endif

@@ -26,6 +26,10 @@ extern "C" {
 #include "utils/syscache.h"
 }
 
+static const char *const needed_privileges =
+    "Writing labels needs the SELECT and UPDATE privileges on the whole table, and to be its owner where the label "
+    "column is missing.";
+
 static void run_utility(const char *sql)
 {
     const int code = SPI_execute(sql, false, 0);
@@ -42,6 +46,8 @@ void table_lock_for_update(TableRelation *relation, Oid id)
      * stronger one for the new column would wait for each other. The table may get another
      * name before it is locked by this one. */
     table_relation_find(relation, id, TABLE_UPDATE, false);
+    if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
+        table_raise_denied(relation, needed_privileges);
     do {
         locked = relation->sql_name;
         SPI_connect();
@@ -90,7 +96,7 @@ void table_check_label(const TableRelation *relation, const char *label)
         PreventCommandIfReadOnly("UPDATE");
     if (pg_class_aclcheck(relation->id, GetUserId(), ACL_UPDATE) != ACLCHECK_OK &&
         pg_attribute_aclcheck(relation->id, column, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, relation->name);
+        table_raise_denied(relation, needed_privileges);
     if (is_written_by_server(relation, column))
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("label column \"%s\" of relation \"%s\" can only be updated to DEFAULT", label,
