@@ -60,6 +60,13 @@ extern "C" {
 #define pgkm_schema_aclcheck(schema, user)     pg_namespace_aclcheck(schema, user, ACL_USAGE)
 #endif
 
+/* 16 speaks of locators and numbers of files (b0a55e43299c). */
+#if PG_VERSION_NUM >= 160000
+#define pgkm_file_number(relation) ((relation)->rd_locator.relNumber)
+#else
+#define pgkm_file_number(relation) ((relation)->rd_node.relNode)
+#endif
+
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
  * process; `name` is a literal. */
 #if PG_VERSION_NUM >= 170000

@@ -52,30 +52,6 @@ static bool any_change(const TableRows *rows, const int32 *labels)
     return false;
 }
 
-/* Rows of a table lie together. */
-static void find_ranges(LabelLookup *lookup)
-{
-    const TableRows *const rows = lookup->rows;
-    int                    capacity = 16;
-
-    lookup->ranges = (LabelRange *) palloc(capacity * sizeof(LabelRange));
-    if (!rows->wants.table) {
-        lookup->ranges[lookup->n_ranges++] = {InvalidOid, 0, rows->n};
-        return;
-    }
-    for (int64 i = 0; i < rows->n; ++i) {
-        if (i > 0 && rows->tables[i] == rows->tables[i - 1])
-            continue;
-        if (i > 0)
-            lookup->ranges[lookup->n_ranges - 1].end = i;
-        if (lookup->n_ranges == capacity) {
-            capacity *= 2;
-            lookup->ranges = (LabelRange *) repalloc(lookup->ranges, capacity * sizeof(LabelRange));
-        }
-        lookup->ranges[lookup->n_ranges++] = {rows->tables[i], i, rows->n};
-    }
-}
-
 bool label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 *labels)
 {
     if (!any_change(rows, labels))
@@ -83,7 +59,7 @@ bool label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 
     memset(lookup, 0, sizeof *lookup);
     lookup->rows = rows;
     lookup->labels = labels;
-    find_ranges(lookup);
+    lookup->ranges = table_rows_ranges(rows, &lookup->n_ranges);
     lookup->outer = current;
     current = lookup;
     return true;
@@ -112,7 +88,7 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
     const TableRows *const rows = lookup->rows;
 
     for (int i = 0; i < lookup->n_ranges; ++i) {
-        const LabelRange *const range = &lookup->ranges[i];
+        const TableRange *const range = &lookup->ranges[i];
         int64                   low = range->begin;
         int64                   high = range->end;
 

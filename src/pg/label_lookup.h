@@ -12,17 +12,10 @@
 
 #include "pg/table_rows.h"
 
-/* The rows of one table among all. */
-struct LabelRange {
-    Oid   table;
-    int64 begin;
-    int64 end;
-};
-
 struct LabelLookup {
     const TableRows *rows;
     const int32     *labels;
-    LabelRange      *ranges;
+    TableRange      *ranges;
     int              n_ranges;
     int64            hint; /* where the last row was found */
     LabelLookup     *outer; /* of the statement whose trigger runs this one */

@@ -7,12 +7,15 @@
 #include "pg/service_session.h"
 
 extern "C" {
+#include "access/relation.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_load);
@@ -38,8 +41,8 @@ static bool same_name(const char *a, const char *b)
 
 static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
 {
-    if (loaded->relation != call->relation.id || loaded->owner != GetUserId() ||
-        loaded->n_features != call->n_features || !same_name(loaded->weight, weight_name(call)))
+    if (loaded->relation != call->relation.id || loaded->n_features != call->n_features ||
+        !same_name(loaded->weight, weight_name(call)))
         return false;
     for (int i = 0; i < loaded->n_features; ++i)
         if (strcmp(loaded->features[i], call->features[i].name) != 0)
@@ -47,12 +50,19 @@ static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
     return true;
 }
 
+/* What the current role has loaded so. */
 static PgkmLoaded *find(const TableCall *call)
 {
     for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
-        if (is_loaded_as(loaded, call))
+        if (loaded->owner == GetUserId() && is_loaded_as(loaded, call))
             return loaded;
     return NULL;
+}
+
+static void unload(PgkmLoaded *loaded)
+{
+    if (loaded != NULL)
+        MemoryContextDelete(loaded->context);
 }
 
 static void end_use(void *loaded)
@@ -149,6 +159,45 @@ static PgkmLoaded *create(const TableCall *call, MemoryContext context)
     return loaded;
 }
 
+/* The file of a table, which is locked from now on. */
+static Oid current_file(Oid table)
+{
+    const Relation relation = try_relation_open(table, AccessShareLock);
+
+    if (relation == NULL)
+        return InvalidOid;
+
+    const Oid number = pgkm_file_number(relation);
+
+    relation_close(relation, NoLock);
+    return number;
+}
+
+/* The tables were locked when their rows were read, so that the files are those that were read. */
+static void note_files(PgkmLoaded *loaded)
+{
+    const MemoryContext     caller = MemoryContextSwitchTo(loaded->context);
+    const TableRange *const ranges = table_rows_ranges(loaded->rows, &loaded->n_files);
+
+    loaded->files = (LoadedFile *) palloc(loaded->n_files * sizeof(LoadedFile));
+    for (int i = 0; i < loaded->n_files; ++i) {
+        const Oid table = OidIsValid(ranges[i].table) ? ranges[i].table : loaded->relation;
+
+        loaded->files[i] = {table, current_file(table)};
+    }
+    MemoryContextSwitchTo(caller);
+}
+
+void pgkm_loaded_check_places(const PgkmLoaded *loaded)
+{
+    for (int i = 0; i < loaded->n_files; ++i)
+        if (current_file(loaded->files[i].table) != loaded->files[i].number)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("relation \"%s\" has been rewritten since its rows were loaded", loaded->name),
+                            errdetail("The rows lie at other places (ctid) now."),
+                            errhint("Call kmeans_load again.")));
+}
+
 /* From now on the session's and no more the query's. */
 static void keep(PgkmLoaded *loaded)
 {
@@ -177,16 +226,17 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     table_relation_find(&call->relation, id, TABLE_READ, true);
     table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
 
-    PgkmLoaded *const before = find(call);
-
-    if (before != NULL)
-        MemoryContextDelete(before->context);
+    unload(find(call));
     memset(&query, 0, sizeof query);
     query.need_ctid = table_may_read_ctid(&call->relation);
 
     PgkmLoaded *const loaded = create(call, context);
 
     loaded->rows = table_call_read_into(call, "kmeans_load", &query, context);
+    if (loaded->rows->wants.ctid)
+        note_files(loaded);
+    /* Reading a view may have loaded it, too. */
+    unload(find(call));
     keep(loaded);
 
     const int64 used = table_rows_used(loaded->rows);
@@ -197,7 +247,8 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 
 /*
  * kmeans_unload(relation, features, weight) -> bigint: gives loaded rows back, those of one load; with
- * features NULL of all loads of the relation, with relation NULL of all; returns how many loads.
+ * features NULL of all loads of the relation, with relation NULL of all; returns how many loads. Those of
+ * the roles that the current one is a member of, as itself.
  */
 Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
 {
@@ -214,8 +265,10 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     }
     for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
         next = loaded->next;
+        if (!is_member_of_role(GetUserId(), loaded->owner))
+            continue;
         if (everything || (one ? is_loaded_as(loaded, call) : loaded->relation == call->relation.id)) {
-            MemoryContextDelete(loaded->context);
+            unload(loaded);
             ++count;
         }
     }
@@ -232,7 +285,7 @@ static Datum names_array(const PgkmLoaded *loaded)
     return PointerGetDatum(construct_array(names, loaded->n_features, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* kmeans_loaded() -> one row per load of this session. */
+/* kmeans_loaded() -> one row per load of this session by the current role or one it is a member of. */
 Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
 {
     enum { RELID, RELATION, FEATURES, WEIGHT, N, D, BYTES, LOADED_AT, COUNT };
@@ -243,6 +296,8 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
         Datum values[COUNT];
         bool  nulls[COUNT] = {false};
 
+        if (!is_member_of_role(GetUserId(), loaded->owner))
+            continue;
         values[RELID] = ObjectIdGetDatum(loaded->relation);
         values[RELATION] = CStringGetTextDatum(loaded->name);
         values[FEATURES] = names_array(loaded);

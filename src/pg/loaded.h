@@ -3,13 +3,20 @@
  *
  * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when
  * told to (loaded => true), for the relation, the features and the weight they were loaded under,
- * and only for the role that loaded them. They stay, with what a backend made of them, until
+ * and only for the role that loaded them. Roles that this one is a member of alone show their loads, and
+ * let them be unloaded. They stay, with what a backend made of them, until
  * kmeans_unload, the end of the session, or until other rows of the session need their memory.
  */
 #ifndef PGKM_PG_LOADED_H
 #define PGKM_PG_LOADED_H
 
 #include "pg/table_call.h"
+
+/* A table, and the file that its rows lay in. */
+struct LoadedFile {
+    Oid table;
+    Oid number; /* InvalidOid: there is no such table */
+};
 
 struct PgkmLoaded {
     MemoryContextCallback on_reset;
@@ -21,6 +28,8 @@ struct PgkmLoaded {
     const char          **features;
     const char           *weight;    /* NULL: none */
     TableRows            *rows;
+    int                   n_files;
+    LoadedFile           *files;     /* of the tables that hold the rows, where these have ctids */
     PgkmResident         *resident;
     TimestampTz           loaded_at;
     uint64                last_use;  /* a count of uses, for the choice of what has to go */
@@ -31,6 +40,10 @@ struct PgkmLoaded {
 /* The rows loaded under the call's relation and columns, in use until its context goes; 55000
  * when there are none. */
 PgkmLoaded *pgkm_loaded_use(const TableCall *call);
+
+/* Locks the tables of the rows as a SELECT does; 55000 when one of them has another file than when the rows
+ * were loaded, so that their ctids tell nothing any more. */
+void pgkm_loaded_check_places(const PgkmLoaded *loaded);
 
 /* Bytes that would be available, were all loaded rows given back that are not in use. */
 uint64 pgkm_loaded_available(void);

@@ -3,6 +3,8 @@
  */
 #include "pg/table_labels.h"
 
+#include "pg/loaded.h"
+
 #include <cmath>
 
 extern "C" {
@@ -38,6 +40,8 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied for table %s", call->relation.name),
                         errdetail("The rows were loaded without the right to read ctid.")));
+    if (call->loaded != NULL)
+        pgkm_loaded_check_places(call->loaded);
     labels->call = call;
     labels->rows = rows;
     labels->result = table_call_fit(call, rows, true, true);

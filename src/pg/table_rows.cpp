@@ -158,6 +158,29 @@ TableOrigin table_rows_origin(const TableRows *rows, int64 position)
     return origin;
 }
 
+TableRange *table_rows_ranges(const TableRows *rows, int *count)
+{
+    int         capacity = 16;
+    int         n = 0;
+    TableRange *ranges = (TableRange *) palloc(capacity * sizeof(TableRange));
+
+    if (!rows->wants.table)
+        ranges[n++] = {InvalidOid, 0, rows->n};
+    for (int64 i = 0; rows->wants.table && i < rows->n; ++i) {
+        if (i > 0 && rows->tables[i] == rows->tables[i - 1])
+            continue;
+        if (i > 0)
+            ranges[n - 1].end = i;
+        if (n == capacity) {
+            capacity *= 2;
+            ranges = (TableRange *) repalloc(ranges, capacity * sizeof(TableRange));
+        }
+        ranges[n++] = {rows->tables[i], i, rows->n};
+    }
+    *count = n;
+    return ranges;
+}
+
 void table_rows_clear(TableRows *rows)
 {
     void *const arrays[] = {rows->ctids, rows->tables, rows->labels, rows->skipped};

@@ -73,6 +73,17 @@ static inline int64 table_rows_used(const TableRows *rows)
     return rows->n - rows->n_skipped;
 }
 
+/* The rows of one table, which lie together: begin to end - 1. `table` is InvalidOid where the rows are all
+ * in one and their tables are not kept. */
+struct TableRange {
+    Oid   table;
+    int64 begin;
+    int64 end;
+};
+
+/* The ranges of all rows in their order; their count goes to *count. In the current memory context. */
+TableRange *table_rows_ranges(const TableRows *rows, int *count);
+
 /* Frees the memory at once. */
 void table_rows_clear(TableRows *rows);
 
