@@ -279,7 +279,7 @@ CREATE FUNCTION kmeans_cluster(
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
-    label_column text DEFAULT 'cluster_id')
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
@@ -698,7 +698,7 @@ CREATE FUNCTION gmm_cluster(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    label_column text DEFAULT 'component_id')
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;

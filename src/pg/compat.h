@@ -60,6 +60,12 @@ extern "C" {
 #define pgkm_schema_aclcheck(schema, user)     pg_namespace_aclcheck(schema, user, ACL_USAGE)
 #endif
 
+#if PG_VERSION_NUM >= 160000
+#define pgkm_class_ownercheck(relation, user) object_ownercheck(RelationRelationId, relation, user)
+#else
+#define pgkm_class_ownercheck(relation, user) pg_class_ownercheck(relation, user)
+#endif
+
 /* 16 speaks of locators and numbers of files (b0a55e43299c). */
 #if PG_VERSION_NUM >= 160000
 #define pgkm_file_number(relation) ((relation)->rd_locator.relNumber)

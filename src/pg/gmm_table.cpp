@@ -13,7 +13,7 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 }
 
 /* Behind relation, features and k: the fields of gmm_options, and gmm_fit's loaded or gmm_cluster's
- * label_column. */
+ * label_column and overwrite. */
 #define ARGUMENT_OPTIONS TABLE_OPTIONS
 #define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
 #define ARGUMENT_LABEL   ARGUMENT_LOADED
@@ -24,7 +24,7 @@ static TableCall *begin_call(FunctionCallInfo fcinfo, PgkmMixtureRequest *reques
     TableCall *const call = table_call_create_plain(fcinfo);
 
     memset(request, 0, sizeof *request);
-    request->k = pgkm_k_argument(fcinfo, TABLE_K);
+    request->k = call->k = pgkm_k_argument(fcinfo, TABLE_K);
     pgkm_gmm_options_fields(fcinfo->args + ARGUMENT_OPTIONS, call->context, &request->options);
     return call;
 }
@@ -70,30 +70,31 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
 }
 
 /*
- * gmm_cluster(relation, features, k, ..., label_column) -> setof (component_id, weight, mean, covariance)
+ * gmm_cluster(relation, features, k, ..., label_column, overwrite) -> setof (component_id, weight, mean, covariance)
  *
  *   as kmeans_cluster (table_cluster.cpp), with the component of the largest posterior as label
  */
 Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 {
     const Oid          id = table_call_relation(fcinfo);
-    const char        *label = table_label_argument(fcinfo, ARGUMENT_LABEL);
     PgkmMixtureRequest request;
     PgkmMixtureResult  result;
     TableCall *const   call = begin_call(fcinfo, &request);
+    LabelTarget        target;
 
+    label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
     InitMaterializedSRF(fcinfo, 0);
     request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, label, NO_WEIGHT, "gmm_cluster");
+    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, "gmm_cluster");
     const bool found = fit_rows(call, rows, &request, &result);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, found ? result.labels : NULL, label, fcinfo->flinfo->fn_oid);
+    table_write_labels(call, rows, found ? result.labels : NULL, &target, fcinfo->flinfo->fn_oid);
     if (found) {
-        ReturnSetInfo *target = (ReturnSetInfo *) fcinfo->resultinfo;
+        ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
 
-        pgkm_put_components(target->setResult, target->setDesc, request.options.covariance_type, result.k, result.d,
+        pgkm_put_components(output->setResult, output->setDesc, request.options.covariance_type, result.k, result.d,
                             result.weights, result.means, result.covariances);
     }
     table_call_destroy(call);

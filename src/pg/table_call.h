@@ -20,7 +20,7 @@ enum TableArgument {
     TABLE_OPTIONS, /* eight of them, in the order of kmeans_options */
     TABLE_WEIGHT = TABLE_OPTIONS + 8,
     TABLE_LOADED,               /* kmeans_fit and kmeans_labels */
-    TABLE_LABEL = TABLE_LOADED, /* kmeans_cluster */
+    TABLE_LABEL = TABLE_LOADED, /* kmeans_cluster; behind it overwrite */
 };
 
 struct PgkmLoaded;

@@ -11,10 +11,10 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
 }
 
 /*
- * kmeans_cluster(relation, features, k, ..., label_column) -> setof (cluster_id, centroid, size, within_ss)
+ * kmeans_cluster(relation, features, k, ..., label_column, overwrite) -> setof (cluster_id, centroid, size, within_ss)
  *
  *   LOCK TABLE relation IN SHARE ROW EXCLUSIVE MODE        -- all as the caller
- *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer
+ *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
  *   fit; UPDATE the rows whose label changes
  *   return the centroids
@@ -22,23 +22,23 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
     const Oid   id = table_call_relation(fcinfo);
-    const char *label = table_label_argument(fcinfo, TABLE_LABEL);
     TableCall  *call = table_call_create(fcinfo);
+    LabelTarget target;
 
+    label_target_arguments(&target, fcinfo, TABLE_LABEL, "cluster_id");
     InitMaterializedSRF(fcinfo, 0);
 
-    TableRows           *rows = table_read_for_update(call, fcinfo, id, label, TABLE_WEIGHT, "kmeans_cluster");
+    TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, TABLE_WEIGHT, "kmeans_cluster");
     const PgkmFitResult *result = table_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, result == NULL ? NULL : result->labels, label,
-                       fcinfo->flinfo->fn_oid);
+    table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
     if (result != NULL) {
-        ReturnSetInfo *target = (ReturnSetInfo *) fcinfo->resultinfo;
+        ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
         PgkmModel      model;
 
         pgkm_model_of_result(result, call->options.metric, &model);
-        pgkm_put_centroids(target->setResult, target->setDesc, &model);
+        pgkm_put_centroids(output->setResult, output->setDesc, &model);
     }
     table_call_destroy(call);
     return (Datum) 0;

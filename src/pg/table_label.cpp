@@ -1,5 +1,5 @@
 /*
- * table_label.cpp - the label column as an argument, and reading rows to write labels to.
+ * table_label.cpp - the label column's arguments, and reading rows to write labels to.
  */
 #include "pg/table_update.h"
 
@@ -8,17 +8,18 @@ extern "C" {
 #include "utils/builtins.h"
 }
 
-char *table_label_argument(FunctionCallInfo fcinfo, int number)
+void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual)
 {
-    if (PG_ARGISNULL(number))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("label_column must not be null")));
+    memset(target, 0, sizeof *target);
+    target->named = !PG_ARGISNULL(number);
+    target->overwrite = !PG_ARGISNULL(number + 1) && PG_GETARG_BOOL(number + 1);
 
-    char *label = TextDatumGetCString(PG_GETARG_DATUM(number));
+    char *const name = target->named ? TextDatumGetCString(PG_GETARG_DATUM(number)) : pstrdup(usual);
 
-    if (label[0] == '\0')
+    if (name[0] == '\0')
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("label_column must not be empty")));
-    truncate_identifier(label, strlen(label), true);
-    return label;
+    truncate_identifier(name, strlen(name), true);
+    target->name = name;
 }
 
 /* Labels that come from themselves would never settle. */
@@ -33,19 +34,20 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features or be the weight", label)));
 }
 
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, const char *label,
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
                                  int weight, const char *function)
 {
     TableQuery query;
 
     table_lock_for_update(&call->relation, id);
     table_call_find_columns(call, fcinfo, weight);
-    check_label_is_no_input(call, label);
-    table_ensure_label(&call->relation, label);
-    table_check_label(&call->relation, label);
+    check_label_is_no_input(call, target->name);
+    label_target_check(target, &call->relation, call->k);
+    if (target->missing)
+        label_target_add(target, &call->relation);
 
     memset(&query, 0, sizeof query);
-    query.label = label;
+    query.label = target->name;
     query.need_ctid = true;
     query.new_snapshot = true;
     return table_call_read(call, function, &query);

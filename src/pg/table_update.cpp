@@ -7,35 +7,28 @@
 #include "pg/label_lookup.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_attribute.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/params.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
-#include "tcop/utility.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
 
-static const char *const needed_privileges =
-    "Writing labels needs the SELECT and UPDATE privileges on the whole table, and to be its owner where the label "
-    "column is missing.";
-
-static void run_utility(const char *sql)
+void table_run_utility(const char *sql)
 {
+    SPI_connect();
+
     const int code = SPI_execute(sql, false, 0);
 
     if (code != SPI_OK_UTILITY)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
+    SPI_finish();
 }
 
 void table_lock_for_update(TableRelation *relation, Oid id)
@@ -47,61 +40,12 @@ void table_lock_for_update(TableRelation *relation, Oid id)
      * name before it is locked by this one. */
     table_relation_find(relation, id, TABLE_UPDATE, false);
     if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
-        table_raise_denied(relation, needed_privileges);
+        table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
     do {
         locked = relation->sql_name;
-        SPI_connect();
-        run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
-        SPI_finish();
+        table_run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
         table_relation_find(relation, id, TABLE_UPDATE, false);
     } while (strcmp(locked, relation->sql_name) != 0);
-}
-
-void table_ensure_label(const TableRelation *relation, const char *label)
-{
-    const Oid type = table_column_type(relation, label);
-
-    if (!OidIsValid(type)) {
-        SPI_connect();
-        run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
-                             quote_identifier(label)));
-        SPI_finish();
-    } else if (type != INT4OID && type != INT2OID && type != INT8OID) {
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("label column \"%s\" of relation \"%s\" has type %s, not an integer type", label,
-                               relation->name, format_type_be(type))));
-    }
-}
-
-static bool is_written_by_server(const TableRelation *relation, AttrNumber column)
-{
-    const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation->id), Int16GetDatum(column));
-
-    if (!HeapTupleIsValid(tuple))
-        elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, relation->id);
-
-    const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
-    const bool              written =
-        attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
-
-    ReleaseSysCache(tuple);
-    return written;
-}
-
-void table_check_label(const TableRelation *relation, const char *label)
-{
-    const AttrNumber column = get_attnum(relation->id, label);
-
-    if (!isTempNamespace(get_rel_namespace(relation->id)))
-        PreventCommandIfReadOnly("UPDATE");
-    if (pg_class_aclcheck(relation->id, GetUserId(), ACL_UPDATE) != ACLCHECK_OK &&
-        pg_attribute_aclcheck(relation->id, column, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-        table_raise_denied(relation, needed_privileges);
-    if (is_written_by_server(relation, column))
-        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
-                        errmsg("label column \"%s\" of relation \"%s\" can only be updated to DEFAULT", label,
-                               relation->name),
-                        errdetail("It is a generated column or an identity column defined as GENERATED ALWAYS.")));
 }
 
 static void set_for_now(const char *name, const char *value)
@@ -173,7 +117,7 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     AtEOXact_GUC(false, nest_level);
 }
 
-void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label,
+void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function)
 {
     const Oid      schema = get_func_namespace(function);
@@ -187,7 +131,7 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
     PG_TRY();
     {
         SPI_connect();
-        run_update(&call->relation, label, &functions);
+        run_update(&call->relation, target->name, &functions);
         SPI_finish();
     }
     PG_FINALLY();

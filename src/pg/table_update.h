@@ -6,30 +6,49 @@
 
 #include "pg/table_call.h"
 
-/* Argument `number`: the label column's name, cut to the length of a name as the parser would. */
-char *table_label_argument(FunctionCallInfo fcinfo, int number);
+/* The HINT where a privilege is missing. */
+#define TABLE_LABEL_PRIVILEGES \
+    "Writing labels needs the SELECT and UPDATE privileges on the whole table, and to be its owner where the label " \
+    "column is missing."
+
+/* The column that labels go into. */
+struct LabelTarget {
+    const char *name;      /* cut to the length of a name as the parser would */
+    bool        named;     /* by the caller; else it is the function's usual one */
+    bool        overwrite; /* the caller agrees to lose what the column holds */
+    bool        missing;   /* it has to be added */
+};
+
+/* Argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
+ * overwrite. */
+void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual);
+
+/*
+ * Finds out whether the column is missing. Raises now, and not when all is computed, whatever stands
+ * against `k` labels in it: 25006 (read-only transaction), 42501 (privileges), 42701 (it holds something
+ * else), 42804 (its type), 22003 (too many labels for it), and what ALTER TABLE would raise where it is missing.
+ */
+void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k);
+
+/* Adds the column as the caller, with a comment that makes it known as ours. */
+void label_target_add(const LabelTarget *target, const TableRelation *relation);
 
 /* All that comes before a fit whose labels are to be written: locks the table, looks
- * up the columns, adds the label column where it is missing, and reads the rows for `function`. `weight` as for table_call_find_columns. */
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, const char *label,
+ * up the columns, checks the target, adds it where it is missing, and reads the rows for `function`. `weight` as for table_call_find_columns. */
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
                                  int weight, const char *function);
 
 /* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
  * under it: from then on nobody else changes its rows. */
 void table_lock_for_update(TableRelation *relation, Oid id);
 
-/* Adds the integer column as the caller where it is missing; 42804 when a column of that
- * name is no integer. */
-void table_ensure_label(const TableRelation *relation, const char *label);
-
-/* Raises now, and not when all is computed, what an UPDATE of the label column, which is there, would
- * raise whatever the rows: 25006 (read-only transaction), 42501, 428C9 (a column that the server writes). */
-void table_check_label(const TableRelation *relation, const char *label);
+/* Runs a utility statement as the caller. */
+void table_run_utility(const char *sql);
 
 /* Writes the label of every row whose label differs from its old one. `labels` are those of
  * rows->used; the other rows get NULL. `function` is the one called, of which the
  * functions that the UPDATE needs lie in its schema. */
-void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const char *label,
+void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function);
 
 #endif

@@ -127,7 +127,7 @@ def tables(dice, k, source):
              f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, loaded => {many})",
              f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, loaded => {many})",
              f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",
-             f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}')",
+             f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}', overwrite => {many})",
              f"SELECT pca_fit('fuzz', '{{f}}', {dice.choice(['NULL', '1', '0.9', '40'])}, {dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})",
              "SELECT kmeans_unload()", "SELECT * FROM kmeans_loaded()", "SELECT * FROM kmeans_last_run()"]
     chosen = dice.sample(calls, 4) if dice.random() < 0.5 else [calls[0]] + dice.sample(calls[1:], 3)
