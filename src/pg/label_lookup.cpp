@@ -38,13 +38,19 @@ static int32 label_at(const LabelLookup *lookup, int64 position)
     return skipped ? TABLE_LABEL_NULL : lookup->labels[position - before];
 }
 
+/* Without an old label column all of its values are NULL. */
+static int32 old_label_at(const TableRows *rows, int64 position)
+{
+    return rows->wants.label ? rows->labels[position] : TABLE_LABEL_NULL;
+}
+
 static bool any_change(const TableRows *rows, const int32 *labels)
 {
     TableCursor cursor;
 
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows)) {
-        if (rows->labels[cursor.position] != (cursor.used < 0 ? TABLE_LABEL_NULL : labels[cursor.used]))
+        if (old_label_at(rows, cursor.position) != (cursor.used < 0 ? TABLE_LABEL_NULL : labels[cursor.used]))
             return true;
         if ((cursor.position & 0xffff) == 0)
             CHECK_FOR_INTERRUPTS();
@@ -131,7 +137,7 @@ Datum pgkm_label_changes(PG_FUNCTION_ARGS)
 {
     const int64 position = find(fcinfo);
 
-    PG_RETURN_BOOL(position >= 0 && current->rows->labels[position] != label_at(current, position));
+    PG_RETURN_BOOL(position >= 0 && old_label_at(current->rows, position) != label_at(current, position));
 }
 
 /* kmeans_new_label(tableoid, ctid) -> integer: the label that kmeans_cluster gives the row. */

@@ -14,9 +14,10 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
  * kmeans_cluster(relation, features, k, ..., label_column, overwrite) -> setof (cluster_id, centroid, size, within_ss)
  *
  *   LOCK TABLE relation IN SHARE ROW EXCLUSIVE MODE        -- all as the caller
- *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
- *   fit; UPDATE the rows whose label changes
+ *   fit
+ *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
+ *   UPDATE the rows whose label changes
  *   return the centroids
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)

@@ -43,11 +43,9 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     table_call_find_columns(call, fcinfo, weight);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->k);
-    if (target->missing)
-        label_target_add(target, &call->relation);
 
     memset(&query, 0, sizeof query);
-    query.label = target->name;
+    query.label = target->missing ? NULL : target->name;
     query.need_ctid = true;
     query.new_snapshot = true;
     return table_call_read(call, function, &query);

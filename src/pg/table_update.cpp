@@ -10,10 +10,12 @@ extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/params.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -126,6 +128,8 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
                                 rows->wants.table ? InvalidOid : call->relation.id};
     LabelLookup    lookup;
 
+    if (target->missing)
+        label_target_add(target, &call->relation);
     if (!label_lookup_start(&lookup, rows, labels))
         return;
     PG_TRY();

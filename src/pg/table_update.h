@@ -16,7 +16,7 @@ struct LabelTarget {
     const char *name;      /* cut to the length of a name as the parser would */
     bool        named;     /* by the caller; else it is the function's usual one */
     bool        overwrite; /* the caller agrees to lose what the column holds */
-    bool        missing;   /* it has to be added */
+    bool        missing;   /* it is added just before labels are written */
 };
 
 /* Argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
@@ -34,7 +34,7 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
 void label_target_add(const LabelTarget *target, const TableRelation *relation);
 
 /* All that comes before a fit whose labels are to be written: locks the table, looks
- * up the columns, checks the target, adds it where it is missing, and reads the rows for `function`. `weight` as for table_call_find_columns. */
+ * up the columns, checks the target, and reads the rows for `function`. `weight` as for table_call_find_columns. */
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
                                  int weight, const char *function);
 
@@ -45,9 +45,9 @@ void table_lock_for_update(TableRelation *relation, Oid id);
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 
-/* Writes the label of every row whose label differs from its old one. `labels` are those of
- * rows->used; the other rows get NULL. `function` is the one called, of which the
- * functions that the UPDATE needs lie in its schema. */
+/* Adds the column where it is missing and writes the label of every row whose label differs from its
+ * old one. `labels` are those of rows->used; the other rows get NULL. `function` is the one called, of
+ * which the functions that the UPDATE needs lie in its schema. */
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function);
 
