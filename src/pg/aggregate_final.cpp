@@ -8,6 +8,7 @@
 #include "pg/gmm.h"
 #include "pg/model.h"
 #include "pg/progress.h"
+#include "pg/rows_image.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_aggregate_final);
@@ -33,6 +34,16 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdes
         MemoryContextSwitchTo(caller);
     }
     return (FinalCache *) flinfo->fn_extra;
+}
+
+/* Of the aggregate's own algorithm: one that was read from bytes may be of the other. */
+static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+{
+    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+
+    if (state->group.kind != kind)
+        pgkm_raise_state("It belongs to another aggregate.");
+    return state;
 }
 
 /* A request for the rows of one state, or (groups) for what is like it. */
@@ -111,7 +122,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_kind);
     FinalCache *const     cache = final_cache(fcinfo, pgkm_model_tupdesc);
     PgkmFitResult         result;
 
@@ -192,7 +203,7 @@ Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_kind);
     FinalCache *const     cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
     PgkmMixtureRequest    request = mixture_request(state);
     PgkmMixtureResult     result;

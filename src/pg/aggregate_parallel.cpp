@@ -18,12 +18,21 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_serialize);
 PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 }
 
-/* The start of a written state; the options' arrays and the image of the rows follow. Only
- * processes of one server read it, so it is the structs as they are. */
+/* Raise it when the head or the image of the rows changes. */
+#define SERIAL_VERSION 1
+#define SERIAL_MAGIC 0x706b6d73
+
+/* The start of a written state; the options' arrays and the image of the rows follow. The servers of
+ * one build read it, so it is the structs as they are. */
 struct SerialHead {
-    bool           is_mixture;
+    uint32         magic; /* of another byte order it is another one */
+    uint16         version;
+    uint16         head_size;
+    uint64         size; /* of the whole */
     int64          k;
-    PgkmAnyOptions options; /* its pointers mean nothing */
+    int32          is_mixture; /* 0 or 1 */
+    int32          unused;
+    PgkmAnyOptions options; /* its pointers are NULL */
 };
 
 /* What the deserialization function makes, for the combine function alone. */
@@ -66,7 +75,7 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
     /* No row is ever added to a merged state by itself: nothing is left to compare. */
     state->group.constant_options = true;
 
-    const Size size = kind->write_arrays(&from->group.options, NULL);
+    const Size size = kind->arrays_size(&from->group.options);
 
     if (size != 0) {
         char *const copy = (char *) MemoryContextAllocHuge(context, size);
@@ -79,8 +88,14 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
     return state;
 }
 
-static void check_same_length(const PgkmRows *a, const PgkmRows *b)
+/* Those of one aggregate differ in their length at most. */
+static void check_same_rows(const AggregateState *left, const AggregateState *right)
 {
+    const PgkmRows *const a = left->rows;
+    const PgkmRows *const b = right->rows;
+
+    if (left->group.kind != right->group.kind || a->element != b->element || a->weighted != b->weighted)
+        pgkm_raise_state("It belongs to another aggregate than the states before.");
     if (a->d != b->d)
         ereport(ERROR,
                 (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
@@ -116,8 +131,8 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
         a = copy_state(context, &b->state, &b->view);
         pgkm_batch_enlist(fcinfo, context, a);
     } else {
+        check_same_rows(a, &b->state);
         pgkm_group_check_equal(&a->group, &b->state.group);
-        check_same_length(a->rows, b->state.rows);
     }
     pgkm_rows_view_append(a->rows, &b->view);
     PG_RETURN_POINTER(a);
@@ -128,7 +143,7 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
     const AggregateState *const state = (const AggregateState *) PG_GETARG_POINTER(0);
     const PgkmOptionsKind      *kind = state->group.kind;
-    const Size                  arrays = kind->write_arrays(&state->group.options, NULL);
+    const Size                  arrays = kind->arrays_size(&state->group.options);
     PgkmRowsImage               image;
     const Size                  rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
     const Size                  size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
@@ -136,9 +151,14 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     SerialHead                  head;
 
     memset(&head, 0, sizeof head);
-    head.is_mixture = kind == &pgkm_mixture_options_kind;
+    head.magic = SERIAL_MAGIC;
+    head.version = SERIAL_VERSION;
+    head.head_size = sizeof head;
+    head.size = size - VARHDRSZ;
     head.k = state->group.k;
+    head.is_mixture = kind == &pgkm_mixture_options_kind;
     head.options = state->group.options;
+    kind->attach_arrays(&head.options, NULL);
 
     SET_VARSIZE(result, size);
     char *place = VARDATA(result);
@@ -150,25 +170,64 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     PG_RETURN_BYTEA_P(result);
 }
 
+static void read_head(const char *place, Size size, SerialHead *head)
+{
+    if (size < sizeof *head)
+        pgkm_raise_state("It is too short.");
+    memcpy(head, place, sizeof *head);
+    if (head->magic != SERIAL_MAGIC || head->version != SERIAL_VERSION || head->head_size != sizeof *head)
+        pgkm_raise_state("It was not written by this version of pg_kmeans.");
+    if (head->size != size)
+        pgkm_raise_state("Its length is not the one that was written.");
+    if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1))
+        pgkm_raise_state("A number is out of its range.");
+}
+
+/* The options and their arrays, of which a copy is made: in the bytes nothing is aligned. Returns how
+ * many of the bytes at `place` they take. */
+static Size read_options(const SerialHead *head, const char *place, Size size, PgkmGroupArguments *group)
+{
+    group->kind = head->is_mixture != 0 ? &pgkm_mixture_options_kind : &pgkm_kmeans_options_kind;
+    group->k = head->k;
+    group->options = head->options;
+
+    const Size  bytes = group->kind->arrays_size(&group->options);
+    char       *arrays = NULL;
+
+    if (bytes > size)
+        pgkm_raise_state("Its length does not match its options.");
+    if (bytes > 0) {
+        arrays = (char *) palloc(bytes);
+        memcpy(arrays, place, bytes);
+    }
+    group->kind->attach_arrays(&group->options, arrays);
+    if (!group->kind->are_valid(&group->options))
+        pgkm_raise_state("An option is out of its range.");
+    return bytes;
+}
+
 /*
  * kmeans_deserialize(bytes bytea, internal) -> internal: a state for kmeans_combine alone,
  * which copies what it keeps: the rows stay where they are, in `bytes` or in shared memory.
+ * 22P03 for any bytes that no state was written as.
  */
 Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 {
     bytea *const         bytes = PG_GETARG_BYTEA_PP(0);
-    char                *place = VARDATA_ANY(bytes);
+    const char          *place = VARDATA_ANY(bytes);
+    Size                 size = VARSIZE_ANY_EXHDR(bytes);
     IncomingState *const incoming = (IncomingState *) palloc0(sizeof(IncomingState));
-    PgkmGroupArguments  *group = &incoming->state.group;
     SerialHead           head;
 
-    memcpy(&head, place, sizeof head);
+    read_head(place, size, &head);
     place += sizeof head;
-    group->kind = head.is_mixture ? &pgkm_mixture_options_kind : &pgkm_kmeans_options_kind;
-    group->k = head.k;
-    group->options = head.options;
-    group->kind->attach_arrays(&group->options, place);
-    pgkm_rows_image_view(place + group->kind->write_arrays(&group->options, NULL), fcinfo, &incoming->view);
+    size -= sizeof head;
+
+    const Size arrays = read_options(&head, place, size, &incoming->state.group);
+
+    pgkm_rows_image_view(place + arrays, size - arrays, fcinfo, &incoming->view);
     incoming->state.rows = &incoming->view.rows;
+    if (head.is_mixture != 0 && incoming->view.rows.weighted)
+        pgkm_raise_state("Rows of a mixture have no weights.");
     PG_RETURN_POINTER(incoming);
 }

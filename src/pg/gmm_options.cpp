@@ -64,9 +64,8 @@ static void read_given(const char *name, Datum value, MemoryContext context, Pgk
     double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
 
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
-    for (Size i = 0; i < count; ++i)
-        if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
-            pgkm_raise_option(name, "an array of finite values of magnitude at most 2^500");
+    if (!pgkm_all_usable(copy, count))
+        pgkm_raise_option(name, "an array of finite values of magnitude at most 2^500");
     given->values = copy;
     given->dimensions = ARR_NDIM(array);
     for (int i = 0; i < given->dimensions; ++i)
@@ -153,13 +152,12 @@ static void read(Datum composite, MemoryContext context, PgkmAnyOptions *options
     pgkm_gmm_options_fields(fields, context, &options->mixture);
 }
 
+/* Without dimensions there is no array. */
 static Size given_size(const PgkmGiven *given)
 {
-    Size size = given->values == NULL ? 0 : sizeof(double);
-
-    for (int i = 0; i < given->dimensions; ++i)
-        size *= given->extent[i];
-    return size;
+    if (given->dimensions < 0 || given->dimensions > (int32) lengthof(given->extent))
+        return SIZE_MAX;
+    return given->dimensions == 0 ? 0 : pgkm_array_size(given->extent, given->dimensions);
 }
 
 static bool same_given(const PgkmGiven *a, const PgkmGiven *b)
@@ -181,18 +179,30 @@ static bool same(const PgkmAnyOptions *left, const PgkmAnyOptions *right)
            same_given(&a->precisions_init, &b->precisions_init);
 }
 
-static Size write_arrays(const PgkmAnyOptions *options, char *to)
+static Size arrays_size(const PgkmAnyOptions *options)
 {
     const PgkmMixtureOptions *const mixture = &options->mixture;
-    Size                            size = 0;
     const PgkmGiven *const          all[] = {&mixture->weights_init, &mixture->means_init, &mixture->precisions_init};
+    Size                            size = 0;
 
     for (const PgkmGiven *given : all) {
-        if (to != NULL && given->values != NULL)
-            memcpy(to + size, given->values, given_size(given));
+        if (given_size(given) > SIZE_MAX - size)
+            return SIZE_MAX;
         size += given_size(given);
     }
     return size;
+}
+
+static void write_arrays(const PgkmAnyOptions *options, char *to)
+{
+    const PgkmMixtureOptions *const mixture = &options->mixture;
+    const PgkmGiven *const          all[] = {&mixture->weights_init, &mixture->means_init, &mixture->precisions_init};
+
+    for (const PgkmGiven *given : all) {
+        if (given->values != NULL)
+            memcpy(to, given->values, given_size(given));
+        to += given_size(given);
+    }
 }
 
 static void attach_arrays(PgkmAnyOptions *options, const char *arrays)
@@ -201,10 +211,25 @@ static void attach_arrays(PgkmAnyOptions *options, const char *arrays)
     PgkmGiven *const          all[] = {&mixture->weights_init, &mixture->means_init, &mixture->precisions_init};
 
     for (PgkmGiven *given : all) {
-        if (given->values != NULL)
-            given->values = (const double *) arrays;
-        arrays += given_size(given);
+        given->values = given->dimensions > 0 ? (const double *) arrays : NULL;
+        if (arrays != NULL)
+            arrays += given_size(given);
     }
 }
 
-const PgkmOptionsKind pgkm_mixture_options_kind = {set_default, read, same, write_arrays, attach_arrays};
+static bool are_valid(const PgkmAnyOptions *any)
+{
+    const PgkmMixtureOptions *const options = &any->mixture;
+    const PgkmGiven *const          all[] = {&options->weights_init, &options->means_init, &options->precisions_init};
+    bool valid = options->covariance_type >= PGKM_COVARIANCE_FULL &&
+                 options->covariance_type <= PGKM_COVARIANCE_SPHERICAL && options->tol >= 0 &&
+                 !std::isinf(options->tol) && options->reg_covar >= 0 && !std::isinf(options->reg_covar) &&
+                 options->max_iter >= 1 && options->n_init >= 1;
+
+    for (const PgkmGiven *given : all)
+        valid = valid && pgkm_all_usable(given->values, given_size(given) / sizeof(double));
+    return valid;
+}
+
+const PgkmOptionsKind pgkm_mixture_options_kind = {set_default,  read,          same,     arrays_size,
+                                                   write_arrays, attach_arrays, are_valid};

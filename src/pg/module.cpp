@@ -6,6 +6,7 @@
 #include "pg/fit_path.h"
 #include "pg/labels_path.h"
 #include "pg/pinned_slices.h"
+#include "pg/seal.h"
 #include "pg/service_worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
@@ -26,6 +27,7 @@ void _PG_init(void)
     fit_path_install();
     labels_path_install();
     pinned_slices_install();
+    pgkm_seal_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())
         pgkm_service_register();
 }

@@ -101,9 +101,8 @@ static void read_init_centroids(Datum value, MemoryContext context, PgkmOptions 
     double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
 
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
-    for (Size i = 0; i < count; ++i)
-        if (!(std::fabs(copy[i]) <= PGKM_MAX_MAGNITUDE))
-            pgkm_raise_option("init_centroids", "an array of finite values of magnitude at most 2^500");
+    if (!pgkm_all_usable(copy, count))
+        pgkm_raise_option("init_centroids", "an array of finite values of magnitude at most 2^500");
     options->init = PGKM_INIT_GIVEN;
     options->init_centroids = copy;
     options->init_rows = ARR_DIMS(array)[0];
@@ -218,15 +217,17 @@ static void read(Datum composite, MemoryContext context, PgkmAnyOptions *options
     pgkm_options_read(composite, context, &options->kmeans);
 }
 
-static Size write_arrays(const PgkmAnyOptions *options, char *to)
+static Size arrays_size(const PgkmAnyOptions *options)
 {
-    const PgkmOptions *const kmeans = &options->kmeans;
-    const Size               size =
-        kmeans->init == PGKM_INIT_GIVEN ? (Size) kmeans->init_rows * kmeans->init_columns * sizeof(double) : 0;
+    const int32 shape[] = {options->kmeans.init_rows, options->kmeans.init_columns};
 
-    if (to != NULL && size != 0)
-        memcpy(to, kmeans->init_centroids, size);
-    return size;
+    return options->kmeans.init == PGKM_INIT_GIVEN ? pgkm_array_size(shape, lengthof(shape)) : 0;
+}
+
+static void write_arrays(const PgkmAnyOptions *options, char *to)
+{
+    if (options->kmeans.init == PGKM_INIT_GIVEN)
+        memcpy(to, options->kmeans.init_centroids, arrays_size(options));
 }
 
 static void attach_arrays(PgkmAnyOptions *options, const char *arrays)
@@ -244,7 +245,41 @@ static bool same(const PgkmAnyOptions *left, const PgkmAnyOptions *right)
         return false;
     return a->init != PGKM_INIT_GIVEN ||
            (a->init_rows == b->init_rows && a->init_columns == b->init_columns &&
-            memcmp(a->init_centroids, b->init_centroids, write_arrays(left, NULL)) == 0);
+            memcmp(a->init_centroids, b->init_centroids, arrays_size(left)) == 0);
 }
 
-const PgkmOptionsKind pgkm_kmeans_options_kind = {set_default, read, same, write_arrays, attach_arrays};
+static bool are_valid(const PgkmAnyOptions *any)
+{
+    const PgkmOptions *const options = &any->kmeans;
+
+    return options->init >= PGKM_INIT_KMEANS_PLUS_PLUS && options->init <= PGKM_INIT_GIVEN && options->n_init >= 1 &&
+           options->max_iter >= 1 && options->tol >= 0 && !std::isinf(options->tol) &&
+           (options->metric == PGKM_L2 || options->metric == PGKM_COSINE) &&
+           (options->standardize == 0 || options->standardize == 1) &&
+           pgkm_all_usable(options->init_centroids, arrays_size(any) / sizeof(double));
+}
+
+const PgkmOptionsKind pgkm_kmeans_options_kind = {set_default,  read,          same,     arrays_size,
+                                                  write_arrays, attach_arrays, are_valid};
+
+/* --- for those of all algorithms --- */
+
+Size pgkm_array_size(const int32 *extents, int count)
+{
+    Size size = sizeof(double);
+
+    for (int i = 0; i < count; ++i) {
+        if (extents[i] < 1 || size > SIZE_MAX / extents[i])
+            return SIZE_MAX;
+        size *= extents[i];
+    }
+    return size;
+}
+
+bool pgkm_all_usable(const double *values, Size count)
+{
+    for (Size i = 0; i < count; ++i)
+        if (!(std::fabs(values[i]) <= PGKM_MAX_MAGNITUDE))
+            return false;
+    return true;
+}

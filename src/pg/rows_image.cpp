@@ -3,8 +3,12 @@
  */
 #include "pg/rows_image.h"
 
+#include <cfloat>
+#include <cmath>
+
 #include "pg/memory_account.h"
 #include "pg/pinned_slices.h"
+#include "pg/seal.h"
 
 extern "C" {
 #include "executor/execParallel.h"
@@ -110,24 +114,44 @@ static dsa_pointer share(dsa_area *area, const PgkmRows *rows)
     return shared;
 }
 
+/* Leaves the rows in shared memory, if they are worth it and it has room, and says where. */
+static bool leave_rows(PgkmRows *rows, dsa_area *area, double bytes, PgkmRowsImage *image)
+{
+    if (area == NULL || !pgkm_can_seal())
+        return false;
+    if (!leave_slices(rows, image)) {
+        image->shared = bytes >= LEAST_SHARED_BYTES ? share(area, rows) : InvalidDsaPointer;
+        if (!DsaPointerIsValid(image->shared))
+            return false;
+    }
+    image->pid = MyProcPid;
+    image->area = area;
+    image->segment = segment_of_worker();
+    return true;
+}
+
+static bool names_memory(const PgkmRowsImage *image)
+{
+    return image->n_slices != 0 || DsaPointerIsValid(image->shared);
+}
+
+/* What a seal is for: the image and its slices. */
+static Size sealed_bytes(const PgkmRowsImage *image)
+{
+    return sizeof *image + image->n_slices * sizeof(SharedSlice);
+}
+
 Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image)
 {
-    const double    bytes = (double) values_bytes(rows) + (double) weights_bytes(rows);
-    dsa_area *const area = area_of_part(fcinfo);
+    const double bytes = (double) values_bytes(rows) + (double) weights_bytes(rows);
 
     memset(image, 0, sizeof *image);
     image->element = rows->element;
     image->d = rows->d;
     image->n = rows->n;
-    image->weighted = rows->weighted;
-    image->pid = MyProcPid;
-    image->area = area;
-    image->segment = segment_of_worker();
-    if (area != NULL && leave_slices(rows, image))
-        return sizeof *image + image->n_slices * sizeof(SharedSlice);
-    image->shared = area != NULL && bytes >= LEAST_SHARED_BYTES ? share(area, rows) : InvalidDsaPointer;
-    if (DsaPointerIsValid(image->shared))
-        return sizeof *image;
+    image->weighted = rows->weighted ? 1 : 0;
+    if (leave_rows(rows, area_of_part(fcinfo), bytes, image))
+        return sealed_bytes(image) + PGKM_SEAL_BYTES;
     if (bytes > (double) (MaxAllocSize - TUPLE_MARGIN))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("rows collected by a parallel worker exceed the maximum size of a value"),
@@ -144,14 +168,18 @@ static char *put(char *place, const void *bytes, Size size)
 
 char *pgkm_rows_image_write(const PgkmRows *rows, const PgkmRowsImage *image, char *place)
 {
+    const char *const start = place;
+
     place = put(place, image, sizeof *image);
     for (int i = 0; i < image->n_slices; ++i) {
         const SharedSlice slice = shared_view_slice(rows->view, i);
 
         place = put(place, &slice, sizeof slice);
     }
-    if (DsaPointerIsValid(image->shared) || image->n_slices > 0)
-        return place;
+    if (names_memory(image)) {
+        pgkm_seal(start, sealed_bytes(image), place);
+        return place + PGKM_SEAL_BYTES;
+    }
     place = put(place, rows->values, values_bytes(rows));
     return put(place, rows->weights, weights_bytes(rows));
 }
@@ -218,7 +246,7 @@ static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, 
     Search          found = {image, NULL, NULL};
 
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
-        elog(ERROR, "rows of a parallel worker were read outside of its query");
+        pgkm_raise_state("Its rows belong to another query.");
     view->processes = processes_of(found.gather);
     /* A node between might hand out the same tuple again, for a rescan: a sort does. */
     view->last = outerPlanState(reader) == found.gather;
@@ -234,31 +262,95 @@ static void view_slices(const PgkmRowsImage *image, const char *place, PgkmRowsV
     memcpy(view->slices, place, bytes);
 }
 
-void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsView *view)
+/* Rows in memory that the image names, once its seal has told that a process of this server wrote it. */
+static void view_memory(const PgkmRowsImage *image, const char *place, Size size, FunctionCallInfo fcinfo,
+                        PgkmRowsView *view)
+{
+    PgkmRows *const rows = &view->rows;
+
+    if (image->n_slices < 0 || image->n_slices > SHARED_VIEW_SLICES || size != sealed_bytes(image) + PGKM_SEAL_BYTES)
+        pgkm_raise_state("Its length does not match its rows.");
+    if (!pgkm_seal_holds(place, sealed_bytes(image), place + sealed_bytes(image)))
+        pgkm_raise_state("It names shared memory without the seal of this server.");
+
+    dsa_area *const area = find_area(image, fcinfo, view);
+
+    if (image->n_slices > 0) {
+        view_slices(image, place + sizeof *image, view);
+        return;
+    }
+    view->area = area;
+    view->shared = image->shared;
+    rows->values = (char *) dsa_get_address(area, image->shared);
+    rows->weights = rows->weighted ? (double *) (rows->values + weights_offset(rows)) : NULL;
+}
+
+/* From unaligned memory; false for NaN, too. */
+template <typename T>
+static bool all_within(const char *values, Size count, T least, T most)
+{
+    bool all = true;
+
+    for (Size i = 0; i < count; ++i) {
+        T value;
+
+        memcpy(&value, values + i * sizeof(T), sizeof(T));
+        all &= value >= least && value <= most;
+    }
+    return all;
+}
+
+/* Rows that follow the image; they may come from anywhere. */
+static void view_values(const char *place, Size size, PgkmRowsView *view)
+{
+    PgkmRows *const rows = &view->rows;
+    const Size      row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
+
+    if (size % row != 0 || size / row != (Size) rows->n)
+        pgkm_raise_state("Its length does not match its rows.");
+    rows->values = (char *) place;
+    rows->weights = rows->weighted ? (double *) (rows->values + values_bytes(rows)) : NULL;
+
+    const Size count = (Size) rows->n * rows->d;
+    const bool usable = rows->element == PGKM_FLOAT32
+                            ? all_within<float>(rows->values, count, -FLT_MAX, FLT_MAX)
+                            : all_within<double>(rows->values, count, -PGKM_MAX_MAGNITUDE, PGKM_MAX_MAGNITUDE);
+
+    if (!usable)
+        pgkm_raise_state("A feature is not finite or too large.");
+    if (rows->weighted && !all_within<double>((const char *) rows->weights, rows->n, DBL_TRUE_MIN, PGKM_MAX_MAGNITUDE))
+        pgkm_raise_state("A weight is out of its range.");
+}
+
+void pgkm_rows_image_view(const char *place, Size size, FunctionCallInfo fcinfo, PgkmRowsView *view)
 {
     PgkmRows *const rows = &view->rows;
     PgkmRowsImage   image;
 
+    if (size < sizeof image)
+        pgkm_raise_state("It is too short.");
     memcpy(&image, place, sizeof image);
+    if ((image.element != PGKM_FLOAT32 && image.element != PGKM_FLOAT64) || image.d < 1 || image.n < 1 ||
+        (image.weighted != 0 && image.weighted != 1))
+        pgkm_raise_state("A number is out of its range.");
     memset(view, 0, sizeof *view);
     view->processes = 1;
-    rows->element = image.element;
+    rows->element = (PgkmElement) image.element;
     rows->d = image.d;
     rows->n = image.n;
-    rows->weighted = image.weighted;
-    rows->row_bytes = (Size) image.d * pgkm_element_size(image.element);
-    if (image.n_slices > 0) {
-        (void) find_area(&image, fcinfo, view);
-        view_slices(&image, place + sizeof image, view);
-    } else if (DsaPointerIsValid(image.shared)) {
-        view->area = find_area(&image, fcinfo, view);
-        view->shared = image.shared;
-        rows->values = (char *) dsa_get_address(view->area, image.shared);
-        rows->weights = image.weighted ? (double *) (rows->values + weights_offset(rows)) : NULL;
-    } else {
-        rows->values = (char *) place + sizeof image;
-        rows->weights = image.weighted ? (double *) (rows->values + values_bytes(rows)) : NULL;
-    }
+    rows->weighted = image.weighted != 0;
+    rows->row_bytes = (Size) image.d * pgkm_element_size(rows->element);
+    if (names_memory(&image))
+        view_memory(&image, place, size, fcinfo, view);
+    else
+        view_values(place + sizeof image, size - sizeof image, view);
+}
+
+void pgkm_raise_state(const char *detail)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                    errmsg("invalid binary form of a state of kmeans or gmm"), errdetail("%s", detail)));
+    pg_unreachable();
 }
 
 /* Whoever has mapped the slice in this process, it stays so. */

@@ -12,6 +12,10 @@
  * is attached to it from before its workers start until it ends the query, by its normal
  * end or by an error; so a worker that has ended leaves its rows readable, and when the
  * leader goes, whatever was never taken goes with the area.
+ *
+ * Whom to believe: some distributed planners let any role hand bytes to a deserialization function.
+ * An image that names shared memory is sealed (seal.h), and nothing that it names is looked at before
+ * its seal holds; one that carries its rows has them checked like rows that come from a query.
  */
 #ifndef PGKM_PG_ROWS_IMAGE_H
 #define PGKM_PG_ROWS_IMAGE_H
@@ -26,15 +30,16 @@ extern "C" {
 
 /* Rows as they are written into a bytea: only processes of one server read it. */
 struct PgkmRowsImage {
-    PgkmElement element;
+    int32       element; /* a PgkmElement */
     int32       d;
     int64       n;
-    bool        weighted;
-    int32       pid;     /* who wrote it */
+    int32       weighted; /* 0 or 1 */
+    int32       pid;     /* who wrote it; like the rest 0 where the rows follow */
     dsa_area   *area;    /* its address there */
     dsm_handle  segment; /* of the parallel query, when that process is a worker of it */
-    dsa_pointer shared;  /* values, then weights; InvalidDsaPointer: not there */
-    int32       n_slices; /* that hold the values, and follow the image; with neither the values follow it */
+    int32       n_slices; /* that hold the values; they follow the image, and a seal of both follows them */
+    dsa_pointer shared;  /* values, then weights; the seal follows. InvalidDsaPointer: not there */
+    /* with neither the values and weights follow */
 };
 
 /* Rows that are read where they lie. */
@@ -62,8 +67,11 @@ Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsIm
 char *pgkm_rows_image_write(const PgkmRows *rows, const PgkmRowsImage *image, char *place);
 
 /* In the deserialization function called with `fcinfo`: what was written at `place`, which must
- * outlive the view. */
-void pgkm_rows_image_view(const char *place, FunctionCallInfo fcinfo, PgkmRowsView *view);
+ * outlive the view. 22P03 unless these `size` bytes can have been written so. */
+void pgkm_rows_image_view(const char *place, Size size, FunctionCallInfo fcinfo, PgkmRowsView *view);
+
+/* 22P03: bytes that are no state of an aggregate. */
+[[noreturn]] void pgkm_raise_state(const char *detail);
 
 /* Appends the view's rows to others, and gives shared memory back that will not be read again. */
 void pgkm_rows_view_append(PgkmRows *to, PgkmRowsView *view);
