@@ -115,7 +115,8 @@ Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
     options.standardize = (int32) pq_getmsgint(message, 4);
     const int64 n = pq_getmsgint64(message);
     options.n_components = pq_getmsgfloat8(message);
-    if (d < 1 || d > 65536 || n < 1 || n > PGKM_MAX_ROWS || !is_n_components(options.n_components))
+    if (d < 1 || d > 65536 || n < 1 || n > PGKM_MAX_ROWS || !is_n_components(options.n_components) ||
+        (options.whiten != 0 && options.whiten != 1) || (options.standardize != 0 && options.standardize != 1))
         malformed("A number is out of its range.");
 
     /* Nothing is allocated that the message does not fill. */
