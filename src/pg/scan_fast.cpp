@@ -15,12 +15,6 @@ extern "C" {
 #include "catalog/pg_type.h"
 }
 
-/* The values of pgvector's types behind their varlena header. */
-struct VectorHead {
-    int16 count;
-    int16 unused;
-};
-
 /* The bits of attributes 1 to last are all set. */
 static bool none_null(HeapTupleHeader tuple, AttrNumber last)
 {
@@ -95,16 +89,11 @@ static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRow
 /* pgvector's types hold no NaN and nothing infinite, but neither do we rely on it. */
 static bool read_pgvector(ScanLayout layout, struct varlena *value, PgkmRows *used)
 {
-    const char *const data = VARDATA_ANY(value) + sizeof(VectorHead);
-    const Size        size = VARSIZE_ANY_EXHDR(value);
-    const Size        element = layout == SCAN_VECTOR ? sizeof(float) : sizeof(uint16);
-    VectorHead        head;
+    const char *const data = VARDATA_ANY(value) + sizeof(ScanVectorHead);
     float *const      row = (float *) pgkm_rows_next(used);
+    ScanVectorHead    head;
 
-    if (size < sizeof head)
-        return false;
-    memcpy(&head, VARDATA_ANY(value), sizeof head);
-    if (head.count != used->d || size != sizeof head + used->d * element)
+    if (!scan_vector_fits(layout, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), &head) || head.count != used->d)
         return false;
     if (layout == SCAN_HALFVEC)
         return scan_halves_to_floats(data, used->d, row);

@@ -12,11 +12,17 @@ extern "C" {
 #include "storage/block.h"
 }
 
+/* The start of a value of pgvector's types, behind its varlena header. */
+struct ScanVectorHead {
+    int16 count;
+    int16 unused;
+};
+
 /* How a value lies in a tuple. */
 enum ScanLayout {
     SCAN_NUMBER,
     SCAN_ARRAY,
-    SCAN_VECTOR,  /* pgvector: int16 count, int16 unused, float4 values */
+    SCAN_VECTOR,  /* pgvector: ScanVectorHead, float4 values */
     SCAN_HALFVEC, /* likewise with float2 values */
     SCAN_UNKNOWN
 };
@@ -86,6 +92,10 @@ int scan_plan_workers(ScanPlan *plan);
 void scan_plan_memory(ScanPlan *plan);
 
 ScanLayout scan_vector_layout(Oid type);
+
+/* Whether a value of SCAN_VECTOR or SCAN_HALFVEC, of `size` bytes behind its varlena header, is as long
+ * as its head says; that goes to *head. */
+bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVectorHead *head);
 bool       scan_may_read_column(Oid table, const char *name, Oid user);
 
 #endif

@@ -35,14 +35,17 @@ static void fetch_attributes(ScanAccess *access, HeapTupleHeader tuple)
 }
 
 /* What pgvector's casts to real[] return. */
-static Datum array_of_pgvector(ScanLayout layout, Datum value)
+static Datum array_of_pgvector(ScanLayout layout, Datum value, const char *column)
 {
     struct varlena *const packed = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
-    const char *const     head = VARDATA_ANY(packed);
-    int16                 count;
+    const char *const     values = VARDATA_ANY(packed) + sizeof(ScanVectorHead);
+    ScanVectorHead        head;
 
-    memcpy(&count, head, sizeof count);
+    if (!scan_vector_fits(layout, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed), &head))
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("a value of column \"%s\" is damaged", column),
+                        errdetail("Its length does not match its number of dimensions.")));
 
+    const int        count = head.count;
     const Size       bytes = ARR_OVERHEAD_NONULLS(1) + count * sizeof(float);
     ArrayType *const array = (ArrayType *) palloc0(bytes);
 
@@ -52,9 +55,9 @@ static Datum array_of_pgvector(ScanLayout layout, Datum value)
     ARR_DIMS(array)[0] = count;
     ARR_LBOUND(array)[0] = 1;
     if (layout == SCAN_VECTOR)
-        memcpy(ARR_DATA_PTR(array), head + 2 * sizeof(int16), count * sizeof(float));
+        memcpy(ARR_DATA_PTR(array), values, count * sizeof(float));
     else
-        (void) scan_halves_to_floats(head + 2 * sizeof(int16), count, (float *) ARR_DATA_PTR(array));
+        (void) scan_halves_to_floats(values, count, (float *) ARR_DATA_PTR(array));
     return PointerGetDatum(array);
 }
 
@@ -73,7 +76,7 @@ void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid,
         if (access->nulls[i])
             continue;
         if (columns[i].layout == SCAN_VECTOR || columns[i].layout == SCAN_HALFVEC)
-            access->values[i] = array_of_pgvector(columns[i].layout, access->values[i]);
+            access->values[i] = array_of_pgvector(columns[i].layout, access->values[i], NameStr(columns[i].name));
         else if (i == shape->label)
             access->values[i] = Int64GetDatum(scan_int8(access->values[i], columns[i].column.type));
     }
