@@ -43,6 +43,19 @@ Datum pgkm_float8_array(const double *values, int32 rows, int32 columns)
     return plain_array(values, FLOAT8OID, columns == 0 ? 1 : 2, extents);
 }
 
+Datum pgkm_float8_fill(double value, int32 length)
+{
+    double *const values = (double *) palloc(length * sizeof(double));
+
+    for (int32 i = 0; i < length; ++i)
+        values[i] = value;
+
+    const Datum array = pgkm_float8_array(values, length, 0);
+
+    pfree(values);
+    return array;
+}
+
 Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns)
 {
     const int32 extents[] = {planes, rows, columns};

@@ -18,6 +18,7 @@ extern "C" {
 #define PGKM_MAX_MAGNITUDE 0x1p500
 
 enum PgkmRowFaultKind {
+    PGKM_ROW_NULL,             /* no fault but a row to skip: NULL, or an array of nothing but NULLs */
     PGKM_ROW_NULL_ELEMENT,     /* 22004 */
     PGKM_ROW_NAN,              /* 22023 */
     PGKM_ROW_INFINITE,         /* 22023 */
@@ -59,11 +60,17 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
+/* The same of argument `number`, which may be NULL. */
+bool pgkm_open_argument(FunctionCallInfo fcinfo, int number, PgkmVector *vector, PgkmRowFault *fault);
+
 /* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
  * a value is not finite or too large. */
 bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
 
-/* Both of the above, for a row that must have d elements. */
+/* The same for a row that must have d elements. */
+bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
+
+/* Opens and copies such a row. */
 bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
 /* One number of a feature type, the `position`th of its row (from 1), as float64. */
@@ -73,7 +80,7 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
  * 22023 when it is negative or not finite, 22003 when it is too large. */
 double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
 
-/* Raises the fault. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
+/* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);
 
 /* The same of an array of scores. */
@@ -81,6 +88,9 @@ double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
 
 /* A one-dimensional (columns = 0) or two-dimensional double precision[] in CurrentMemoryContext. */
 Datum pgkm_float8_array(const double *values, int32 rows, int32 columns);
+
+/* A one-dimensional double precision[] of equal values. */
+Datum pgkm_float8_fill(double value, int32 length);
 
 /* A three-dimensional double precision[]. */
 Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns);

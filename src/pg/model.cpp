@@ -40,6 +40,7 @@ Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, 
     bool       nulls[MODEL_COUNT] = {false};
     const bool standardized = result->center != NULL;
 
+    /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     values[MODEL_K] = Int32GetDatum(result->k);
     values[MODEL_D] = Int32GetDatum(result->d);
     values[MODEL_CENTROIDS] = pgkm_float8_array(result->centroids, result->k, result->d);
@@ -51,11 +52,10 @@ Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, 
     values[MODEL_N] = Int64GetDatum(result->n);
     values[MODEL_METRIC] = CStringGetTextDatum(pgkm_metric_name(options->metric));
     values[MODEL_SEED] = Int64GetDatum((int64) options->seed);
-    nulls[MODEL_CENTER] = nulls[MODEL_SCALE] = !standardized;
-    if (standardized) {
-        values[MODEL_CENTER] = pgkm_float8_array(result->center, result->d, 0);
-        values[MODEL_SCALE] = pgkm_float8_array(result->scale, result->d, 0);
-    }
+    values[MODEL_CENTER] =
+        standardized ? pgkm_float8_array(result->center, result->d, 0) : pgkm_float8_fill(0, result->d);
+    values[MODEL_SCALE] =
+        standardized ? pgkm_float8_array(result->scale, result->d, 0) : pgkm_float8_fill(1, result->d);
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 }
 

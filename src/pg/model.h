@@ -21,8 +21,8 @@ struct PgkmModel {
     const double *centroids; /* k x d, in the space of the distance */
     const int64  *sizes;     /* k */
     const double *within_ss; /* k */
-    const double *center;    /* d, or NULL unless standardized */
-    const double *scale;     /* d, or NULL unless standardized */
+    const double *center;    /* d, or NULL where (value - center) / scale is the value */
+    const double *scale;     /* d, or NULL likewise */
 };
 
 /* The row type of a function that returns kmeans_model, in CurrentMemoryContext. */

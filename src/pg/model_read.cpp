@@ -19,6 +19,16 @@ static const Oid field_types[MODEL_COUNT] = {INT4OID, INT4OID, FLOAT8ARRAYOID, I
 
 const PgkmCompositeType pgkm_model_type = {"kmeans_model", field_types, MODEL_COUNT};
 
+/* Whether (value - center) / scale is the value. */
+static bool is_identity(const PgkmModel *model)
+{
+    bool same = true;
+
+    for (int32 f = 0; f < model->d; ++f)
+        same = same && model->center[f] == 0 && model->scale[f] == 1;
+    return same;
+}
+
 static void read_standardization(const PgkmFields *fields, PgkmModel *model)
 {
     model->center = NULL;
@@ -32,6 +42,8 @@ static void read_standardization(const PgkmFields *fields, PgkmModel *model)
     for (int32 f = 0; f < model->d; ++f)
         if (!(model->scale[f] > 0))
             pgkm_raise_fields(fields, "Field scale must hold positive values.");
+    if (is_identity(model))
+        model->center = model->scale = NULL;
 }
 
 static int32 read_extent(const PgkmFields *fields, ModelField field)

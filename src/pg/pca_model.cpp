@@ -50,9 +50,9 @@ static Datum build_model(const PgkmPcaResult *result, bool whiten, TupleDesc tup
     values[PCA_N_COMPONENTS] = Int32GetDatum(count);
     values[PCA_D] = Int32GetDatum(result->d);
     values[PCA_MEAN] = pgkm_float8_array(result->mean, result->d, 0);
-    nulls[PCA_SCALE] = result->scale == NULL;
-    if (result->scale != NULL)
-        values[PCA_SCALE] = pgkm_float8_array(result->scale, result->d, 0);
+    /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
+    values[PCA_SCALE] =
+        result->scale != NULL ? pgkm_float8_array(result->scale, result->d, 0) : pgkm_float8_fill(1, result->d);
     values[PCA_COMPONENTS] = pgkm_float8_array(result->components, count, result->d);
     values[PCA_EXPLAINED_VARIANCE] = pgkm_float8_array(result->explained_variance, count, 0);
     values[PCA_EXPLAINED_VARIANCE_RATIO] = pgkm_float8_array(result->explained_variance_ratio, count, 0);
