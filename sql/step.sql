@@ -74,7 +74,7 @@ SELECT count(*), bool_and(s::text::kmeans_sums::text = s::text) AS same
 FROM (SELECT kmeans_step(ARRAY[random() * 1e10, random(), -random() * 1e-10], '{{0,0,0},{5e9,0,0}}', random()) AS s
     FROM generate_series(1, 1000) AS i GROUP BY i % 10) AS t;
 SELECT s::text::json -> 'features' AS features FROM (SELECT kmeans_step(f8, '{{0,0}}') FROM step_points) AS t (s);
-SELECT ' { "version" : 1 , "k":1,"d" :2,"centroids":"00000000000000ff", "inertia":0,"masses":[ 1e0 ],"features":[[-1.5,2]] , "low":[0,0,1e-20,0]} '::kmeans_sums;
+SELECT ' { "version" : 1 , "n":1, "k":1,"d" :2,"centroids":"00000000000000ff", "inertia":0,"masses":[ 1e0 ],"features":[[-1.5,2]] , "low":[0,0,1e-20,0]} '::kmeans_sums;
 
 -- What the type does not read.
 CREATE FUNCTION step_read(t text) RETURNS text LANGUAGE plpgsql AS $$
@@ -84,31 +84,33 @@ EXCEPTION WHEN OTHERS THEN
     RETURN SQLSTATE || ' ' || SQLERRM;
 END$$;
 SELECT DISTINCT step_read(t) FROM (VALUES (''), ('{}'), ('[1]'), ('null'), ('{"version":2,"k":1,"d":1}'),
-    ('{"version":1,"k":0,"d":1,"centroids":"0000000000000000"}'),
-    ('{"version":1,"k":2147483647,"d":2147483647,"centroids":"0000000000000000","inertia":0}'),
-    ('{"version":1,"k":2147483648,"d":1,"centroids":"0000000000000000","inertia":0}'),
-    ('{"version":1,"k":1.5,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0","inertia":0,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"00000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":-1,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[-1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":NaN,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":1e999,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0x1,"masses":[1],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1,2],"features":[[1]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[1]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1,2]]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]],"low":[0,0]}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}}'),
-    ('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":--1,"masses":[1],"features":[[1]]}')) AS v (t);
-SELECT '{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[x]]}'::kmeans_sums;
+    ('{"version":1,"n":0,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":9007199254740994,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":0,"d":1,"centroids":"0000000000000000"}'),
+    ('{"version":1,"n":1,"k":2147483647,"d":2147483647,"centroids":"0000000000000000","inertia":0}'),
+    ('{"version":1,"n":1,"k":2147483648,"d":1,"centroids":"0000000000000000","inertia":0}'),
+    ('{"version":1,"n":1,"k":1.5,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0","inertia":0,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"00000000000000000","inertia":0,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":-1,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[-1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":NaN,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":1e999,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0x1,"masses":[1],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1,2],"features":[[1]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[1]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1,2]]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]],"low":[0,0]}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[1]]}}'),
+    ('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":--1,"masses":[1],"features":[[1]]}')) AS v (t);
+SELECT '{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1],"features":[[x]]}'::kmeans_sums;
 
 -- What the aggregate refuses.
 SELECT kmeans_step(f8, '{{0}}') FROM step_points;
 SELECT kmeans_step('{}'::real[], '{{0}}');
 SELECT kmeans_step('{{0}}'::real[], '{{0}}');
-SELECT kmeans_step('{NULL}'::real[], '{{0}}');
+SELECT kmeans_step('{NULL,1}'::real[], '{{0,0}}');
 SELECT kmeans_step('{1,NaN}'::real[], '{{0,0}}');
 SELECT kmeans_step('{1,-Infinity}'::real[], '{{0,0}}');
 SELECT kmeans_step('{1e200}'::double precision[], '{{0}}');
@@ -128,7 +130,7 @@ SELECT kmeans_step(f8, '{{0,0}}', 1e151) FROM step_points;
 SELECT kmeans_step(ARRAY[1e150], '{{-1e150}}', 1e150);
 SELECT kmeans_step(ARRAY['a'], '{{0}}');
 SELECT kmeans_sums_centroids(kmeans_step('{3}'::float8[], '{{0}}', 1e-320));
-SELECT kmeans_sums_centroids('{"version":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1e-320],"features":[[1]]}');
+SELECT kmeans_sums_centroids('{"version":1,"n":1,"k":1,"d":1,"centroids":"0000000000000000","inertia":0,"masses":[1e-320],"features":[[1]]}');
 
 DROP FUNCTION step_loop, step_read;
 DROP TABLE step_points, step_many, step_parts;

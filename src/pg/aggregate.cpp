@@ -9,6 +9,7 @@
 #include "pg/aggregate_batch.h"
 #include "pg/compat.h"
 #include "pg/datum.h"
+#include "pg/row_context.h"
 #include "pg/rows_image.h"
 
 extern "C" {
@@ -50,31 +51,20 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKin
     return state;
 }
 
-/*
- * The transition function of an aggregate that collects rows:
- *
- * transition(state internal, features, k [, options [, weight]]) -> internal
- *
- *   if features is NULL, or weight is NULL or 0: return state
- *   if state is NULL: state := no rows, with k and options
- *   unless k and options are those of the state: ERROR 22023
- *   append features (and weight) to the state
- *   return state
- */
-static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, AggregateState *state)
 {
-    AggregateState *state =
-        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
-    const double weight = PG_ARGISNULL(ARGUMENT_FEATURES) ? 0.0 : pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
     PgkmVector   vector;
     PgkmRowFault fault;
+    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
 
-    if (weight == 0.0) {
-        if (state == NULL)
-            PG_RETURN_NULL();
-        PG_RETURN_POINTER(state);
-    }
-    if (!pgkm_open_vector(PG_GETARG_DATUM(ARGUMENT_FEATURES), &vector, &fault))
+    if (!opened && fault.kind == PGKM_ROW_NULL)
+        return state;
+
+    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
+
+    if (weight == 0.0)
+        return state;
+    if (!opened)
         pgkm_raise_row_fault(&fault, NULL);
     if (state == NULL) {
         state = begin_group(fcinfo, kind, &vector);
@@ -85,6 +75,31 @@ static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
     }
     if (!pgkm_rows_add(state->rows, &vector, weight, &fault))
         pgkm_raise_row_fault(&fault, NULL);
+    return state;
+}
+
+/*
+ * The transition function of an aggregate that collects rows:
+ *
+ * transition(state internal, features, k [, options [, weight]]) -> internal
+ *
+ *   if features is NULL or all NULLs, or weight is NULL or 0: return state
+ *   if state is NULL: state := no rows, with k and options
+ *   unless k and options are those of the state: ERROR 22023
+ *   append features (and weight) to the state
+ *   return state
+ */
+static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+{
+    AggregateState *state =
+        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
+    PgkmRowContext context;
+
+    pgkm_row_of_group(&context, fcinfo, state == NULL ? 1 : state->rows->n + 1);
+    state = add_row(fcinfo, kind, state);
+    pgkm_row_context_end(&context);
+    if (state == NULL)
+        PG_RETURN_NULL();
     PG_RETURN_POINTER(state);
 }
 

@@ -55,6 +55,17 @@ static int32 first_null(const char *bitmap, int32 length)
     return 0;
 }
 
+/* What makes an array with NULLs no vector: as the columns of a row, all of them NULL are a NULL row. */
+static bool fail_for_nulls(PgkmRowFault *fault, const char *bitmap, int32 length)
+{
+    const int32 first = first_null(bitmap, length);
+    bool        all = first == 1;
+
+    for (int32 i = 1; i < length && all; ++i)
+        all = (bitmap[i / 8] & (1 << (i % 8))) == 0;
+    return fail(fault, all ? PGKM_ROW_NULL : PGKM_ROW_NULL_ELEMENT, first);
+}
+
 /* A datum whose bytes can be read here: plain or with a one-byte header. Numerics need their
  * alignment, which a one-byte header shifts. */
 static struct varlena *readable(Datum array)
@@ -86,15 +97,22 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     if (head.elemtype == NUMERICOID && VARATT_IS_SHORT(value))
         base = (const char *) pg_detoast_datum(value);
     if (head.dataoffset != 0) {
-        const int32 position = first_null(base + sizeof(ArrayType) + 2 * sizeof(int32), head.length);
+        const char *const bitmap = base + sizeof(ArrayType) + 2 * sizeof(int32);
 
-        if (position != 0)
-            return fail(fault, PGKM_ROW_NULL_ELEMENT, position);
+        if (first_null(bitmap, head.length) != 0)
+            return fail_for_nulls(fault, bitmap, head.length);
     }
     vector->element_type = head.elemtype;
     vector->length = head.length;
     vector->data = base + (head.dataoffset != 0 ? head.dataoffset : (int32) ARR_OVERHEAD_NONULLS(1));
     return true;
+}
+
+bool pgkm_open_argument(FunctionCallInfo fcinfo, int number, PgkmVector *vector, PgkmRowFault *fault)
+{
+    if (PG_ARGISNULL(number))
+        return fail(fault, PGKM_ROW_NULL, 0);
+    return pgkm_open_vector(PG_GETARG_DATUM(number), vector, fault);
 }
 
 /* Tells what is wrong with a value that is not usable. */
@@ -197,18 +215,21 @@ bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, 
     return copy_float4(vector->data, vector->length, (float *) out, fault);
 }
 
+bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
+{
+    if (unlikely(vector->length != d)) {
+        fault->expected = d;
+        fault->found = vector->length;
+        return fail(fault, PGKM_ROW_LENGTH, 0);
+    }
+    return pgkm_copy_vector(vector, element, out, fault);
+}
+
 bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
 {
     PgkmVector vector;
 
-    if (!pgkm_open_vector(array, &vector, fault))
-        return false;
-    if (unlikely(vector.length != d)) {
-        fault->expected = d;
-        fault->found = vector.length;
-        return fail(fault, PGKM_ROW_LENGTH, 0);
-    }
-    return pgkm_copy_vector(&vector, element, out, fault);
+    return pgkm_open_vector(array, &vector, fault) && pgkm_copy_row(&vector, element, d, out, fault);
 }
 
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault)

@@ -35,7 +35,7 @@ Datum pgkm_gmm_components(PG_FUNCTION_ARGS)
     return (Datum) 0;
 }
 
-/* What a model says of a row: the k responsibilities are palloc'd. */
+/* What a model says of a row: the k responsibilities are palloc'd; NULL for a NULL row. */
 struct RowDensity {
     double *posterior;
     int32   k;
@@ -51,8 +51,11 @@ static RowDensity row_density(FunctionCallInfo fcinfo)
     PgkmRowFault  fault;
     RowDensity    density;
 
-    if (!pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, model->d, row, &fault))
+    if (!pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, model->d, row, &fault)) {
+        if (fault.kind == PGKM_ROW_NULL)
+            return {NULL, 0, 0, 0};
         pgkm_raise_row_fault(&fault, NULL);
+    }
     density.k = model->mixture.k;
     density.posterior = (double *) palloc(density.k * sizeof(double));
     density.log_density = pgkm_mixture_row(&model->mixture, model->d, row, density.posterior, &density.label);
@@ -69,6 +72,8 @@ Datum pgkm_gmm_predict(PG_FUNCTION_ARGS)
 {
     const RowDensity density = row_density(fcinfo);
 
+    if (density.posterior == NULL)
+        PG_RETURN_NULL();
     pfree(density.posterior);
     PG_RETURN_INT32(density.label);
 }
@@ -77,7 +82,11 @@ Datum pgkm_gmm_predict(PG_FUNCTION_ARGS)
 Datum pgkm_gmm_posterior(PG_FUNCTION_ARGS)
 {
     const RowDensity density = row_density(fcinfo);
-    const Datum      result = pgkm_float8_array(density.posterior, density.k, 0);
+
+    if (density.posterior == NULL)
+        PG_RETURN_NULL();
+
+    const Datum result = pgkm_float8_array(density.posterior, density.k, 0);
 
     pfree(density.posterior);
     PG_RETURN_DATUM(result);
@@ -88,6 +97,8 @@ Datum pgkm_gmm_score(PG_FUNCTION_ARGS)
 {
     const RowDensity density = row_density(fcinfo);
 
+    if (density.posterior == NULL)
+        PG_RETURN_NULL();
     pfree(density.posterior);
     PG_RETURN_FLOAT8(density.log_density);
 }

@@ -10,6 +10,7 @@
 #include "pg/group_arguments.h"
 #include "pg/pca.h"
 #include "pg/progress.h"
+#include "pg/row_context.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -46,21 +47,34 @@ static PcaSums *begin_sums(FunctionCallInfo fcinfo, const PgkmVector *vector)
 
 static PcaSums *continue_sums(FunctionCallInfo fcinfo)
 {
-    PcaSums *const sums = pca_sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
+    return pca_sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
+}
 
-    if (!pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS)) {
-        PgkmPcaOptions options;
+static void check_options(FunctionCallInfo fcinfo, const PcaSums *sums)
+{
+    PgkmPcaOptions options;
 
-        read_options(fcinfo, &options);
-        pca_sums_check_options(sums, &options);
-    }
-    return sums;
+    if (pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS))
+        return;
+    read_options(fcinfo, &options);
+    pca_sums_check_options(sums, &options);
+}
+
+/* Lets the row wait; when enough wait, adds them to the moments. */
+static void add_row(PcaSums *sums, const PgkmVector *vector)
+{
+    PgkmRowFault fault;
+
+    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size) sums->pending * sums->d, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    if (++sums->pending == pca_sums_capacity(sums->d))
+        pca_sums_flush(sums);
 }
 
 /*
  * pca_accum(state pca_sums, features anyarray [, options pca_options])
  *
- *   if features is NULL: return state
+ *   if features is NULL or all NULLs: return state
  *   if state is NULL: state := no rows, with options
  *   unless options are those of the state: ERROR 22023
  *   let the row wait in the state; when enough wait, add them to the moments
@@ -70,29 +84,24 @@ static PcaSums *continue_sums(FunctionCallInfo fcinfo)
  */
 Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 {
-    PgkmVector   vector;
-    PgkmRowFault fault;
+    PcaSums       *sums = PG_ARGISNULL(ARGUMENT_STATE) ? NULL : continue_sums(fcinfo);
+    PgkmVector     vector;
+    PgkmRowFault   fault;
+    PgkmRowContext context;
 
-    if (PG_ARGISNULL(ARGUMENT_FEATURES)) {
-        if (PG_ARGISNULL(ARGUMENT_STATE))
-            PG_RETURN_NULL();
-        PG_RETURN_DATUM(PG_GETARG_DATUM(ARGUMENT_STATE));
-    }
-    if (!pgkm_open_vector(PG_GETARG_DATUM(ARGUMENT_FEATURES), &vector, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-
-    PcaSums *const sums = PG_ARGISNULL(ARGUMENT_STATE) ? begin_sums(fcinfo, &vector) : continue_sums(fcinfo);
-
-    if (vector.length != sums->d) {
-        fault.kind = PGKM_ROW_LENGTH;
-        fault.expected = sums->d;
-        fault.found = vector.length;
+    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + sums->pending + 1);
+    if (pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
+        if (sums == NULL)
+            sums = begin_sums(fcinfo, &vector);
+        else
+            check_options(fcinfo, sums);
+        add_row(sums, &vector);
+    } else if (fault.kind != PGKM_ROW_NULL) {
         pgkm_raise_row_fault(&fault, NULL);
     }
-    if (!pgkm_copy_vector(&vector, PGKM_FLOAT64, pca_sums_rows(sums) + (Size) sums->pending * sums->d, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-    if (++sums->pending == pca_sums_capacity(sums->d))
-        pca_sums_flush(sums);
+    pgkm_row_context_end(&context);
+    if (sums == NULL)
+        PG_RETURN_NULL();
     PG_RETURN_POINTER(sums);
 }
 

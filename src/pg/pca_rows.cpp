@@ -51,7 +51,7 @@ static const PgkmPcaModel *model_argument(FunctionCallInfo fcinfo)
     return (const PgkmPcaModel *) pgkm_cached_model(fcinfo, 0, sizeof(PgkmPcaModel), pgkm_pca_model_read);
 }
 
-/* Features, or scores. */
+/* Features, or scores; NULL for a NULL row. */
 static double *numbers_argument(FunctionCallInfo fcinfo, int32 length, bool scores)
 {
     double *const numbers = (double *) palloc(length * sizeof(double));
@@ -59,6 +59,8 @@ static double *numbers_argument(FunctionCallInfo fcinfo, int32 length, bool scor
 
     if (pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, length, numbers, &fault))
         return numbers;
+    if (fault.kind == PGKM_ROW_NULL)
+        return NULL;
     if (scores)
         pgkm_raise_score_fault(&fault);
     pgkm_raise_row_fault(&fault, NULL);
@@ -78,7 +80,11 @@ Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
     double *const       row = numbers_argument(fcinfo, model->d, false);
-    double *const       scores = (double *) palloc(model->n_components * sizeof(double));
+
+    if (row == NULL)
+        PG_RETURN_NULL();
+
+    double *const scores = (double *) palloc(model->n_components * sizeof(double));
 
     for (int32 f = 0; f < model->d; ++f)
         row[f] = (row[f] - model->mean[f]) / (model->scale == NULL ? 1.0 : model->scale[f]);
@@ -98,7 +104,11 @@ Datum pgkm_pca_inverse_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
     double *const       scores = numbers_argument(fcinfo, model->n_components, true);
-    double *const       row = (double *) palloc0(model->d * sizeof(double));
+
+    if (scores == NULL)
+        PG_RETURN_NULL();
+
+    double *const row = (double *) palloc0(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->n_components; ++j)
         scores[j] *= model->deviation[j];

@@ -21,22 +21,21 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_transform);
 
 enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 
-/* The row in the model's space, rounded as the fit rounds rows of its type. */
+/* The row in the model's space, rounded as the fit rounds rows of its type; NULL for a NULL row. */
 static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
 {
-    double *const row = (double *) palloc(model->d * sizeof(double));
-    PgkmVector    vector;
-    PgkmRowFault  fault;
+    PgkmVector   vector;
+    PgkmRowFault fault;
 
-    if (!pgkm_open_vector(PG_GETARG_DATUM(ARGUMENT_FEATURES), &vector, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-    if (vector.length != model->d) {
-        fault.kind = PGKM_ROW_LENGTH;
-        fault.expected = model->d;
-        fault.found = vector.length;
+    if (!pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
+        if (fault.kind == PGKM_ROW_NULL)
+            return NULL;
         pgkm_raise_row_fault(&fault, NULL);
     }
-    if (!pgkm_copy_vector(&vector, PGKM_FLOAT64, row, &fault))
+
+    double *const row = (double *) palloc(model->d * sizeof(double));
+
+    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, model->d, row, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric,
                             pgkm_element_of(vector.element_type)))
@@ -54,17 +53,19 @@ static double reported(double square, PgkmMetric metric)
     return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
 }
 
-static int32 nearest(FunctionCallInfo fcinfo, double *distance)
+/* False for a NULL row. */
+static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
 {
     const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
     double *const    row = row_argument(fcinfo, model);
-    int32            label;
     double           square;
 
-    pgkm_nearest(row, model->centroids, model->k, model->d, &label, &square);
+    if (row == NULL)
+        return false;
+    pgkm_nearest(row, model->centroids, model->k, model->d, label, &square);
     *distance = reported(square, model->metric);
     pfree(row);
-    return label;
+    return true;
 }
 
 /*
@@ -73,17 +74,22 @@ static int32 nearest(FunctionCallInfo fcinfo, double *distance)
  */
 Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
 {
+    int32  label;
     double distance;
 
-    PG_RETURN_INT32(nearest(fcinfo, &distance));
+    if (!nearest(fcinfo, &label, &distance))
+        PG_RETURN_NULL();
+    PG_RETURN_INT32(label);
 }
 
 /* kmeans_distance(model kmeans_model, features) -> double precision: to the nearest centroid. */
 Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 {
+    int32  label;
     double distance;
 
-    nearest(fcinfo, &distance);
+    if (!nearest(fcinfo, &label, &distance))
+        PG_RETURN_NULL();
     PG_RETURN_FLOAT8(distance);
 }
 
@@ -92,7 +98,11 @@ Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 {
     const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
     double *const    row = row_argument(fcinfo, model);
-    double *const    distances = (double *) palloc(model->k * sizeof(double));
+
+    if (row == NULL)
+        PG_RETURN_NULL();
+
+    double *const distances = (double *) palloc(model->k * sizeof(double));
 
     pgkm_distances(row, model->centroids, model->k, model->d, distances);
     for (int32 j = 0; j < model->k; ++j)

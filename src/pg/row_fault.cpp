@@ -28,6 +28,7 @@ static int describe(const PgkmRowFault *fault, const char *noun, char *text, siz
     case PGKM_ROW_LENGTH:
         snprintf(text, size, "expected %d %ss, not %d", fault->expected, noun, fault->found);
         return ERRCODE_ARRAY_SUBSCRIPT_ERROR;
+    case PGKM_ROW_NULL:
     case PGKM_ROW_TYPE:
         break;
     }

@@ -13,6 +13,7 @@
 
 #include "engine/api.h"
 #include "pg/datum.h"
+#include "pg/row_context.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -20,6 +21,8 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(pgkm_step_accum);
 }
+
+enum StepArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_CENTROIDS, ARGUMENT_WEIGHT };
 
 struct Centroids {
     const double *values; /* k x d */
@@ -106,6 +109,7 @@ static void add_row(KmeansSums *sums, const Centroids *centroids, const double *
     pgkm_nearest(row, centroids->values, sums->k, sums->d, &label, &distance);
     sums_add(&high[SUMS_INERTIA_INDEX], &low[SUMS_INERTIA_INDEX], weight * distance);
     sums_check_range(high[SUMS_INERTIA_INDEX]);
+    ++sums->n;
     sums_add(&high[SUMS_MASS_INDEX(label)], &low[SUMS_MASS_INDEX(label)], weight);
     for (int32 i = 0; i < sums->d; ++i) {
         const int64 at = SUMS_FEATURE_INDEX(sums->k, sums->d, label) + i;
@@ -115,10 +119,43 @@ static void add_row(KmeansSums *sums, const Centroids *centroids, const double *
     }
 }
 
+/* Adds the row to the sums, which the first one makes. */
+static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
+{
+    PgkmVector   vector;
+    PgkmRowFault fault;
+    Centroids    centroids;
+    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
+
+    if (!opened && fault.kind == PGKM_ROW_NULL)
+        return sums;
+
+    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
+
+    if (weight == 0.0)
+        return sums;
+    open_centroids(fcinfo, ARGUMENT_CENTROIDS, &centroids);
+
+    const uint64 print = fingerprint(&centroids);
+
+    if (sums == NULL)
+        sums = begin_sums(fcinfo, &centroids, print);
+    else
+        check_same_centroids(sums, &centroids, print);
+
+    double *const row = (double *) palloc(centroids.d * sizeof(double));
+
+    if (!opened || !pgkm_copy_row(&vector, PGKM_FLOAT64, centroids.d, row, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    add_row(sums, &centroids, row, weight);
+    pfree(row);
+    return sums;
+}
+
 /*
  * kmeans_step_accum(state kmeans_sums, features anyarray, centroids float8[][] [, weight float8])
  *
- *   if features is NULL, or weight is NULL or 0: return state
+ *   if features is NULL or all NULLs, or weight is NULL or 0: return state
  *   if state is NULL: state := zero sums for the k x d centroids
  *   unless centroids are those of the state: ERROR 22023
  *   j := the lowest index that minimises D(features, centroids[j])
@@ -129,33 +166,15 @@ static void add_row(KmeansSums *sums, const Centroids *centroids, const double *
  */
 Datum pgkm_step_accum(PG_FUNCTION_ARGS)
 {
-    const double weight = PG_ARGISNULL(1) ? 0.0 : pgkm_weight_argument(fcinfo, 3);
+    KmeansSums *sums = PG_ARGISNULL(ARGUMENT_STATE)
+                           ? NULL
+                           : sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
+    PgkmRowContext context;
 
-    if (weight == 0.0) {
-        if (PG_ARGISNULL(0))
-            PG_RETURN_NULL();
-        PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-    }
-
-    Centroids   centroids;
-    KmeansSums *sums;
-
-    open_centroids(fcinfo, 2, &centroids);
-    const uint64 print = fingerprint(&centroids);
-
-    if (PG_ARGISNULL(0)) {
-        sums = begin_sums(fcinfo, &centroids, print);
-    } else {
-        sums = sums_argument(fcinfo, 0, AggCheckCallContext(fcinfo, NULL) == 0);
-        check_same_centroids(sums, &centroids, print);
-    }
-
-    double      *row = (double *) palloc(centroids.d * sizeof(double));
-    PgkmRowFault fault;
-
-    if (!pgkm_read_row(PG_GETARG_DATUM(1), PGKM_FLOAT64, centroids.d, row, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-    add_row(sums, &centroids, row, weight);
-    pfree(row);
+    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + 1);
+    sums = accumulate(fcinfo, sums);
+    pgkm_row_context_end(&context);
+    if (sums == NULL)
+        PG_RETURN_NULL();
     PG_RETURN_POINTER(sums);
 }

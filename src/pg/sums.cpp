@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "engine/api.h"
+
 extern "C" {
 #include "utils/float.h"
 #include "utils/memutils.h"
@@ -98,6 +100,9 @@ Datum pgkm_sums_combine(PG_FUNCTION_ARGS)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("cannot merge kmeans_sums of different centroids")));
 
+    if (b->n > PGKM_MAX_ROWS - a->n)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to sum")));
+
     const int64 count = sums_count(a->k, a->d);
     double     *low = a->values + count;
 
@@ -106,5 +111,6 @@ Datum pgkm_sums_combine(PG_FUNCTION_ARGS)
         sums_add(&a->values[i], &low[i], b->values[count + i]);
         sums_check_range(a->values[i]);
     }
+    a->n += b->n;
     PG_RETURN_POINTER(a);
 }

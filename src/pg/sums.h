@@ -23,6 +23,7 @@ struct KmeansSums {
     uint16 reserved;    /* 0 */
     int32  k;
     int32  d;
+    int64  n;           /* rows in the sums, each counted once whatever its weight */
     uint64 fingerprint; /* of the centroids: sums of different centroids must not be merged */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* sums_count() highs, then as many lows */
 };

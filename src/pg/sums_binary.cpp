@@ -1,8 +1,10 @@
 /*
- * sums_binary.cpp - the binary form of kmeans_sums: int32 version, k, d, int64
+ * sums_binary.cpp - the binary form of kmeans_sums: int32 version, k, d, int64 n,
  * fingerprint, then the high and the low parts of the sums as float8, in network order.
  */
 #include "pg/sums.h"
+
+#include "engine/api.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -12,7 +14,7 @@ PG_FUNCTION_INFO_V1(pgkm_sums_recv);
 PG_FUNCTION_INFO_V1(pgkm_sums_send);
 }
 
-static const int head_bytes = 3 * 4 + 8;
+static const int head_bytes = 3 * 4 + 2 * 8;
 
 [[noreturn]] static void malformed(const char *detail)
 {
@@ -31,10 +33,11 @@ Datum pgkm_sums_recv(PG_FUNCTION_ARGS)
         malformed("Unknown version.");
     const int32  k = (int32) pq_getmsgint(message, 4);
     const int32  d = (int32) pq_getmsgint(message, 4);
+    const int64  n = pq_getmsgint64(message);
     const uint64 fingerprint = (uint64) pq_getmsgint64(message);
 
-    if (k < 1 || d < 1)
-        malformed("k and d must be at least 1.");
+    if (k < 1 || d < 1 || n < 1 || n > PGKM_MAX_ROWS)
+        malformed("A number is out of its range.");
 
     /* Compared by division: nothing is allocated that the message does not fill. */
     const int64 count = sums_count(k, d);
@@ -44,6 +47,7 @@ Datum pgkm_sums_recv(PG_FUNCTION_ARGS)
         malformed("The length of the message does not match k and d.");
 
     KmeansSums *sums = sums_create(k, d, fingerprint);
+    sums->n = n;
     for (int64 i = 0; i < 2 * count; ++i)
         sums->values[i] = pq_getmsgfloat8(message);
 
@@ -63,6 +67,7 @@ Datum pgkm_sums_send(PG_FUNCTION_ARGS)
     pq_sendint32(&out, sums->version);
     pq_sendint32(&out, (uint32) sums->k);
     pq_sendint32(&out, (uint32) sums->d);
+    pq_sendint64(&out, sums->n);
     pq_sendint64(&out, sums->fingerprint);
     for (int64 i = 0; i < 2 * count; ++i)
         pq_sendfloat8(&out, sums->values[i]);

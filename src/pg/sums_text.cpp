@@ -1,7 +1,7 @@
 /*
  * sums_text.cpp - the text form of kmeans_sums: one JSON object, keys in this order:
  *
- *   {"version":1,"k":2,"d":1,"centroids":"0123456789abcdef","inertia":0.5,
+ *   {"version":1,"n":5,"k":2,"d":1,"centroids":"0123456789abcdef","inertia":0.5,
  *    "masses":[2,3],"features":[[1.5],[6]],"low":[0,0,0,0,1e-17]}
  *
  * "centroids" is their fingerprint. "low" holds the parts of the sums that float64
@@ -13,6 +13,8 @@
 
 #include <cinttypes>
 #include <cstdlib>
+
+#include "engine/api.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_sums_in);
@@ -28,8 +30,8 @@ Datum pgkm_sums_out(PG_FUNCTION_ARGS)
     StringInfoData    out;
 
     initStringInfo(&out);
-    appendStringInfo(&out, "{\"version\":%d,\"k\":%d,\"d\":%d,\"centroids\":\"%016" PRIx64 "\",\"inertia\":",
-                     sums->version, sums->k, sums->d, (uint64_t) sums->fingerprint);
+    appendStringInfo(&out, "{\"version\":%d,\"n\":%lld,\"k\":%d,\"d\":%d,\"centroids\":\"%016" PRIx64 "\",\"inertia\":",
+                     sums->version, (long long) sums->n, sums->k, sums->d, (uint64_t) sums->fingerprint);
     pgkm_append_double(&out, sums->values[SUMS_INERTIA_INDEX]);
     appendStringInfoString(&out, ",\"masses\":");
     pgkm_append_list(&out, sums->values + SUMS_MASS_INDEX(0), sums->k);
@@ -70,6 +72,8 @@ static KmeansSums *read_head(PgkmReader *reader)
     pgkm_expect_key(reader, "{", "version");
     if (pgkm_read_integer(reader, 1, PG_INT32_MAX) != KMEANS_SUMS_VERSION)
         pgkm_malformed(reader, "Unknown version.");
+    pgkm_expect_key(reader, ",", "n");
+    const int64 n = pgkm_read_integer(reader, 1, PGKM_MAX_ROWS);
     pgkm_expect_key(reader, ",", "k");
     const int32 k = (int32) pgkm_read_integer(reader, 1, PG_INT32_MAX);
     pgkm_expect_key(reader, ",", "d");
@@ -79,7 +83,11 @@ static KmeansSums *read_head(PgkmReader *reader)
 
     if (sums_count(k, d) > (int64) strlen(reader->at) / 2)
         pgkm_malformed(reader, "Fewer sums than k and d call for.");
-    return sums_create(k, d, fingerprint);
+
+    KmeansSums *const sums = sums_create(k, d, fingerprint);
+
+    sums->n = n;
+    return sums;
 }
 
 Datum pgkm_sums_in(PG_FUNCTION_ARGS)

@@ -89,34 +89,31 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
     return weight;
 }
 
-static bool all_features_null(const TableRowShape *shape, const bool *nulls)
+/* A NULL row takes no part: all columns, the array or all its elements. Of an array *vector is what
+ * it holds, or *fault what is wrong with it; *opened tells which. */
+static bool is_null_row(const TableRowShape *shape, const Datum *values, const bool *nulls, bool *opened,
+                        PgkmVector *vector, PgkmRowFault *fault)
 {
     for (int i = 0; i < shape->query->n_features; ++i)
-        if (!nulls[i])
+        if (!nulls[i] && shape->query->features[i].kind == COLUMN_NUMBER)
             return false;
-    return true;
+    if (shape->query->features[0].kind == COLUMN_NUMBER || nulls[0])
+        return true;
+    *opened = pgkm_open_vector(values[0], vector, fault);
+    return !*opened && fault->kind == PGKM_ROW_NULL;
 }
 
 /* An array, whose first row decides d for all. */
-static void append_array(const TableRowShape *shape, Datum value, const TableOrigin *origin, TableRows *rows)
+static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
+                         TableRows *rows)
 {
     const TableColumn *const column = &shape->query->features[0];
-    PgkmVector               vector;
     PgkmRowFault             fault;
 
-    if (!pgkm_open_vector(value, &vector, &fault))
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
     if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector.length,
+        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
                                       shape->query->weight != NULL);
-    if (vector.length != rows->used->d) {
-        fault.kind = PGKM_ROW_LENGTH;
-        fault.position = 0;
-        fault.expected = rows->used->d;
-        fault.found = vector.length;
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
-    }
-    if (!pgkm_copy_vector(&vector, rows->used->element, pgkm_rows_next(rows->used), &fault))
+    if (!pgkm_copy_row(vector, rows->used->element, rows->used->d, pgkm_rows_next(rows->used), &fault))
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
@@ -162,7 +159,11 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
 bool table_row_append(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin,
                       TableRows *rows)
 {
-    if (all_features_null(shape, nulls))
+    PgkmVector   vector;
+    PgkmRowFault fault;
+    bool         opened = false;
+
+    if (is_null_row(shape, values, nulls, &opened, &vector, &fault))
         return false;
 
     const double weight = read_weight(shape, values, nulls, origin);
@@ -171,8 +172,10 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
         return false;
     if (shape->query->features[0].kind == COLUMN_NUMBER)
         append_numbers(shape, values, nulls, origin, rows);
+    else if (opened)
+        append_array(shape, &vector, origin, rows);
     else
-        append_array(shape, values[0], origin, rows);
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
     if (shape->query->need_direction && pgkm_rows_next_is_zero(rows->used))
         raise_no_direction(place_of(shape, origin));
     if (rows->used->weighted)

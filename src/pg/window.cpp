@@ -11,6 +11,7 @@
 #include "pg/gmm.h"
 #include "pg/group_arguments.h"
 #include "pg/progress.h"
+#include "pg/row_context.h"
 #include "pg/rows.h"
 
 extern "C" {
@@ -62,7 +63,7 @@ static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
 }
 
-/* Reads one row of the partition; false when its features are NULL. */
+/* Reads one row of the partition; false when its features are NULL, or all of them. */
 static bool read_row(PartitionFit *fit, int64 row)
 {
     const NullableDatum features = argument_in_row(fit, ARGUMENT_FEATURES, row);
@@ -74,8 +75,11 @@ static bool read_row(PartitionFit *fit, int64 row)
     for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
         if (!fit->constant[i])
             fit->values[i] = argument_in_row(fit, i, row);
-    if (!pgkm_open_vector(features.value, &vector, &fault))
+    if (!pgkm_open_vector(features.value, &vector, &fault)) {
+        if (fault.kind == PGKM_ROW_NULL)
+            return false;
         pgkm_raise_row_fault(&fault, NULL);
+    }
     if (fit->rows == NULL)
         begin_rows(fit, &vector);
     else
@@ -90,11 +94,14 @@ static void read_partition(PartitionFit *fit, int32 *labels, int64 n)
 {
     MemoryContext row_context = AllocSetContextCreate(fit->context, "kmeans_label row", ALLOCSET_SMALL_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(row_context);
+    PgkmRowContext place;
 
     for (int64 i = 0; i < n; ++i) {
         CHECK_FOR_INTERRUPTS();
         MemoryContextReset(row_context);
+        pgkm_row_of_partition(&place, i + 1);
         labels[i] = read_row(fit, i) ? 0 : NO_LABEL;
+        pgkm_row_context_end(&place);
     }
     MemoryContextSwitchTo(caller);
 }
