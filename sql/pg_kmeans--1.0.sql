@@ -50,7 +50,7 @@ CREATE TYPE kmeans_model AS (
     center    double precision[],
     scale     double precision[]
 );
-COMMENT ON TYPE kmeans_model IS 'clusters found by a fit; centroids are k x d, in standardized units where center and scale are given';
+COMMENT ON TYPE kmeans_model IS 'clusters found by a fit; centroids are k x d, in the units of (value - center) / scale; no field is null';
 
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
@@ -449,7 +449,7 @@ CREATE TYPE pca_model AS (
     n                        bigint,
     whiten                   boolean
 );
-COMMENT ON TYPE pca_model IS 'principal components, n_components x d, of (features - mean) / scale; scale is null unless standardized';
+COMMENT ON TYPE pca_model IS 'principal components, n_components x d, of (features - mean) / scale; no field is null';
 
 CREATE FUNCTION pca_components(
     model                    pca_model,

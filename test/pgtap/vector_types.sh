@@ -6,11 +6,13 @@ set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 
 extensions=$(query -c "SELECT setting FROM pg_config() WHERE name = 'SHAREDIR'")/extension
-mine=("$extensions/vector--hostile.sql" "$extensions/vector--damaged.sql")
-[ -e "$extensions/vector.control" ] || mine+=("$extensions/vector.control")
+mine=("$extensions/vector--hostile.sql" "$extensions/vector--hostile.control" "$extensions/vector--damaged.sql")
+if [ ! -e "$extensions/vector.control" ]; then
+    mine+=("$extensions/vector.control")
+    printf "default_version = 'hostile'\nrelocatable = true\n" >"$extensions/vector.control"
+fi
 trap 'rm -f "${mine[@]}"' EXIT
-printf "default_version = 'hostile'\nrelocatable = true\ntrusted = true\n" >"$extensions/vector.control.new"
-if [ -e "$extensions/vector.control" ]; then rm "$extensions/vector.control.new"; else mv "$extensions/vector.control.new" "$extensions/vector.control"; fi
+echo 'trusted = true' >"$extensions/vector--hostile.control"
 echo '-- the owner adds what he likes' >"$extensions/vector--hostile.sql"
 # A base type whose values may be any bytes.
 cat >"$extensions/vector--damaged.sql" <<'SQL'
