@@ -80,7 +80,8 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
  * 22023 when it is negative or not finite, 22003 when it is too large. */
 double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
 
-/* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL. Never returns. */
+/* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL.
+ * Never returns. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);
 
 /* The same of an array of scores. */

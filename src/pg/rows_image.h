@@ -42,6 +42,33 @@ struct PgkmRowsImage {
     /* with neither the values and weights follow */
 };
 
+static inline Size pgkm_values_bytes(const PgkmRows *rows)
+{
+    return rows->n * rows->row_bytes;
+}
+
+static inline Size pgkm_weights_bytes(const PgkmRows *rows)
+{
+    return rows->weighted ? rows->n * sizeof(double) : 0;
+}
+
+/* The weights' place behind the values in shared memory. */
+static inline Size pgkm_weights_offset(const PgkmRows *rows)
+{
+    return MAXALIGN(pgkm_values_bytes(rows));
+}
+
+static inline bool pgkm_image_names_memory(const PgkmRowsImage *image)
+{
+    return image->n_slices != 0 || DsaPointerIsValid(image->shared);
+}
+
+/* What a seal is for: the image and its slices. */
+static inline Size pgkm_image_sealed_bytes(const PgkmRowsImage *image)
+{
+    return sizeof *image + image->n_slices * sizeof(SharedSlice);
+}
+
 /* Rows that are read where they lie. */
 struct PgkmRowsView {
     PgkmRows     rows;      /* not to be grown or cleared; without values where they lie in slices */
