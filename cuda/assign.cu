@@ -9,10 +9,11 @@
 namespace pgkm::cuda {
 namespace {
 
-void store(PgkmInt128 *out, const std::vector<std::int64_t> &limbs)
+void store(PgkmInt128 *out, const std::vector<std::int64_t> &sums, bool weighted)
 {
-    for (std::size_t i = 0; i < limbs.size() / 2; ++i)
-        out[i] = split(join_limb_sums(limbs[2 * i], limbs[2 * i + 1]));
+    const auto count = static_cast<std::int64_t>(sums.size()) / (2 * parts_of(weighted));
+    for (std::int64_t i = 0; i < count; ++i)
+        out[i] = split(sum_of(sums.data(), count, i, weighted));
 }
 
 } // namespace
@@ -51,16 +52,16 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
             download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();
-    const Claim claim(context.host_budget, 8 * (n_totals + 2 * k + k * measure_cells));
-    std::vector<std::int64_t> totals(n_totals), masses(2 * k), measured(k * measure_cells);
+    const Claim claim(context.host_budget, 8 * (n_totals + job.masses.count() + k * measure_cells));
+    std::vector<std::int64_t> totals(n_totals), masses(job.masses.count()), measured(k * measure_cells);
     job.totals.download(totals.data(), n_totals, job.stream());
     job.masses.download(masses.data(), masses.size(), job.stream());
     cells.download(measured.data(), measured.size(), job.stream());
     context.wait(job.stream());
     if (out.totals != nullptr)
-        store(out.totals, totals);
+        store(out.totals, totals, job.weighted);
     if (out.masses != nullptr)
-        store(out.masses, masses);
+        store(out.masses, masses, job.weighted);
     for (std::size_t j = 0; j < k; ++j) {
         const std::int64_t *cell = measured.data() + j * measure_cells;
         if (out.within != nullptr)

@@ -25,8 +25,7 @@ constexpr long long fused_register_bytes(const Shape &shape, int replicas)
 {
     const long long d = register_size(shape.d), k = shape.k;
     const long long panel = (k + 7) / 8 * ((d + 1) * 8 + 4) * 4;
-    const long long components = 2 * d + (shape.weighted ? 2 : 1);
-    return panel + k * components * (4LL * replicas + 8) + 4096 + 64 + 256; // and the queue, the factors
+    return panel + k * (2 * d + 1) * (4LL * replicas + 8) + 4096 + 64 + 256; // and the queue, the factors
 }
 
 constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
@@ -44,7 +43,7 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 // The narrow kernel: 256 rows, a panel of 32 centroids and two copies of their sums on the chip.
 constexpr bool fits_narrow(int d, const DeviceFacts &device)
 {
-    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 3) + 160 <= device.shared_bytes_per_block - 1024;
+    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 1) + 160 <= device.shared_bytes_per_block - 1024;
 }
 
 // Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with.
@@ -154,7 +153,8 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
     return Moves::none;
 }
 
-// What is forced stays; a forced sum or assignment alone means that stages run apart.
+// What is forced stays, but for single_pass where rows have weights; a forced sum or assignment alone means that stages
+// run apart.
 constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Forced &forced)
 {
     Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none};
@@ -163,6 +163,8 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
                                  forced.mass_sum != MassSum::automatic
                              ? Execution::multi_pass
                              : choose_execution(shape, device);
+    if (shape.weighted && plan.execution == Execution::single_pass)
+        plan.execution = Execution::multi_pass; // fused kernels make sums of one part (view.cuh)
     if (plan.assignment == Assignment::automatic)
         plan.assignment = choose_assignment(shape, device);
     if (plan.feature_sum == FeatureSum::automatic)

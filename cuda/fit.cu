@@ -19,7 +19,8 @@ class Fit {
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
         : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
           state_(data.context.mailbox<Control>(256)),
-          claim_(data.context.host_budget, 3 * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
+          claim_(data.context.host_budget,
+                 (job_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
     {
     }
 
@@ -194,10 +195,13 @@ void Fit<T>::relocate()
     context().wait(stream());
     Sums sums;
     sums.reset(job_.k, job_.d);
-    for (std::size_t i = 0; i < sums.totals.size(); ++i)
-        sums.totals[i] = join_limb_sums(totals[2 * i], totals[2 * i + 1]);
-    for (std::size_t i = 0; i < sums.masses.size(); ++i)
-        sums.masses[i] = join_limb_sums(masses[2 * i], masses[2 * i + 1]);
+    const auto join = [&](const std::vector<std::int64_t> &parts, std::vector<Int128> &out) {
+        const auto count = static_cast<std::int64_t>(out.size());
+        for (std::int64_t i = 0; i < count; ++i)
+            out[static_cast<std::size_t>(i)] = sum_of(parts.data(), count, i, job_.weighted);
+    };
+    join(totals, sums.totals);
+    join(masses, sums.masses);
     ready_to_label();
     finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(job_, 0, 1); });
     // History moves on: set 1 becomes what set 0 was.

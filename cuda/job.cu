@@ -18,11 +18,11 @@ std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
 
 // Device memory that a problem needs beside its rows, whatever the strategies.
 template <typename T>
-std::uint64_t least_bytes(std::int32_t d, std::int32_t k)
+std::uint64_t least_bytes(std::int32_t d, std::int32_t k, std::uint64_t parts)
 {
     const auto cells = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
-    const std::uint64_t per_cell = 4 * sizeof(T) + 16; // three sets of centroids, fresh ones, totals
-    return cells * per_cell + static_cast<std::uint64_t>(k) * (8 + 16 + 48) + static_cast<std::uint64_t>(d) * 16 + 65536;
+    const std::uint64_t per_cell = 4 * sizeof(T) + 16 * parts; // three sets of centroids, fresh ones, totals
+    return cells * per_cell + static_cast<std::uint64_t>(k) * (8 + 16 * parts + 48) + static_cast<std::uint64_t>(d) * 16 + 65536;
 }
 
 } // namespace
@@ -30,23 +30,24 @@ std::uint64_t least_bytes(std::int32_t d, std::int32_t k)
 template <typename T>
 Job<T>::Job(Data &owner, const PgkmProblem &given)
     : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k),
-      constant(owner.context)
+      weighted(owner.host.weights != nullptr), constant(owner.context)
 {
     if (k < 1 || problem.n_rows < 1 || problem.first_row < 0 || problem.first_row + problem.n_rows > data.host.n)
         throw Error(PGKM_INVALID, "a problem needs k >= 1 and rows within the points");
-    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
     plan = choose(shape, context.facts, context.forced);
+    const auto parts = static_cast<std::size_t>(parts_of(weighted));
     const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     DeviceMemory &budget = context.budget;
-    context.make_room(least_bytes<T>(d, k));
-    if (!budget.fits(least_bytes<T>(d, k)))
+    context.make_room(least_bytes<T>(d, k, parts));
+    if (!budget.fits(least_bytes<T>(d, k, parts)))
         data.stream();
     centroids = DeviceArray<T>(budget, 3 * cells);
     centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
     fresh = DeviceArray<T>(budget, cells);
     shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
-    totals = DeviceArray<std::int64_t>(budget, 2 * cells);
-    masses = DeviceArray<std::int64_t>(budget, 2 * static_cast<std::size_t>(k));
+    totals = DeviceArray<std::int64_t>(budget, parts * 2 * cells);
+    masses = DeviceArray<std::int64_t>(budget, parts * 2 * static_cast<std::size_t>(k));
     exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
     control = DeviceArray<Control>(budget, 1);
     control.fill_zero(stream());
@@ -157,7 +158,7 @@ UpdateArguments<T> Job<T>::update_arguments(const PgkmFitParams *params, Progres
     UpdateArguments<T> a{};
     a.control = control.get();
     a.progress = progress;
-    a.sums = {totals.get(), masses.get()};
+    a.sums = {totals.get(), masses.get(), weighted};
     a.centroids = centroids.get();
     a.fresh = fresh.get();
     a.shifts = shifts.get();
@@ -232,7 +233,7 @@ void Job<T>::sum_features(const View<T> &rows, const Control *watched, const std
     case FeatureSum::sorted: function = sum_features_sorted<T>; break;
     default: break;
     }
-    function(stage(watched), rows, of, totals.get());
+    sum_parts(function, rows, watched, of, totals);
 }
 
 template <typename T>
@@ -245,7 +246,16 @@ void Job<T>::sum_masses(const View<T> &rows, const Control *watched, const std::
     case MassSum::partitioned_private: function = sum_masses_partitioned_private<T>; break;
     default: break;
     }
-    function(stage(watched), rows, of, masses.get());
+    sum_parts(function, rows, watched, of, masses);
+}
+
+template <typename T>
+void Job<T>::sum_parts(SumFunction<T> function, View<T> rows, const Control *watched, const std::int32_t *of,
+                       const DeviceArray<std::int64_t> &sums)
+{
+    const int parts = parts_of(weighted);
+    for (rows.part = 0; rows.part < parts; ++rows.part)
+        function(stage(watched), rows, of, sums.get() + static_cast<std::size_t>(rows.part) * (sums.count() / 2));
 }
 
 template <typename T>
@@ -253,7 +263,7 @@ Assignment Job<T>::fused_assignment() const
 {
     if (plan.assignment == Assignment::tiled)
         return Assignment::tiled;
-    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
     return operands.panel != nullptr && fits_fused_register(shape, context.facts) ? Assignment::register_ : Assignment::generic;
 }
 

@@ -24,6 +24,7 @@ struct Job {
     const PgkmProblem problem; // as it was given
     Plan              plan;
     std::int32_t      d, k;
+    bool              weighted;
     ConstantLease     constant;
 
     DeviceArray<T>            centroids; // three sets
@@ -86,6 +87,9 @@ struct Job {
     void assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out);
     void sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of);
     void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
+    // A sum over rows, part by part; `sums` has all parts.
+    void sum_parts(SumFunction<T> function, View<T> rows, const Control *watched, const std::int32_t *of,
+                   const DeviceArray<std::int64_t> &sums);
     // One pass over rows on the device: labels (not kept) and sums.
     void pass(const View<T> &rows, const Control *watched);
     // One iteration over all rows: labels, sums, new centroids, and what the next one needs.

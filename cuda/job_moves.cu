@@ -7,7 +7,7 @@ namespace pgkm::cuda {
 template <typename T>
 bool Job<T>::takes_floats() const
 {
-    bool fits = data.host.weights == nullptr;
+    bool fits = true;
     for (std::int32_t f = 0; f < d && problem.feature_exponent != nullptr; ++f)
         fits = fits && cuda::takes_floats(problem.feature_exponent[f]);
     return fits;
@@ -30,7 +30,7 @@ bool Job<T>::keeps_labels()
     if constexpr (sizeof(T) == 4)
         if (plan.moves == Moves::cells && !within_limit([&] { make_cells(); }))
             plan.moves = Moves::slots;
-    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, data.host.weights != nullptr};
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
     if (choose_resting(shape, plan.moves) && !within_limit([&] { make_resting(); }))
         resting.reset();
     if (plan.moves == Moves::strips)

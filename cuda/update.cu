@@ -19,19 +19,20 @@ template <typename T>
 __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
-    const Int128 mass = join_limb_sums(a.sums.masses[2 * j], a.sums.masses[2 * j + 1]);
+    const Int128 mass = sum_of(a.sums.masses, a.k, j, a.sums.weighted);
     if (mass == 0)
         return false; // begin_anew() clears its totals
+    const std::int64_t cells = std::int64_t{a.k} * a.d;
     double square = 0.0;
     for (int first = 0; first < a.d; first += 32) {
         const int f = first + lane;
         T value = 0;
         if (f < a.d) {
-            std::int64_t *cell = a.sums.totals + (std::int64_t{j} * a.d + f) * 2;
-            value = static_cast<T>(
-                mean_of(join_limb_sums(cell[0], cell[1]), mass, a.feature_exponent[f], a.weight_exponent));
-            cell[0] = 0;
-            cell[1] = 0;
+            const std::int64_t cell = std::int64_t{j} * a.d + f;
+            const Int128 total = sum_of(a.sums.totals, cells, cell, a.sums.weighted);
+            value = static_cast<T>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
+            for (int part = 0; part < parts_of(a.sums.weighted); ++part)
+                reinterpret_cast<longlong2 *>(a.sums.totals)[part * cells + cell] = make_longlong2(0, 0);
             fresh[f] = value;
         }
         if (a.cosine)
@@ -101,7 +102,7 @@ __device__ void close_iteration(const UpdateArguments<T> &a)
                 shift += part[i];
         __syncthreads();
     }
-    for (int j = threadIdx.x; j < 2 * a.k; j += blockDim.x)
+    for (int j = threadIdx.x; j < 2 * a.k * parts_of(a.sums.weighted); j += blockDim.x)
         a.sums.masses[j] = 0;
     if (threadIdx.x != 0)
         return;
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArgumen
     if (threadIdx.x == 0)
         halted = stopped(a.control);
     __syncthreads();
-    if (!halted && a.differ == nullptr && block_finds_empty(a.sums.masses, a.k)) {
+    if (!halted && a.differ == nullptr && block_finds_empty(a.sums, a.k)) {
         if (threadIdx.x == 0)
             stop_for_empty(a);
         halted = true;

@@ -64,11 +64,15 @@ __device__ inline void stop_for_empty(const UpdateArguments<T> &a)
 }
 
 // Any cluster without mass? Every thread of the block gets the answer.
-__device__ inline bool block_finds_empty(const std::int64_t *masses, int k)
+__device__ inline bool block_finds_empty(const Accumulators &sums, int k)
 {
     bool empty = false;
-    for (int j = static_cast<int>(threadIdx.x); j < k; j += static_cast<int>(blockDim.x))
-        empty |= __ldcg(masses + 2 * j) == 0 && __ldcg(masses + 2 * j + 1) == 0;
+    for (int j = static_cast<int>(threadIdx.x); j < k; j += static_cast<int>(blockDim.x)) {
+        std::int64_t any = 0;
+        for (int i = 2 * j; i < 2 * k * parts_of(sums.weighted); i += 2 * k)
+            any |= __ldcg(sums.masses + i) | __ldcg(sums.masses + i + 1);
+        empty |= any == 0;
+    }
     return __syncthreads_or(empty) != 0;
 }
 

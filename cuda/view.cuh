@@ -18,14 +18,20 @@ struct View {
     const T            *centroids;        // k x d
     const std::int32_t *feature_exponent; // d
     std::int32_t        weight_exponent;
+    std::int32_t        part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
 };
+
+// Sums of weighted rows are made twice, once for each limb of the contract, which both keep the bounds of a value
+// without weight.
+__host__ __device__ constexpr int parts_of(bool weighted) { return weighted ? 2 : 1; }
 
 // Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer, so that no 128-bit atomic is
 // needed anywhere: with |hi|, |lo| of a row at most 2^22, and 2^29 where sums follow the rows, none
 // overflows before 2^34 rows. [.][0] is hi, [.][1] is lo.
 struct Accumulators {
-    std::int64_t *totals; // k x d x 2
-    std::int64_t *masses; // k x 2
+    std::int64_t *totals; // parts x k x d x 2
+    std::int64_t *masses; // parts x k x 2
+    bool          weighted = false;
 };
 
 inline constexpr int limb_bits = 23;
@@ -50,26 +56,52 @@ __host__ __device__ inline Int128 join_limb_sums(std::int64_t hi, std::int64_t l
     return static_cast<Int128>(hi) * (Int128{1} << limb_bits) + lo;
 }
 
+// The i-th of `count` sums, of all its parts.
+__host__ __device__ inline Int128 sum_of(const std::int64_t *sums, std::int64_t count, std::int64_t i, bool weighted)
+{
+    const Int128 upper = join_limb_sums(sums[2 * i], sums[2 * i + 1]);
+    return weighted ? join_limbs(upper, join_limb_sums(sums[2 * (count + i)], sums[2 * (count + i) + 1])) : upper;
+}
+
 __device__ inline void add64(std::int64_t *target, std::int64_t value)
 {
     atomicAdd(reinterpret_cast<unsigned long long *>(target), static_cast<unsigned long long>(value));
 }
 
-// What row `row` adds to feature `f` of its cluster, and to its mass.
+// A limb of a weighted value.
+__device__ inline std::int64_t quantise_part(double product, double scale, int part)
+{
+    const Limbs limbs = quantise_weighted(product, scale);
+    return part == 0 ? limbs.hi : limbs.lo;
+}
+
+// What row `row` adds to feature `f` of its cluster, and to its mass, in one part of the sums.
 template <typename T>
-__device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f)
+__device__ inline std::int64_t feature_integer(const View<T> &view, std::int64_t row, int f, double scale, int part)
 {
     const double value = static_cast<double>(view.values[row * view.d + f]);
-    const double product = view.weights == nullptr ? value : view.weights[row] * value;
-    return split_limbs(quantise(product, power_of_two(view.feature_exponent[f])));
+    return view.weights == nullptr ? quantise(value, scale) : quantise_part(view.weights[row] * value, scale, part);
 }
 
 template <typename T>
-__device__ inline Split mass_limbs(const View<T> &view, std::int64_t row)
+__device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f, int part)
+{
+    return split_limbs(feature_integer(view, row, f, power_of_two(view.feature_exponent[f]), part));
+}
+
+// The same of a row without weight.
+template <typename T>
+__device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f)
+{
+    return split_limbs(quantise(static_cast<double>(view.values[row * view.d + f]), power_of_two(view.feature_exponent[f])));
+}
+
+template <typename T>
+__device__ inline Split mass_limbs(const View<T> &view, std::int64_t row, int part)
 {
     if (view.weights == nullptr)
         return {0, 1};
-    return split_limbs(quantise(view.weights[row], power_of_two(view.weight_exponent)));
+    return split_limbs(quantise_part(view.weights[row], power_of_two(view.weight_exponent), part));
 }
 
 // Why a fit on the device stopped, or that it goes on.

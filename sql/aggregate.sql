@@ -50,6 +50,10 @@ FROM (SELECT kmeans(ARRAY[v], 1, kmeans_options(), w) AS m
       FROM (VALUES (0, 1), (4, 3), (100, NULL), (200, 0)) AS t(v, w)) AS s;
 SELECT (m).centroids, (m).inertia, (m).n
 FROM (SELECT kmeans(ARRAY[v], 1) AS m FROM (VALUES (0), (4), (4), (4)) AS t(v)) AS s;
+-- a cluster of rows whose weights are small beside others has its rows' mean
+SELECT round((m).centroids[2][1]::numeric, 11) AS light
+FROM (SELECT kmeans(ARRAY[v], 2, kmeans_options(init_centroids => '{{1},{10}}'), w) AS m
+      FROM (VALUES (1, 1), (10, 3e-14), (10.5, 3e-14)) AS t(v, w)) AS s;
 SELECT kmeans(f, 1, NULL, 0) IS NULL AS nothing, kmeans(f, 1, NULL, NULL) IS NULL AS nothing FROM points;
 
 -- fewer distinct rows than k: that many clusters, one warning for the whole query

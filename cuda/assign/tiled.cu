@@ -68,8 +68,8 @@ __device__ void settle(const Arguments<T> &a, const Tile<T> &tile, Shared &share
 }
 
 // The block's own sums of the first `held` clusters of the group's list: per cluster d hi limbs,
-// d lo limbs, the mass's two, and the number of rows added since the last flush.
-__device__ inline int cell_stride(int d) { return 2 * d + 3; }
+// d lo limbs, and the number of rows added since the last flush.
+__host__ __device__ inline int cell_stride(int d) { return 2 * d + 1; }
 
 template <typename T>
 __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Shared &shared, std::int32_t *cells)
@@ -80,7 +80,7 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
         if (f >= d)
             break;
         const int exponent = a.view.feature_exponent[f];
-        const bool fast = sizeof(T) == 4 && a.view.weights == nullptr && has_float_scale(exponent);
+        const bool fast = sizeof(T) == 4 && has_float_scale(exponent);
         const FloatScale scale = float_scale(fast ? exponent : 0);
 #pragma unroll 4
         for (int i = warp; i < tile_rows; i += threads / 32) {
@@ -93,7 +93,7 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
                 limbs.hi -= rounding_bits;
                 limbs.lo -= rounding_bits;
             } else {
-                limbs = feature_limbs(a.view, row, f);
+                limbs = plain_limbs(a.view, row, f);
             }
             const int place = shared.label[i];
             if (place < a.held) {
@@ -110,17 +110,11 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
     const int i = static_cast<int>(threadIdx.x);
     if (i >= tile_rows || shared.row[i] < 0)
         return;
-    const Split mass = mass_limbs(a.view, shared.row[i]);
     const int place = shared.label[i];
-    if (place < a.held) {
-        std::int32_t *cell = cells + place * cell_stride(d) + 2 * d;
-        atomicAdd(cell, mass.hi);
-        atomicAdd(cell + 1, mass.lo);
-        atomicAdd(cell + 2, 1);
-    } else {
-        add64(a.sums.masses + 2 * tile.list[place], mass.hi);
-        add64(a.sums.masses + 2 * tile.list[place] + 1, mass.lo);
-    }
+    if (place < a.held)
+        atomicAdd(cells + place * cell_stride(d) + 2 * d, 1);
+    else
+        add64(a.sums.masses + 2 * tile.list[place] + 1, 1);
 }
 
 template <typename T>
@@ -131,7 +125,7 @@ __device__ void flush(const Arguments<T> &a, const Tile<T> &tile, std::int32_t *
         const int place = i / stride, component = i - place * stride;
         const std::int32_t sum = cells[i];
         cells[i] = 0;
-        if (sum == 0 || component == 2 * d + 2)
+        if (sum == 0)
             continue;
         const std::int64_t cluster = tile.list[place];
         if (component < d)
@@ -139,7 +133,7 @@ __device__ void flush(const Arguments<T> &a, const Tile<T> &tile, std::int32_t *
         else if (component < 2 * d)
             add64(a.sums.totals + (cluster * d + component - d) * 2 + 1, sum);
         else
-            add64(a.sums.masses + 2 * cluster + (component - 2 * d), sum);
+            add64(a.sums.masses + 2 * cluster + 1, sum);
     }
 }
 
@@ -149,7 +143,7 @@ __device__ bool nearly_full(const Arguments<T> &a, const Tile<T> &tile, const st
 {
     bool full = false;
     for (int c = threadIdx.x; c < min(a.held, tile.listed); c += threads)
-        full |= cells[c * cell_stride(a.view.d) + 2 * a.view.d + 2] > limb_additions - tile_rows;
+        full |= cells[c * cell_stride(a.view.d) + 2 * a.view.d] > limb_additions - tile_rows;
     return __syncthreads_or(full) != 0;
 }
 
@@ -224,7 +218,7 @@ void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums
     Arguments<T> a = {view, stage.groups, stage.control, sums, labels, skip, 0, 0, 0, 0};
     const DeviceFacts &facts = stage.context.facts;
     // A grouping made for more rows than these cannot order them: they are taken as they come.
-    const std::int64_t cell_bytes = std::int64_t{2 * view.d + 3} * 4;
+    const std::int64_t cell_bytes = std::int64_t{cell_stride(view.d)} * 4;
     const std::int64_t room = facts.shared_bytes_per_block / 2 - static_cast<std::int64_t>(sizeof(Shared)) - 2048;
     a.held = Sums ? static_cast<int>(std::clamp<std::int64_t>(room / cell_bytes, 0, view.k)) : 0;
     const std::size_t bytes = sizeof(Shared) + static_cast<std::size_t>(a.held * cell_bytes);

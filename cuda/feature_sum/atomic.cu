@@ -17,7 +17,7 @@ __global__ void atomic_kernel(View<T> view, const Control *control, const std::i
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < values; i += stride) {
         const std::int64_t row = i / view.d;
         const int feature = static_cast<int>(i - row * view.d);
-        const Split limbs = feature_limbs(view, row, feature);
+        const Split limbs = feature_limbs(view, row, feature, view.part);
         std::int64_t *cell = totals + (std::int64_t{labels[row]} * view.d + feature) * 2;
         add64(cell, limbs.hi);
         add64(cell + 1, limbs.lo);

@@ -29,11 +29,8 @@ __global__ void ballot_kernel(View<T> view, const Control *control, const std::i
             for (int f = lane; f < view.d; f += 32) {
                 std::int64_t sum = 0; // at most 32 values of 46 bits
                 const double scale = power_of_two(view.feature_exponent[f]);
-                for (unsigned m = members; m != 0; m &= m - 1) {
-                    const std::int64_t row = start + __ffs(static_cast<int>(m)) - 1;
-                    const double value = static_cast<double>(view.values[row * view.d + f]);
-                    sum += quantise(view.weights == nullptr ? value : view.weights[row] * value, scale);
-                }
+                for (unsigned m = members; m != 0; m &= m - 1)
+                    sum += feature_integer(view, start + __ffs(static_cast<int>(m)) - 1, f, scale, view.part);
                 const std::int64_t hi = sum >> limb_bits;
                 std::int64_t *cell = totals + (std::int64_t{cluster} * view.d + f) * 2;
                 add64(cell, hi);

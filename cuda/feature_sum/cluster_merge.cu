@@ -30,7 +30,7 @@ __global__ void cluster_merge_kernel(View<T> view, const Control *control, const
         const int rows = static_cast<int>(min(std::int64_t{rows_per_round}, view.n - start));
         for (int i = threadIdx.x; i < rows * width; i += threads) {
             const int local = i / width, feature = i - local * width;
-            const Split limbs = feature_limbs(view, start + local, first + feature);
+            const Split limbs = feature_limbs(view, start + local, first + feature, view.part);
             std::int32_t *cell = cells + (labels[start + local] * width + feature) * 2;
             atomicAdd(cell, limbs.hi);
             atomicAdd(cell + 1, limbs.lo);

@@ -20,7 +20,7 @@ __global__ void group_kernel(View<T> view, const Control *control, const std::in
     for (std::int64_t i = first * view.d + threadIdx.x; i < last * view.d; i += blockDim.x) {
         const std::int64_t row = i / view.d;
         const int feature = static_cast<int>(i - row * view.d);
-        const Split limbs = feature_limbs(view, row, feature);
+        const Split limbs = feature_limbs(view, row, feature, view.part);
         std::int64_t *cell = own + (std::int64_t{labels[row]} * view.d + feature) * 2;
         add64(cell, limbs.hi);
         add64(cell + 1, limbs.lo);

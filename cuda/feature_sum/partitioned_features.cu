@@ -26,11 +26,8 @@ __global__ void partitioned_kernel(View<T> view, const Control *control, const s
     const std::int64_t share = (view.n + gridDim.x - 1) / gridDim.x;
     const std::int64_t first = blockIdx.x * share, last = min(first + share, view.n);
     const double scale = power_of_two(view.feature_exponent[feature]);
-    for (std::int64_t row = first; row < last; ++row) {
-        const double value = static_cast<double>(view.values[row * view.d + feature]);
-        own[labels[row] * blockDim.x + threadIdx.x] +=
-            quantise(view.weights == nullptr ? value : view.weights[row] * value, scale);
-    }
+    for (std::int64_t row = first; row < last; ++row)
+        own[labels[row] * blockDim.x + threadIdx.x] += feature_integer(view, row, feature, scale, view.part);
     for (int j = 0; j < view.k; ++j) {
         const std::int64_t sum = own[j * blockDim.x + threadIdx.x];
         const std::int64_t hi = sum >> limb_bits;

@@ -32,9 +32,7 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
         const double scale = power_of_two(view.feature_exponent[f]);
         std::int64_t sum = 0;
         for (std::int64_t i = first; i < last; ++i) {
-            const std::int64_t row = rows[i];
-            const double value = static_cast<double>(view.values[row * view.d + f]);
-            sum += quantise(view.weights == nullptr ? value : view.weights[row] * value, scale);
+            sum += feature_integer(view, rows[i], f, scale, view.part);
             if (i + 1 < last && labels[i + 1] == labels[i])
                 continue;
             const std::int64_t hi = sum >> limb_bits;

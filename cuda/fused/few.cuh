@@ -106,7 +106,7 @@ __device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCel
         values = carried[place];
     else
         load_any_row<D>(a.view.values, entry.row, a.view.d, values.x);
-    move_row<D>(a.view, cells, a.floats, entry.row, values.x, entry.from, to, a.last.none());
+    move_row<D>(a.view, cells, a.floats, values.x, entry.from, to, a.last.none());
     a.last.set(entry.row, to);
 }
 
@@ -148,7 +148,7 @@ __device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared &
         if (!__any_sync(~0u, changed))
             continue;
         if (__all_sync(~0u, changed && label >= 0)) { // as in the first iteration
-            move_row<D>(a.view, cells, a.floats, row[p], tile.x[p], tile.last[p], label, a.last.none());
+            move_row<D>(a.view, cells, a.floats, tile.x[p], tile.last[p], label, a.last.none());
             a.last.set(row[p], label);
             continue;
         }

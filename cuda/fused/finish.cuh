@@ -46,7 +46,7 @@ __device__ inline void normalise_mean(const UpdateArguments<float> &a, float *ne
             next[f] = old[f];
 }
 
-// New centroids from the sums, their history, the shift and the decision.
+// New centroids from the sums of unweighted rows, their history, the shift and the decision.
 // `memory`: k (12 d + 8) bytes of shared memory. All that is read is read at once. The sums stay as they are: rows move between them.
 __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
@@ -62,7 +62,7 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         older[i] = a.centroids[cells + i];
         empty |= mass_high == 0 && mass_low == 0;
         next[i] = static_cast<float>(mean_of(join_limb_sums(high, low), join_limb_sums(mass_high, mass_low),
-                                             a.feature_exponent[i - j * a.d], a.weight_exponent));
+                                             a.feature_exponent[i - j * a.d], 0));
     }
     if (__syncthreads_or(empty)) {
         if (self == 0) {

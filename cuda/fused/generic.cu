@@ -18,14 +18,11 @@ __global__ void fused_generic_kernel(View<T> view, const Control *control, Accum
         const int label = nearest_by_thread(view.values + row * view.d, view.centroids, view.k, view.d).label;
         std::int64_t *totals = sums.totals + std::int64_t{label} * view.d * 2;
         for (int f = 0; f < view.d; ++f) {
-            const Split limbs = feature_limbs(view, row, f);
+            const Split limbs = plain_limbs(view, row, f);
             add64(totals + 2 * f, limbs.hi);
             add64(totals + 2 * f + 1, limbs.lo);
         }
-        const Split mass = mass_limbs(view, row);
-        if (mass.hi != 0)
-            add64(sums.masses + 2 * label, mass.hi);
-        add64(sums.masses + 2 * label + 1, mass.lo);
+        add64(sums.masses + 2 * label + 1, 1);
     }
 }
 

@@ -52,7 +52,7 @@ __device__ __forceinline__ void move_later(const MoveArguments &a, const MoveCel
     const int from = a.last.wide ? static_cast<std::uint16_t>(entry.from) : entry.from;
     float x[D];
     load_any_row<D>(a.view.values, entry.row, a.view.d, x);
-    move_row<D>(a.view, cells, a.floats, entry.row, x, from, entry.to, a.last.none());
+    move_row<D>(a.view, cells, a.floats, x, from, entry.to, a.last.none());
     a.last.set(entry.row, entry.to);
 }
 

@@ -60,7 +60,7 @@ __device__ inline Limbs15 limbs15(float x, float scale)
     return {__float_as_int(high) - rounding_bits, __float_as_int(middle) - rounding_bits, __float_as_int(low) - rounding_bits};
 }
 
-// Whether limbs15() of float32 may stand for quantise() in a feature of unweighted rows.
+// Whether limbs15() of float32 may stand for quantise() in a feature.
 __host__ __device__ inline bool takes_floats(int exponent) { return exponent >= -90 && exponent <= 120; }
 
 // The scale of a feature; 1 where takes_floats() does not hold.
@@ -69,21 +69,12 @@ __device__ inline float feature_scale(const View<float> &view, int f, bool float
     return floats ? __int_as_float((view.feature_exponent[f] + 127) << 23) : 1.0f;
 }
 
-// Limbs of a row's feature; `floats`: no weights, and takes_floats() of all features.
-__device__ inline Limbs15 feature_limbs15(const View<float> &view, std::int64_t row, int f, float value,
-                                          float scale, bool floats)
+// Limbs of a row's feature; `floats`: takes_floats() of all features.
+__device__ inline Limbs15 feature_limbs15(const View<float> &view, int f, float value, float scale, bool floats)
 {
     if (floats)
         return limbs15(value, scale);
-    const double product = view.weights == nullptr ? static_cast<double>(value) : view.weights[row] * static_cast<double>(value);
-    return limbs15(quantise(product, power_of_two(view.feature_exponent[f])));
-}
-
-__device__ inline Limbs15 mass_limbs15(const View<float> &view, std::int64_t row)
-{
-    if (view.weights == nullptr)
-        return {0, 0, 1};
-    return limbs15(quantise(view.weights[row], power_of_two(view.weight_exponent)));
+    return limbs15(quantise(static_cast<double>(value), power_of_two(view.feature_exponent[f])));
 }
 
 // The block's dynamic shared memory. Functions that are not inlined name it themselves: through a
@@ -94,7 +85,7 @@ __device__ inline std::int32_t *shared_words(int offset)
     return reinterpret_cast<std::int32_t *>(block_memory) + offset;
 }
 
-// Sums of k clusters in shared memory: d features and, as feature d, the mass.
+// Sums of k clusters of unweighted rows in shared memory: d features and, as feature d, the mass.
 struct MoveCells {
     int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them the features' scales
     int k, d, replicas;
@@ -140,11 +131,9 @@ struct MoveCells {
         if (from != none)
             subtract(cell(from, feature, replica), limbs);
     }
-    // The same of masses; rows without weights have but a low limb.
-    __device__ void move_mass(const View<float> &view, int from, int to, int none, std::int64_t row, int replica) const
+    // The same of a row's mass, which has but a low limb.
+    __device__ void move_mass(int from, int to, int none, int replica) const
     {
-        if (view.weights != nullptr)
-            return move(from, to, none, d, mass_limbs15(view, row), replica);
         atomicAdd(cell(to, d, replica) + 2 * replicas, 1);
         if (from != none)
             atomicAdd(cell(from, d, replica) + 2 * replicas, -1);
@@ -176,8 +165,8 @@ struct MoveCells {
 
 // Moves a row of at most D features between the sums.
 template <int D>
-__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, std::int64_t row, const float (&x)[D],
-                                int from, int to, int none)
+__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, const float (&x)[D], int from,
+                                int to, int none)
 {
     const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), stride = 3 * cells.replicas;
     std::int32_t *target = cells.cell(to, 0, replica), *source = cells.cell(from == none ? to : from, 0, replica);
@@ -185,12 +174,12 @@ __device__ inline void move_row(const View<float> &view, const MoveCells &cells,
     for (int f = 0; f < D; ++f, target += stride, source += stride) {
         if (f >= view.d)
             break;
-        const Limbs15 limbs = feature_limbs15(view, row, f, x[f], cells.scales()[f], floats);
+        const Limbs15 limbs = feature_limbs15(view, f, x[f], cells.scales()[f], floats);
         cells.add(target, limbs);
         if (from != none)
             cells.subtract(source, limbs);
     }
-    cells.move_mass(view, from, to, none, row, replica);
+    cells.move_mass(from, to, none, replica);
 }
 
 // Rows that a warp puts off until it has one for each lane: what few rows need then costs a

@@ -24,7 +24,7 @@ struct MoveArguments {
     std::int64_t           first;    // rows of this launch, within the groups' order where there is one
     std::int64_t           end;
     std::int64_t           share;    // rows per block, where blocks take contiguous ones
-    bool                   floats;   // no weights, and takes_floats() of all features
+    bool                   floats;   // takes_floats() of all features
     int                    replicas; // of the block's sums
     bool                   finish;   // the last launch of the iteration
     const CellState       *cells;    // where another kernel takes the iteration if it serves; or nullptr

@@ -43,7 +43,8 @@ struct Shared {
     std::int32_t *cells;   // replicas x held x cell_stride
 };
 
-__host__ __device__ int cell_stride(int d) { return 2 * d + 3; }
+// Of a place: d hi limbs, d lo limbs, and the number of rows added since the last flush.
+__host__ __device__ int cell_stride(int d) { return 2 * d + 1; }
 
 __device__ Shared carve(const Arguments &a)
 {
@@ -178,8 +179,8 @@ __device__ void add_members(const Arguments &a, const Shared &shared, std::int32
             two = biased_limbs(x[safe_g], {factor_g.x, factor_g.y, factor_g.z});
         } else {
             const std::int32_t from = __shfl_sync(~0u, row, r);
-            one = feature_limbs(a.view, from, safe_f);
-            two = feature_limbs(a.view, from, safe_g);
+            one = plain_limbs(a.view, from, safe_f);
+            two = plain_limbs(a.view, from, safe_g);
         }
         // Biased limbs wrap around on purpose; unsigned, where that is defined.
         sum_f.hi = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum_f.hi) + static_cast<std::uint32_t>(one.hi));
@@ -211,18 +212,9 @@ __device__ void add_rows(const Arguments &a, const Shared &shared, std::int32_t 
                 add_members<true>(a, shared, row, members, cell, first);
             else
                 add_members<false>(a, shared, row, members, cell, first);
-        if (a.view.weights == nullptr && (threadIdx.x & 31) == 0) {
-            atomicAdd(cell + 2 * d + 1, __popc(members));
-            atomicAdd(cell + 2 * d + 2, __popc(members));
-        }
+        if ((threadIdx.x & 31) == 0)
+            atomicAdd(cell + 2 * d, __popc(members));
     }
-    if (a.view.weights == nullptr || place < 0)
-        return;
-    const Split mass = mass_limbs(a.view, row);
-    std::int32_t *cell = own + place * cell_stride(d) + 2 * d;
-    atomicAdd(cell, mass.hi);
-    atomicAdd(cell + 1, mass.lo);
-    atomicAdd(cell + 2, 1);
 }
 
 // Adds the block's sums of the group to the global ones and clears them.
@@ -231,25 +223,26 @@ __device__ void flush(const Arguments &a, const Shared &shared, const Group &gro
     const int d = a.view.d, stride = cell_stride(d);
     for (int i = threadIdx.x; i < group.listed * stride; i += threads) {
         const int place = i / stride, component = i - place * stride;
-        if (component == 2 * d + 2)
+        if (component == 2 * d)
             continue;
         std::int64_t sum = 0;
         for (int copy = 0; copy < replicas; ++copy) {
             std::int32_t *cells = shared.cells + (copy * a.held + place) * stride;
-            sum += a.fast && component < 2 * d ? unbias(cells[component], cells[2 * d + 2]) : cells[component];
+            sum += a.fast ? unbias(cells[component], cells[2 * d]) : cells[component];
             cells[component] = 0;
         }
-        if (sum == 0)
-            continue;
         const std::int64_t cluster = group.list[place];
-        if (component < 2 * d)
+        if (sum != 0)
             add64(a.sums.totals + (cluster * d + component % d) * 2 + component / d, sum);
-        else
-            add64(a.sums.masses + 2 * cluster + (component - 2 * d), sum);
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < replicas * group.listed; i += threads)
-        shared.cells[(i / group.listed * a.held + i % group.listed) * stride + 2 * d + 2] = 0;
+    for (int i = threadIdx.x; i < replicas * group.listed; i += threads) {
+        const int place = i % group.listed;
+        std::int32_t *count = shared.cells + (i / group.listed * a.held + place) * stride + 2 * d;
+        if (*count != 0)
+            add64(a.sums.masses + 2 * std::int64_t{group.list[place]} + 1, *count);
+        *count = 0;
+    }
     __syncthreads();
 }
 
@@ -258,7 +251,7 @@ __device__ bool nearly_full(const Arguments &a, const Shared &shared, const Grou
     __syncthreads(); // the counts of all warps: one may still be at an earlier round, settling rows
     bool full = false;
     for (int i = threadIdx.x; i < replicas * group.listed; i += threads)
-        full |= shared.cells[(i / group.listed * a.held + i % group.listed) * cell_stride(a.view.d) + 2 * a.view.d + 2] >
+        full |= shared.cells[(i / group.listed * a.held + i % group.listed) * cell_stride(a.view.d) + 2 * a.view.d] >
                 limb_additions - rounds_per_check * warps / replicas * 32;
     return __syncthreads_or(full) != 0;
 }
@@ -301,7 +294,7 @@ __global__ void __launch_bounds__(threads, 2) narrow_kernel(Arguments a)
     const Groups<float> &groups = a.groups;
     for (int i = threadIdx.x; i < replicas * a.held * cell_stride(a.view.d); i += threads)
         shared.cells[i] = 0;
-    a.fast = a.view.weights == nullptr;
+    a.fast = true;
     for (int f = 0; f < a.view.d; ++f)
         a.fast = a.fast && has_float_scale(a.view.feature_exponent[f]);
     std::int64_t tile = a.first + blockIdx.x * a.share;

@@ -21,9 +21,12 @@ struct Arguments {
     const Control  *control;
     Accumulators    sums;
     std::int32_t   *labels;
-    int             components; // cells per cluster: two per padded feature, one or two for the mass
     int             tiles;      // tiles of rows between two flushes
 };
+
+// Cells of a cluster: two for each padded feature, one for the count of rows.
+template <int D>
+constexpr int components = 2 * D + 1;
 
 // The block's shared memory, carved up.
 struct Shared {
@@ -35,11 +38,12 @@ struct Shared {
     std::int32_t *queued;
 };
 
+template <int D>
 __device__ Shared carve(const Arguments &a, int replicas)
 {
     extern __shared__ float4 memory[];
     const int groups = a.operands.panel_groups(a.view.k);
-    const int rows = replicas > 0 ? a.view.k * a.components : 0;
+    const int rows = replicas > 0 ? a.view.k * components<D> : 0;
     Shared shared;
     shared.totals = reinterpret_cast<std::int64_t *>(memory);
     shared.factors = reinterpret_cast<float4 *>(shared.totals + (rows + 1) / 2 * 2); // needs 16 bytes
@@ -55,9 +59,9 @@ template <int D, int R>
 __device__ void add_row(const Arguments &a, const Shared &shared, std::int64_t row, int label, const float (&x)[D],
                         bool fast)
 {
-    const int replica = static_cast<int>(threadIdx.x) & (R - 1);
+    std::int32_t *cell = shared.cells + label * (components<D> * R) + (static_cast<int>(threadIdx.x) & (R - 1));
+    atomicAdd(cell + 2 * D * R, 1);
     if (fast) {
-        std::int32_t *cell = shared.cells + label * ((2 * D + 1) * R) + replica;
 #pragma unroll
         for (int f = 0; f < D; ++f) {
             const float4 factor = shared.factors[f];
@@ -65,19 +69,13 @@ __device__ void add_row(const Arguments &a, const Shared &shared, std::int64_t r
             atomicAdd(cell + (2 * f) * R, limbs.hi);
             atomicAdd(cell + (2 * f + 1) * R, limbs.lo);
         }
-        atomicAdd(cell + 2 * D * R, 1);
         return;
     }
-    std::int32_t *cell = shared.cells + label * (a.components * R) + replica;
     for (int f = 0; f < a.view.d; ++f) {
-        const Split limbs = feature_limbs(a.view, row, f);
+        const Split limbs = plain_limbs(a.view, row, f);
         atomicAdd(cell + (2 * f) * R, limbs.hi);
         atomicAdd(cell + (2 * f + 1) * R, limbs.lo);
     }
-    const Split mass = mass_limbs(a.view, row);
-    atomicAdd(cell + 2 * D * R, mass.lo);
-    if (a.view.weights != nullptr)
-        atomicAdd(cell + (2 * D + 1) * R, mass.hi);
 }
 
 // Moves all cells into the block's 64-bit sums; two steps, as biased cells need the row counts
@@ -86,12 +84,12 @@ __device__ void add_row(const Arguments &a, const Shared &shared, std::int64_t r
 template <int D, int R>
 __device__ void flush(const Arguments &a, const Shared &shared, bool fast)
 {
-    const int rows = a.view.k * a.components;
+    const int rows = a.view.k * components<D>;
     for (int r = threadIdx.x; r < rows; r += blockDim.x) {
-        const int cluster = r / a.components, component = r - cluster * a.components;
-        if (component >= 2 * D)
+        const int cluster = r / components<D>, component = r - cluster * components<D>;
+        if (component == 2 * D)
             continue;
-        const std::int32_t *counts = shared.cells + (cluster * a.components + 2 * D) * R;
+        const std::int32_t *counts = shared.cells + (cluster * components<D> + 2 * D) * R;
         std::int64_t sum = 0;
         for (int i = 0; i < R; ++i) {
             const int replica = (i + static_cast<int>(threadIdx.x)) & (R - 1);
@@ -102,12 +100,11 @@ __device__ void flush(const Arguments &a, const Shared &shared, bool fast)
         shared.totals[r] += sum;
     }
     __syncthreads();
-    const int masses = a.components - 2 * D;
-    for (int i = threadIdx.x; i < a.view.k * masses; i += blockDim.x) {
-        const int r = i / masses * a.components + 2 * D + i % masses;
+    for (int j = threadIdx.x; j < a.view.k; j += blockDim.x) {
+        const int r = j * components<D> + 2 * D;
         std::int64_t sum = 0;
-        for (int j = 0; j < R; ++j) {
-            std::int32_t *cell = shared.cells + r * R + ((j + threadIdx.x) & (R - 1));
+        for (int i = 0; i < R; ++i) {
+            std::int32_t *cell = shared.cells + r * R + ((i + threadIdx.x) & (R - 1));
             sum += *cell;
             *cell = 0;
         }
@@ -118,15 +115,15 @@ __device__ void flush(const Arguments &a, const Shared &shared, bool fast)
 template <int D>
 __device__ void publish(const Arguments &a, const Shared &shared)
 {
-    const int rows = a.view.k * a.components;
+    const int rows = a.view.k * components<D>;
     for (int r = threadIdx.x; r < rows; r += blockDim.x) {
-        const int cluster = r / a.components, component = r - cluster * a.components;
+        const int cluster = r / components<D>, component = r - cluster * components<D>;
         if (shared.totals[r] == 0)
             continue;
         if (component < 2 * a.view.d)
             add64(a.sums.totals + (std::int64_t{cluster} * a.view.d) * 2 + component, shared.totals[r]);
-        else if (component >= 2 * D)
-            add64(a.sums.masses + 2 * cluster + (component == 2 * D ? 1 : 0), shared.totals[r]);
+        else if (component == 2 * D)
+            add64(a.sums.masses + 2 * cluster + 1, shared.totals[r]);
     }
 }
 
@@ -163,12 +160,12 @@ __global__ void __launch_bounds__(Few > 0 ? 256 : 512, Few > 0 ? 3 : 1) register
     constexpr bool Sums = R > 0;
     if (block_stopped(a.control))
         return;
-    const Shared shared = carve(a, R);
+    const Shared shared = carve<D>(a, R);
     const int groups = a.operands.panel_groups(a.view.k), stride = a.operands.panel_stride();
     for (int i = threadIdx.x; i < groups * stride; i += blockDim.x)
         shared.panel[i] = a.operands.panel[i];
     if (Sums) {
-        const int rows = a.view.k * a.components;
+        const int rows = a.view.k * components<D>;
         for (int i = threadIdx.x; i < rows * R; i += blockDim.x)
             shared.cells[i] = 0;
         for (int i = threadIdx.x; i < rows; i += blockDim.x)
@@ -176,7 +173,7 @@ __global__ void __launch_bounds__(Few > 0 ? 256 : 512, Few > 0 ? 3 : 1) register
     }
     if (threadIdx.x == 0)
         *shared.queued = 0;
-    bool fast = a.view.weights == nullptr;
+    bool fast = true;
     for (int f = 0; f < a.view.d; ++f)
         fast = fast && has_float_scale(a.view.feature_exponent[f]);
     if (threadIdx.x < D) {
@@ -238,7 +235,7 @@ __global__ void __launch_bounds__(Few > 0 ? 256 : 512, Few > 0 ? 3 : 1) register
 // Shared memory of a launch with R replicas (0: labels alone).
 std::size_t shared_bytes(const Arguments &a, int replicas)
 {
-    const Shape shape = {a.view.n, a.view.d, a.view.k, false, a.view.weights != nullptr};
+    const Shape shape = {a.view.n, a.view.d, a.view.k, false, false};
     if (replicas > 0)
         return static_cast<std::size_t>(fused_register_bytes(shape, replicas));
     return static_cast<std::size_t>(a.operands.panel_groups(a.view.k) * a.operands.panel_stride() + queue_size + 8) * 4 + 16 * sizeof(float4);
@@ -275,12 +272,11 @@ void launch(const Stage<float> &stage, Arguments a)
 
 // As many replicas as leave room for two blocks.
 template <int D, int P, int Few, bool Sums>
-void launch_replicated(const Stage<float> &stage, Arguments a)
+void launch_replicated(const Stage<float> &stage, const Arguments &a)
 {
     if constexpr (!Sums) {
         launch<D, P, Few, 0>(stage, a);
     } else {
-        a.components = 2 * D + (a.view.weights == nullptr ? 1 : 2);
         const auto room = static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block / 2 - 1024);
         if constexpr (Few > 0)
             launch<D, P, Few, 32>(stage, a);
@@ -320,13 +316,13 @@ void dispatch(const Stage<float> &stage, const Arguments &a)
 
 void fused_register(const Stage<float> &stage, const View<float> &view, const Accumulators &sums)
 {
-    dispatch<true>(stage, {view, stage.operands, stage.control, sums, nullptr, 0, 0});
+    dispatch<true>(stage, {view, stage.operands, stage.control, sums, nullptr, 0});
 }
 
 template <>
 void assign_register<float>(const Stage<float> &stage, const View<float> &view, std::int32_t *labels)
 {
-    dispatch<false>(stage, {view, stage.operands, stage.control, {}, labels, 0, 0});
+    dispatch<false>(stage, {view, stage.operands, stage.control, {}, labels, 0});
 }
 
 } // namespace pgkm::cuda

@@ -43,11 +43,9 @@ private:
 };
 
 // A mean from the two limbs of its total and of its mass, as another block wrote them.
-__device__ inline float mean_of_limbs(const longlong2 &total, const longlong2 &mass, int feature_exponent,
-                                      int weight_exponent)
+__device__ inline float mean_of_limbs(const longlong2 &total, const longlong2 &mass, int feature_exponent)
 {
-    return static_cast<float>(
-        mean_of(join_limb_sums(total.x, total.y), join_limb_sums(mass.x, mass.y), feature_exponent, weight_exponent));
+    return static_cast<float>(mean_of(join_limb_sums(total.x, total.y), join_limb_sums(mass.x, mass.y), feature_exponent, 0));
 }
 
 // Sets of centroids in shared memory: an odd number of words apart, so that threads which read the same feature of
@@ -59,8 +57,7 @@ __host__ __device__ constexpr int centroid_stride(int d)
 
 // The clusters' means by the whole block, into its shared memory, where the features' exponents are too; returns
 // whether a cluster has no mass.
-__device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents,
-                                  int weight_exponent, float *means)
+__device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents, float *means)
 {
     constexpr int ahead = 4; // cells whose sums are on their way at a time
     const int step = static_cast<int>(blockDim.x), cells = k * d, step_j = step / d, step_f = step - step_j * d;
@@ -89,7 +86,7 @@ __device__ inline bool make_means(const Accumulators &sums, int k, int d, const 
                 break;
             empty |= mass[i].x == 0 && mass[i].y == 0;
             means[cluster[i] * centroid_stride(d) + feature[i]] =
-                mean_of_limbs(total[i], mass[i], exponents[feature[i]], weight_exponent);
+                mean_of_limbs(total[i], mass[i], exponents[feature[i]]);
         }
     }
     return __syncthreads_or(empty) != 0;

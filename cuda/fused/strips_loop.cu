@@ -101,7 +101,7 @@ __device__ bool update_centroids(const LoopArguments &l, Block &block, const Sha
 {
     const UpdateArguments<float> &u = l.moves.update;
     const int self = static_cast<int>(threadIdx.x), k = u.k, d = u.d, stride = centroid_stride(d);
-    if (make_means(sums, k, d, block.exponents, u.weight_exponent, block.next))
+    if (make_means(sums, k, d, block.exponents, block.next))
         return false;
     if (u.cosine) {
         for (int j = self; j < k; j += threads)
@@ -222,7 +222,7 @@ bool launch(const Stage<float> &stage, LoopArguments l)
 {
     const int most = stage.context.facts.shared_bytes_per_block - 1024; // beside the kernel's own variables
     MoveArguments &a = l.moves;
-    l.layout = lay_out<C>(a, a.view.weights == nullptr ? kept_stride(a.view.d, W) : 0);
+    l.layout = lay_out<C>(a, kept_stride(a.view.d, W));
     if (l.layout.bytes > most)
         l.layout = lay_out<C>(a, 0);
     if (l.layout.bytes > most)

@@ -297,8 +297,6 @@ __device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, M
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
     const float scale = feature_scale(a.view, min(lane, d - 1), a.floats);
     const float upper_scale = feature_scale(a.view, min(lane + 32, d - 1), a.floats);
-    if (a.view.weights != nullptr && (moved >> lane & 1))
-        cells.move_mass(a.view, from, to, none, row, 0);
     while (moved != 0) {
         int member = __ffs(static_cast<int>(moved)) - 1;
         const int source = __shfl_sync(~0u, from, member), target = __shfl_sync(~0u, to, member);
@@ -310,21 +308,20 @@ __device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, M
         float2 ahead = load_pair(rows, d, next);
         do {
             const float2 x = ahead;
-            const std::int32_t moving = next;
             alike &= alike - 1;
             if (alike != 0) {
                 next = __shfl_sync(~0u, row, __ffs(static_cast<int>(alike)) - 1);
                 ahead = load_pair(rows, d, next);
             }
-            add_limbs(lower, feature_limbs15(a.view, moving, min(lane, d - 1), x.x, scale, a.floats));
+            add_limbs(lower, feature_limbs15(a.view, min(lane, d - 1), x.x, scale, a.floats));
             if (d > 32)
-                add_limbs(upper, feature_limbs15(a.view, moving, min(lane + 32, d - 1), x.y, upper_scale, a.floats));
+                add_limbs(upper, feature_limbs15(a.view, min(lane + 32, d - 1), x.y, upper_scale, a.floats));
         } while (alike != 0);
         if (lane < d)
             cells.move(source, target, none, lane, lower, 0);
         if (lane + 32 < d)
             cells.move(source, target, none, lane + 32, upper, 0);
-        if (a.view.weights == nullptr && lane == 0)
+        if (lane == 0)
             cells.move(source, target, none, d, {0, 0, count}, 0);
     }
 }

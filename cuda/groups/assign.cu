@@ -13,8 +13,9 @@
 namespace pgkm::cuda {
 namespace {
 
-// Sums of one cluster: d x 2 feature limbs, 2 of the mass, 4 of the squared distances, the size.
-__host__ __device__ constexpr int sums_of(int d) { return 2 * d + 7; }
+// Sums of one cluster: of features and mass, and the others: 4 limbs of the squared distances, the size.
+constexpr int others = 5;
+__host__ __device__ constexpr int sums_of(int d, bool weighted) { return group_width(d, weighted) + others; }
 
 template <typename T>
 struct Arguments {
@@ -65,17 +66,17 @@ struct ExactLabels {
 
 struct Shared {
     void         *centroids; // k x padded d
-    std::int64_t *sums;      // k x sums_of(d)
-    std::int32_t *cells;     // replicas x k x sums_of(d)
+    std::int64_t *sums;      // k x sums_of()
+    std::int32_t *cells;     // replicas x k x sums_of()
 };
 
-__device__ Shared carve(int k, int d, std::size_t centroid_bytes)
+__device__ Shared carve(int k, int width, std::size_t centroid_bytes)
 {
     extern __shared__ double2 memory[];
     Shared s;
     s.centroids = memory;
     s.sums = reinterpret_cast<std::int64_t *>(reinterpret_cast<char *>(memory) + (centroid_bytes + 15) / 16 * 16);
-    s.cells = reinterpret_cast<std::int32_t *>(s.sums + k * sums_of(d));
+    s.cells = reinterpret_cast<std::int32_t *>(s.sums + k * width);
     return s;
 }
 
@@ -104,14 +105,15 @@ __device__ void add(std::int32_t *cell, Split limbs)
 template <typename T>
 __device__ void add_row(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *cell)
 {
-    for (int f = 0; f < view.d; ++f)
-        add(cell + 2 * f, feature_limbs(view, row, f));
-    cell += 2 * view.d;
-    add(cell, mass_limbs(view, row));
+    for (int part = 0; part < parts_of(view.weights != nullptr); ++part, cell += 2) {
+        for (int f = 0; f < view.d; ++f, cell += 2)
+            add(cell, feature_limbs(view, row, f, part));
+        add(cell, mass_limbs(view, row, part));
+    }
     const Limbs square = quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
-    add(cell + 2, split_limbs(square.hi));
-    add(cell + 4, split_limbs(square.lo));
-    atomicAdd(cell + 6, 1);
+    add(cell, split_limbs(square.hi));
+    add(cell + 2, split_limbs(square.lo));
+    atomicAdd(cell + 4, 1);
 }
 
 template <typename Labels, typename T = typename Labels::Element>
@@ -120,11 +122,11 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     if (group_cancelled(a.cancel))
         return;
     const GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k, cells = a.sums == nullptr ? 0 : k * sums_of(d);
+    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), cells = a.sums == nullptr ? 0 : k * width;
     const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
                           problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
-    const Shared s = carve(k, d, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::padded(d)) * sizeof(T));
+    const Shared s = carve(k, width, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::padded(d)) * sizeof(T));
     T *centroids = static_cast<T *>(s.centroids);
     Labels::stage(view, centroids);
     for (int i = threadIdx.x; i < cells; i += group_threads)
@@ -148,7 +150,7 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
                 a.distances[problem.first_row + row] = distance;
             if (a.sums != nullptr)
                 add_row(view, row, distance, power_of_two(problem.distance_exponent),
-                        s.cells + static_cast<int>(threadIdx.x) % a.replicas * cells + label * sums_of(d));
+                        s.cells + static_cast<int>(threadIdx.x) % a.replicas * cells + label * width);
         }
         if (a.sums != nullptr && ++round == rounds) {
             round = 0;
@@ -159,13 +161,13 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
         return;
     flush(s, cells, a.replicas);
     for (int i = threadIdx.x; i < cells; i += group_threads)
-        a.sums[problem.cluster * sums_of(d) + i] = s.sums[i];
+        a.sums[problem.cluster * width + i] = s.sums[i];
 }
 
 template <typename Labels, typename T = typename Labels::Element>
 void launch(Context &context, Arguments<T> a, int problems, int most_k)
 {
-    const auto k = static_cast<std::size_t>(most_k), width = static_cast<std::size_t>(sums_of(a.d));
+    const auto k = static_cast<std::size_t>(most_k), width = static_cast<std::size_t>(sums_of(a.d, a.weights != nullptr));
     const auto bytes = [&](int replicas) {
         const std::size_t centroids = (k * static_cast<std::size_t>(Labels::padded(a.d)) * sizeof(T) + 15) / 16 * 16;
         return a.sums == nullptr ? centroids : centroids + k * width * (8 + 4 * static_cast<std::size_t>(replicas));
@@ -196,28 +198,28 @@ void launch_assign(Context &context, const Arguments<T> &a, const std::vector<Gr
     launch<ExactLabels<T>>(context, a, count, most_k);
 }
 
-void store(const std::int64_t *own, std::int32_t k, int d, PgkmAssignment &out)
+void store(const std::int64_t *own, std::int32_t k, int d, int width, PgkmAssignment &out)
 {
-    for (std::int32_t j = 0; j < k; ++j, own += sums_of(d)) {
+    for (std::int32_t j = 0; j < k; ++j, own += width + others) {
         if (out.totals != nullptr)
             for (int f = 0; f < d; ++f)
-                out.totals[std::int64_t{j} * d + f] = split(join_limb_sums(own[2 * f], own[2 * f + 1]));
-        const std::int64_t *rest = own + 2 * d;
+                out.totals[std::int64_t{j} * d + f] = split(group_sum(own, d, f, width));
+        const std::int64_t *rest = own + width;
         if (out.masses != nullptr)
-            out.masses[j] = split(join_limb_sums(rest[0], rest[1]));
+            out.masses[j] = split(group_sum(own, d, d, width));
         if (out.within != nullptr)
-            out.within[j] = split(join_limbs(join_limb_sums(rest[2], rest[3]), join_limb_sums(rest[4], rest[5])));
+            out.within[j] = split(join_limbs(join_limb_sums(rest[0], rest[1]), join_limb_sums(rest[2], rest[3])));
         if (out.sizes != nullptr)
-            out.sizes[j] = rest[6];
+            out.sizes[j] = rest[4];
     }
 }
 
 } // namespace
 
-std::size_t group_assign_bytes(std::int64_t k, std::int64_t d)
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted)
 {
     const std::int64_t padded = d <= 4 ? 4 : d <= 8 ? 8 : d <= 16 ? 16 : d;
-    return static_cast<std::size_t>(k * padded * 8 + 16 + k * sums_of(static_cast<int>(d)) * (8 + 4 * 2));
+    return static_cast<std::size_t>(k * padded * 8 + 16 + k * sums_of(static_cast<int>(d), weighted) * (8 + 4 * 2));
 }
 
 template <typename T>
@@ -229,6 +231,8 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     const int d = data.host.d;
+    const bool weighted = data.host.weights != nullptr;
+    const int width = group_width(d, weighted), all = sums_of(d, weighted);
     bool want_labels = false, want_distances = false, want_sums = false;
     for (const std::int64_t p : which) {
         const PgkmAssignment &out = assignments[p];
@@ -240,12 +244,12 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     const auto rows = static_cast<std::size_t>(data.host.n);
     DeviceArray<std::int32_t> labels(context.budget, want_labels ? rows : 0);
     DeviceArray<double> distances(context.budget, want_distances ? rows : 0);
-    DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * sums_of(d)) : 0);
+    DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * all) : 0);
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
     launch_assign<T>(context,
-                     {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
-                      d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(),
+                     {reinterpret_cast<const T *>(data.values.get()), weighted ? data.weights.get() : nullptr, d,
+                      packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(),
                       distances.get(), sums.get(), 0, cancel.get()},
                      packed.problems);
     context.wait(stream, cancel.get());
@@ -267,7 +271,7 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     sums.download(host_sums.data(), host_sums.size(), stream);
     context.wait(stream);
     for (std::size_t i = 0; i < which.size(); ++i)
-        store(host_sums.data() + packed.problems[i].cluster * sums_of(d), packed.problems[i].k, d, assignments[which[i]]);
+        store(host_sums.data() + packed.problems[i].cluster * all, packed.problems[i].k, d, width, assignments[which[i]]);
 }
 
 template void assign_groups<float>(Data &, const PgkmProblem *, const std::vector<std::int64_t> &, PgkmAssignment *);

@@ -8,24 +8,26 @@
 
 namespace pgkm::cuda {
 
-std::size_t group_fit_bytes(std::int64_t k, std::int64_t d);
+std::size_t group_fit_bytes(std::int64_t k, std::int64_t d, bool weighted);
 
 namespace {
 
 struct Shared {
     double       *centroids; // k x d
-    std::int64_t *sums;      // k x (2 d + 2): limbs of features, then of the mass
+    std::int64_t *sums;      // k x width
     double       *shifts;    // k
-    std::int32_t *cells;     // group_replicas x k x (2 d + 2)
+    std::int32_t *cells;     // group_replicas x k x width
+    int           width;
 };
 
-__device__ Shared carve(int k, int d)
+__device__ Shared carve(int k, int d, int width)
 {
     extern __shared__ double memory[];
     Shared s;
     s.centroids = memory;
+    s.width = width;
     s.sums = reinterpret_cast<std::int64_t *>(memory + k * d);
-    s.shifts = reinterpret_cast<double *>(s.sums + k * (2 * d + 2));
+    s.shifts = reinterpret_cast<double *>(s.sums + k * s.width);
     s.cells = reinterpret_cast<std::int32_t *>(s.shifts + k);
     return s;
 }
@@ -33,7 +35,7 @@ __device__ Shared carve(int k, int d)
 template <typename T>
 __device__ void sum_rows(const View<T> &view, const Shared &s)
 {
-    const int width = 2 * view.d + 2, cells = view.k * width;
+    const int cells = view.k * s.width, parts = parts_of(view.weights != nullptr);
     int round = 0;
     for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
         if (round == group_rounds) {
@@ -53,16 +55,19 @@ __device__ void sum_rows(const View<T> &view, const Shared &s)
                 label = j;
             }
         }
-        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % group_replicas * cells + label * width;
-        for (int f = 0; f < view.d; ++f) {
-            const Split limbs = feature_limbs(view, row, f);
-            atomicAdd(cell + 2 * f, limbs.hi);
-            atomicAdd(cell + 2 * f + 1, limbs.lo);
+        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % group_replicas * cells + label * s.width;
+        for (int part = 0; part < parts; ++part) {
+            for (int f = 0; f < view.d; ++f, cell += 2) {
+                const Split limbs = feature_limbs(view, row, f, part);
+                atomicAdd(cell, limbs.hi);
+                atomicAdd(cell + 1, limbs.lo);
+            }
+            const Split mass = mass_limbs(view, row, part);
+            if (mass.hi != 0)
+                atomicAdd(cell, mass.hi);
+            atomicAdd(cell + 1, mass.lo);
+            cell += 2;
         }
-        const Split mass = mass_limbs(view, row);
-        if (mass.hi != 0)
-            atomicAdd(cell + 2 * view.d, mass.hi);
-        atomicAdd(cell + 2 * view.d + 1, mass.lo);
     }
     flush_cells(s.sums, s.cells, cells);
 }
@@ -72,12 +77,12 @@ template <typename T>
 __device__ void move_centroid(const View<T> &view, const Shared &s, int j, bool cosine, T *fresh)
 {
     const int d = view.d;
-    const std::int64_t *sums = s.sums + j * (2 * d + 2);
-    const Int128 mass = join_limb_sums(sums[2 * d], sums[2 * d + 1]);
+    const std::int64_t *sums = s.sums + j * s.width;
+    const Int128 mass = group_sum(sums, d, d, s.width);
     s.shifts[j] = 0.0;
     for (int f = 0; f < d; ++f)
         fresh[f] = static_cast<T>(
-            mean_of(join_limb_sums(sums[2 * f], sums[2 * f + 1]), mass, view.feature_exponent[f], view.weight_exponent));
+            mean_of(group_sum(sums, d, f, s.width), mass, view.feature_exponent[f], view.weight_exponent));
     if (cosine && !normalise(fresh, d)) {
         for (int f = 0; f < d; ++f)
             fresh[f] = static_cast<T>(s.centroids[j * d + f]);
@@ -95,8 +100,9 @@ __global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
     if (group_cancelled(a.cancel))
         return;
     GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k, cells = k * (2 * d + 2);
-    const Shared s = carve(k, d);
+    const int d = a.d, k = problem.k;
+    const Shared s = carve(k, d, a.width);
+    const int cells = k * s.width;
     T *centroids = a.centroids + problem.cluster * d;
     const View<T> view = group_view(a, problem);
     for (int i = threadIdx.x; i < k * d; i += group_threads)
@@ -112,7 +118,7 @@ __global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
             s.sums[i] = 0;
         __syncthreads();
         sum_rows(view, s);
-        if (group_has_empty(s.sums, k, d)) {
+        if (group_has_empty(s.sums, k, d, s.width)) {
             if (threadIdx.x == 0)
                 stop = empty_cluster;
             __syncthreads();
@@ -142,7 +148,7 @@ void launch_fit(Context &context, const GroupFit<T> &arguments, const std::vecto
     if constexpr (sizeof(T) == 4)
         if (launch_register_fit(context, arguments, count, most_k))
             return;
-    const std::size_t bytes = group_fit_bytes(most_k, arguments.d);
+    const std::size_t bytes = group_fit_bytes(most_k, arguments.d, arguments.weights != nullptr);
     checked("cudaFuncSetAttribute", [&] {
         return allow_shared_memory(fit_kernel<T>, static_cast<int>(bytes));
     });
@@ -164,10 +170,11 @@ std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const st
     Packed<T> packed(data, problems, which, true);
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
+    const bool weighted = data.host.weights != nullptr;
     launch_fit<T>(context,
-                  {reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
-                   data.host.d, packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), params.max_iter,
-                   params.metric == PGKM_COSINE, cancel.get()},
+                  {reinterpret_cast<const T *>(data.values.get()), weighted ? data.weights.get() : nullptr, data.host.d,
+                   group_width(data.host.d, weighted), packed.device_problems.get(), packed.centroids.get(),
+                   packed.exponents.get(), params.max_iter, params.metric == PGKM_COSINE, cancel.get()},
                   packed.problems);
     context.report("iterating", 0, 0, 0.0);
     context.wait(stream, cancel.get());

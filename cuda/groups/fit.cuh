@@ -12,6 +12,7 @@ struct GroupFit {
     const T             *values;
     const double        *weights;
     int                  d;
+    int                  width; // group_width()
     GroupProblem        *problems;
     T                   *centroids; // of all problems
     const std::int32_t  *exponents; // problems x d
@@ -47,12 +48,12 @@ __device__ inline void flush_cells(std::int64_t *sums, std::int32_t *cells, int 
     __syncthreads();
 }
 
-// Any cluster without mass? Sums: k x (2 d + 2), a cluster's mass behind its features.
-__device__ inline bool group_has_empty(const std::int64_t *sums, int k, int d)
+// Any cluster without mass? Sums: k x width.
+__device__ inline bool group_has_empty(const std::int64_t *sums, int k, int d, int width)
 {
     bool empty = false;
     for (int j = threadIdx.x; j < k; j += group_threads)
-        empty |= sums[j * (2 * d + 2) + 2 * d] == 0 && sums[j * (2 * d + 2) + 2 * d + 1] == 0;
+        empty |= group_sum(sums + j * width, d, d, width) == 0;
     return __syncthreads_or(empty) != 0;
 }
 

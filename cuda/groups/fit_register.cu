@@ -23,63 +23,77 @@ struct Moved {
 };
 
 struct Shared {
-    std::int64_t *sums;      // k x (2 d + 2): limbs of features, then of the mass
+    std::int64_t *sums;      // k x width
     double       *shifts;    // k
     float        *centroids; // k x D, padded with zeros
     float        *fresh;     // k x D
-    std::int32_t *cells;     // group_replicas x k x (2 d + 2)
+    std::int32_t *cells;     // group_replicas x k x width
     std::int32_t *exponents; // D
     std::int32_t *queued;
     Moved        *queue; // held x group_threads
+    int           width;
 };
 
-__host__ __device__ inline std::size_t shared_bytes(std::size_t k, std::size_t d, std::size_t padded)
+__host__ __device__ inline std::size_t shared_bytes(std::size_t k, std::size_t width, std::size_t padded)
 {
-    const std::size_t cells = k * (2 * d + 2);
+    const std::size_t cells = k * width;
     return cells * 8 + k * 8 + 2 * k * padded * 4 + 12 + group_replicas * cells * 4 + padded * 4 + 4 +
            held * group_threads * sizeof(Moved);
 }
 
-__device__ Shared carve(int k, int d, int padded)
+__device__ Shared carve(int k, int width, int padded)
 {
     extern __shared__ double memory[];
     Shared s;
+    s.width = width;
     s.sums = reinterpret_cast<std::int64_t *>(memory);
-    s.shifts = reinterpret_cast<double *>(s.sums + k * (2 * d + 2));
+    s.shifts = reinterpret_cast<double *>(s.sums + k * width);
     // 16-byte aligned, for vector loads.
     const std::uintptr_t after = reinterpret_cast<std::uintptr_t>(s.shifts + k);
     s.centroids = reinterpret_cast<float *>((after + 15) / 16 * 16);
     s.fresh = s.centroids + k * padded;
     s.cells = reinterpret_cast<std::int32_t *>(s.fresh + k * padded);
-    s.exponents = s.cells + group_replicas * k * (2 * d + 2);
+    s.exponents = s.cells + group_replicas * k * width;
     s.queued = s.exponents + padded;
     s.queue = reinterpret_cast<Moved *>(s.queued + 1);
     return s;
 }
 
-// The limbs of feature f of a row, or of its mass (f = d).
+// Limbs of what biased_limbs() is not for. Rare, or of weighted rows: called, so that it costs the loops no registers.
+__device__ __noinline__ Split other_limbs(double value, int exponent, bool weighted, int part)
+{
+    const double scale = power_of_two(exponent);
+    return split_limbs(weighted ? quantise_part(value, scale, part) : quantise(value, scale));
+}
+
+// The limbs of feature f of a row, or of its mass (f = d); of weighted rows the other part's follow.
 __device__ Split limbs_of(const View<float> &view, const Shared &s, std::int64_t row, int f)
 {
+    const bool weighted = view.weights != nullptr;
+    const int part = f > view.d ? 1 : 0;
+    f -= part * (view.d + 1);
+    const double weight = weighted ? view.weights[row] : 1.0;
     if (f == view.d)
-        return mass_limbs(view, row);
-    if (view.weights != nullptr || !has_float_scale(s.exponents[f]))
-        return feature_limbs(view, row, f);
-    const Split biased = biased_limbs(view.values[row * view.d + f], float_scale(s.exponents[f]));
+        return weighted ? other_limbs(weight, view.weight_exponent, true, part) : Split{0, 1};
+    const float value = view.values[row * view.d + f];
+    if (weighted || !has_float_scale(s.exponents[f]))
+        return other_limbs(weight * static_cast<double>(value), s.exponents[f], weighted, part);
+    const Split biased = biased_limbs(value, float_scale(s.exponents[f]));
     return {biased.hi - rounding_bits, biased.lo - rounding_bits};
 }
 
 __device__ std::int32_t *cell_of(const View<float> &view, const Shared &s, int replica, int label, int f)
 {
-    return s.cells + (replica * view.k + label) * (2 * view.d + 2) + 2 * f;
+    return s.cells + (replica * view.k + label) * s.width + 2 * f;
 }
 
 // Moves the queued rows from their old clusters (0: none, else label + 1) to the new ones; a copy
 // of the cells meets a quarter of at most 1024 rows.
 __device__ void move_queued(const View<float> &view, const Shared &s, int queued)
 {
-    const int width = view.d + 1;
-    for (int i = threadIdx.x; i < queued * width; i += group_threads) {
-        const int place = i / width, f = i - place * width, replica = place % group_replicas;
+    const int sums = s.width / 2;
+    for (int i = threadIdx.x; i < queued * sums; i += group_threads) {
+        const int place = i / sums, f = i - place * sums, replica = place % group_replicas;
         const Moved moved = s.queue[place];
         const Split limbs = limbs_of(view, s, moved.row, f);
         std::int32_t *to = cell_of(view, s, replica, moved.to, f);
@@ -131,7 +145,7 @@ struct HeldRows {
         if (queued == 0)
             return false;
         move_queued(view, s, queued);
-        flush_cells(s.sums, s.cells, view.k * (2 * view.d + 2));
+        flush_cells(s.sums, s.cells, view.k * s.width);
         return true;
     }
 };
@@ -142,7 +156,7 @@ struct PassingRows {
     __device__ void load(const View<float> &) {}
     __device__ bool pass(const View<float> &view, const Shared &s)
     {
-        const int cells = view.k * (2 * view.d + 2);
+        const int cells = view.k * s.width;
         for (int i = threadIdx.x; i < cells; i += group_threads)
             s.sums[i] = 0;
         __syncthreads();
@@ -159,7 +173,7 @@ struct PassingRows {
             const std::int32_t number[1] = {static_cast<std::int32_t>(at)};
             int label[1];
             labels_of(view, row, number, s.centroids, label);
-            for (int f = 0; f <= view.d; ++f) {
+            for (int f = 0; f < s.width / 2; ++f) {
                 const Split limbs = limbs_of(view, s, at, f);
                 std::int32_t *cell = cell_of(view, s, static_cast<int>(threadIdx.x) % group_replicas, label[0], f);
                 atomicAdd(cell, limbs.hi);
@@ -178,10 +192,9 @@ __device__ void move_centroids(const View<float> &view, const Shared &s, bool co
     const int d = view.d;
     for (int i = threadIdx.x; i < view.k * d; i += group_threads) {
         const int j = i / d, f = i - j * d;
-        const std::int64_t *sums = s.sums + j * (2 * d + 2);
-        s.fresh[j * D + f] = static_cast<float>(mean_of(join_limb_sums(sums[2 * f], sums[2 * f + 1]),
-                                                        join_limb_sums(sums[2 * d], sums[2 * d + 1]), s.exponents[f],
-                                                        view.weight_exponent));
+        const std::int64_t *sums = s.sums + j * s.width;
+        s.fresh[j * D + f] = static_cast<float>(mean_of(group_sum(sums, d, f, s.width), group_sum(sums, d, d, s.width),
+                                                        s.exponents[f], view.weight_exponent));
     }
     __syncthreads();
     for (int j = threadIdx.x; j < view.k; j += group_threads) {
@@ -207,7 +220,7 @@ __device__ int iterate(const GroupFit<float> &a, const View<float> &view, const 
     __syncthreads();
     while (iteration < a.max_iter && stop == running) {
         if (rows.pass(view, s)) {
-            if (group_has_empty(s.sums, view.k, view.d))
+            if (group_has_empty(s.sums, view.k, view.d, s.width))
                 return empty_cluster;
             move_centroids<D>(view, s, a.cosine);
         } else { // the same labels, the same sums, the same centroids
@@ -231,8 +244,8 @@ __global__ void __launch_bounds__(group_threads, D <= 8 ? 3 : 2) register_fit_ke
     GroupProblem &problem = a.problems[blockIdx.x];
     const View<float> view = group_view(a, problem);
     float *centroids = a.centroids + problem.cluster * a.d;
-    const Shared s = carve(view.k, view.d, D);
-    const int cells = view.k * (2 * view.d + 2);
+    const Shared s = carve(view.k, a.width, D);
+    const int cells = view.k * s.width;
     stage_centroids<D>(view, s.centroids);
     for (int i = threadIdx.x; i < cells; i += group_threads)
         s.sums[i] = 0;
@@ -255,7 +268,7 @@ __global__ void __launch_bounds__(group_threads, D <= 8 ? 3 : 2) register_fit_ke
 template <int D>
 void launch(Context &context, const GroupFit<float> &arguments, int problems, int most_k)
 {
-    const std::size_t bytes = shared_bytes(static_cast<std::size_t>(most_k), static_cast<std::size_t>(arguments.d), D);
+    const std::size_t bytes = shared_bytes(static_cast<std::size_t>(most_k), static_cast<std::size_t>(arguments.width), D);
     checked("cudaFuncSetAttribute", [&] {
         return allow_shared_memory(register_fit_kernel<D>, static_cast<int>(bytes));
     });

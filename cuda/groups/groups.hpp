@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../context.hpp"
+#include "../view.cuh"
 
 namespace pgkm::cuda {
 
@@ -31,6 +32,15 @@ struct GroupProblem {
     std::int32_t stop; // StopReason
     double       shift;
 };
+
+// A cluster's sums of features and of its mass: two limbs (view.cuh) of each, of weighted rows for each part.
+__host__ __device__ constexpr int group_width(int d, bool weighted) { return parts_of(weighted) * (2 * d + 2); }
+
+// The sum of feature f, or of the mass (f = d), of the cluster that `sums` is of; width: group_width().
+__host__ __device__ inline Int128 group_sum(const std::int64_t *sums, int d, int f, int width)
+{
+    return sum_of(sums, d + 1, f, width > 2 * d + 2);
+}
 
 // Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays and
 // memory allows.

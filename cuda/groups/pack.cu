@@ -6,12 +6,12 @@
 
 namespace pgkm::cuda {
 
-std::size_t group_assign_bytes(std::int64_t k, std::int64_t d); // with two copies of the cells; in assign.cu
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted); // with two copies of the cells; in assign.cu
 
 // Shared memory of fit_kernel: centroids in float64, four copies of 32-bit cells, 64-bit sums, shifts.
-std::size_t group_fit_bytes(std::int64_t k, std::int64_t d)
+std::size_t group_fit_bytes(std::int64_t k, std::int64_t d, bool weighted)
 {
-    return static_cast<std::size_t>(k * d * 8 + k * (2 * d + 2) * 8 + k * 8 + 4 * k * (2 * d + 2) * 4);
+    return static_cast<std::size_t>(k * (d * 8 + 8 + std::int64_t{group_width(static_cast<int>(d), weighted)} * (8 + 4 * 4)));
 }
 
 namespace {
@@ -24,7 +24,8 @@ bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vecto
     for (const std::int64_t p : which)
         clusters += static_cast<std::uint64_t>(problems[p].k);
     const std::uint64_t rows = static_cast<std::uint64_t>(data.host.n) * 12; // labels, distances
-    const std::uint64_t bytes = rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * (2 * d + 7) + d * data.element_bytes());
+    const auto sums = static_cast<std::uint64_t>(group_width(data.host.d, data.host.weights != nullptr)) + 5;
+    const std::uint64_t bytes = rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * sums + d * data.element_bytes());
     return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
 }
 
@@ -57,12 +58,14 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
     if (!data.resident || n_problems < 4 || !free_choice)
         return which;
     const std::int64_t d = data.host.d;
+    const bool weighted = data.host.weights != nullptr;
     for (std::int64_t p = 0; p < n_problems; ++p) {
         const PgkmProblem &problem = problems[p];
         // The last bound keeps an iteration of one block near 10 ms, for cancel's sake.
         if (problem.k >= 1 && problem.n_rows >= 1 && problem.first_row >= 0 &&
             problem.first_row + problem.n_rows <= data.host.n && problem.n_rows <= group_rows_limit &&
-            std::max(group_fit_bytes(problem.k, d), group_assign_bytes(problem.k, d)) <= 96 * 1024 && problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
+            std::max(group_fit_bytes(problem.k, d, weighted), group_assign_bytes(problem.k, d, weighted)) <= 96 * 1024 &&
+            problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
             which.push_back(p);
     }
     if (which.size() < 4 || !pays_together(data, problems, which) || !fits_limits(data, problems, which))

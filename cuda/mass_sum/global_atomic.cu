@@ -13,7 +13,7 @@ __global__ void global_atomic_kernel(View<T> view, const Control *control, const
         return;
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < view.n; row += stride) {
-        const Split limbs = mass_limbs(view, row);
+        const Split limbs = mass_limbs(view, row, view.part);
         std::int64_t *cell = masses + 2 * std::int64_t{labels[row]};
         if (limbs.hi != 0)
             add64(cell, limbs.hi);

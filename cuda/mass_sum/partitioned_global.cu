@@ -15,7 +15,7 @@ __global__ void own_copy_kernel(View<T> view, const Control *control, const std:
     std::int64_t *own = own_copy(copies);
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < view.n; row += stride) {
-        const Split limbs = mass_limbs(view, row);
+        const Split limbs = mass_limbs(view, row, view.part);
         std::int64_t *cell = own + 2 * std::int64_t{labels[row]};
         add64(cell, limbs.hi);
         add64(cell + 1, limbs.lo);

@@ -22,7 +22,7 @@ __global__ void shared_copy_kernel(View<T> view, const Control *control, const s
     for (std::int64_t start = blockIdx.x * round; start < view.n; start += gridDim.x * round) {
         const std::int64_t last = min(start + round, view.n);
         for (std::int64_t row = start + threadIdx.x; row < last; row += blockDim.x) {
-            const Split limbs = mass_limbs(view, row);
+            const Split limbs = mass_limbs(view, row, view.part);
             if (limbs.hi != 0)
                 atomicAdd(cells + 2 * labels[row], limbs.hi);
             atomicAdd(cells + 2 * labels[row] + 1, limbs.lo);

@@ -20,7 +20,7 @@ __global__ void private_kernel(View<T> view, const Control *control, const std::
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < view.n; row += stride) {
         const int label = labels[row] - first;
-        const Split limbs = mass_limbs(view, row);
+        const Split limbs = mass_limbs(view, row, view.part);
 #pragma unroll
         for (int j = 0; j < window; ++j) {
             hi[j] += label == j ? limbs.hi : 0;

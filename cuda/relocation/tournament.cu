@@ -71,11 +71,20 @@ __device__ Candidate first_of(const Candidate (&several)[held])
     return best;
 }
 
+template <typename T>
+__device__ Int128 row_mass(const View<T> &view, std::int64_t row)
+{
+    if (view.weights == nullptr)
+        return 1;
+    const Limbs mass = quantise_weighted(view.weights[row], power_of_two(view.weight_exponent));
+    return join_limbs(mass.hi, mass.lo);
+}
+
 // The row's squared distance from its centroid; 0 where it may never go, for it has no mass.
 template <typename T>
 __device__ double far_square(const View<T> &view, std::int64_t row, std::int32_t label)
 {
-    if (view.weights != nullptr && quantise(view.weights[row], power_of_two(view.weight_exponent)) == 0)
+    if (view.weights != nullptr && row_mass(view, row) == 0)
         return 0.0;
     return distance_ahead(view.values + row * view.d, view.centroids + std::int64_t{label} * view.d, view.d);
 }
@@ -156,9 +165,7 @@ __device__ Candidate next_of_tile(const Placing<T> &p, const Candidate &last)
 template <typename T>
 __device__ bool may_go(const Placing<T> &p, std::int64_t row, std::int32_t old)
 {
-    const Split  mass = mass_limbs(p.view, row);
-    const Int128 of_cluster = join_limb_sums(p.sums.masses[2 * old], p.sums.masses[2 * old + 1]);
-    return of_cluster - join_limb_sums(mass.hi, mass.lo) > 0;
+    return sum_of(p.sums.masses, p.view.k, old, p.sums.weighted) - row_mass(p.view, row) > 0;
 }
 
 template <typename T>
@@ -170,11 +177,15 @@ __device__ void move_row(const Placing<T> &p, std::int64_t row, std::int32_t old
         sums[2 * to_cell] = limbs.hi;
         sums[2 * to_cell + 1] = limbs.lo;
     };
-    const int d = p.view.d;
-    for (int f = static_cast<int>(threadIdx.x); f < d; f += place_threads)
-        move(p.sums.totals, std::int64_t{old} * d + f, std::int64_t{to} * d + f, feature_limbs(p.view, row, f));
-    if (threadIdx.x == 0)
-        move(p.sums.masses, old, to, mass_limbs(p.view, row));
+    const int          d = p.view.d;
+    const std::int64_t k = p.view.k;
+    for (int part = 0; part < parts_of(p.sums.weighted); ++part) {
+        const std::int64_t from_cluster = part * k + old, to_cluster = part * k + to;
+        for (int f = static_cast<int>(threadIdx.x); f < d; f += place_threads)
+            move(p.sums.totals, from_cluster * d + f, to_cluster * d + f, feature_limbs(p.view, row, f, part));
+        if (threadIdx.x == 0)
+            move(p.sums.masses, from_cluster, to_cluster, mass_limbs(p.view, row, part));
+    }
 }
 
 // Gives cluster `to` the farthest row that may go; false: there is none, or the work is cancelled. `mine`: the
@@ -243,7 +254,7 @@ __global__ void __launch_bounds__(place_threads, 1) place_kernel(const __grid_co
     for (std::int32_t base = 0; base < p.view.k; base += place_threads) {
         const std::int32_t j = base + self;
         const unsigned     ballot =
-            __ballot_sync(~0u, j < p.view.k && p.sums.masses[2 * j] == 0 && p.sums.masses[2 * j + 1] == 0);
+            __ballot_sync(~0u, j < p.view.k && sum_of(p.sums.masses, p.view.k, j, p.sums.weighted) == 0);
         __syncthreads();
         if (self % 32 == 0)
             empty[self / 32] = ballot;

@@ -33,11 +33,11 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
     return values;
 }
 
-std::vector<Int128> join_masses(const std::vector<std::int64_t> &limbs)
+std::vector<Int128> join_masses(const std::vector<std::int64_t> &sums, std::int32_t count, bool weighted)
 {
     std::vector<Int128> masses;
-    for (std::size_t c = 0; c < limbs.size() / 2; ++c)
-        masses.push_back(join_limb_sums(limbs[2 * c], limbs[2 * c + 1]));
+    for (std::int32_t c = 0; c < count; ++c)
+        masses.push_back(sum_of(sums.data(), count, c, weighted));
     return masses;
 }
 
@@ -57,10 +57,10 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std
         job.sum_masses(rows, job.control.get(), job.labels.get());
         job.wait();
     });
-    std::vector<std::int64_t> limbs(job.masses.count());
-    job.masses.download(limbs.data(), limbs.size(), job.stream());
+    std::vector<std::int64_t> sums(job.masses.count());
+    job.masses.download(sums.data(), sums.size(), job.stream());
     data.context.wait(job.stream());
-    return join_masses(limbs);
+    return join_masses(sums, count, job.weighted);
 }
 
 // The same with little device memory: the candidates stay where they are, and labels are held
@@ -73,7 +73,8 @@ std::vector<Int128> candidate_masses_within_limit(Data &data, const PgkmProblem 
     const cudaStream_t stream = context.compute.get();
     constexpr std::int64_t some = 4096;
     DeviceArray<std::int32_t> labels(context.budget, some);
-    DeviceArray<std::int64_t> masses(context.budget, 2 * static_cast<std::size_t>(count));
+    const int parts = parts_of(data.host.weights != nullptr);
+    DeviceArray<std::int64_t> masses(context.budget, 2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
     masses.fill_zero(stream);
     const Stage<T> stage = {context, stream, nullptr, {}, {}};
     data.template each_chunk<T>(problem.first_row, problem.n_rows,
@@ -81,16 +82,17 @@ std::vector<Int128> candidate_masses_within_limit(Data &data, const PgkmProblem 
         const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
         for (std::int64_t done = 0; done < n; done += some) {
             context.poll();
-            const View<T> part = slice(all, done, std::min(some, n - done));
-            assign_generic(stage, part, labels.get());
-            sum_masses_global_atomic(stage, part, labels.get(), masses.get());
+            View<T> some_rows = slice(all, done, std::min(some, n - done));
+            assign_generic(stage, some_rows, labels.get());
+            for (some_rows.part = 0; some_rows.part < parts; ++some_rows.part)
+                sum_masses_global_atomic(stage, some_rows, labels.get(), masses.get() + 2 * std::int64_t{some_rows.part} * count);
             context.wait(stream);
         }
     });
-    std::vector<std::int64_t> limbs(masses.count());
-    masses.download(limbs.data(), limbs.size(), stream);
+    std::vector<std::int64_t> sums(masses.count());
+    masses.download(sums.data(), sums.size(), stream);
     context.wait(stream);
-    return join_masses(limbs);
+    return join_masses(sums, count, parts == 2);
 }
 
 // Weighted greedy k-means++ among the candidates of k-means||.
@@ -105,7 +107,8 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     const auto count = static_cast<std::int32_t>(rows.size());
     // What a job around so many centroids takes; the candidates alone may lie on the host.
     const std::uint64_t cells = values.size();
-    const bool roomy = cells * (4 * sizeof(T) + 32) + (std::uint64_t{1} << 20) <= context.budget.room();
+    const auto parts = static_cast<std::uint64_t>(parts_of(data.host.weights != nullptr));
+    const bool roomy = cells * (4 * sizeof(T) + 16 + 16 * parts) + (std::uint64_t{1} << 20) <= context.budget.room();
     std::vector<Int128> masses;
     if (roomy)
         masses = candidate_masses(data, problem, values, count);
@@ -120,7 +123,7 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     std::vector<double> weights;
     std::vector<std::int64_t> integers;
     for (const Int128 mass : masses) {
-        weights.push_back(to_double(mass));
+        weights.push_back(candidate_weight(mass));
         integers.push_back(static_cast<std::int64_t>(mass >> shift));
     }
     DeviceArray<double> device_weights(context.budget, weights.size());

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 3
+#define PGKM_BACKEND_ABI 4
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -170,7 +170,8 @@ typedef struct PgkmFitParams {
     int32_t    max_iter;
 } PgkmFitParams;
 
-/* What assign() shall return, for one problem; a NULL pointer is not wanted. */
+/* What assign() shall return, for one problem; a NULL pointer is not wanted. With weights totals
+ * and masses have 46 bits more than the problem's exponents say (contract.hpp, quantise_weighted()). */
 typedef struct PgkmAssignment {
     int32_t    *labels;    /* n_rows */
     double     *distances; /* n_rows: D(x, its centroid), squared */

@@ -20,11 +20,12 @@ namespace pgkm {
 // Values of larger magnitude are refused: their squared distances could overflow.
 inline constexpr double max_magnitude = 0x1p500;
 
-// Bits of a scaled value, its sign aside; 2^17 of them fit a 64-bit partial sum.
+// Bits of a scaled value (of its upper limb, where it has two), its sign aside; 2^17 of them fit a
+// 64-bit partial sum.
 inline constexpr int value_bits = 45;
 inline constexpr int partial_sum_length = 1 << 17;
-// Squared distances are scaled to two limbs of this many bits.
-inline constexpr int square_limb_bits = 46;
+// Squared distances and weighted values have a second limb of this many bits.
+inline constexpr int lower_limb_bits = 46;
 
 // D(x, c): the squared distance that decides labels. Features in order, one fma each.
 template <typename X, typename C>
@@ -75,6 +76,27 @@ PGKM_HD inline std::int64_t quantise(double value, double scale)
     return static_cast<std::int64_t>(::rint(value * scale));
 }
 
+// An integer in two limbs, hi * 2^46 + lo. The limbs may be summed apart.
+struct Limbs {
+    std::int64_t hi;
+    std::int64_t lo;
+};
+
+PGKM_HD inline Int128 join_limbs(Int128 hi, Int128 lo)
+{
+    return hi * (Int128{1} << lower_limb_bits) + lo;
+}
+
+// The same of a value with a weight (weight * value, rounded to float64), and of the weight itself:
+// light rows keep their digits beside heavy ones. |hi|, |lo| <= 2^45. scaled - whole is exact.
+PGKM_HD inline Limbs quantise_weighted(double product, double scale)
+{
+    const double scaled = product * scale;
+    const double whole = ::rint(scaled);
+    return {static_cast<std::int64_t>(whole),
+            static_cast<std::int64_t>(::rint((scaled - whole) * power_of_two(lower_limb_bits)))};
+}
+
 // Rounds to the nearest double, ties to even.
 PGKM_HD inline double to_double(Int128 value)
 {
@@ -103,7 +125,8 @@ PGKM_HD inline double scale_by(double value, int exponent)
 }
 
 // One coordinate of a new centroid: total / mass, in float64, then rounded to the engine's
-// type by the caller. Without weights weight_exponent is 0 and mass the row count.
+// type by the caller. Without weights weight_exponent is 0 and mass the row count; with them both
+// sums have 46 bits more than the exponents say.
 PGKM_HD inline double mean_of(Int128 total, Int128 mass, int feature_exponent, int weight_exponent)
 {
     return scale_by(to_double(total) / to_double(mass), weight_exponent - feature_exponent);
@@ -112,33 +135,23 @@ PGKM_HD inline double mean_of(Int128 total, Int128 mass, int feature_exponent, i
 // Exponent of squared distances known to be at most `bound`: D * 2^s < 2^46.
 PGKM_HD inline int square_exponent(double bound)
 {
-    return clamp_exponent(square_limb_bits - upper_exponent(bound));
+    return clamp_exponent(lower_limb_bits - upper_exponent(bound));
 }
 
 // A non-negative value as a 92-bit integer, floor(value * 2^s * 2^46), for sums that must
-// keep small terms beside large ones. hi and lo may be summed apart: hi * 2^46 + lo.
-struct Limbs {
-    std::int64_t hi;
-    std::int64_t lo;
-};
-
+// keep small terms beside large ones.
 PGKM_HD inline Limbs quantise_square(double value, double scale)
 {
     const double scaled = value * scale;
     const double whole = ::floor(scaled);
     return {static_cast<std::int64_t>(whole),
-            static_cast<std::int64_t>((scaled - whole) * power_of_two(square_limb_bits))};
-}
-
-PGKM_HD inline Int128 join_limbs(Int128 hi, Int128 lo)
-{
-    return hi * (Int128{1} << square_limb_bits) + lo;
+            static_cast<std::int64_t>((scaled - whole) * power_of_two(lower_limb_bits))};
 }
 
 // The sum that `within` holds, back in float64.
 PGKM_HD inline double square_sum(Int128 within, int exponent)
 {
-    return scale_by(to_double(within), -exponent - square_limb_bits);
+    return scale_by(to_double(within), -exponent - lower_limb_bits);
 }
 
 // Mean and variance of a feature from integer sums of (x - middle) and (x - middle)^2,
@@ -189,6 +202,13 @@ PGKM_HD inline bool normalise(T *x, int d)
     for (int i = 0; i < d; ++i)
         x[i] = static_cast<T>(static_cast<double>(x[i]) / norm);
     return true;
+}
+
+// Weight of a candidate of k-means|| that stands for rows of this mass. Where the weights of all of
+// them vanish beside the largest, it counts as the least there is, and can be chosen.
+PGKM_HD inline double candidate_weight(Int128 mass)
+{
+    return to_double(mass > 0 ? mass : 1);
 }
 
 // Right shift that brings a set of masses with this sum below 2^62, so that they fit 64 bits.

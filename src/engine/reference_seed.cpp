@@ -7,6 +7,7 @@
 
 #include "engine/contract.hpp"
 #include "engine/philox.hpp"
+#include "engine/update.hpp"
 
 namespace pgkm {
 namespace {
@@ -170,7 +171,8 @@ Rows<T> problem_rows(const PgkmPoints &points, const PgkmProblem &problem)
 }
 
 template <typename T>
-std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmProblem &problem, const PgkmSeedParams &params)
+std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &points, const PgkmProblem &problem,
+                                          const PgkmSeedParams &params)
 {
     seeder.add_first();
     for (std::uint32_t round = 0; round < oversampling_rounds; ++round)
@@ -200,12 +202,13 @@ std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmProblem &
                 label = c;
             }
         }
-        masses[label] += rows.masses[static_cast<std::size_t>(i)];
-        total += rows.masses[static_cast<std::size_t>(i)];
+        const Int128 mass = row_mass(points, problem, problem.first_row + i);
+        masses[label] += mass;
+        total += mass;
     }
     const int shift = mass_shift(static_cast<UInt128>(total));
     for (const Int128 mass : masses) {
-        candidates.weights.push_back(to_double(mass));
+        candidates.weights.push_back(candidate_weight(mass));
         candidates.masses.push_back(static_cast<std::int64_t>(mass >> shift));
     }
     Seeder<T> among(std::move(candidates), params, {Stream::candidate_first, Stream::candidate_trial});
@@ -245,7 +248,7 @@ std::vector<std::int64_t> choose(const PgkmPoints &points, PgkmProblem &problem,
     }
     Seeder<T> seeder(problem_rows<T>(points, problem), params, {Stream::first_centroid, Stream::trial});
     if (params.init == PGKM_INIT_KMEANS_PARALLEL)
-        return kmeans_parallel(seeder, problem, params);
+        return kmeans_parallel(seeder, points, problem, params);
     seeder.add_first();
     seeder.extend(problem.k);
     return seeder.chosen();

@@ -32,13 +32,13 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
             const std::int64_t row = problem.first_row + rows.back().row;
             const auto old = static_cast<std::size_t>(rows.back().label);
             rows.pop_back();
-            const std::int64_t mass = row_mass(points, problem, row);
+            const Int128 mass = row_mass(points, problem, row);
             if (mass == 0 || sums.masses[old] - mass <= 0)
                 continue; // never eligible again: masses of the filled clusters only shrink here
             sums.masses[old] -= mass;
             sums.masses[static_cast<std::size_t>(empty)] = mass;
             for (std::int32_t f = 0; f < d; ++f) {
-                const std::int64_t value = row_feature<T>(points, problem, row, f);
+                const Int128 value = row_feature<T>(points, problem, row, f);
                 sums.totals[old * static_cast<std::size_t>(d) + static_cast<std::size_t>(f)] -= value;
                 sums.totals[static_cast<std::size_t>(empty) * static_cast<std::size_t>(d) +
                             static_cast<std::size_t>(f)] = value;

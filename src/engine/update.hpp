@@ -34,21 +34,28 @@ struct Sums {
     }
 };
 
-// The integers of one row: what it adds to its cluster.
-inline std::int64_t row_mass(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row)
+// The integer of a value as it enters a sum; with weights `value` has its row's in it.
+inline Int128 scaled_value(const PgkmPoints &points, double value, std::int32_t exponent)
 {
-    return points.weights == nullptr
-               ? 1
-               : quantise(points.weights[row], power_of_two(problem.weight_exponent));
+    const double scale = power_of_two(exponent);
+    if (points.weights == nullptr)
+        return quantise(value, scale);
+    const Limbs limbs = quantise_weighted(value, scale);
+    return join_limbs(limbs.hi, limbs.lo);
+}
+
+// The integers of one row: what it adds to its cluster.
+inline Int128 row_mass(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row)
+{
+    return points.weights == nullptr ? 1 : scaled_value(points, points.weights[row], problem.weight_exponent);
 }
 
 template <typename T>
-inline std::int64_t row_feature(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row,
-                                std::int32_t feature)
+inline Int128 row_feature(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row, std::int32_t feature)
 {
     const double value = static_cast<double>(static_cast<const T *>(points.values)[row * points.d + feature]);
     const double product = points.weights == nullptr ? value : points.weights[row] * value;
-    return quantise(product, power_of_two(problem.feature_exponent[feature]));
+    return scaled_value(points, product, problem.feature_exponent[feature]);
 }
 
 inline bool has_empty_cluster(const Sums &sums)

@@ -104,7 +104,7 @@ void add_shapes(Collection &to)
     to.add("stops_by_tol", random.blobs(997, 4, 6, 0.4), 4, 6, {.tol = 1e-2});
     // In the second iteration a row without mass changes its label, and no centroid moves: a third one follows.
     to.add("labels_change_alone", {0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 4.9}, 1, 2,
-           {.weights = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1e-20}, .start = {1.0, 8.0}, .tol = -1.0});
+           {.weights = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1e-40}, .start = {1.0, 8.0}, .tol = -1.0});
 }
 
 void add_ties(Collection &to)
@@ -198,15 +198,26 @@ void add_weights(Collection &to)
 {
     Generator random(4);
     to.add("weights_d2", random.blobs(1503, 2, 9), 2, 9, {.weights = random.weights(1503, -1, 1)});
-    to.add("weights_d17", random.blobs(503, 17, 9), 17, 9, {.weights = random.weights(503, -1, 1)});
-    to.add("weights_d130", random.blobs(203, 130, 9), 130, 7, {.weights = random.weights(203, -1, 1)});
+    // From 1 down to 1e-15: most need the lower limb of their sums.
+    to.add("weights_decades_d5", random.blobs(1003, 5, 9), 5, 9, {.weights = random.weights(1003, -15, 0)});
+    to.add("weights_d17", random.blobs(503, 17, 9), 17, 9, {.weights = random.weights(503, -15, 0)});
+    to.add("weights_d130", random.blobs(203, 130, 9), 130, 7, {.weights = random.weights(203, -15, 0)});
+    // Clusters all of whose rows are light, on the other side of a heavy one.
+    Rows apart, light_and_heavy;
+    for (int i = 0; i < 601; ++i) {
+        const bool heavy = i % 5 == 0;
+        for (int f = 0; f < 4; ++f)
+            apart.push_back(heavy ? random.uniform(7.0, 9.0) : random.uniform(-9.0, -1.0));
+        light_and_heavy.push_back(heavy ? random.uniform(1.0, 9.0) : random.uniform(3e-15, 5e-14));
+    }
+    to.add("weights_light_clusters", apart, 4, 6, {.weights = light_and_heavy});
     // Some weights vanish beside the largest: their rows have mass 0.
-    to.add("weights_huge_ratio", random.blobs(1003, 3, 5), 3, 8, {.weights = random.weights(1003, -12, 12)});
+    to.add("weights_huge_ratio", random.blobs(1003, 3, 5), 3, 8, {.weights = random.weights(1003, -20, 20)});
     to.add("weights_tiny", random.blobs(403, 3, 5), 3, 4, {.weights = random.weights(403, -200, -180)});
     to.add("weights_large", random.blobs(403, 3, 5), 3, 4, {.weights = random.weights(403, 90, 100)});
     to.add("weights_ties", random.grid(603, 2, 4), 2, 7,
            {.weights = shifted(random.grid(603, 1, 3), 1.0, 1.0), .start = random.grid(7, 2, 4)});
-    to.add("weights_k1100", random.blobs(1303, 2, 99), 2, 1100, {.weights = random.weights(1303, -2, 2)});
+    to.add("weights_k1100", random.blobs(1303, 2, 99), 2, 1100, {.weights = random.weights(1303, -12, 2)});
 }
 
 // Centroids of which all but the first `near` lie where no row is nearest to them.
@@ -277,7 +288,7 @@ void add_groups(Collection &to)
     };
     const auto few = unequal({{1, 1}, {2, 2}, {7, 3}, {1009, 11}, {64, 8}, {3, 3}, {500, 1}, {33, 33}});
     to.add("groups", random.blobs(1619, 3, 30), 3, 0, {.groups = few});
-    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0, {.weights = random.weights(1619, -3, 3), .groups = few});
+    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0, {.weights = random.weights(1619, -12, 3), .groups = few});
     // Not in row order, and rows between them that belong to no group.
     to.add("groups_with_gaps", mixed_magnitudes(random, 1200, 4), 4, 0,
            {.groups = {{700, 301, 7}, {10, 100, 5}, {150, 1, 1}, {1100, 99, 4}}});

@@ -34,7 +34,7 @@ Rows make_rows(const Case &c, unsigned seed)
             pgkm::normalise(rows.f64.data() + i * c.d, c.d);
     if (c.weighted)
         for (std::int64_t i = 0; i < c.n; ++i)
-            rows.weights.push_back(0.25 + std::fabs(normal(random)));
+            rows.weights.push_back((0.25 + std::fabs(normal(random))) * std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
     if (c.element == PGKM_FLOAT32)
         rows.f32.assign(rows.f64.begin(), rows.f64.end());
     rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element,
@@ -49,6 +49,7 @@ std::vector<Case> tiny_cases()
     return {
         {.name = "narrow", .n = 300, .d = 3, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
         {.name = "weighted", .n = 211, .d = 2, .k = 4, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL},
+        {.name = "decades", .n = 211, .d = 5, .k = 4, .weighted = true, .decades = 15.0, .init = PGKM_INIT_KMEANS_PARALLEL},
         {.name = "wide", .n = 300, .d = 41, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
         {.name = "empty clusters",
          .n = 150,
@@ -115,6 +116,27 @@ std::vector<Case> make_cases(Extent extent)
          .weighted = true,
          .init = PGKM_INIT_KMEANS_PARALLEL,
          .mixed_scale = true});
+    for (const int d : {2, 9, 20, 70, 200})
+        add({.name = "decades", .n = 3000, .d = d, .k = 9, .weighted = true, .decades = 15.0, .init = inits[i++ % 4]});
+    add({.name = "decades, many clusters", .n = 5000, .d = 4, .k = 400, .weighted = true, .decades = 15.0, .init = PGKM_INIT_RANDOM});
+    add({.name = "decades, empty clusters",
+         .n = 3000,
+         .d = 5,
+         .k = 30,
+         .weighted = true,
+         .decades = 15.0,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true});
+    add({.name = "decades, vanishing", .n = 2000, .d = 3, .k = 12, .weighted = true, .decades = 60.0, .init = PGKM_INIT_KMEANS_PARALLEL});
+    for (const int d : {4, 11, 30})
+        add({.name = "decades, groups",
+             .n = 4000,
+             .d = d,
+             .k = 6,
+             .weighted = true,
+             .decades = 15.0,
+             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+             .groups = 12});
     add({.name = "mixed scale 33", .n = 3000, .d = 33, .k = 10, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "tiny", .n = 3000, .d = 5, .k = 10, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
     add({.name = "huge", .n = 3000, .d = 5, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});

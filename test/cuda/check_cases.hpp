@@ -16,6 +16,7 @@ struct Case {
     int k;
     PgkmElement element = PGKM_FLOAT32;
     bool weighted = false;
+    double decades = 0.0; // over which weights are spread; 0: ordinary ones
     double offset = 0.0;
     double spread = 1.0;
     int distinct = 0; // rows are drawn from so many values; 0: all differ

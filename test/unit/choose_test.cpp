@@ -130,6 +130,25 @@ TEST(Choose, ForcedStagesMakeTheirOwnSums)
     EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, sum).moves, Moves::none);
 }
 
+// The sums of weighted rows are of two limbs, which no fused kernel makes: stages run apart, even where one pass is forced.
+TEST(Choose, WeightedRowsRunStagesApart)
+{
+    Forced one_pass, sums_on_host;
+    one_pass.execution = Execution::single_pass;
+    sums_on_host.execution = Execution::cross_processing;
+    for (const std::int32_t d : {2, 8, 24, 64})
+        for (const std::int32_t k : {4, 64, 300}) {
+            const Shape weighted = {1 << 20, d, k, false, true};
+            for (const Forced &forced : {Forced{}, one_pass}) {
+                const Plan plan = choose(weighted, hopper, forced);
+                EXPECT_EQ(plan.execution, Execution::multi_pass);
+                EXPECT_EQ(plan.moves, Moves::none);
+                EXPECT_EQ(plan.assignment, choose(shape(1 << 20, d, k), hopper, {}).assignment);
+            }
+            EXPECT_EQ(choose(weighted, hopper, sums_on_host).execution, Execution::cross_processing);
+        }
+}
+
 // The rows of the measured sweep that decide.
 TEST(Choose, FollowsTheSweep)
 {

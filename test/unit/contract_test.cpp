@@ -64,7 +64,7 @@ TEST(Contract, PartialSumsOfTheLargestValuesFit64Bits)
     const std::int64_t largest = std::int64_t{1} << value_bits;
     std::int64_t sum;
     EXPECT_FALSE(__builtin_mul_overflow(largest, std::int64_t{partial_sum_length}, &sum));
-    const std::int64_t limb = (std::int64_t{1} << square_limb_bits) - 1;
+    const std::int64_t limb = (std::int64_t{1} << lower_limb_bits) - 1;
     EXPECT_FALSE(__builtin_mul_overflow(limb, std::int64_t{partial_sum_length}, &sum));
 }
 
@@ -128,18 +128,77 @@ TEST(Contract, SquareLimbsAreTheFloor)
         const Limbs limbs = quantise_square(value, power_of_two(exponent));
         ASSERT_GE(limbs.hi, 0);
         ASSERT_GE(limbs.lo, 0);
-        ASSERT_LT(limbs.hi, std::int64_t{1} << square_limb_bits);
-        ASSERT_LT(limbs.lo, std::int64_t{1} << square_limb_bits);
+        ASSERT_LT(limbs.hi, std::int64_t{1} << lower_limb_bits);
+        ASSERT_LT(limbs.lo, std::int64_t{1} << lower_limb_bits);
         // The same from the bits of the value.
         int shift;
         const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(value, &shift), 53));
-        shift += exponent + square_limb_bits - 53;
+        shift += exponent + lower_limb_bits - 53;
         const Int128 expected = shift >= 0 ? Int128{mantissa} << shift : shift > -127 ? Int128{mantissa} >> -shift : 0;
         ASSERT_TRUE(join_limbs(limbs.hi, limbs.lo) == expected) << value << " at exponent " << exponent;
     }
     const Limbs zero = quantise_square(0.0, 1.0);
     EXPECT_EQ(zero.hi, 0);
     EXPECT_EQ(zero.lo, 0);
+}
+
+// Both limbs keep the bounds of a value without weight, and together they are the value at 46 bits more, rounded to the
+// nearest integer, ties to even.
+TEST(Contract, WeightedValuesHaveTwoLimbs)
+{
+    std::mt19937_64 random(5);
+    std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+    constexpr std::int64_t most = std::int64_t{1} << value_bits;
+    for (int i = 0; i < 100'000; ++i) {
+        const double bound = std::ldexp(1.0 + std::fabs(uniform(random)), static_cast<int>(random() % 1800) - 900);
+        const int exponent = scale_exponent(bound);
+        const double value = i % 10 == 0 ? bound : bound * std::ldexp(uniform(random), -static_cast<int>(random() % 110));
+        const Limbs limbs = quantise_weighted(value, power_of_two(exponent));
+        ASSERT_LE(std::abs(limbs.hi), most) << value;
+        ASSERT_LE(std::abs(limbs.lo), most) << value;
+        int shift;
+        const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(std::fabs(value), &shift), 53));
+        shift += exponent + lower_limb_bits - 53;
+        Int128 expected = Int128{mantissa} << std::max(shift, 0);
+        if (shift < 0) {
+            const int cut = std::min(-shift, 100);
+            const Int128 half = Int128{1} << (cut - 1), rest = mantissa & ((Int128{1} << cut) - 1);
+            expected = Int128{mantissa} >> cut;
+            expected += rest > half || (rest == half && expected % 2 != 0) ? 1 : 0;
+        }
+        ASSERT_TRUE(join_limbs(limbs.hi, limbs.lo) == (value < 0 ? -expected : expected)) << value << " at " << exponent;
+        if (value > 0) {
+            ASSERT_GE(join_limbs(limbs.hi, limbs.lo), 0) << value; // so that masses never cancel
+        }
+    }
+}
+
+TEST(Contract, TotalsOfWeightedValuesFit128Bits)
+{
+    Int128 total;
+    const Int128 largest = join_limbs(Int128{1} << value_bits, Int128{1} << value_bits);
+    EXPECT_FALSE(__builtin_mul_overflow(largest, Int128{1} << 31, &total));
+}
+
+TEST(Contract, MeanOfWeightedValuesHasTheirDigits)
+{
+    const double weights[] = {3e-15, 5e-15}, values[] = {10.25, -0.125};
+    const int feature = scale_exponent(10.0), weight = scale_exponent(1.0); // there is a heavy row in another cluster
+    Int128 total = 0, mass = 0;
+    for (int i = 0; i < 2; ++i) {
+        const Limbs value = quantise_weighted(weights[i] * values[i], power_of_two(feature));
+        const Limbs one = quantise_weighted(weights[i], power_of_two(weight));
+        total += join_limbs(value.hi, value.lo);
+        mass += join_limbs(one.hi, one.lo);
+    }
+    EXPECT_NEAR(mean_of(total, mass, feature, weight), 3.765625, 3.765625e-12);
+}
+
+TEST(Contract, CandidatesWithoutMassCount)
+{
+    EXPECT_EQ(candidate_weight(0), 1.0);
+    EXPECT_EQ(candidate_weight(1), 1.0);
+    EXPECT_EQ(candidate_weight(Int128{3} << 80), 0x3p80);
 }
 
 TEST(Contract, SquareSumUndoesTheScaling)

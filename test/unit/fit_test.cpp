@@ -35,6 +35,34 @@ TEST(Fit, TellsHowItWent)
     pgkm_job_free(job);
 }
 
+// Two light rows in a cluster of their own, beside heavy ones of the same size elsewhere.
+void expect_light_centroid(double ratio, double first, double second)
+{
+    const std::vector<double> values = {-10.0, -10.5, -11.0, first, second};
+    const std::vector<double> weights = {1.0, 0.7, 1.3, ratio, 3.0 * ratio};
+    PgkmFitRequest request = request_for(values, 1, 2);
+    request.points.weights = weights.data();
+    const std::vector<double> start = {-10.0, first};
+    request.options.init = PGKM_INIT_GIVEN;
+    request.options.init_centroids = start.data();
+    request.options.init_rows = 2;
+    request.options.init_columns = 1;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    ASSERT_EQ(run.result.k, 2);
+    const double exact = (first + 3.0 * second) / 4.0;
+    EXPECT_NEAR(run.result.centroids[1], exact, 1e-12 * std::fabs(exact)) << "ratio " << ratio;
+    EXPECT_NEAR(run.result.centroids[0], -(10.0 + 7.35 + 14.3) / 3.0, 1e-14 * 10.55) << "ratio " << ratio;
+}
+
+TEST(Fit, WeightsOverManyDecadesGiveTheExactMean)
+{
+    for (int decade = 0; decade <= 15; ++decade) {
+        expect_light_centroid(std::pow(10.0, -decade), 10.0, 10.5);
+        expect_light_centroid(std::pow(10.0, -decade), -1.0, -3.25);
+    }
+}
+
 TEST(Fit, FindsTwoClouds)
 {
     const PgkmFitRequest request = request_for(two_clouds, 2, 2);

@@ -105,6 +105,20 @@ TEST(Reference, TwoClustersOnALine)
     EXPECT_EQ(end.shift, 0.0);
 }
 
+// Rows whose weights vanish beside the largest can be chosen, by each way of choosing.
+TEST(Reference, RowsOfNearlyNoWeightAreCandidates)
+{
+    std::vector<double> rows, weights(100, 1e-40);
+    for (int i = 0; i < 100; ++i)
+        rows.push_back(i);
+    weights[30] = 1.0;
+    Loaded data(rows, 1, weights);
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM}) {
+        const std::vector<double> seeds = data.seed(5, init, 1);
+        EXPECT_EQ(std::set<double>(seeds.begin(), seeds.end()).size(), 5u) << "init " << init;
+    }
+}
+
 TEST(Reference, TolStopsAtTheFirstSmallShift)
 {
     std::vector<double> centroids = {0, 1};

@@ -40,8 +40,9 @@ struct Line {
         }
     }
     void relocate() { relocate_empty_clusters<double>(points(), problem, labels.data(), distances.data(), sums); }
-    double mass(std::size_t j) const { return static_cast<double>(sums.masses[j]); }
-    double total(std::size_t j) const { return static_cast<double>(sums.totals[j]); }
+    double mass(std::size_t j) const { return static_cast<double>(sums.masses[j]) / unit(); }
+    double total(std::size_t j) const { return static_cast<double>(sums.totals[j]) / unit(); }
+    double unit() const { return weights.empty() ? 1.0 : std::ldexp(1.0, lower_limb_bits); }
 };
 
 TEST(Split, JoinsBack)
@@ -155,6 +156,23 @@ TEST(Relocate, WeightedRowTakesItsMassAlong)
     EXPECT_EQ(line.total(1), 40);
     EXPECT_EQ(line.mass(0), 5);
     EXPECT_EQ(line.total(0), 8);
+}
+
+// A row of a weight far below the others' has mass; one that vanishes even beside 92 bits does not fill a cluster.
+TEST(Relocate, LightRowsHaveMass)
+{
+    Line line = {.rows = {0, 4, 8, 16},
+                 .centroids = {0, 100},
+                 .weights = {1, 1, 0x1p-40, 0x1p-50},
+                 .labels = {0, 0, 0, 0},
+                 .distances = {},
+                 .sums = {}};
+    line.prepare();
+    line.relocate();
+    EXPECT_EQ(line.mass(1), 0x1p-40);
+    EXPECT_EQ(line.total(1), 0x1p-37);
+    EXPECT_EQ(line.mass(0), 2);
+    EXPECT_EQ(line.total(0), 4 + 0x1p-46); // the value of the row without mass is in the sum
 }
 
 TEST(Update, MeansAndShift)

@@ -11,12 +11,18 @@ namespace {
 // Sums per task when partial sums are brought together.
 constexpr std::size_t sums_per_task = 1 << 15;
 
+// The sum of two limbs, which are 0 from then on.
+Int128 take(Buffer<std::int64_t> &sums, std::size_t upper, std::size_t lower)
+{
+    return join_limbs(std::exchange(sums[upper], 0), std::exchange(sums[lower], 0));
+}
+
 } // namespace
 
 template <typename T>
 ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
     : rows_(rows), kernels_(sum_kernels(rows.context.strategy.instruction_set)),
-      scale_(rows.context.budget, static_cast<std::size_t>(rows.d)),
+      limbs_(rows.weights == nullptr ? 1 : 2), scale_(rows.context.budget, static_cast<std::size_t>(rows.d)),
       weight_scale_(rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)),
       totals_(Buffer<Int128>::zeros(rows.context.budget,
                                     static_cast<std::size_t>(rows.k) * static_cast<std::size_t>(rows.d))),
@@ -26,8 +32,8 @@ ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
     for (std::size_t f = 0; f < d; ++f)
         scale_[f] = power_of_two(problem.feature_exponent[f]);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
-        partials_.push_back({Buffer<std::int64_t>::zeros(rows.context.budget, k * d),
-                             Buffer<std::int64_t>(rows.context.budget, k, 0), 0});
+        partials_.push_back({Buffer<std::int64_t>::zeros(rows.context.budget, k * limbs_ * d),
+                             Buffer<std::int64_t>(rows.context.budget, k * limbs_, 0), 0});
 }
 
 template <typename T>
@@ -37,12 +43,12 @@ std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, con
     Partial &partial = partials_[static_cast<std::size_t>(worker)];
     if (partial.used + count > partial_sum_length) {
         const std::lock_guard lock(mutex_);
-        add(partial, 0, partial.features.size());
-        for (std::size_t j = 0; j < partial.masses.size(); ++j)
-            masses_[j] += std::exchange(partial.masses[j], 0);
+        add(partial, 0, totals_.size());
+        add_masses(partial);
         partial.used = 0;
     }
-    const SumTarget target = {partial.features.data(), partial.masses.data(), rows_.d, scale_.data(), weight_scale_};
+    const auto stride = static_cast<std::int64_t>(limbs_) * rows_.d;
+    const SumTarget target = {partial.features.data(), partial.masses.data(), stride, scale_.data(), weight_scale_};
     const int batch = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / rows_.d));
     std::int64_t moved = 0;
     for (int done = 0; done < count; done += batch) {
@@ -59,8 +65,22 @@ std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, con
 template <typename T>
 void ClusterSums<T>::add(Partial &partial, std::size_t first, std::size_t last)
 {
-    for (std::size_t i = first; i < last; ++i)
-        totals_[i] += std::exchange(partial.features[i], 0);
+    const auto d = static_cast<std::size_t>(rows_.d);
+    if (limbs_ == 1)
+        for (std::size_t i = first; i < last; ++i)
+            totals_[i] += std::exchange(partial.features[i], 0);
+    else
+        for (std::size_t i = first; i < last; ++i) {
+            const std::size_t upper = i + i / d * d; // clusters before this one have 2 d sums each
+            totals_[i] += take(partial.features, upper, upper + d);
+        }
+}
+
+template <typename T>
+void ClusterSums<T>::add_masses(Partial &partial)
+{
+    for (std::size_t j = 0; j < masses_.size(); ++j)
+        masses_[j] += limbs_ == 1 ? std::exchange(partial.masses[j], 0) : take(partial.masses, 2 * j, 2 * j + 1);
 }
 
 template <typename T>
@@ -75,8 +95,8 @@ void ClusterSums<T>::combine()
                 add(partial, first, std::min(size, first + sums_per_task));
     });
     for (Partial &partial : partials_) {
-        for (std::size_t j = 0; partial.used != 0 && j < partial.masses.size(); ++j)
-            masses_[j] += std::exchange(partial.masses[j], 0);
+        if (partial.used != 0)
+            add_masses(partial);
         partial.used = 0;
     }
 }

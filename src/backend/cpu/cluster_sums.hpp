@@ -34,14 +34,16 @@ public:
 
 private:
     struct Partial {
-        Buffer<std::int64_t> features; // k x d
-        Buffer<std::int64_t> masses;   // k
+        Buffer<std::int64_t> features; // k x limbs x d
+        Buffer<std::int64_t> masses;   // k x limbs
         std::int64_t used = 0;         // additions since it was last empty, at most
     };
     void add(Partial &partial, std::size_t first, std::size_t last);
+    void add_masses(Partial &partial);
 
     Rows<T> rows_;
     const SumKernels &kernels_;
+    const std::size_t limbs_; // 2 with weights
     Buffer<double> scale_; // d
     double weight_scale_;
     std::vector<Partial> partials_;

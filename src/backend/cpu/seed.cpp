@@ -49,8 +49,8 @@ RowList random_rows(const BlockRunner &runner, std::int64_t n, std::int32_t k, c
 
 // Weighted k-means++ among the sampled candidates, each weighing what lies nearest to it.
 template <typename T>
-RowList choose_among(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &row_masses,
-                     const SeedSampler<T> &sampled, std::int32_t k, const PgkmSeedParams &params)
+RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
+                     const SeedRows<T> &rows, const SeedSampler<T> &sampled, const PgkmSeedParams &params)
 {
     const RowList &chosen = sampled.chosen();
     Buffer<T> values(runner.budget(), chosen.size() * static_cast<std::size_t>(rows.d));
@@ -62,7 +62,7 @@ RowList choose_among(const BlockRunner &runner, const SeedRows<T> &rows, const F
     for (std::int64_t i = 0; i < rows.n; ++i) {
         if (i % steps_per_poll == 0)
             runner.poll();
-        const std::int64_t mass = rows.weights == nullptr ? 1 : quantise(rows.weights[i], row_masses.weight_scale);
+        const Int128 mass = row_mass(points, problem, problem.first_row + i);
         totals[static_cast<std::size_t>(sampled.labels()[static_cast<std::size_t>(i)])] += mass;
         total += mass;
     }
@@ -70,14 +70,14 @@ RowList choose_among(const BlockRunner &runner, const SeedRows<T> &rows, const F
     std::vector<double> weights;
     std::vector<std::int64_t> masses;
     for (const Int128 mass : totals) {
-        weights.push_back(to_double(mass));
+        weights.push_back(candidate_weight(mass));
         masses.push_back(static_cast<std::int64_t>(mass >> shift));
     }
     const SeedRows<T> candidates = {values.data(), weights.data(), static_cast<std::int64_t>(chosen.size()), rows.d};
     SeedSampler<T> among(runner, candidates, {masses.data(), 1.0}, params,
                          {Stream::candidate_first, Stream::candidate_trial});
     among.choose_first();
-    among.extend(k);
+    among.extend(problem.k);
     RowList result;
     for (const std::int64_t candidate : among.chosen())
         result.push_back(chosen[static_cast<std::size_t>(candidate)]);
@@ -85,8 +85,8 @@ RowList choose_among(const BlockRunner &runner, const SeedRows<T> &rows, const F
 }
 
 template <typename T>
-RowList sampled_rows(const BlockRunner &runner, const SeedRows<T> &rows, const PgkmProblem &problem,
-                     const PgkmSeedParams &params)
+RowList sampled_rows(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
+                     const SeedRows<T> &rows, const PgkmSeedParams &params)
 {
     const bool parallel = params.init == PGKM_INIT_KMEANS_PARALLEL;
     const FirstMasses masses = {nullptr, rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
@@ -97,7 +97,7 @@ RowList sampled_rows(const BlockRunner &runner, const SeedRows<T> &rows, const P
             if (!sampler.oversample(round, problem.k))
                 break;
         if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
-            return choose_among(runner, rows, masses, sampler, problem.k, params);
+            return choose_among(runner, points, problem, rows, sampler, params);
     }
     sampler.extend(problem.k);
     return sampler.chosen();
@@ -113,7 +113,7 @@ void seed_problem(const BlockRunner &runner, const PgkmPoints &points, PgkmProbl
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
     const RowList chosen = params.init == PGKM_INIT_RANDOM  ? random_rows(runner, problem.n_rows, at_most_n, params)
                            : params.init == PGKM_INIT_FIRST ? first_rows(at_most_n)
-                                                            : sampled_rows(runner, rows, problem, params);
+                                                            : sampled_rows(runner, points, problem, rows, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::int64_t row : chosen) {
         runner.poll();

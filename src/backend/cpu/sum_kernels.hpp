@@ -7,7 +7,8 @@
 
 namespace pgkm::cpu {
 
-// Where a block's rows go, and how they are scaled. Partial sums are k x stride.
+// Where a block's rows go, and how they are scaled. Partial sums are k x stride. With weights a
+// cluster's features have two sums each, d of upper limbs and then d of lower ones, and so has its mass.
 struct SumTarget {
     std::int64_t *features;
     std::int64_t *masses;

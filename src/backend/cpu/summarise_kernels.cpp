@@ -151,7 +151,7 @@ HWY_INLINE int add_line(const MomentSums &lanes, const MomentScales &scales, int
     const int step = static_cast<int>(hn::Lanes(tag));
     const Vector to_signed = hn::Set(tag, signed_bias), to_unsigned = hn::Set(tag, unsigned_bias);
     const Vector limb = hn::Set(tag, 0x1p46);
-    static_assert(square_limb_bits == 46);
+    static_assert(lower_limb_bits == 46);
     int c = 0;
     for (; c + step <= length; c += step) {
         const Vector centred = hn::Sub(load_wide(tag, x + c), hn::LoadU(tag, scales.middle + c));
