@@ -141,15 +141,15 @@ __device__ void settle_queue(const Arguments &a, const Shared &shared, std::int6
         // The lane that queued the row adds it: its replica's count of additions stays bounded.
         if (lane != (shared.queue[q] & 31))
             continue;
-        if (R == 0) {
+        if constexpr (R == 0) {
             a.labels[row] = nearest.label;
-            continue;
-        }
-        float x[D];
+        } else {
+            float x[D];
 #pragma unroll
-        for (int f = 0; f < D; ++f)
-            x[f] = f < a.view.d ? from[f] : 0.0f;
-        add_row<D, R == 0 ? 1 : R>(a, shared, row, nearest.label, x, fast);
+            for (int f = 0; f < D; ++f)
+                x[f] = f < a.view.d ? from[f] : 0.0f;
+            add_row<D, R>(a, shared, row, nearest.label, x, fast);
+        }
     }
 }
 
