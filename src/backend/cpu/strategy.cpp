@@ -85,7 +85,9 @@ std::int64_t highway_target(InstructionSet set)
 
 bool is_supported(InstructionSet set)
 {
-    return set == InstructionSet::scalar || (highway_target(set) & HWY_TARGETS & hwy::SupportedTargets()) != 0;
+    // Asked once: the processor's answer (CPUID) takes some 10 us in a virtual machine, as long as a small fit.
+    static const std::int64_t supported = hwy::SupportedTargets();
+    return set == InstructionSet::scalar || (highway_target(set) & HWY_TARGETS & supported) != 0;
 }
 
 InstructionSet best_instruction_set()
