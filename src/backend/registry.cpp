@@ -5,17 +5,12 @@
 
 #include "backend/cpu/cpu_backend.hpp"
 #include "backend/plugin.hpp"
-#include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "service/client.hpp"
 
 namespace pgkm {
 namespace {
 
-// Below this much work a CPU is done before a CUDA context stands (about 0.3 s), or, where the
-// GPU service has one already, before the rows are on the device (some milliseconds).
-constexpr double device_pays = 4e9;
-constexpr double ready_device_pays = 2e8;
 constexpr int max_devices = 64;
 
 // A device, or nothing with the reason. The service's device is checked when it is opened.
@@ -36,13 +31,6 @@ bool choose_device(const PgkmSettings &settings, BackendChoice *choice, std::str
 }
 
 } // namespace
-
-double fit_work(std::int64_t n, std::int32_t d, std::int64_t k, const PgkmOptions &options)
-{
-    const double passes = std::min<double>(options.max_iter, 30) + greedy_trials(static_cast<int>(
-                                                                       std::min<std::int64_t>(k, n)));
-    return static_cast<double>(n) * d * static_cast<double>(std::min(k, n)) * passes * options.n_init;
-}
 
 std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::string *why)
 {
@@ -65,13 +53,13 @@ std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::str
     return -1;
 }
 
-bool wants_device(const PgkmSettings &settings, double work)
+bool wants_device(const PgkmSettings &settings, const Work &work)
 {
     const double pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
-    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work >= pays);
+    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work.shared >= pays);
 }
 
-std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, double work)
+std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, const Work &work)
 {
     std::vector<BackendChoice> choices;
     BackendChoice device = {};

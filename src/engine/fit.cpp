@@ -8,6 +8,7 @@
 #include "engine/quality.hpp"
 #include "engine/resident.hpp"
 #include "engine/session.hpp"
+#include "engine/work.hpp"
 
 namespace pgkm {
 namespace {
@@ -79,11 +80,11 @@ std::vector<Model> fit_as(const BackendChoice &choice, const PgkmOpen &open, con
     }
 }
 
-std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &request, Monitor &monitor, double work)
+std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &request, Monitor &monitor, const Work &work)
 {
     monitor.begin_backend(choice.table->name);
     // What stays serves fits of any size: all threads, or the next one would need another workplace.
-    PgkmOpen open = open_options(request.settings, monitor.host(), request.resident == nullptr ? work : INFINITY);
+    PgkmOpen open = open_options(request.settings, monitor.host(), request.resident == nullptr ? work : Work{INFINITY, INFINITY});
     open.segment = request.segment;
     return request.points.element == PGKM_FLOAT32 ? fit_as<float>(choice, open, request, monitor)
                                                   : fit_as<double>(choice, open, request, monitor);
@@ -134,18 +135,6 @@ std::int64_t last_fit(const PgkmFitRequest &request)
     return std::max(request.k, std::min(request.k_last, request.points.n));
 }
 
-double request_work(const PgkmFitRequest &request)
-{
-    double work = 0.0;
-    for (const PgkmGroup &group : groups_of(request)) {
-        // Of a sweep, which may have 2^31 fits, as many times the one in the middle.
-        const std::int64_t more = request.k_last == 0 ? 0 : last_fit(request) - group.k;
-        work += static_cast<double>(more + 1) *
-                fit_work(group.n, request.points.d, group.k + more / 2, request.options);
-    }
-    return work;
-}
-
 Fits fit_models(const PgkmFitRequest &request, Monitor &monitor)
 {
     const std::vector<PgkmGroup> groups = groups_of(request);
@@ -156,7 +145,7 @@ Fits fit_models(const PgkmFitRequest &request, Monitor &monitor)
     }
     check_sweep(request);
     check_memory(request, groups);
-    const double work = request_work(request);
+    const Work work = work_of(request);
     Fits fits;
     on_first_backend(request.settings, work, nullptr, &fits.notice, [&](const BackendChoice &choice) {
         fits.models = fit_on(choice, request, monitor, work);

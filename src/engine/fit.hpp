@@ -47,7 +47,4 @@ std::vector<PgkmGroup> groups_of(const PgkmFitRequest &request);
 // The last k of a sweep whose fit is not the one before: more clusters than rows are as many as rows.
 std::int64_t last_fit(const PgkmFitRequest &request);
 
-// The work of a request, in the terms of fit_work().
-double request_work(const PgkmFitRequest &request);
-
 } // namespace pgkm

@@ -11,6 +11,7 @@
 #include "engine/job.hpp"
 #include "engine/packed_models.hpp"
 #include "engine/signals.hpp"
+#include "engine/work.hpp"
 
 using pgkm::Error;
 using pgkm::Fits;
@@ -18,13 +19,6 @@ using pgkm::Model;
 using pgkm::Monitor;
 
 namespace {
-
-// Fits of less work than this (some milliseconds) run in the caller's thread: starting one
-// would cost more, and with many small groups that is most of the time.
-constexpr double inline_work = 2e7;
-
-// Nor more groups than this, each of next to no work by the measure above: nothing interrupts them.
-constexpr std::int64_t inline_fits = 1000;
 
 struct FitJob : PgkmJob {
     explicit FitJob(const PgkmFitRequest &wanted) : request(wanted) {}
@@ -96,9 +90,9 @@ PgkmStatus pgkm_fit_start(const PgkmFitRequest *request, PgkmJob **job, PgkmErro
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        const double work = pgkm::request_work(*request);
-        *job = pgkm::start_job(std::make_unique<FitJob>(*request), work < inline_work && request->n_groups < inline_fits &&
-                                                                       request->settings.backend != PGKM_BACKEND_CUDA);
+        const bool in_caller =
+            pgkm::is_brief(pgkm::work_of(*request)) && request->settings.backend != PGKM_BACKEND_CUDA;
+        *job = pgkm::start_job(std::make_unique<FitJob>(*request), in_caller);
     });
 }
 
@@ -165,7 +159,7 @@ void pgkm_stop_all_jobs(void)
 
 int pgkm_wants_device(const PgkmFitRequest *request)
 {
-    return pgkm::wants_device(request->settings, pgkm::request_work(*request)) ? 1 : 0;
+    return pgkm::wants_device(request->settings, pgkm::work_of(*request)) ? 1 : 0;
 }
 
 namespace {

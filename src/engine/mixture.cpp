@@ -5,6 +5,7 @@
 #include "engine/error.hpp"
 #include "engine/mixture_fitter.hpp"
 #include "engine/mixture_options.hpp"
+#include "engine/work.hpp"
 
 namespace pgkm {
 namespace {
@@ -33,16 +34,6 @@ void check_memory(const PgkmMixtureRequest &request, std::int64_t k)
 
 } // namespace
 
-double mixture_work(const PgkmMixtureRequest &request)
-{
-    const double d = request.points.d;
-    const bool square = request.options.covariance_type == PGKM_COVARIANCE_FULL;
-    double terms = 0.0;
-    for (const PgkmGroup &group : mixture_groups(request))
-        terms += static_cast<double>(group.n) * static_cast<double>(std::min(group.k, group.n));
-    return terms * d * (square ? d : 2.0) * std::min<double>(request.options.max_iter, 30) * request.options.n_init;
-}
-
 std::vector<PgkmGroup> mixture_groups(const PgkmMixtureRequest &request)
 {
     return groups_of(clusters_request(request));
@@ -58,7 +49,7 @@ MixtureFits fit_mixtures(const PgkmMixtureRequest &request, Monitor &monitor)
         k = std::max(k, group.k);
     }
     check_memory(request, k);
-    const double work = mixture_work(request);
+    const Work work = work_of(request);
     MixtureFits fits;
     const Capability needed =
         request.options.covariance_type == PGKM_COVARIANCE_TIED ? has_em_step_and_moments : has_em_step;

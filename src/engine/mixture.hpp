@@ -31,7 +31,4 @@ MixtureFits fit_mixtures(const PgkmMixtureRequest &request, Monitor &monitor);
 // The groups of a request: its own, or its points as the only one.
 std::vector<PgkmGroup> mixture_groups(const PgkmMixtureRequest &request);
 
-// The work of a request, in the terms of fit_work().
-double mixture_work(const PgkmMixtureRequest &request);
-
 } // namespace pgkm

@@ -37,7 +37,7 @@ PgkmPoints rows_of(const PgkmPoints &points, const PgkmProblem &problem)
 } // namespace
 
 MixtureFitter::MixtureFitter(const PgkmMixtureRequest &request, Session &session, int threads, Monitor &monitor)
-    : request_(request), options_(request.options), session_(session), monitor_(monitor), host_(monitor.host()),
+    : request_(request), options_(request.options), session_(session), monitor_(monitor),
       pool_(request.n_groups > 1 ? threads : 1), points_(request.points)
 {
     std::int64_t first = 0;
@@ -53,8 +53,7 @@ MixtureFitter::MixtureFitter(const PgkmMixtureRequest &request, Session &session
 
 void MixtureFitter::poll() const
 {
-    if (host_.cancelled(host_.arg) != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
+    monitor_.poll();
 }
 
 void MixtureFitter::for_each(std::size_t count, const std::function<void(std::size_t)> &body)
@@ -117,10 +116,12 @@ void MixtureFitter::set_total(std::size_t group, const std::vector<double> &sums
     const double n = static_cast<double>(groups_[group].problem.n_rows);
     TotalCovariance &total = groups_[group].total;
     total.matrix.resize(at(d * d));
-    for (std::int64_t a = 0, i = 0; a < d; ++a)
+    for (std::int64_t a = 0, i = 0; a < d; ++a) {
+        poll();
         for (std::int64_t b = 0; b <= a; ++b, ++i)
             total.matrix[at(a * d + b)] = total.matrix[at(b * d + a)] =
                 (cross[at(i)] - sums[at(a)] * (sums[at(b)] / n)) / n;
+    }
     for (std::int64_t f = 0; f < d; ++f)
         total.mean[at(f)] += sums[at(f)] / n;
 }
@@ -177,7 +178,7 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
     }
     session_.em_step(problems, labelled, views);
     for_each(starts.size(), [&](std::size_t g) {
-        maximise(starts[g].model.parameters, starts[g].sums[0], groups_[g].total, options_.reg_covar);
+        maximise(starts[g].model.parameters, starts[g].sums[0], groups_[g].total, options_.reg_covar, [this] { poll(); });
     });
 }
 
@@ -228,8 +229,9 @@ void MixtureFitter::iterate_once(std::size_t group, Start &start)
 {
     MixtureModel &model = start.model;
     model.trace.push_back(checked(start.sums[0].view.log_likelihood));
-    maximise(model.parameters, start.sums[0], groups_[group].total, options_.reg_covar);
-    start.factors = factorise(model.parameters, [this] { poll(); });
+    const Poll poll = [this] { this->poll(); };
+    maximise(model.parameters, start.sums[0], groups_[group].total, options_.reg_covar, poll);
+    start.factors = factorise(model.parameters, poll);
     const double mean = model.trace.back() / static_cast<double>(model.n);
     model.converged = std::fabs(mean - start.mean_log_likelihood) < options_.tol;
     start.mean_log_likelihood = mean;

@@ -53,7 +53,6 @@ private:
     const PgkmMixtureOptions &options_;
     Session &session_;
     Monitor &monitor_;
-    const PgkmHost host_;
     cpu::ThreadPool pool_;
     std::vector<Group> groups_;
     PgkmPoints points_;                         // as loaded

@@ -12,24 +12,9 @@
 #include "engine/mixture.hpp"
 #include "engine/mixture_clusters.hpp"
 #include "engine/session.hpp"
+#include "engine/work.hpp"
 
 namespace {
-
-// Fits that cannot take more work than this (some 10 ms) run in the caller's thread, where nothing
-// interrupts them.
-constexpr double inline_work = 3e7;
-
-// Of an iteration that has next to no rows.
-constexpr double least_work = 1000.0;
-
-// As mixture_work(), were no fit to converge.
-double most_work(const PgkmMixtureRequest &request)
-{
-    PgkmMixtureRequest iteration = request;
-    iteration.options.max_iter = iteration.options.n_init = 1;
-    return (pgkm::mixture_work(iteration) + least_work * static_cast<double>(std::max<int64_t>(request.n_groups, 1))) *
-           request.options.max_iter * request.options.n_init;
-}
 
 bool has_matrices(PgkmCovariance type)
 {
@@ -42,7 +27,7 @@ double blocks_bytes(const PgkmMixtureRequest &request)
 {
     const double rows = (has_matrices(request.options.covariance_type) ? 3.0 : 1.0) * (request.points.d + 8.0);
     const double k = static_cast<double>(std::min(request.k, request.points.n));
-    const int threads = pgkm::useful_threads(request.settings, pgkm::mixture_work(request));
+    const int threads = pgkm::useful_threads(request.settings, pgkm::work_of(request));
     return threads * 8.0 * pgkm::cpu::block_rows * (rows + k);
 }
 
@@ -60,14 +45,14 @@ PgkmStatus pgkm_mixture_start(const PgkmMixtureRequest *request, PgkmJob **job, 
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        const bool in_caller = most_work(*request) < inline_work && pgkm_mixture_wants_device(request) == 0;
+        const bool in_caller = pgkm::is_brief(pgkm::work_of(*request)) && pgkm_mixture_wants_device(request) == 0;
         *job = pgkm::start_job(std::make_unique<MixtureJob>(*request), in_caller);
     });
 }
 
 int pgkm_mixture_wants_device(const PgkmMixtureRequest *request)
 {
-    return pgkm::wants_device(request->settings, pgkm::mixture_work(*request)) ? 1 : 0;
+    return pgkm::wants_device(request->settings, pgkm::work_of(*request)) ? 1 : 0;
 }
 
 PgkmStatus pgkm_mixture_result(PgkmJob *job, PgkmMixtureResult *result, PgkmError *error)

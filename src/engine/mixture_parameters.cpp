@@ -31,8 +31,8 @@ const cpu::VectorKernels &kernels()
                                       "one another");
 }
 
-// Row by row (Cholesky-Banachiewicz): the lower triangle of `matrix` becomes L with L L' = matrix.
-// False when a pivot is what rounding makes of 0.
+// Row by row (Cholesky-Banachiewicz): the lower triangle of `matrix`, all that is read, becomes L with
+// L L' = matrix. False when a pivot is what rounding makes of 0.
 bool cholesky(double *matrix, std::int64_t d, const Poll &poll)
 {
     for (std::int64_t i = 0; i < d; ++i) {
@@ -45,15 +45,13 @@ bool cholesky(double *matrix, std::int64_t d, const Poll &poll)
         if (!(pivot > static_cast<double>(d) * epsilon * diagonal) || !(pivot > 0.0) || !std::isfinite(pivot))
             return false;
         row[i] = std::sqrt(pivot);
-        std::fill(row + i + 1, row + d, 0.0);
     }
     return true;
 }
 
-// W = inverse of L, both lower triangular by rows.
+// W = inverse of L, both lower triangular by rows; there are zeros in W.
 void invert(const double *lower, std::int64_t d, double *inverse, const Poll &poll)
 {
-    std::fill(inverse, inverse + d * d, 0.0);
     for (std::int64_t i = 0; i < d; ++i) {
         poll();
         double *const row = inverse + i * d;
@@ -96,14 +94,30 @@ void scalar_factors(const MixtureParameters &parameters, const double *values, b
 // from Cholesky's method on the matrix with rows and columns in reverse.
 bool factor_precision(const double *precision, std::int64_t d, double *factor, const Poll &poll)
 {
-    std::vector<double> reversed(precision, precision + d * d);
-    std::reverse(reversed.begin(), reversed.end());
+    LargeArray<double> reversed(at(d * d));
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        std::reverse_copy(precision + (d - 1 - i) * d, precision + (d - i) * d, reversed.begin() + i * d);
+    }
     if (!cholesky(reversed.data(), d, poll))
         return false;
-    for (std::int64_t c = 0; c < d; ++c)
-        for (std::int64_t f = 0; f < d; ++f)
-            factor[c * d + f] = f <= c ? reversed[at((d - 1 - f) * d + (d - 1 - c))] : 0.0;
+    for (std::int64_t c = 0; c < d; ++c) {
+        poll();
+        for (std::int64_t f = 0; f <= c; ++f)
+            factor[c * d + f] = reversed[at((d - 1 - f) * d + (d - 1 - c))];
+    }
     return true;
+}
+
+// Appends d x d zeros, a row between two polls, to an array that has room.
+double *zero_matrix(std::vector<double> &values, std::int64_t d, const Poll &poll)
+{
+    const std::size_t begin = values.size();
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        values.resize(values.size() + at(d), 0.0);
+    }
+    return values.data() + begin;
 }
 
 void matrix_factors(const MixtureParameters &parameters, const double *values, bool precisions, const Poll &poll,
@@ -111,15 +125,18 @@ void matrix_factors(const MixtureParameters &parameters, const double *values, b
 {
     const std::int64_t d = parameters.d, size = d * d;
     const std::int64_t matrices = parameters.type == PGKM_COVARIANCE_TIED ? 1 : parameters.k;
-    out.factors.resize(at(matrices * size));
-    std::vector<double> lower(at(size));
+    out.factors.reserve(at(matrices * size));
+    LargeArray<double> lower(at(size));
     for (std::int64_t j = 0; j < matrices; ++j) {
-        double *const factor = out.factors.data() + j * size;
+        double *const factor = zero_matrix(out.factors, d, poll);
         if (precisions) {
             if (!factor_precision(values + j * size, d, factor, poll))
                 throw Error(PGKM_INVALID, "option precisions_init must hold positive definite matrices");
         } else {
-            std::copy_n(values + j * size, size, lower.begin());
+            for (std::int64_t i = 0; i < d; ++i) {
+                poll();
+                std::copy_n(values + j * size + i * d, i + 1, lower.begin() + i * d);
+            }
             if (!cholesky(lower.data(), d, poll))
                 singular(parameters.type, j);
             invert(lower.data(), d, factor, poll);
@@ -141,15 +158,28 @@ MixtureFactors factors_of(const MixtureParameters &parameters, const double *val
     return out;
 }
 
+void require_finite(const double *values, std::int64_t count, const Poll &poll)
+{
+    constexpr std::int64_t values_between_polls = 1 << 16;
+    for (std::int64_t i = 0; i < count; i += values_between_polls) {
+        poll();
+        if (!std::all_of(values + i, values + std::min(count, i + values_between_polls),
+                         [](double value) { return std::isfinite(value); }))
+            throw Error(PGKM_INVALID, "features are too large: their squares overflow");
+    }
+}
+
 // One component's covariance about its new mean, which lies `moved` from the old one.
 void covariance_of(const MixtureParameters &parameters, const double *second, double mass, const double *moved,
-                   double reg_covar, double *out)
+                   double reg_covar, double *out, const Poll &poll)
 {
     const std::int64_t d = parameters.d;
     if (parameters.type == PGKM_COVARIANCE_FULL) {
-        for (std::int64_t a = 0; a < d; ++a)
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
             for (std::int64_t b = 0; b <= a; ++b)
                 out[a * d + b] = out[b * d + a] = *second++ / mass - moved[a] * moved[b];
+        }
         for (std::int64_t a = 0; a < d; ++a)
             out[a * d + a] = std::max(out[a * d + a], 0.0) + reg_covar;
         return;
@@ -169,10 +199,14 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
 // new ones are taken without the mass that keeps divisions from 0: a component that has lost its rows
 // may lie so far from them that even so little mass outweighs their covariance.
 void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, double all, const TotalCovariance &total,
-                     double reg_covar)
+                     double reg_covar, const Poll &poll)
 {
     const std::int64_t d = parameters.d;
-    parameters.covariances = total.matrix;
+    parameters.covariances.resize(total.matrix.size());
+    for (std::int64_t a = 0; a < d; ++a) {
+        poll();
+        std::copy_n(total.matrix.begin() + a * d, d, parameters.covariances.begin() + a * d);
+    }
     std::vector<double> apart(at(d));
     for (std::int64_t j = 0; j < parameters.k; ++j) {
         const double mass = sums.masses[at(j)];
@@ -180,8 +214,10 @@ void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, dou
             continue;
         for (std::int64_t f = 0; f < d; ++f)
             apart[at(f)] = sums.first[at(j * d + f)] / mass + (parameters.means[at(j * d + f)] - total.mean[at(f)]);
-        for (std::int64_t a = 0; a < d; ++a)
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
             kernels().add(parameters.covariances.data() + a * d, -mass / all * apart[at(a)], apart.data(), d);
+        }
     }
     for (std::int64_t a = 0; a < d; ++a)
         parameters.covariances[at(a * d + a)] += reg_covar;
@@ -209,7 +245,8 @@ MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d) : 
     view = {0.0, masses.data(), first.data(), second.data(), nullptr};
 }
 
-void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar)
+void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+              const Poll &poll)
 {
     const std::int64_t k = parameters.k, d = parameters.d;
     const std::int64_t covariance_size =
@@ -220,21 +257,21 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     double all = 0.0;
     for (double &mass : masses)
         all += mass += 10.0 * epsilon;
-    parameters.covariances.resize(at(covariance_size * k));
     if (parameters.type == PGKM_COVARIANCE_TIED)
-        tied_covariance(parameters, sums, all, total, reg_covar);
+        tied_covariance(parameters, sums, all, total, reg_covar, poll);
+    else
+        parameters.covariances.resize(at(covariance_size * k));
     for (std::int64_t j = 0; j < k; ++j) {
         parameters.weights[at(j)] = masses[at(j)] / all;
         for (std::int64_t f = 0; f < d; ++f)
             moved[at(f)] = sums.first[at(j * d + f)] / masses[at(j)];
         if (covariance_size > 0)
             covariance_of(parameters, sums.second.data() + j * second_size, masses[at(j)], moved.data(), reg_covar,
-                          parameters.covariances.data() + j * covariance_size);
+                          parameters.covariances.data() + j * covariance_size, poll);
         kernels().add(parameters.means.data() + j * d, 1.0, moved.data(), d);
     }
-    for (const std::vector<double> *values : {&parameters.means, &parameters.covariances})
-        if (!std::all_of(values->begin(), values->end(), [](double value) { return std::isfinite(value); }))
-            throw Error(PGKM_INVALID, "features are too large: their squares overflow");
+    require_finite(parameters.means.data(), k * d, poll);
+    require_finite(parameters.covariances.data(), static_cast<std::int64_t>(parameters.covariances.size()), poll);
 }
 
 MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll)

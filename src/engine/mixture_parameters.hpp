@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/api.h"
+#include "engine/large_array.hpp"
 #include "engine/platform.hpp"
 #include "engine/poll.hpp"
 
@@ -16,7 +17,7 @@ struct MixtureParameters {
     std::int32_t d = 0;
     std::vector<double> weights;     // k
     std::vector<double> means;       // k x d
-    std::vector<double> covariances; // pgkm_covariance_size()
+    LargeArray<double> covariances; // pgkm_covariance_size()
 };
 
 // PgkmMixture with the memory it stands in.
@@ -28,7 +29,8 @@ struct MixtureFactors {
 // The sums of an E step with the memory they stand in.
 struct MixtureSums {
     MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d);
-    std::vector<double> masses, first, second;
+    std::vector<double> masses, first;
+    LargeArray<double> second;
     PgkmMixtureSums view;
 };
 
@@ -41,7 +43,8 @@ struct TotalCovariance {
 // M step: replaces the parameters, about whose means the sums were taken. `total` is read for
 // tied alone. A component without mass keeps its mean and gets the covariance reg_covar; its
 // weight is next to 0. Throws Error(PGKM_INVALID) when a value leaves the range of float64.
-void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar);
+void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+              const Poll &poll);
 
 // Cholesky factors, inverted. Throws Error(PGKM_INVALID) naming the component whose covariance is
 // singular to working precision.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "engine/error.hpp"
+
 namespace pgkm {
 
 PgkmHost Monitor::host()
 {
     PgkmHost host = {};
-    host.cancelled = [](void *self) { return static_cast<Monitor *>(self)->cancelled_.load(std::memory_order_relaxed); };
+    host.cancelled = [](void *self) { return static_cast<const Monitor *>(self)->cancelled() ? 1 : 0; };
     host.progress = [](void *self, const PgkmProgress *told) { static_cast<Monitor *>(self)->note(*told); };
     host.arg = this;
     return host;
@@ -52,6 +54,12 @@ void Monitor::end()
 {
     const std::lock_guard<std::mutex> lock(mutex_);
     close_phase();
+}
+
+void Monitor::poll() const
+{
+    if (cancelled())
+        throw Error(PGKM_CANCELLED, "cancelled");
 }
 
 PgkmJobProgress Monitor::progress() const

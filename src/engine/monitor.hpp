@@ -13,6 +13,8 @@ namespace pgkm {
 // Written by the job's thread, read from any.
 class Monitor {
   public:
+    virtual ~Monitor() = default;
+
     // What a backend is lent: progress goes here, and the cancel flag is this one's.
     PgkmHost host();
 
@@ -24,6 +26,10 @@ class Monitor {
     void end(); // closes the last phase
 
     void cancel() { cancelled_.store(1); }
+    // Asked every few milliseconds, from any of the job's threads. A test may watch how often.
+    virtual bool cancelled() const { return cancelled_.load(std::memory_order_relaxed) != 0; }
+    // Throws Error(PGKM_CANCELLED).
+    void poll() const;
     PgkmJobProgress progress() const;
 
   private:

@@ -11,6 +11,7 @@
 #include "engine/processors.hpp"
 #include "engine/session.hpp"
 #include "engine/symmetric_eigen.hpp"
+#include "engine/work.hpp"
 
 namespace pgkm {
 namespace {
@@ -27,7 +28,7 @@ struct Covariance {
 };
 
 // One pass over the rows about a shift near their mean; the difference is taken off after it.
-Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request, Monitor &monitor, double work)
+Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request, Monitor &monitor, const Work &work)
 {
     const std::int32_t d = request.points.d;
     monitor.begin_backend(choice.table->name);
@@ -44,9 +45,11 @@ Covariance moments_on(const BackendChoice &choice, const PgkmPcaRequest &request
     session.moments({all}, moments);
     const double n = static_cast<double>(result.n);
     double *cross = result.cross.data();
-    for (std::int32_t a = 0; a < d; ++a)
+    for (std::int32_t a = 0; a < d; ++a) {
+        monitor.poll();
         for (std::int32_t b = 0; b <= a; ++b)
             *cross++ -= sums[at(a)] * (sums[at(b)] / n);
+    }
     for (std::int32_t f = 0; f < d; ++f)
         result.mean[at(f)] += sums[at(f)] / n;
     return result;
@@ -59,7 +62,7 @@ PgkmStatus has_moments(const PgkmBackend &table, PgkmError *error)
 
 Covariance moments_of_rows(const PgkmPcaRequest &request, Monitor &monitor, std::string &notice)
 {
-    const double work = pca_work(request);
+    const Work work = work_of(request);
     Covariance result;
     on_first_backend(request.settings, work, has_moments, &notice, [&](const BackendChoice &choice) {
         result = moments_on(choice, request, monitor, work);
@@ -84,13 +87,14 @@ std::vector<double> scales_of(const Covariance &covariance)
 }
 
 // The full covariance matrix, or the correlation matrix times n / (n - 1) with scales.
-std::vector<double> matrix_of(const Covariance &covariance, const std::vector<double> &scale)
+std::vector<double> matrix_of(const Covariance &covariance, const std::vector<double> &scale, const Monitor &monitor)
 {
     const auto d = static_cast<std::int64_t>(covariance.mean.size());
     const double divisor = static_cast<double>(std::max<std::int64_t>(covariance.n - 1, 1));
     std::vector<double> matrix(at(d * d));
     const double *cross = covariance.cross.data();
-    for (std::int64_t a = 0; a < d; ++a)
+    for (std::int64_t a = 0; a < d; ++a) {
+        monitor.poll();
         for (std::int64_t b = 0; b <= a; ++b) {
             double value = *cross++ / divisor;
             if (!scale.empty())
@@ -100,6 +104,7 @@ std::vector<double> matrix_of(const Covariance &covariance, const std::vector<do
                 throw Error(PGKM_INVALID, "features are too large: their squares overflow");
             matrix[at(a * d + b)] = matrix[at(b * d + a)] = value;
         }
+    }
     return matrix;
 }
 
@@ -152,14 +157,10 @@ PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int th
     model.d = static_cast<std::int32_t>(covariance.mean.size());
     if (options.standardize != 0)
         model.scale = scales_of(covariance);
-    std::vector<double> matrix = matrix_of(covariance, model.scale);
+    std::vector<double> matrix = matrix_of(covariance, model.scale, monitor);
     model.mean = std::move(covariance.mean);
     monitor.enter(PGKM_ITERATING);
-    const PgkmHost host = monitor.host();
-    const auto poll = [&] {
-        if (host.cancelled(host.arg) != 0)
-            throw Error(PGKM_CANCELLED, "cancelled");
-    };
+    const auto poll = [&] { monitor.poll(); };
     const auto wanted = [&](const std::vector<double> &values) {
         return model.n_components =
                    wanted_components(options.n_components, std::min<std::int64_t>(model.n, model.d), values);
@@ -194,12 +195,6 @@ void check(const PgkmPcaRequest &request)
 
 } // namespace
 
-double pca_work(const PgkmPcaRequest &request)
-{
-    const double n = request.points.values == nullptr ? 0.0 : static_cast<double>(request.points.n);
-    return n * request.points.d * request.points.d;
-}
-
 PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 {
     check(request);
@@ -229,6 +224,6 @@ uint64_t pgkm_pca_estimate(const PgkmPcaRequest *request)
             ? 0.0
             : 4.0 * d * d +
                   pgkm::cpu::moments_bytes(request->points.n, request->points.d,
-                                           pgkm::useful_threads(request->settings, pgkm::pca_work(*request)));
+                                           pgkm::useful_threads(request->settings, pgkm::work_of(*request)));
     return static_cast<uint64_t>(std::max(eigen, moments)) + 4000000;
 }

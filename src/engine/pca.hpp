@@ -23,7 +23,4 @@ struct PcaModel {
 // Throws Error.
 PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor);
 
-// The work on its rows, in the terms of fit_work(); none where there are moments already.
-double pca_work(const PgkmPcaRequest &request);
-
 } // namespace pgkm

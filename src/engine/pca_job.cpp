@@ -6,11 +6,9 @@
 #include "engine/error.hpp"
 #include "engine/job.hpp"
 #include "engine/pca.hpp"
+#include "engine/work.hpp"
 
 namespace {
-
-// Values of rows, or of the covariance matrix and its eigenvectors, that are worth no thread.
-constexpr double inline_work = 2e6;
 
 struct PcaJob : PgkmJob {
     explicit PcaJob(const PgkmPcaRequest &wanted) : request(wanted) {}
@@ -26,8 +24,7 @@ PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmErro
 {
     *job = nullptr;
     return pgkm::guarded(error, [&] {
-        const double d = request->points.d;
-        const bool in_caller = pgkm::pca_work(*request) + d * d * d < inline_work && pgkm_pca_wants_device(request) == 0;
+        const bool in_caller = pgkm::is_brief(pgkm::work_of(*request)) && pgkm_pca_wants_device(request) == 0;
         *job = pgkm::start_job(std::make_unique<PcaJob>(*request), in_caller);
     });
 }
@@ -35,7 +32,7 @@ PgkmStatus pgkm_pca_start(const PgkmPcaRequest *request, PgkmJob **job, PgkmErro
 int pgkm_pca_wants_device(const PgkmPcaRequest *request)
 {
     const bool has_rows = request->points.values != nullptr;
-    return has_rows && pgkm::wants_device(request->settings, pgkm::pca_work(*request)) ? 1 : 0;
+    return has_rows && pgkm::wants_device(request->settings, pgkm::work_of(*request)) ? 1 : 0;
 }
 
 PgkmStatus pgkm_pca_result(PgkmJob *job, PgkmPcaResult *result, PgkmError *error)

@@ -31,7 +31,7 @@ template <typename T>
 void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
                     PgkmMetric metric, const PgkmHost &host, T *result)
 {
-    constexpr std::int64_t rows_between_polls = 4096;
+    const std::int64_t rows_between_polls = std::max(1, 65536 / d);
     const bool standardize = !standardization.center.empty();
     const double *center = standardize ? standardization.center.data() : nullptr;
     const double *scale = standardize ? standardization.scale.data() : nullptr;

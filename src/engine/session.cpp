@@ -7,9 +7,6 @@
 namespace pgkm {
 namespace {
 
-// Work that one more CPU thread is worth starting for, in distance terms.
-constexpr double work_per_thread = 5e6;
-
 void check(PgkmStatus status, const PgkmError &error)
 {
     if (status != PGKM_OK)
@@ -94,14 +91,14 @@ void Session::em_step(const std::vector<PgkmProblem> &problems, const std::vecto
           error);
 }
 
-std::int32_t useful_threads(const PgkmSettings &settings, double work)
+std::int32_t useful_threads(const PgkmSettings &settings, const Work &work)
 {
-    const double useful = std::min(work / work_per_thread + 1.0, 4096.0);
+    const double useful = std::min(work.shared / thread_pays + 1.0, 4096.0);
     return std::min(settings.cpu_threads == 0 ? usable_processors() : settings.cpu_threads,
                     static_cast<std::int32_t>(useful));
 }
 
-PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work)
+PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, const Work &work)
 {
     PgkmOpen open = {};
     open.threads = useful_threads(settings, work);

@@ -50,10 +50,10 @@ class Session {
 };
 
 // As many threads as the settings allow, but no more than the work is worth starting.
-std::int32_t useful_threads(const PgkmSettings &settings, double work);
+std::int32_t useful_threads(const PgkmSettings &settings, const Work &work);
 
 // The options to open a backend with for so much work.
-PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, double work);
+PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, const Work &work);
 
 // Whether a backend has what a job needs: PGKM_OK, or PGKM_UNSUPPORTED with a text.
 using Capability = PgkmStatus (*)(const PgkmBackend &table, PgkmError *error);
@@ -67,7 +67,7 @@ bool next_backend_may_help(PgkmStatus status);
 // body(choice) on the first backend that can, as choose_backends() orders them. When a device
 // failed on the way, *notice says so.
 template <typename Body>
-void on_first_backend(const PgkmSettings &settings, double work, Capability capability, std::string *notice,
+void on_first_backend(const PgkmSettings &settings, const Work &work, Capability capability, std::string *notice,
                       Body &&body)
 {
     const std::vector<BackendChoice> choices = choose_backends(settings, work);

@@ -68,11 +68,16 @@ SymmetricEigen symmetric_eigen_in_steps(std::vector<double> matrix, std::int32_t
 {
     // Scaled, so that no square leaves the range of float64.
     double largest = 0.0;
-    for (const double value : matrix)
-        largest = std::max(largest, std::fabs(value));
-    if (largest > 0.0)
-        for (double &value : matrix)
-            value /= largest;
+    for (auto row = matrix.begin(); row != matrix.end(); row += d) {
+        poll();
+        for (auto value = row; value != row + d; ++value)
+            largest = std::max(largest, std::fabs(*value));
+    }
+    for (auto row = matrix.begin(); largest > 0.0 && row != matrix.end(); row += d) {
+        poll();
+        for (auto value = row; value != row + d; ++value)
+            *value /= largest;
+    }
     SymmetricEigen found = solve(std::move(matrix), d, threads, poll, wanted);
     for (double &value : found.values)
         value *= largest;

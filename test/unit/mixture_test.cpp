@@ -267,7 +267,7 @@ TEST(Mixture, StarvedComponentFarAway)
     MixtureSums sums(made.type, 2, 1);
     sums.masses = {4.0, 0.0};
     sums.first = {4.0, 0.0};
-    maximise(made, sums, {{4.0}, {2.0}}, 0.5);
+    maximise(made, sums, {{4.0}, {2.0}}, 0.5, no_poll);
     EXPECT_NEAR(made.means[0], 4.0, 1e-12);
     EXPECT_EQ(made.means[1], 1e12);
     EXPECT_NEAR(made.covariances[0], 2.5, 1e-12);

@@ -24,13 +24,16 @@ inline double direct_cost(const Shape &shape)
 
 inline double tiled_cost(const Shape &shape)
 {
-    return 70.0 + 0.9 * shape.d + shape.k * (shape.d + 12.0) / 40.0;
+    constexpr double width = 64.0; // of a block, which a few rows do not fill
+    return (70.0 + 0.9 * shape.d + shape.k * (shape.d + 12.0) / 40.0) *
+           std::max(1.0, width / static_cast<double>(shape.n));
 }
 
 // The better of the two that look at every centroid.
 inline Assignment choose_dense(const Shape &shape)
 {
-    if (shape.k == 1)
+    constexpr std::int32_t most_features = 1 << 16; // a block of so many leaves the cache
+    if (shape.k == 1 || shape.d > most_features)
         return Assignment::direct;
     if (!shape.fused) // an exact distance then calls a function per feature
         return shape.k < 4 ? Assignment::direct : Assignment::tiled;

@@ -8,6 +8,10 @@ namespace {
 
 constexpr int max_width = 2 * block_step;
 
+// So few rows of so many features are compared one by one, rather than in a block that is filled up.
+constexpr int few_rows = 4;
+constexpr std::int32_t many_features = 4096;
+
 // A block and a panel should stay in the second-level cache.
 int block_width(std::int32_t d)
 {
@@ -53,6 +57,7 @@ DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
 template <typename T>
 Direct<T>::Direct(const Rows<T> &rows)
     : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.strategy.instruction_set)),
+      pairs_(pair_kernels(rows.context.strategy.instruction_set)),
       panels_(rows.context.budget, rows.k, rows.d), scratch_(static_cast<std::size_t>(rows.pool.size()))
 {
 }
@@ -60,6 +65,7 @@ Direct<T>::Direct(const Rows<T> &rows)
 template <typename T>
 void Direct<T>::begin(const T *centroids)
 {
+    centroids_ = centroids;
     panels_.set(centroids, rows_.pool, rows_.context);
 }
 
@@ -87,9 +93,39 @@ void Direct<T>::assign_rows(int worker, const T *const *rows, int count, std::in
                      distances == nullptr ? nullptr : distances + done);
 }
 
+// Each row with some centroids at a time.
+template <typename T>
+void Direct<T>::assign_few(const T *const *rows, int count, std::int32_t *labels, double *distances)
+{
+    constexpr std::int32_t batch = 8;
+    for (int i = 0; i < count; ++i) {
+        double best = std::numeric_limits<double>::infinity();
+        for (std::int32_t first = 0; first < rows_.k; first += batch) {
+            rows_.context.poll();
+            const std::int32_t size = std::min(batch, rows_.k - first);
+            const T *x[batch], *c[batch];
+            double squares[batch];
+            for (std::int32_t j = 0; j < size; ++j) {
+                x[j] = rows[i];
+                c[j] = centroids_ + std::int64_t{first + j} * rows_.d;
+            }
+            pairs_.distances(x, c, size, rows_.d, squares);
+            for (std::int32_t j = 0; j < size; ++j)
+                if (squares[j] < best) {
+                    best = squares[j];
+                    labels[i] = first + j;
+                }
+        }
+        if (distances != nullptr)
+            distances[i] = best;
+    }
+}
+
 template <typename T>
 void Direct<T>::assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
 {
+    if (count <= few_rows && rows_.d >= many_features)
+        return assign_few(rows, count, labels, distances);
     auto &made = scratch_[static_cast<std::size_t>(worker)];
     if (!made)
         made = std::make_unique<DirectScratch>(rows_.context.budget, rows_.d, width_);

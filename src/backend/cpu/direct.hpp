@@ -10,6 +10,7 @@
 
 #include "backend/cpu/assigner.hpp"
 #include "backend/cpu/direct_kernels.hpp"
+#include "backend/cpu/pair_kernels.hpp"
 #include "backend/cpu/row_pass.hpp"
 
 namespace pgkm::cpu {
@@ -58,9 +59,13 @@ public:
 
 private:
     void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
+    void assign_few(const T *const *rows, int count, std::int32_t *labels, double *distances);
+
     Rows<T> rows_;
     int width_;
     const DirectKernels &kernels_;
+    const PairKernels &pairs_;
+    const T *centroids_ = nullptr;
     Panels panels_;
     std::vector<std::unique_ptr<DirectScratch>> scratch_; // made by the worker that needs it
 };

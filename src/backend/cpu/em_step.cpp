@@ -48,8 +48,9 @@ public:
           layout_(mixture, data.points.d, sums.masses != nullptr),
           products_(product_kernels(context_.strategy.instruction_set)),
           kernels_(mixture_kernels(context_.strategy.instruction_set)), zeros_(static_cast<std::size_t>(d_), 0.0),
-          features_(padded_features(d_)), own_size_(size((blocks() * features_ + mixture.k) * block_rows)),
-          own_(context_.budget, own_size_ * size(pool.size()), 0.0)
+          features_(padded_features(d_)), rows_(std::min(block_rows, padded_rows(problem.n_rows))),
+          own_size_(size((blocks() * features_ + mixture.k) * rows_)),
+          own_(Buffer<double>::zeros(context_.budget, own_size_ * size(pool.size())))
     {
         if (mixture.labels == nullptr)
             prepare();
@@ -58,7 +59,7 @@ public:
     void run()
     {
         const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_values);
-        Buffer<double> copies(context_.budget, static_cast<std::size_t>(plan.segments * plan.values), 0.0);
+        auto copies = Buffer<double>::zeros(context_.budget, static_cast<std::size_t>(plan.segments * plan.values));
         generalised_reduction(
             plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
             [&](const ReductionTask &task, double *r, int worker) {
@@ -72,8 +73,10 @@ public:
             return;
         std::copy_n(layout_.mass(copies.data(), 0), layout_.k, out_.masses);
         std::copy_n(layout_.first(copies.data(), 0), layout_.k * layout_.d, out_.first);
-        if (layout_.second_size > 0)
-            std::copy_n(layout_.second(copies.data(), 0), layout_.k * layout_.second_size, out_.second);
+        for (std::int64_t j = 0; layout_.second_size > 0 && j < layout_.k; ++j) {
+            context_.poll();
+            std::copy_n(layout_.second(copies.data(), j), layout_.second_size, out_.second + j * layout_.second_size);
+        }
     }
 
 private:
@@ -95,7 +98,7 @@ private:
         const std::int64_t matrices = type() == PGKM_COVARIANCE_FULL   ? mixture_.k
                                       : type() == PGKM_COVARIANCE_TIED ? 1
                                                                        : 0;
-        packed_ = Buffer<double>(context_.budget, size(matrices * packed_size(d_)), 0.0);
+        packed_ = Buffer<double>::zeros(context_.budget, size(matrices * packed_size(d_)));
         pool_.run(matrices, [&](std::int64_t j, int) { pack(j); });
         if (type() == PGKM_COVARIANCE_TIED)
             transform_means();
@@ -104,9 +107,11 @@ private:
     void pack(std::int64_t j)
     {
         double *const packed = packed_.data() + j * packed_size(d_);
-        for (std::int64_t c = 0; c < d_; ++c)
+        for (std::int64_t c = 0; c < d_; ++c) {
+            context_.poll();
             for (std::int64_t f = 0; f <= c; ++f)
                 packed[c / 4 * 4 * packed_columns(d_) + f * 4 + c % 4] = mixture_.factors[(j * d_ + c) * d_ + f];
+        }
     }
 
     // With one W for all, |W (x - mean)| = |W (x - origin) - W (mean - origin)|: rows and means are
@@ -119,6 +124,7 @@ private:
                 origin_[size(f)] += mean(j)[f] / mixture_.k;
         for (std::int64_t j = 0; j < mixture_.k; ++j)
             for (std::int64_t c = 0; c < d_; ++c) {
+                context_.poll();
                 double sum = 0.0;
                 for (std::int64_t f = 0; f <= c; ++f)
                     sum += mixture_.factors[c * d_ + f] * (mean(j)[f] - origin_[size(f)]);
@@ -133,9 +139,9 @@ private:
         context_.poll();
         const int stride = padded_rows(rows);
         double *const x = own_.data() + own_size_ * size(worker);
-        double *const centred = x + features_ * block_rows;
-        double *const weighted = centred + features_ * block_rows;
-        double *const shares = x + blocks() * features_ * block_rows;
+        double *const centred = x + features_ * rows_;
+        double *const weighted = centred + features_ * rows_;
+        double *const shares = x + blocks() * features_ * rows_;
         turn(products_, x_ + first * d_, rows, d_, zeros_.data(), x, stride);
         if (mixture_.labels != nullptr)
             given_shares(first, rows, stride, shares);
@@ -216,6 +222,7 @@ private:
     const MixtureKernels &kernels_;
     const std::vector<double> zeros_; // d: rows are turned as they are
     const std::int64_t features_;
+    const std::int64_t rows_; // of a block, at most
     const std::size_t own_size_;
     Buffer<double> own_;            // per worker: blocks of features, one of shares
     Buffer<double> packed_;         // full: k matrices, tied: one

@@ -78,8 +78,8 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
     const ReductionPlan plan = plan_moments(problem.n_rows, d);
     const std::size_t own = block_memory(d);
     const BlockSums<T> block(context.strategy.instruction_set, d, out.shift);
-    Buffer<double> copies(context.budget, static_cast<std::size_t>(plan.segments * plan.values), 0.0);
-    Buffer<double> memory(context.budget, own * static_cast<std::size_t>(pool.size()), 0.0);
+    auto copies = Buffer<double>::zeros(context.budget, static_cast<std::size_t>(plan.segments * plan.values));
+    auto memory = Buffer<double>::zeros(context.budget, own * static_cast<std::size_t>(pool.size()));
     generalised_reduction(
         plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
         [&](const ReductionTask &task, double *sums, int worker) {
@@ -92,7 +92,10 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
             }
         });
     std::copy_n(copies.data(), d, out.sums);
-    std::copy_n(copies.data() + d, triangle(d), out.cross);
+    for (std::int64_t a = 0; a < d; ++a) {
+        context.poll();
+        std::copy_n(copies.data() + d + triangle(a), a + 1, out.cross + triangle(a));
+    }
 }
 
 } // namespace

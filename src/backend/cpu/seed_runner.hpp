@@ -70,10 +70,11 @@ struct SeedRows {
     double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
 };
 
-// Rows per block: about a millisecond's work for a few candidates.
+// Rows per block: about a millisecond's work for a few candidates. Fewer than 64 only where so many would take
+// too long between two looks at the cancel flag.
 inline std::int64_t seed_block_rows(std::int32_t d)
 {
-    return std::clamp<std::int64_t>((1 << 17) / d, 64, max_seed_block);
+    return std::clamp<std::int64_t>((1 << 17) / d, std::clamp((1 << 22) / d, 1, 64), max_seed_block);
 }
 
 } // namespace pgkm::cpu

@@ -14,6 +14,9 @@ namespace {
 // Values per task: a millisecond or less, so that a cancel is seen in time.
 constexpr std::int64_t task_values = 1 << 18;
 
+// Features of which the statistics are made in that time.
+constexpr std::size_t polled_features = 1 << 14;
+
 // The part of one problem that a task works on.
 struct Task {
     std::int64_t problem;
@@ -72,6 +75,7 @@ public:
         partial_ = Buffer<std::uint64_t>(context_.budget, 3 * d_ * static_cast<std::size_t>(context_.pool.size()));
         for (std::int64_t p = 0; p < n_problems_; ++p)
             for (std::size_t f = 0; f < d_; ++f) {
+                poll_at(f);
                 const MomentScale scale = moment_scale(summaries_[p].min[f], summaries_[p].max[f]);
                 double *const own = scales_.data() + 3 * at(p, 0) + f;
                 own[0] = scale.middle;
@@ -88,6 +92,7 @@ public:
         });
         for (std::int64_t p = 0; p < n_problems_; ++p)
             for (std::size_t f = 0; f < d_; ++f) {
+                poll_at(f);
                 const Moments moments = moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]),
                                                    sums_[2 * at(p, f)], sums_[2 * at(p, f) + 1], problems_[p].n_rows);
                 summaries_[p].mean[f] = moments.mean;
@@ -100,6 +105,12 @@ private:
     std::size_t at(std::int64_t problem, std::size_t feature) const
     {
         return static_cast<std::size_t>(problem) * d_ + feature;
+    }
+
+    void poll_at(std::size_t feature) const
+    {
+        if (feature % polled_features == 0)
+            context_.poll();
     }
 
     void reset(const Ranges &ranges) const

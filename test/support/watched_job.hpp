@@ -1,0 +1,57 @@
+// watched_job.hpp - jobs in the calling thread, whose processor time tells what they do: the machine's load does
+// not show in it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+#include <vector>
+
+#include "engine/api.h"
+
+namespace pgkm::test {
+
+// How much longer sanitizers make it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr double slowdown = 10.0;
+#else
+inline constexpr double slowdown = 1.0;
+#endif
+
+// Of the calling thread.
+inline double cpu_seconds()
+{
+    timespec now = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct JobShape {
+    std::int64_t n;
+    std::int32_t d;
+    std::int64_t k;
+};
+
+inline std::vector<float> noise(const JobShape &shape)
+{
+    std::vector<float> rows(static_cast<std::size_t>(shape.n * shape.d));
+    std::uint32_t bits = 1;
+    for (float &value : rows) {
+        bits = bits * 1664525 + 1013904223;
+        value = static_cast<float>(bits >> 8) * 0x1p-24F;
+    }
+    return rows;
+}
+
+// Of rows that live on, for one thread of the CPU backend: the caller's.
+template <typename Request>
+Request request_for(const std::vector<float> &rows, const JobShape &shape)
+{
+    Request request = {};
+    request.points = {rows.data(), PGKM_FLOAT32, shape.n, shape.d, nullptr};
+    request.settings.backend = PGKM_BACKEND_CPU;
+    request.settings.cpu_threads = 1;
+    return request;
+}
+
+} // namespace pgkm::test

@@ -1,0 +1,104 @@
+// Between two looks at the cancel flag a job works for some milliseconds, whatever the shape of its rows, so that a
+// cancel is seen in every phase.
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "../support/watched_job.hpp"
+#include "engine/fit.hpp"
+#include "engine/mixture.hpp"
+#include "engine/monitor.hpp"
+#include "engine/pca.hpp"
+
+namespace {
+
+using namespace pgkm::test;
+
+// A quarter of the time in which a cancel takes effect, for a third of the features that it is promised for.
+constexpr double most_seconds = 0.025 * slowdown;
+
+// Notes the longest time between two looks, all of which are the calling thread's.
+class Watch : public pgkm::Monitor {
+  public:
+    bool cancelled() const override
+    {
+        look();
+        return Monitor::cancelled();
+    }
+    void look() const
+    {
+        longest_ = std::max(longest_, cpu_seconds() - last_);
+        last_ = cpu_seconds();
+    }
+    double longest() const { return longest_; }
+
+  private:
+    mutable double longest_ = 0.0;
+    mutable double last_ = cpu_seconds();
+};
+
+// The best of three counts: what the system does for the thread, as finding pages, is part of its time.
+void expect_looks(const std::string &what, const std::function<void(Watch &)> &run)
+{
+    double best = 1e9;
+    for (int attempt = 0; attempt < 3 && best > most_seconds; ++attempt) {
+        Watch watch;
+        run(watch);
+        watch.look();
+        best = std::min(best, watch.longest());
+    }
+    EXPECT_LE(best, most_seconds) << what;
+}
+
+void expect_looks_of_mixture(PgkmCovariance type, const JobShape &shape)
+{
+    const std::vector<float> rows = noise(shape);
+    auto request = request_for<PgkmMixtureRequest>(rows, shape);
+    request.k = shape.k;
+    pgkm_mixture_options_default(&request.options);
+    request.options.covariance_type = type;
+    request.options.max_iter = 1;
+    expect_looks(pgkm_covariance_name(type), [&](Watch &watch) { pgkm::fit_mixtures(request, watch); });
+}
+
+TEST(Poll, Mixtures)
+{
+    expect_looks_of_mixture(PGKM_COVARIANCE_FULL, {40, 1000, 1});
+    expect_looks_of_mixture(PGKM_COVARIANCE_TIED, {40, 1000, 3});
+    expect_looks_of_mixture(PGKM_COVARIANCE_DIAG, {40, 50'000, 1});
+    expect_looks_of_mixture(PGKM_COVARIANCE_SPHERICAL, {40, 50'000, 1});
+}
+
+TEST(Poll, Components)
+{
+    const JobShape shape = {3, 1000, 0};
+    const std::vector<float> rows = noise(shape);
+    auto request = request_for<PgkmPcaRequest>(rows, shape);
+    for (const int standardize : {0, 1}) {
+        request.options.standardize = standardize;
+        expect_looks("components", [&](Watch &watch) { pgkm::fit_pca(request, watch); });
+    }
+}
+
+TEST(Poll, Clusters)
+{
+    for (const JobShape &shape : {JobShape{3, 150'000, 3}, {40, 20'000, 20}}) {
+        const std::vector<float> rows = noise(shape);
+        auto request = request_for<PgkmFitRequest>(rows, shape);
+        request.k = shape.k;
+        pgkm_options_default(&request.options);
+        request.options.max_iter = 3;
+        for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL}) {
+            const bool transformed = init == PGKM_INIT_KMEANS_PARALLEL;
+            request.options.init = init;
+            request.options.standardize = transformed ? 1 : 0;
+            request.options.metric = transformed ? PGKM_COSINE : PGKM_L2;
+            expect_looks("clusters of " + std::to_string(shape.d) + " features, init " + std::to_string(init),
+                         [&](Watch &watch) { pgkm::fit_models(request, watch); });
+        }
+    }
+}
+
+} // namespace

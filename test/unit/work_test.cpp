@@ -1,0 +1,151 @@
+// Estimates of work against the processor time that the work takes.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "../support/watched_job.hpp"
+#include "engine/fit.hpp"
+#include "engine/mixture.hpp"
+#include "engine/monitor.hpp"
+#include "engine/pca.hpp"
+#include "engine/work.hpp"
+
+namespace {
+
+using namespace pgkm::test;
+
+constexpr PgkmInit inits[] = {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST};
+constexpr PgkmCovariance types[] = {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG,
+                                    PGKM_COVARIANCE_SPHERICAL};
+
+PgkmFitRequest clusters(const std::vector<float> &rows, const JobShape &shape)
+{
+    auto request = request_for<PgkmFitRequest>(rows, shape);
+    request.k = shape.k;
+    pgkm_options_default(&request.options);
+    return request;
+}
+
+PgkmMixtureRequest mixture(const std::vector<float> &rows, const JobShape &shape, PgkmCovariance type)
+{
+    auto request = request_for<PgkmMixtureRequest>(rows, shape);
+    request.k = shape.k;
+    pgkm_mixture_options_default(&request.options);
+    request.options.covariance_type = type;
+    request.options.reg_covar = 1.0;
+    return request;
+}
+
+void run(const PgkmFitRequest &request)
+{
+    pgkm::Monitor monitor;
+    pgkm::fit_models(request, monitor);
+}
+
+void run(const PgkmMixtureRequest &request)
+{
+    pgkm::Monitor monitor;
+    pgkm::fit_mixtures(request, monitor);
+}
+
+void run(const PgkmPcaRequest &request)
+{
+    pgkm::Monitor monitor;
+    pgkm::fit_pca(request, monitor);
+}
+
+// No work takes ten times as long as it is estimated to; the best of three counts.
+template <typename Request>
+void expect_covered(const Request &request, const JobShape &shape, const char *what)
+{
+    const double estimate = pgkm::work_of(request).most / pgkm::operations_per_second;
+    double best = 1e9;
+    for (int attempt = 0; attempt < 3 && best > 10.0 * slowdown * estimate; ++attempt) {
+        const double start = cpu_seconds();
+        run(request);
+        best = std::min(best, cpu_seconds() - start);
+    }
+    EXPECT_LE(best, 10.0 * slowdown * estimate)
+        << what << " of " << shape.n << " x " << shape.d << ", k = " << shape.k << ": estimated " << estimate << " s";
+}
+
+TEST(Work, CoversClusters)
+{
+    for (const JobShape &shape : {JobShape{1, 1, 1}, {40, 2, 3}, {3, 20'000, 3}, {50, 2000, 2}, {1000, 2, 300},
+                                  {200, 100, 200}, {5000, 8, 10}, {20'000, 2, 2}}) {
+        const std::vector<float> rows = noise(shape);
+        PgkmFitRequest request = clusters(rows, shape);
+        request.options.max_iter = 10;
+        request.options.standardize = shape.n > 1 ? 1 : 0;
+        for (const PgkmInit init : inits) {
+            request.options.init = init;
+            expect_covered(request, shape, "clusters");
+        }
+    }
+}
+
+TEST(Work, CoversSweepsAndGroups)
+{
+    const JobShape shape = {1000, 4, 2};
+    const std::vector<float> rows = noise(shape);
+    PgkmFitRequest request = clusters(rows, shape);
+    request.options.max_iter = 3;
+    request.k_last = 40;
+    expect_covered(request, shape, "a sweep");
+    std::vector<PgkmGroup> groups;
+    for (std::int64_t first = 0; first < shape.n; first += 4)
+        groups.push_back({rows.data() + first * shape.d, nullptr, 4, shape.k});
+    request.k_last = 0;
+    request.groups = groups.data();
+    request.n_groups = static_cast<std::int64_t>(groups.size());
+    expect_covered(request, shape, "groups");
+}
+
+TEST(Work, CoversMixtures)
+{
+    for (const JobShape &shape : {JobShape{1, 1, 1}, {40, 2, 3}, {40, 300, 1}, {30, 100, 5}, {3, 300, 1}, {5000, 3, 4},
+                                  {400, 3, 50}})
+        for (const PgkmCovariance type : types) {
+            const std::vector<float> rows = noise(shape);
+            PgkmMixtureRequest request = mixture(rows, shape, type);
+            request.options.tol = 0.0;
+            request.options.max_iter = 2;
+            expect_covered(request, shape, pgkm_covariance_name(type));
+        }
+}
+
+TEST(Work, CoversComponents)
+{
+    for (const JobShape &shape : {JobShape{1, 1, 0}, {40, 3, 0}, {3, 128, 0}, {3, 129, 0}, {10, 300, 0}, {2000, 60, 0},
+                                  {50'000, 4, 0}}) {
+        const std::vector<float> rows = noise(shape);
+        expect_covered(request_for<PgkmPcaRequest>(rows, shape), shape, "components");
+    }
+}
+
+// Where a job runs: what takes long has a thread that can be cancelled, what many small groups ask for has none.
+TEST(Work, TellsWhatIsBrief)
+{
+    const std::vector<float> none;
+    const auto brief = [](const auto &request) { return pgkm::is_brief(pgkm::work_of(request)); };
+    EXPECT_TRUE(brief(clusters(none, {40, 2, 3})));
+    EXPECT_FALSE(brief(clusters(none, {3, 500'000, 3})));
+    for (const PgkmCovariance type : types) {
+        EXPECT_TRUE(brief(mixture(none, {40, 2, 3}, type)));
+        EXPECT_FALSE(brief(mixture(none, {40, 500'000, 1}, type)));
+    }
+    EXPECT_FALSE(brief(mixture(none, {3, 3000, 1}, PGKM_COVARIANCE_FULL)));
+    EXPECT_FALSE(brief(mixture(none, {40, 3000, 1}, PGKM_COVARIANCE_TIED)));
+    EXPECT_TRUE(brief(request_for<PgkmPcaRequest>(none, {40, 3, 0})));
+    EXPECT_FALSE(brief(request_for<PgkmPcaRequest>(none, {3, 300, 0})));
+    const std::vector<PgkmGroup> groups(5000, PgkmGroup{nullptr, nullptr, 1, 1});
+    PgkmFitRequest many = clusters(none, {1, 1, 1});
+    many.groups = groups.data();
+    many.n_groups = static_cast<std::int64_t>(groups.size());
+    EXPECT_FALSE(brief(many));
+}
+
+} // namespace
