@@ -65,9 +65,14 @@ COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, 
 
 -- aggregate
 
+CREATE FUNCTION kmeans_plan_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_plan_support'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_plan_support IS 'for the planner: lets the library take part in planning';
+
 CREATE FUNCTION kmeans_final(internal) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_final IS 'final function of the aggregate kmeans: clusters the rows';
 
 CREATE FUNCTION kmeans_combine(internal, internal) RETURNS internal
@@ -247,11 +252,6 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 
 -- Whole tables
 
-CREATE FUNCTION kmeans_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'pgkm_support'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_support IS 'for the planner: kmeans_labels in FROM is a scan of its own, and a subquery that fits a table does so once';
-
 CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
@@ -260,7 +260,7 @@ CREATE FUNCTION kmeans_fit(
     loaded boolean DEFAULT false)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table, named with its feature columns';
 
 CREATE FUNCTION kmeans_labels(
@@ -271,7 +271,7 @@ CREATE FUNCTION kmeans_labels(
     loaded boolean DEFAULT false)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_support;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster of each';
 
 CREATE FUNCTION kmeans_cluster(
@@ -302,7 +302,7 @@ CREATE FUNCTION kmeans_sweep(
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_support;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and tells how good the clusters are';
 
 CREATE FUNCTION kmeans_load(relation regclass, features text[], weight text DEFAULT NULL) RETURNS bigint
@@ -548,7 +548,7 @@ CREATE FUNCTION pca_fit(
     loaded boolean DEFAULT false)
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION pca_fit IS 'principal component analysis of the rows of a table, view or foreign table, named with its feature columns';
 
 -- Gaussian mixtures
@@ -612,7 +612,7 @@ COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation
 
 CREATE FUNCTION gmm_final(internal) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_final IS 'final function of the aggregate gmm: fits the mixture';
 
 -- For the same types of feature vectors as kmeans. States are made of rows as those of kmeans are, and
@@ -690,7 +690,7 @@ CREATE FUNCTION gmm_fit(
     loaded boolean DEFAULT false)
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of the rows of a table, view or foreign table, named with its feature columns';
 
 CREATE FUNCTION gmm_cluster(

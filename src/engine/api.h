@@ -33,6 +33,9 @@ typedef struct PgkmSettings {
     int32_t           device_ready;     /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
+/* Threads that a fit may have: cpu_threads, or one for each usable processor. */
+int32_t pgkm_cpu_threads(const PgkmSettings *settings);
+
 /* kmeans_options(...); validated by pgkm_options_check. */
 typedef struct PgkmOptions {
     PgkmInit      init;

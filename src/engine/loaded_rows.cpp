@@ -7,7 +7,6 @@
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/fit.hpp"
-#include "engine/processors.hpp"
 
 namespace pgkm {
 namespace {
@@ -66,7 +65,7 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
         first += group.n;
     }
     if (request.n_groups > 0)
-        gather(groups, request.settings.cpu_threads == 0 ? usable_processors() : request.settings.cpu_threads, host);
+        gather(groups, pgkm_cpu_threads(&request.settings), host);
     transform(request.options, session, host);
     session.load(points_);
     std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);

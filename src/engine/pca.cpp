@@ -8,7 +8,6 @@
 #include "engine/contract.hpp"
 #include "engine/error.hpp"
 #include "engine/moments.hpp"
-#include "engine/processors.hpp"
 #include "engine/session.hpp"
 #include "engine/symmetric_eigen.hpp"
 #include "engine/work.hpp"
@@ -199,7 +198,7 @@ PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 {
     check(request);
     const std::int32_t d = request.points.d;
-    const int threads = request.settings.cpu_threads == 0 ? usable_processors() : request.settings.cpu_threads;
+    const int threads = pgkm_cpu_threads(&request.settings);
     std::string notice;
     Covariance covariance = request.points.values == nullptr
                                 ? Covariance{request.points.n,

@@ -94,8 +94,7 @@ void Session::em_step(const std::vector<PgkmProblem> &problems, const std::vecto
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work)
 {
     const double useful = std::min(work.shared / thread_pays + 1.0, 4096.0);
-    return std::min(settings.cpu_threads == 0 ? usable_processors() : settings.cpu_threads,
-                    static_cast<std::int32_t>(useful));
+    return std::min(pgkm_cpu_threads(&settings), static_cast<std::int32_t>(useful));
 }
 
 PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, const Work &work)
@@ -123,3 +122,8 @@ bool next_backend_may_help(PgkmStatus status)
 }
 
 } // namespace pgkm
+
+int32_t pgkm_cpu_threads(const PgkmSettings *settings)
+{
+    return settings->cpu_threads == 0 ? pgkm::usable_processors() : settings->cpu_threads;
+}

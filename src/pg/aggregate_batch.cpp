@@ -10,9 +10,6 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* Rows of more bytes keep the threads busy by themselves and are not worth a copy. */
-#define LARGE_GROUP_BYTES (16 * 1024 * 1024)
-
 /* A batch takes at most this share of the memory that is left. */
 #define MEMORY_SHARE 4
 
@@ -92,7 +89,7 @@ void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, Aggregate
 
 static bool is_large(const AggregateState *state)
 {
-    return state->rows->n * state->rows->row_bytes > LARGE_GROUP_BYTES;
+    return state->rows->n * state->rows->row_bytes > PGKM_LARGE_GROUP_BYTES;
 }
 
 static bool may_join(const AggregateState *a, const AggregateState *b)

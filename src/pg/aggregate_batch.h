@@ -14,6 +14,9 @@
 
 #include "pg/aggregate.h"
 
+/* Rows of more bytes keep the threads busy by themselves and are not worth a copy. */
+#define PGKM_LARGE_GROUP_BYTES (16 * 1024 * 1024)
+
 /* The algorithm's part: k and options are those of `first`, rows those of the groups. */
 struct PgkmBatchKind {
     /* Bytes that a call needs whatever its groups, and that one of them adds. */

@@ -9,44 +9,21 @@
 
 #include "pg/compat.h"
 #include "pg/fit_scan.h"
+#include "pg/plan_function.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/builtins.h"
-#include "utils/syscache.h"
 }
 
 static const char *const fits[] = {"pgkm_table_fit", "pgkm_gmm_fit", "pgkm_pca_fit", "pgkm_table_sweep",
                                    "pgkm_table_labels"};
 
-bool fit_path_source_among(Oid function, const char *const *sources, int count)
-{
-    const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-    bool            matches = false;
-
-    if (!HeapTupleIsValid(tuple))
-        return false;
-    if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) {
-        bool              isnull;
-        const Datum       value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
-        const char *const source = isnull ? "" : TextDatumGetCString(value);
-
-        for (int i = 0; i < count; ++i)
-            matches = matches || strcmp(source, sources[i]) == 0;
-    }
-    ReleaseSysCache(tuple);
-    return matches;
-}
-
 static bool calls_fit(Node *node, void *context)
 {
     if (node == NULL)
         return false;
-    if (IsA(node, FuncExpr) && fit_path_source_among(((FuncExpr *) node)->funcid, fits, lengthof(fits)))
+    if (IsA(node, FuncExpr) && pgkm_plan_source_among(((FuncExpr *) node)->funcid, fits, lengthof(fits)))
         return true;
     return pgkm_expression_tree_walker(node, calls_fit, context);
 }

@@ -13,9 +13,6 @@ extern "C" {
 /* From _PG_init, with labels_path_install. */
 void fit_path_install(void);
 
-/* Whether a function is one of these C functions, whatever it is called in SQL. */
-bool fit_path_source_among(Oid function, const char *const *sources, int count);
-
 /* Puts a scan that keeps its rows (fit_scan.h) above the paths of a subquery that fits. */
 void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
 

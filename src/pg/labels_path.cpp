@@ -5,6 +5,7 @@
 
 #include "pg/fit_path.h"
 #include "pg/labels_scan.h"
+#include "pg/plan_function.h"
 #include "pg/table_labels.h"
 
 extern "C" {
@@ -20,26 +21,11 @@ extern "C" {
 #include "optimizer/restrictinfo.h"
 
 Datum pgkm_table_labels(PG_FUNCTION_ARGS);
-PG_FUNCTION_INFO_V1(pgkm_support);
 }
 
 static const Oid label_types[LABEL_COLUMNS] = {TIDOID, INT4OID, FLOAT8OID, REGCLASSOID};
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
-
-/* Our function, called as it is: one that became SECURITY DEFINER, has settings of its own or is
- * watched by a plugin would be reached by way of another. */
-static bool is_kmeans_labels(Oid function)
-{
-    static const char *const source = "pgkm_table_labels";
-    FmgrInfo                 info;
-
-    /* Asks little before it looks a function up: the hook sees the functions of all queries. */
-    if (!fit_path_source_among(function, &source, 1))
-        return false;
-    fmgr_info(function, &info);
-    return info.fn_addr == pgkm_table_labels && info.fn_nargs == TABLE_LOADED + 1;
-}
 
 static bool returns_labels(FuncExpr *call)
 {
@@ -74,7 +60,8 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
 
     FuncExpr *const call = (FuncExpr *) expression;
 
-    return call->funcretset && is_kmeans_labels(call->funcid) && list_length(call->args) == TABLE_LOADED + 1 &&
+    return call->funcretset && list_length(call->args) == TABLE_LOADED + 1 &&
+                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) &&
                    returns_labels(call) && !reads_loaded_rows(call)
                ? call
                : NULL;
@@ -173,14 +160,4 @@ void labels_path_install(void)
 bool labels_path_others(void)
 {
     return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
-}
-
-/*
- * kmeans_support(request internal) -> internal: NULL, for there is nothing to say. The planner
- * asks before it chooses paths, and so the library, with its hook, is there when it does.
- */
-Datum pgkm_support(PG_FUNCTION_ARGS)
-{
-    (void) fcinfo;
-    PG_RETURN_POINTER(NULL);
 }

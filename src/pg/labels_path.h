@@ -3,8 +3,6 @@
  *
  * A function in FROM hands its rows over through a tuple store, which for millions of rows costs
  * more than finding their clusters. So the planner is offered a custom scan in the function's place.
- * The library takes part in planning from the first query that names a table function on: the
- * functions' support function brings it into the process.
  */
 #ifndef PGKM_PG_LABELS_PATH_H
 #define PGKM_PG_LABELS_PATH_H

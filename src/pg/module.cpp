@@ -4,6 +4,7 @@
 #include "pg/compat.h"
 
 #include "pg/fit_path.h"
+#include "pg/groups_path.h"
 #include "pg/labels_path.h"
 #include "pg/pinned_slices.h"
 #include "pg/seal.h"
@@ -26,6 +27,7 @@ void _PG_init(void)
     pgkm_settings_define();
     fit_path_install();
     labels_path_install();
+    groups_path_install();
     pinned_slices_install();
     pgkm_seal_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())

@@ -1,6 +1,6 @@
 -- Plans and markings: what may run in parallel does, and gives the same.
 BEGIN;
-SELECT plan(22);
+SELECT plan(27);
 
 CREATE TABLE plan_rows AS
 SELECT i % 7 AS g, ARRAY[sin(i), cos(i * 3), (i % 1000) * 1e3] AS f, (i % 5)::double precision AS w
@@ -82,6 +82,26 @@ SELECT ok(bool_and(abs(a - b) <= 1e-12 * abs(b)), 'sums agree with numeric arith
 FROM (SELECT kmeans_sums_features(kmeans_step(f, '{{0,0,0}}')) AS sums FROM plan_rows) AS s,
     (SELECT sum(f[1]::numeric)::float8 AS x, sum(f[2]::numeric)::float8 AS y, sum(f[3]::numeric)::float8 AS z FROM plan_rows) AS n,
     LATERAL (VALUES (sums[1][1], x), (sums[1][2], y), (sums[1][3], z)) AS v (a, b);
+
+-- Groups of few rows: a hash aggregate fits them together, and no row goes from process to process. Sorted, each
+-- is fitted by itself, and is the same.
+CREATE TABLE plan_tenants AS SELECT i % 500 AS tenant, ARRAY[sin(i), cos(i * 7)]::real[] AS f FROM generate_series(1, 20000) AS i;
+ANALYZE plan_tenants;
+RESET parallel_tuple_cost;
+SET LOCAL pg_kmeans.cpu_threads = 4;
+CREATE TABLE plan_fits (name text, query text);
+INSERT INTO plan_fits VALUES
+('clusters', $$SELECT ROW(tenant, kmeans(f, 2, kmeans_options(init_centroids => '{{0,1},{0,-1}}')))::text FROM plan_tenants GROUP BY tenant$$),
+('mixtures', $$SELECT ROW(tenant, gmm(f, 1))::text FROM plan_tenants GROUP BY tenant$$);
+SELECT matches(plan_of(query), '^HashAggregate\s+Group Key: tenant\s+->  Seq Scan', name || ' of many groups are fitted together') FROM plan_fits;
+CREATE TABLE plan_together AS SELECT name, run(query) AS result FROM plan_fits;
+SELECT matches(plan_of(query || ' LIMIT 1'), 'GroupAggregate', 'but not all ' || name || ' for the first') FROM plan_fits;
+SET LOCAL enable_hashagg = off;
+SET LOCAL max_parallel_workers_per_gather = 0;
+SELECT bag_eq(format('SELECT result FROM plan_together WHERE name = %L', name), query, name || ' of sorted groups are the same')
+FROM plan_fits WHERE name = 'clusters'; -- a mixture's last digits depend on the rows' order, which a sort changes
+RESET enable_hashagg;
+RESET max_parallel_workers_per_gather;
 
 SELECT is_empty($$
     SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
