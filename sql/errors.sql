@@ -23,7 +23,7 @@ FROM (VALUES ('''{1,NULL}''', '::real[]'), ('''{NULL,2}''', '::float8[]'), ('''{
              ('''{}''', '::real[]'), ('''{{1,2},{3,4}}''', '::real[]'), ('''{{1,2}}''', '::numeric[]')) AS t(features, kind);
 -- the largest and the smallest magnitudes that are taken
 SELECT (kmeans(ARRAY[2 ^ 500, -(2 ^ 500)], 1)).centroids[1][1] = 2 ^ 500 AS largest;
-SELECT (kmeans('{3e38,-1e-45}'::real[], 1)).d, (kmeans('{1e-320,0}'::float8[], 1)).d;
+SELECT (kmeans('{3e38,-1e-45}'::real[], 1)).d, (kmeans('{1e-320,1}'::float8[], 1)).d;
 
 -- k
 SELECT k, pg_temp.outcome('SELECT (kmeans(ARRAY[1, 2], ' || k || ')).k FROM generate_series(1, 2)') AS aggregate,

@@ -20,6 +20,9 @@ namespace pgkm {
 // Values of larger magnitude are refused: their squared distances could overflow.
 inline constexpr double max_magnitude = 0x1p500;
 
+// Rows without a value of at least this magnitude are refused: their squared distances could be 0.
+inline constexpr double min_magnitude = 0x1p-500;
+
 // Bits of a scaled value (of its upper limb, where it has two), its sign aside; 2^17 of them fit a
 // 64-bit partial sum.
 inline constexpr int value_bits = 45;
@@ -188,19 +191,44 @@ PGKM_HD inline std::int64_t quantise_mass(double value, double scale)
     return static_cast<std::int64_t>(value * scale);
 }
 
-// Gives a vector unit length (cosine k-means): the norm is summed in order, one fma each; every
-// coordinate is divided in float64 and rounded once to T. False, and untouched, for a zero vector.
+// The sum of squares of a vector times `scale`, in order, one fma each.
+template <typename T>
+PGKM_HD inline double square_of(const T *x, int d, double scale)
+{
+    double square = 0.0;
+    for (int i = 0; i < d; ++i) {
+        const double value = static_cast<double>(x[i]) * scale;
+        square = ::fma(value, value, square);
+    }
+    return square;
+}
+
+// A power of two that brings the largest coordinate next to 1, or as near as one factor can; 0 for a zero vector.
+template <typename T>
+PGKM_HD inline double unit_scale(const T *x, int d)
+{
+    double largest = 0.0;
+    for (int i = 0; i < d; ++i)
+        largest = ::fmax(largest, ::fabs(static_cast<double>(x[i])));
+    return largest == 0.0 ? 0.0 : power_of_two(clamp_exponent(-upper_exponent(largest)));
+}
+
+// Gives a vector unit length (cosine k-means): every coordinate is divided in float64 by the norm and
+// rounded once to T. Where squares would leave the range of float64, the vector is scaled first, which is
+// exact. False, and untouched, for a zero vector.
 template <typename T>
 PGKM_HD inline bool normalise(T *x, int d)
 {
-    double square = 0.0;
-    for (int i = 0; i < d; ++i)
-        square = ::fma(static_cast<double>(x[i]), static_cast<double>(x[i]), square);
-    if (square == 0.0)
-        return false;
+    double scale = 1.0, square = square_of(x, d, scale);
+    if (square < 0x1p-900) {
+        scale = unit_scale(x, d);
+        if (scale == 0.0)
+            return false;
+        square = square_of(x, d, scale);
+    }
     const double norm = ::sqrt(square);
     for (int i = 0; i < d; ++i)
-        x[i] = static_cast<T>(static_cast<double>(x[i]) / norm);
+        x[i] = static_cast<T>(static_cast<double>(x[i]) * scale / norm);
     return true;
 }
 

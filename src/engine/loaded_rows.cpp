@@ -19,6 +19,22 @@ void poll(const PgkmHost &host)
         throw Error(PGKM_CANCELLED, "cancelled");
 }
 
+// Rows of zeros are rows as others are.
+void require_magnitude(const std::vector<double> &max_abs)
+{
+    const double largest = *std::max_element(max_abs.begin(), max_abs.end());
+    if (largest > 0.0 && largest < min_magnitude)
+        throw Error(PGKM_INVALID, "features are too small: their squares underflow");
+}
+
+// A deviation of 0 would be taken for that of a constant.
+void require_variance(const Summary &raw)
+{
+    for (std::size_t f = 0; f < raw.variance.size(); ++f)
+        if (raw.variance[f] == 0.0 && raw.max[f] > raw.min[f])
+            throw Error(PGKM_INVALID, "feature " + std::to_string(f + 1) + " varies too little to be standardized");
+}
+
 // Copies in pieces that threads share out.
 template <typename V>
 class Copies {
@@ -71,6 +87,7 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
     std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
+        require_magnitude(summaries[g].max_abs);
         group.summary = std::move(summaries[g]);
         for (const double largest : group.summary.max_abs)
             group.feature_exponents.push_back(scale_exponent(largest));
@@ -108,8 +125,10 @@ void LoadedRows<T>::transform(const PgkmOptions &options, Session &session, cons
     if (options.standardize != 0) {
         session.load(points_);
         const std::vector<Summary> raw = session.summarise(problems(), true);
-        for (std::size_t g = 0; g < groups_.size(); ++g)
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            require_variance(raw[g]);
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
+        }
     }
     if (options.standardize == 0 && options.metric != PGKM_COSINE)
         return;

@@ -108,9 +108,13 @@ uint64_t pgkm_mixture_group_estimate(const PgkmMixtureRequest *request, const Pg
 
 uint64_t pgkm_mixture_estimate(const PgkmMixtureRequest *request)
 {
-    double bytes = 2e6;
-    for (const PgkmGroup &group : pgkm::mixture_groups(*request))
+    double bytes = 0.0, rows = 0.0;
+    for (const PgkmGroup &group : pgkm::mixture_groups(*request)) {
         bytes += static_cast<double>(pgkm_mixture_group_estimate(request, &group));
+        rows += static_cast<double>(group.n);
+    }
+    // What threads and the allocator take beside: 2 MB, next to nothing where rows are few.
+    bytes += std::min(2e6, 2e5 + 1000.0 * rows);
     // Rows of the only group are not copied; several threads work at it.
     if (request->n_groups == 0)
         bytes += blocks_bytes(*request) - static_cast<double>(request->points.n) * request->points.d *

@@ -224,5 +224,7 @@ uint64_t pgkm_pca_estimate(const PgkmPcaRequest *request)
             : 4.0 * d * d +
                   pgkm::cpu::moments_bytes(request->points.n, request->points.d,
                                            pgkm::useful_threads(request->settings, pgkm::work_of(*request)));
-    return static_cast<uint64_t>(std::max(eigen, moments)) + 4000000;
+    // And what threads and the allocator take beside: 4 MB, next to nothing where rows are few.
+    const double beside = std::min(4e6, 2e5 + 2000.0 * static_cast<double>(request->points.n));
+    return static_cast<uint64_t>(std::max(eigen, moments) + beside);
 }

@@ -279,6 +279,7 @@ bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
     if (result->k >= k)
         return false;
     ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
-                      errdetail("There are fewer distinct rows than k, or clusters were left empty.")));
+                      errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                                "feature), or the last iteration left clusters without rows.")));
     return true;
 }

@@ -164,7 +164,8 @@ bool pgkm_warn_components(const PgkmMixtureResult *result, int64 k)
     if (result->k >= k)
         return false;
     ereport(WARNING, (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long) k),
-                      errdetail("There are fewer distinct rows than k.")));
+                      errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                                "feature).")));
     return true;
 }
 

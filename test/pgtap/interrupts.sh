@@ -23,6 +23,9 @@ CREATE TABLE interrupt_wide AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) + (i = j)::integer ORDER BY j)::real[] AS f FROM generate_series(1, 1500) AS i, generate_series(1, 1200) AS j GROUP BY i;
 CREATE TABLE interrupt_widest AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) ORDER BY j)::real[] AS f FROM generate_series(1, 300) AS i, generate_series(1, 3000) AS j GROUP BY i;
+CREATE TABLE interrupt_some AS SELECT f FROM interrupt_widest LIMIT 40;
+CREATE TABLE interrupt_long AS
+SELECT array_agg(sin(i * (j * 0.37 + 1)) ORDER BY j)::real[] AS f FROM generate_series(1, 3) AS i, generate_series(1, 500000) AS j GROUP BY i;
 CREATE TABLE interrupt_mixture AS
 SELECT ROW(1, 2500, 'full', '{1}', ARRAY[array_fill(0::float8, ARRAY[2500])], ARRAY[array_agg(r ORDER BY i)], 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model AS m
 FROM (SELECT i, array_agg((i = j)::integer::float8 ORDER BY j) AS r FROM generate_series(1, 2500) AS i, generate_series(1, 2500) AS j GROUP BY i) AS s;
@@ -55,6 +58,13 @@ phases=(
     "products of very many features|1|SELECT pca(i.f) FROM interrupt_widest AS i, generate_series(1, 1000)"
     "factors of a large mixture|0.7|SELECT gmm_predict(m, array_fill(0, ARRAY[2500])) FROM interrupt_mixture"
     "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_widest', '{f}')"
+    "components of few rows|0.5|SELECT pca(f) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
+    "a full covariance of few rows|0.5|SELECT gmm(f, 1) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
+    "a tied covariance of few rows|0.5|SELECT gmm_fit('interrupt_some', '{f}', 1, covariance_type => 'tied')"
+    "variances of few rows|0.5|SELECT gmm(f[1:50000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
+    "one variance of few rows|0.5|SELECT gmm(f[1:50000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
+    "clusters of few rows|0.5|SELECT kmeans(f, 3, kmeans_options(init => 'random', n_init => 100000)) FROM interrupt_long"
+    "seeding few rows by k-means++|0.5|SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
 )
 
 # attempt KIND DELAY STATEMENT: strikes once; prints "MILLISECONDS SQLSTATE", or nothing when
