@@ -61,8 +61,8 @@ phases=(
     "components of few rows|0.5|SELECT pca(f) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
     "a full covariance of few rows|0.5|SELECT gmm(f, 1) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
     "a tied covariance of few rows|0.5|SELECT gmm_fit('interrupt_some', '{f}', 1, covariance_type => 'tied')"
-    "variances of few rows|0.5|SELECT gmm(f[1:50000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
-    "one variance of few rows|0.5|SELECT gmm(f[1:50000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
+    "variances of few rows|0.5|SELECT gmm(f[1:10000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
+    "one variance of few rows|0.5|SELECT gmm(f[1:10000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
     "clusters of few rows|0.5|SELECT kmeans(f, 3, kmeans_options(init => 'random', n_init => 100000)) FROM interrupt_long"
     "seeding few rows by k-means++|0.5|SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
 )

@@ -31,7 +31,7 @@ limits() {
 # lift PID: soft limits become what the hard ones are.
 lift() {
     local name
-    for name in as nproc nofile memlock; do
+    for name in as nproc nofile memlock fsize; do
         limits --pid "$1" "--$name=$(limits --pid "$1" "--$name" --output HARD --noheadings --raw):"
     done
 }
@@ -71,6 +71,7 @@ limited "some address space" --as=$((size * 1024 + 40000000)):
 limited "no more processes" --nproc=1:
 limited "no more files" --nofile=12:
 limited "no locked memory" --memlock=0:
+limited "segments of shared memory of a megabyte" --fsize=1000000:
 
 # Temporary files on a disk of a megabyte.
 mkdir "$folder/disk"
