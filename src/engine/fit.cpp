@@ -84,7 +84,8 @@ std::vector<Model> fit_on(const BackendChoice &choice, const PgkmFitRequest &req
 {
     monitor.begin_backend(choice.table->name);
     // What stays serves fits of any size: all threads, or the next one would need another workplace.
-    PgkmOpen open = open_options(request.settings, monitor.host(), request.resident == nullptr ? work : Work{INFINITY, INFINITY});
+    const Work lasting = {INFINITY, INFINITY};
+    PgkmOpen open = open_options(request.settings, monitor.host(), request.resident == nullptr ? work : lasting);
     open.segment = request.segment;
     return request.points.element == PGKM_FLOAT32 ? fit_as<float>(choice, open, request, monitor)
                                                   : fit_as<double>(choice, open, request, monitor);

@@ -178,7 +178,8 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
     }
     session_.em_step(problems, labelled, views);
     for_each(starts.size(), [&](std::size_t g) {
-        maximise(starts[g].model.parameters, starts[g].sums[0], groups_[g].total, options_.reg_covar, [this] { poll(); });
+        maximise(starts[g].model.parameters, starts[g].sums[0], groups_[g].total, options_.reg_covar,
+                 [this] { poll(); });
     });
 }
 
