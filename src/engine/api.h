@@ -177,6 +177,8 @@ void pgkm_job_stop(PgkmJob *job);
 void pgkm_job_free(PgkmJob *job);
 /* Cancels and joins every job of the process, for an exit hook; their owners may still free them. */
 void pgkm_stop_all_jobs(void);
+/* Bytes that the work of jobs that were stopped still holds: a call of a library, which nothing can stop. */
+uint64_t pgkm_bytes_left_behind(void);
 
 /* memcpy, by several threads where that pays (some MB): memory that is touched for the first time
  * takes longer than its contents. */

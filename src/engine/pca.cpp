@@ -149,7 +149,7 @@ void fix_sign(double *component, std::int32_t d)
             component[f] = -component[f];
 }
 
-PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int threads, Monitor &monitor)
+PcaModel model_of(Covariance covariance, const PgkmPcaOptions &options, Monitor &monitor)
 {
     PcaModel model;
     model.n = covariance.n;
@@ -158,13 +158,16 @@ PcaModel model_of(Covariance &&covariance, const PgkmPcaOptions &options, int th
         model.scale = scales_of(covariance);
     std::vector<double> matrix = matrix_of(covariance, model.scale, monitor);
     model.mean = std::move(covariance.mean);
+    covariance.cross = {};
     monitor.enter(PGKM_ITERATING);
     const auto poll = [&] { monitor.poll(); };
-    const auto wanted = [&](const std::vector<double> &values) {
-        return model.n_components =
-                   wanted_components(options.n_components, std::min<std::int64_t>(model.n, model.d), values);
+    // By value: the thread that asks may be left behind.
+    const auto wanted = [option = options.n_components,
+                         most = std::min<std::int64_t>(model.n, model.d)](const std::vector<double> &values) {
+        return wanted_components(option, most, values);
     };
-    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), model.d, threads, poll, wanted);
+    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), model.d, poll, wanted);
+    model.n_components = static_cast<std::int32_t>(eigen.vectors.size() / at(model.d));
     const std::vector<double> ratio = ratios_of(eigen.values);
     for (std::int32_t j = 0; j < model.n_components; ++j) {
         fix_sign(eigen.vectors.data() + std::int64_t{j} * model.d, model.d);
@@ -185,6 +188,9 @@ void check(const PgkmPcaRequest &request)
     if (wanted >= 1.0 && wanted > request.points.d)
         throw Error(PGKM_INVALID,
                     "option n_components must be at most the number of features, " + std::to_string(request.points.d));
+    if (request.points.d > most_eigen_features)
+        throw Error(PGKM_LIMIT, "PCA of " + std::to_string(request.points.d) + " features is not possible: at most " +
+                                    std::to_string(most_eigen_features) + " are");
     const std::uint64_t need = pgkm_pca_estimate(&request), limit = request.settings.memory_limit;
     if (limit != 0 && need > limit)
         throw Error(PGKM_LIMIT, "PCA of " + std::to_string(request.points.d) + " features needs an estimated " +
@@ -198,14 +204,13 @@ PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 {
     check(request);
     const std::int32_t d = request.points.d;
-    const int threads = pgkm_cpu_threads(&request.settings);
     std::string notice;
     Covariance covariance = request.points.values == nullptr
                                 ? Covariance{request.points.n,
                                              {request.mean, request.mean + d},
                                              {request.cross, request.cross + triangle_size(d)}}
                                 : moments_of_rows(request, monitor, notice);
-    PcaModel model = model_of(std::move(covariance), request.options, threads, monitor);
+    PcaModel model = model_of(std::move(covariance), request.options, monitor);
     model.notice = notice;
     return model;
 }
@@ -215,8 +220,7 @@ PcaModel fit_pca(const PgkmPcaRequest &request, Monitor &monitor)
 uint64_t pgkm_pca_estimate(const PgkmPcaRequest *request)
 {
     const double d = request->points.d;
-    // The triangle, the matrix, and beside it three of its size to put eigenvectors together; panels.
-    const double eigen = 8.0 * (4.5 * d * d + 200.0 * d);
+    const double eigen = pgkm::symmetric_eigen_bytes(request->points.d);
     // Before that, of rows, their moments.
     const double moments =
         request->points.values == nullptr

@@ -5,8 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "engine/lapack.hpp"
 #include "engine/platform.hpp"
-#include "engine/tridiagonal_eigen.hpp"
+#include "engine/poll.hpp"
 
 namespace pgkm {
 
@@ -15,22 +16,25 @@ struct SymmetricEigen {
     std::vector<double> vectors; // as many as wanted, d each, of unit length, in the order of the values
 };
 
-std::int64_t all_vectors(const std::vector<double> &values);
+// How many of the leading eigenvectors are wanted, given all eigenvalues in descending order.
+using WantedVectors = std::function<std::int64_t(const std::vector<double> &values)>;
 
-// `matrix` is d x d and finite; both triangles are given. `wanted` sees the values (from larger matrices
-// scaled, in proportion) and says how many vectors to make: fewer take less time. Up to a hundred
-// features or so by Eigen; beyond, Eigen's solver would run for seconds to minutes with no way to stop
-// it, so there a blocked tridiagonalisation (tridiagonal.hpp), divide and conquer
-// (tridiagonal_eigen.hpp) and blocked reflections run over `threads` threads, with a poll() at least
-// every few milliseconds, which may throw and may come from any of the threads. The bits do not depend
-// on the number of threads. Throws Error(PGKM_INTERNAL) should an iteration not converge.
-SymmetricEigen symmetric_eigen(std::vector<double> matrix, std::int32_t d, int threads,
-                               const std::function<void()> &poll, const WantedVectors &wanted = all_vectors);
+// LAPACK counts in 32 bits, and its workspace is the square of (d + 2).
+inline constexpr std::int32_t most_eigen_features = 46338;
 
-// The two ways, for tests.
-SymmetricEigen symmetric_eigen_at_once(const std::vector<double> &matrix, std::int32_t d,
-                                       const WantedVectors &wanted = all_vectors);
-SymmetricEigen symmetric_eigen_in_steps(std::vector<double> matrix, std::int32_t d, int threads,
-                                        const std::function<void()> &poll, const WantedVectors &wanted = all_vectors);
+// `matrix` is d x d and finite; both triangles are given. Up to some hundred features this is Eigen's solver, in
+// the caller's thread. Beyond, LAPACK's or, where there is none, Eigen's runs in a thread that is left behind
+// when poll() throws (unstoppable.hpp), so `wanted` owns what it uses. The bits depend on the library alone.
+// Throws Error(PGKM_INTERNAL) should an iteration not converge.
+SymmetricEigen symmetric_eigen(std::vector<double> matrix, std::int32_t d, const Poll &poll,
+                               const WantedVectors &wanted);
+
+// Bytes that it needs, the matrix among them.
+double symmetric_eigen_bytes(std::int32_t d);
+
+// The two ways. LAPACK's polls some times in all, between its three steps.
+SymmetricEigen eigen_by_eigen(const std::vector<double> &matrix, std::int32_t d, const WantedVectors &wanted);
+SymmetricEigen eigen_by_lapack(const Lapack &library, std::vector<double> matrix, std::int32_t d, const Poll &poll,
+                               const WantedVectors &wanted);
 
 } // namespace pgkm

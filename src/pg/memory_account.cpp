@@ -6,6 +6,8 @@
 #include "pg/loaded.h"
 #include "pg/settings.h"
 
+#include "engine/api.h"
+
 /* Of this process. */
 static uint64 reserved_bytes = 0;
 
@@ -14,7 +16,7 @@ static pg_atomic_uint64 *shared_bytes = NULL;
 
 static uint64 total_bytes(void)
 {
-    return shared_bytes == NULL ? reserved_bytes : pg_atomic_read_u64(shared_bytes);
+    return shared_bytes == NULL ? reserved_bytes + pgkm_bytes_left_behind() : pg_atomic_read_u64(shared_bytes);
 }
 
 uint64 pgkm_memory_available(void)
@@ -35,6 +37,11 @@ static unsigned long long whole_kb(uint64 bytes)
 
 [[noreturn]] static void raise_limit(const char *detail)
 {
+    const uint64 left_behind = pgkm_bytes_left_behind();
+
+    if (left_behind != 0)
+        detail = psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail,
+                          whole_kb(left_behind));
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
                     errdetail_internal("%s", detail),
                     errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
@@ -80,5 +87,5 @@ void pgkm_memory_share(pg_atomic_uint64 *total)
 {
     shared_bytes = total;
     if (total != NULL)
-        pg_atomic_fetch_add_u64(total, (int64) reserved_bytes);
+        pg_atomic_fetch_add_u64(total, (int64) (reserved_bytes + pgkm_bytes_left_behind()));
 }

@@ -1,14 +1,16 @@
-// Eigenvalues and eigenvectors: the stepwise solver beside Eigen's, and both beside the matrix; the
-// products and the secular equation that it is made of.
+// Eigenvalues and eigenvectors by Eigen and by LAPACK, beside the matrix.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <random>
-#include <tuple>
+#include <string>
 
 #include <gtest/gtest.h>
 
+#include "engine/api.h"
 #include "engine/error.hpp"
-#include "engine/secular.hpp"
 #include "engine/symmetric_eigen.hpp"
 
 namespace pgkm {
@@ -84,42 +86,60 @@ void expect_decomposition(const Matrix &matrix, std::int32_t d, const SymmetricE
     }
 }
 
-const std::function<void()> no_poll = [] {};
+const Poll no_poll = [] {};
 
-TEST(SymmetricEigen, StepsDecompose)
+std::int64_t all_vectors(const std::vector<double> &values) { return static_cast<std::int64_t>(values.size()); }
+
+// By each library.
+class SymmetricEigenBy : public testing::TestWithParam<const char *> {
+  protected:
+    void SetUp() override
+    {
+        if (by_lapack() && lapack() == nullptr)
+            GTEST_SKIP() << "there is no LAPACK on this system";
+    }
+    static bool by_lapack() { return GetParam() == std::string("Lapack"); }
+    static SymmetricEigen solve(const Matrix &matrix, std::int32_t d, const WantedVectors &wanted = all_vectors)
+    {
+        return by_lapack() ? eigen_by_lapack(*lapack(), matrix, d, no_poll, wanted) : eigen_by_eigen(matrix, d, wanted);
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Libraries, SymmetricEigenBy, testing::Values("Eigen", "Lapack"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST_P(SymmetricEigenBy, Decomposes)
 {
     for (const std::int32_t d : {1, 2, 3, 17, 64, 65, 130, 260})
         for (const std::int32_t rank : {1, d / 2 + 1, d, 2 * d})
-            expect_decomposition(covariance(d, rank, 3.0), d,
-                                 symmetric_eigen_in_steps(covariance(d, rank, 3.0), d, 2, no_poll));
+            expect_decomposition(covariance(d, rank, 3.0), d, solve(covariance(d, rank, 3.0), d));
 }
 
-TEST(SymmetricEigen, StepsAgreeWithEigen)
-{
-    const std::int32_t d = 140;
-    const Matrix matrix = covariance(d, 2 * d, 6.0);
-    const SymmetricEigen steps = symmetric_eigen_in_steps(matrix, d, 3, no_poll);
-    const SymmetricEigen once = symmetric_eigen_at_once(matrix, d);
-    for (std::int32_t j = 0; j < d; ++j)
-        EXPECT_NEAR(steps.values[at(j)], once.values[at(j)], 1e-13 * once.values[0]);
-}
-
-TEST(SymmetricEigen, SpecialMatrices)
+TEST_P(SymmetricEigenBy, SpecialMatrices)
 {
     for (const Matrix &matrix :
          {diagonal({0, 0, 0, 0}), diagonal({1, 1, 1, 1}), diagonal({3, -1, 2, 0}), diagonal({1e300, 1e-300, 1, 0}),
-          Matrix{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}}) {
-        Matrix symmetric = matrix;
-        for (std::int32_t a = 0; a < 4; ++a)
-            for (std::int32_t b = 0; b < a; ++b)
-                symmetric[at(b * 4 + a)] = symmetric[at(a * 4 + b)];
-        expect_decomposition(symmetric, 4, symmetric_eigen_in_steps(symmetric, 4, 1, no_poll));
-        expect_decomposition(symmetric, 4, symmetric_eigen(symmetric, 4, 1, no_poll));
-    }
+          Matrix{0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0}})
+        expect_decomposition(matrix, 4, solve(matrix, 4));
+    const Matrix zero(at(200 * 200));
+    expect_decomposition(zero, 200, solve(zero, 200));
+}
+
+// Equal values: any of their vectors will do, but those that are wanted must be there.
+TEST_P(SymmetricEigenBy, EqualValuesOfWhichSomeAreWanted)
+{
+    std::vector<double> values(40, 1.0);
+    values[7] = 3.0;
+    values[9] = 0.0;
+    const SymmetricEigen found = solve(diagonal(values), 40, [](const std::vector<double> &) { return 5; });
+    ASSERT_EQ(found.vectors.size(), at(5 * 40));
+    EXPECT_EQ(found.values[0], 3.0);
+    EXPECT_EQ(found.values[39], 0.0);
+    expect_decomposition(diagonal(values), 40, found);
 }
 
 // Features of scales from 1 down to where their products leave the range of float64.
-TEST(SymmetricEigen, GradedMatrices)
+TEST_P(SymmetricEigenBy, GradedMatrices)
 {
     for (const std::int32_t d : {40, 80, 130, 200})
         for (const double decades : {30.0, 100.0, 150.0, 300.0}) {
@@ -127,13 +147,12 @@ TEST(SymmetricEigen, GradedMatrices)
             for (std::int32_t a = 0; a < d; ++a)
                 for (std::int32_t b = 0; b < d; ++b)
                     matrix[at(std::int64_t{a} * d + b)] *= std::pow(10.0, -decades * (a + b) / (2.0 * d));
-            expect_decomposition(matrix, d, symmetric_eigen_in_steps(matrix, d, 2, no_poll));
-            expect_decomposition(matrix, d, symmetric_eigen(matrix, d, 2, no_poll));
+            expect_decomposition(matrix, d, solve(matrix, d));
         }
 }
 
-// Values that meet, and parts that are hardly coupled: most of what is put together deflates.
-TEST(SymmetricEigen, HardTridiagonals)
+// Values that meet, and parts that are hardly coupled.
+TEST_P(SymmetricEigenBy, HardTridiagonals)
 {
     const std::int32_t d = 210;
     std::vector<double> ones(at(d), 1.0), twos(at(d), 2.0), wilkinson, glue, graded;
@@ -145,119 +164,141 @@ TEST(SymmetricEigen, HardTridiagonals)
     for (const Matrix &matrix : {tridiagonal(twos, ones), tridiagonal(wilkinson, glue), tridiagonal(graded, graded),
                                  tridiagonal(std::vector<double>(at(d), 0.0), ones),
                                  tridiagonal(wilkinson, std::vector<double>(at(d), -1e-14))})
-        expect_decomposition(matrix, d, symmetric_eigen_in_steps(matrix, d, 2, no_poll));
+        expect_decomposition(matrix, d, solve(matrix, d));
 }
 
 // Values of the second difference matrix are known.
-TEST(SymmetricEigen, KnownValues)
+TEST_P(SymmetricEigenBy, KnownValues)
 {
     const std::int32_t d = 333;
-    const SymmetricEigen found = symmetric_eigen_in_steps(
-        tridiagonal(std::vector<double>(at(d), 2.0), std::vector<double>(at(d), -1.0)), d, 2, no_poll);
+    const SymmetricEigen found =
+        solve(tridiagonal(std::vector<double>(at(d), 2.0), std::vector<double>(at(d), -1.0)), d);
     for (std::int32_t j = 0; j < d; ++j)
-        EXPECT_NEAR(found.values[at(j)], 2.0 + 2.0 * std::cos((j + 1) * std::acos(-1.0) / (d + 1)), 1e-14);
+        EXPECT_NEAR(found.values[at(j)], 2.0 + 2.0 * std::cos((j + 1) * std::acos(-1.0) / (d + 1)), 2e-14);
 }
 
-TEST(SymmetricEigen, OnlyWantedVectors)
+TEST_P(SymmetricEigenBy, OnlyWantedVectors)
 {
     for (const std::int32_t rank : {20, 300}) {
         const std::int32_t d = 300;
         const Matrix matrix = covariance(d, rank, 2.0);
-        const SymmetricEigen all = symmetric_eigen_in_steps(matrix, d, 2, no_poll);
+        const SymmetricEigen all = solve(matrix, d);
         for (const std::int64_t count : {0, 1, 7, 150, 300}) {
             std::vector<double> seen;
-            const SymmetricEigen some =
-                symmetric_eigen_in_steps(matrix, d, 2, no_poll, [&](const std::vector<double> &values) {
-                    seen = values;
-                    return count;
-                });
+            const SymmetricEigen some = solve(matrix, d, [&](const std::vector<double> &values) {
+                seen = values;
+                return count;
+            });
             EXPECT_EQ(some.values, all.values);
-            EXPECT_EQ(seen.size(), at(d));
+            EXPECT_EQ(seen, all.values);
             ASSERT_EQ(some.vectors.size(), at(count * d));
             expect_decomposition(matrix, d, some);
         }
     }
 }
 
-TEST(MatrixProduct, AgreesWithTheDefinition)
+// Products of values as large as 2^500 are in range, their squares are not.
+TEST_P(SymmetricEigenBy, LargeValues)
 {
-    const MatrixWork work = {[](std::int64_t tasks, const std::function<void(std::int64_t)> &body) {
-                                 for (std::int64_t task = tasks; task-- > 0;)
-                                     body(task);
-                             },
-                             no_poll, cpu::matrix_kernels(cpu::best_instruction_set())};
-    std::mt19937_64 random(7);
-    std::uniform_int_distribution<int> whole(-9, 9); // products and sums are exact
-    for (const auto &[m, k, n] :
-         {std::tuple{1, 1, 1}, {5, 3, 7}, {193, 300, 200}, {24, 0, 8}, {0, 5, 5}, {400, 2, 385}}) {
-        Matrix a(at(m * k)), b(at(k * n)), c(at(m * (n + 3)), 1.0), expected = c;
-        for (double &value : a)
-            value = whole(random);
-        for (double &value : b)
-            value = whole(random);
-        for (int i = 0; i < m; ++i)
-            for (int j = 0; j < n; ++j)
-                for (int p = 0; p < k; ++p)
-                    expected[at(i * (n + 3) + j)] -= 2.0 * a[at(p * m + i)] * b[at(p * n + j)];
-        add_product(work, -2.0, {a.data(), m, k, 1, m}, {b.data(), k, n, n, 1}, c.data(), n + 3);
-        EXPECT_EQ(c, expected) << m << " x " << k << " x " << n;
+    for (const double scale : {0x1p990, 0x1p-1000}) {
+        Matrix matrix = covariance(20, 30, 2.0);
+        for (double &value : matrix)
+            value *= scale;
+        SymmetricEigen scaled = solve(matrix, 20);
+        for (double &value : matrix)
+            value /= scale;
+        for (double &value : scaled.values)
+            value /= scale;
+        expect_decomposition(matrix, 20, scaled);
     }
 }
 
-// The roots lie between the poles and solve the equation; differences carry their own digits.
-TEST(SecularRoot, SolvesTheEquation)
+TEST(SymmetricEigen, LibrariesAgree)
 {
-    const std::vector<double> d = {-3.0, 1.0, 1.0 + 1e-12, 2.0, 2.5, 1e6},
-                              squares = {0.1, 1e-20, 0.3, 1e-3, 0.5, 0.0969};
-    for (const double rho : {1e-8, 1.0, 1e8})
-        for (std::int64_t j = 0; j < 6; ++j) {
-            std::vector<double> differences(6);
-            const double root = secular_root(j, 6, d.data(), squares.data(), rho, differences.data());
-            EXPECT_GE(root, d[at(j)]);
-            EXPECT_LE(root, j == 5 ? d[5] + rho : d[at(j + 1)]);
-            double sum = 1.0 / rho, size = 1.0 / rho;
-            for (std::size_t i = 0; i < 6; ++i) {
-                EXPECT_EQ(differences[i] < 0.0, i <= at(j)) << "rho " << rho << ", root " << j << ", pole " << i;
-                sum += squares[i] / differences[i];
-                size += std::fabs(squares[i] / differences[i]);
-            }
-            EXPECT_NEAR(sum, 0.0, 1e-13 * size) << "rho " << rho << ", root " << j;
-        }
-}
-
-// Products of values as large as 2^500 are in range, their squares are not.
-TEST(SymmetricEigen, LargeValues)
-{
-    Matrix matrix = covariance(20, 30, 2.0);
-    for (double &value : matrix)
-        value *= 0x1p990;
-    const SymmetricEigen found = symmetric_eigen_in_steps(matrix, 20, 1, no_poll);
-    for (double &value : matrix)
-        value *= 0x1p-990;
-    SymmetricEigen scaled = found;
-    for (double &value : scaled.values)
-        value *= 0x1p-990;
-    expect_decomposition(matrix, 20, scaled);
-}
-
-TEST(SymmetricEigen, ThreadsDoNotChangeBits)
-{
-    const std::int32_t d = 300;
-    const Matrix matrix = covariance(d, d, 2.0);
-    const SymmetricEigen one = symmetric_eigen_in_steps(matrix, d, 1, no_poll);
-    const SymmetricEigen four = symmetric_eigen_in_steps(matrix, d, 4, no_poll);
-    EXPECT_EQ(one.values, four.values);
-    EXPECT_EQ(one.vectors, four.vectors);
+    if (lapack() == nullptr)
+        GTEST_SKIP() << "there is no LAPACK on this system";
+    const std::int32_t d = 140;
+    const Matrix matrix = covariance(d, 2 * d, 6.0);
+    const SymmetricEigen one = eigen_by_lapack(*lapack(), matrix, d, no_poll, all_vectors);
+    const SymmetricEigen other = eigen_by_eigen(matrix, d, all_vectors);
+    for (std::int32_t j = 0; j < d; ++j)
+        EXPECT_NEAR(one.values[at(j)], other.values[at(j)], 1e-13 * other.values[0]);
 }
 
 TEST(SymmetricEigen, CanBeStopped)
 {
-    int polls = 0;
-    const auto stop = [&] {
-        if (++polls == 100)
-            throw Error(PGKM_CANCELLED, "cancelled");
-    };
-    EXPECT_THROW(symmetric_eigen(covariance(300, 300, 2.0), 300, 1, stop), Error);
+    const auto stop = [] { throw Error(PGKM_CANCELLED, "cancelled"); };
+    EXPECT_THROW(symmetric_eigen(covariance(400, 400, 2.0), 400, stop, all_vectors), Error);
+    const Matrix matrix = covariance(400, 400, 2.0);
+    expect_decomposition(matrix, 400, symmetric_eigen(matrix, 400, no_poll, all_vectors));
+}
+
+// A PCA of `d` features by so many threads.
+std::vector<double> components(std::int32_t d, int threads)
+{
+    const Matrix matrix = covariance(d, d, 2.0);
+    const std::vector<double> mean(at(d));
+    std::vector<double> cross;
+    for (std::int64_t a = 0; a < d; ++a)
+        cross.insert(cross.end(), matrix.begin() + a * d, matrix.begin() + a * d + a + 1);
+    PgkmPcaRequest request = {};
+    request.points.n = d;
+    request.points.d = d;
+    request.mean = mean.data();
+    request.cross = cross.data();
+    request.settings.cpu_threads = threads;
+    PgkmJob *job = nullptr;
+    PgkmError error;
+    PgkmPcaResult result;
+    EXPECT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
+    while (pgkm_job_wait(job, 1000) == 0) {
+    }
+    EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_OK) << error.text;
+    const std::vector<double> found(result.components, result.components + std::int64_t{result.n_components} * d);
+    pgkm_job_free(job);
+    return found;
+}
+
+TEST(SymmetricEigen, ThreadsDoNotChangeBits)
+{
+    const std::vector<double> one = components(300, 1);
+    ASSERT_EQ(one.size(), at(300 * 300));
+    for (const int threads : {0, 2, 4})
+        EXPECT_EQ(one, components(300, threads)) << threads;
+}
+
+// LAPACK's integers have 32 bits.
+TEST(SymmetricEigen, TooManyFeatures)
+{
+    PgkmPcaRequest request = {};
+    request.points.n = 2;
+    request.points.d = most_eigen_features + 1;
+    PgkmJob *job = nullptr;
+    PgkmError error;
+    PgkmPcaResult result;
+    ASSERT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
+    while (pgkm_job_wait(job, 1000) == 0) {
+    }
+    EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_LIMIT);
+    EXPECT_STREQ(error.text, "PCA of 46339 features is not possible: at most 46338 are");
+    pgkm_job_free(job);
+    const std::int64_t most = most_eigen_features;
+    EXPECT_LE(1 + most * (most + 4), INT32_MAX);
+}
+
+// In a process that has not opened LAPACK yet: BLAS libraries like to start threads.
+void exit_with_threads_started()
+{
+    const auto threads = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
+    const auto before = threads();
+    components(300, 0);
+    std::exit(threads() == before ? 0 : 1);
+}
+
+TEST(SymmetricEigenDeathTest, LeavesNoThreads)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(exit_with_threads_started(), testing::ExitedWithCode(0), "");
 }
 
 } // namespace

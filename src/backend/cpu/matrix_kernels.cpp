@@ -47,40 +47,9 @@ void add_tile(const double *a, const double *b, std::int64_t depth, double *c, s
         }
 }
 
-void symmetric_rows(const double *from, std::int64_t stride, std::int64_t n, const double *x, const double *factors,
-                    double *y, double *products)
-{
-    const Tag tag;
-    const double *const r0 = from, *const r1 = from + stride, *const r2 = from + 2 * stride,
-                        *const r3 = from + 3 * stride;
-    const Vector f0 = hn::Set(tag, factors[0]), f1 = hn::Set(tag, factors[1]), f2 = hn::Set(tag, factors[2]),
-                 f3 = hn::Set(tag, factors[3]);
-    Vector s0 = hn::Zero(tag), s1 = s0, s2 = s0, s3 = s0;
-    std::int64_t j = 0;
-    for (; j + lanes <= n; j += lanes) {
-        const Vector v0 = hn::LoadU(tag, r0 + j), v1 = hn::LoadU(tag, r1 + j), v2 = hn::LoadU(tag, r2 + j),
-                     v3 = hn::LoadU(tag, r3 + j), by = hn::LoadU(tag, x + j);
-        s0 = hn::MulAdd(v0, by, s0);
-        s1 = hn::MulAdd(v1, by, s1);
-        s2 = hn::MulAdd(v2, by, s2);
-        s3 = hn::MulAdd(v3, by, s3);
-        const Vector first = hn::MulAdd(f1, v1, hn::MulAdd(f0, v0, hn::LoadU(tag, y + j)));
-        hn::StoreU(hn::Add(first, hn::MulAdd(f3, v3, hn::Mul(f2, v2))), tag, y + j);
-    }
-    const Vector sums[4] = {s0, s1, s2, s3};
-    const double *const row[4] = {r0, r1, r2, r3};
-    for (int i = 0; i < 4; ++i) {
-        products[i] = hn::GetLane(hn::SumOfLanes(tag, sums[i]));
-        for (std::int64_t k = j; k < n; ++k)
-            products[i] += row[i][k] * x[k];
-    }
-    for (; j < n; ++j)
-        y[j] += factors[0] * r0[j] + factors[1] * r1[j] + factors[2] * r2[j] + factors[3] * r3[j];
-}
-
 const MatrixKernels *matrix_table()
 {
-    static const MatrixKernels table = {rows, vectors * lanes, add_tile, symmetric_rows};
+    static const MatrixKernels table = {rows, vectors * lanes, add_tile};
     return &table;
 }
 

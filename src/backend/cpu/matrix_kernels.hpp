@@ -19,11 +19,6 @@ struct MatrixKernels {
 
     // c[i * stride + j] += sum over p of a[p * tile_rows + i] * b[p * tile_columns + j], for a whole tile.
     void (*add_tile)(const double *a, const double *b, std::int64_t depth, double *c, std::int64_t stride);
-
-    // Four rows of a symmetric matrix times x, each element used for its row and its column:
-    // y[j] += sum of factors[i] * row_i[j] and products[i] = sum of row_i[j] * x[j], for j < n.
-    void (*symmetric_rows)(const double *rows, std::int64_t stride, std::int64_t n, const double *x,
-                           const double *factors, double *y, double *products);
 };
 
 const MatrixKernels &matrix_kernels(InstructionSet set);
