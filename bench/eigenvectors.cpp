@@ -42,7 +42,8 @@ Moments moments_of_rows(std::int32_t d)
     for (std::size_t i = 0; i < rows.size(); ++i)
         rows[i] = normal(random) * std::pow(10.0, -3.0 * static_cast<double>(i % features) / d);
     PgkmError error;
-    check(pgkm_moments_add(&made.n, d, made.mean.data(), made.cross.data(), rows.data(), d + 100, nullptr, &error), error);
+    check(pgkm_moments_add(&made.n, d, made.mean.data(), made.cross.data(), rows.data(), d + 100, nullptr, &error),
+          error);
     return made;
 }
 
@@ -69,14 +70,14 @@ void time_components(const Moments &moments, int components, int threads, int re
         PgkmError error;
         PgkmPcaResult result;
         check(pgkm_pca_start(&request, &job, &error), error);
-        while (pgkm_job_wait(job, 1000) == 0) {
-        }
+        while (pgkm_job_wait(job, 1000) == 0) {}
         wall = std::min(wall, milliseconds(CLOCK_MONOTONIC) - wall_before);
         cpu = std::min(cpu, milliseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before);
         check(pgkm_pca_result(job, &result, &error), error);
         pgkm_job_free(job);
     }
-    std::printf("%d,%s,%.1f,%.1f\n", moments.d, components == 0 ? "all" : std::to_string(components).c_str(), wall, cpu);
+    std::printf("%d,%s,%.1f,%.1f\n", moments.d, components == 0 ? "all" : std::to_string(components).c_str(), wall,
+                cpu);
     std::fflush(stdout);
 }
 

@@ -13,8 +13,9 @@ struct Lapack {
     void (*dsytrd)(const char *triangle, const int *n, double *a, const int *stride, double *diagonal, double *beside,
                    double *factors, double *work, const int *size, int *info, std::size_t);
     // Its values, ascending, instead of the diagonal, and its vectors.
-    void (*dstedc)(const char *which, const int *n, double *diagonal, double *beside, double *vectors, const int *stride,
-                   double *work, const int *size, int *integers, const int *integers_size, int *info, std::size_t);
+    void (*dstedc)(const char *which, const int *n, double *diagonal, double *beside, double *vectors,
+                   const int *stride, double *work, const int *size, int *integers, const int *integers_size, int *info,
+                   std::size_t);
     // The reflections are applied to columns.
     void (*dormtr)(const char *side, const char *triangle, const char *transposed, const int *n, const int *columns,
                    const double *a, const int *stride, const double *factors, double *to, const int *to_stride,

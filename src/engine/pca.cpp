@@ -158,7 +158,7 @@ PcaModel model_of(Covariance covariance, const PgkmPcaOptions &options, Monitor 
         model.scale = scales_of(covariance);
     std::vector<double> matrix = matrix_of(covariance, model.scale, monitor);
     model.mean = std::move(covariance.mean);
-    covariance.cross = {};
+    std::vector<double>().swap(covariance.cross);
     monitor.enter(PGKM_ITERATING);
     const auto poll = [&] { monitor.poll(); };
     // By value: the thread that asks may be left behind.

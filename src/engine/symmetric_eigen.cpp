@@ -28,7 +28,7 @@ std::size_t at(std::int64_t i)
 
 // The values in descending order, equal ones as they come, and whose vectors are wanted.
 struct Leading {
-    std::vector<double>       values;
+    std::vector<double> values;
     std::vector<std::int64_t> columns;
 };
 
@@ -68,7 +68,7 @@ double scale_of(const std::vector<double> &matrix)
 
 // The matrix becomes tridiagonal, divide and conquer solves that, and the wanted vectors are turned back.
 class ByLapack {
-  public:
+public:
     ByLapack(const Lapack &library, std::vector<double> matrix, std::int32_t d)
         : library_(library), matrix_(std::move(matrix)), n_(d), size_(1 + n_ * (n_ + 4)), values_(at(n_)),
           beside_(at(n_)), factors_(at(n_)), vectors_(at(n_) * at(n_)), work_(at(size_))
@@ -90,24 +90,24 @@ class ByLapack {
             value /= scale;
         Leading leading = leading_of(values_.data(), n_, wanted);
         turn_back(leading.columns);
-        work_ = {};
+        std::vector<double>().swap(work_);
         return pick(std::move(leading), vectors_.data(), n_);
     }
 
-  private:
+private:
     void tridiagonalise()
     {
         int info = 0;
-        library_.dsytrd("L", &n_, matrix_.data(), &n_, values_.data(), beside_.data(), factors_.data(), work_.data(), &size_,
-                        &info, 1);
+        library_.dsytrd("L", &n_, matrix_.data(), &n_, values_.data(), beside_.data(), factors_.data(), work_.data(),
+                        &size_, &info, 1);
     }
 
     void conquer()
     {
         int info = 0, integers_size = 3 + 5 * n_;
         std::vector<int> integers(at(integers_size));
-        library_.dstedc("I", &n_, values_.data(), beside_.data(), vectors_.data(), &n_, work_.data(), &size_, integers.data(),
-                        &integers_size, &info, 1);
+        library_.dstedc("I", &n_, values_.data(), beside_.data(), vectors_.data(), &n_, work_.data(), &size_,
+                        integers.data(), &integers_size, &info, 1);
         if (info != 0)
             fail_to_converge();
     }
@@ -120,13 +120,13 @@ class ByLapack {
         const std::int64_t first = *std::min_element(wanted.begin(), wanted.end());
         const int columns = n_ - static_cast<int>(first);
         int info = 0;
-        library_.dormtr("L", "L", "N", &n_, &columns, matrix_.data(), &n_, factors_.data(), vectors_.data() + first * n_, &n_,
-                        work_.data(), &size_, &info, 1, 1, 1);
+        library_.dormtr("L", "L", "N", &n_, &columns, matrix_.data(), &n_, factors_.data(),
+                        vectors_.data() + first * n_, &n_, work_.data(), &size_, &info, 1, 1, 1);
     }
 
-    const Lapack       &library_;
+    const Lapack &library_;
     std::vector<double> matrix_;
-    const int           n_, size_;
+    const int n_, size_;
     std::vector<double> values_, beside_, factors_, vectors_, work_;
 };
 

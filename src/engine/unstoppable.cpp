@@ -24,16 +24,16 @@ constexpr std::chrono::milliseconds between_polls{5};
 
 struct Call {
     std::function<void(const Poll &)> work;
-    std::uint64_t                     bytes;
-    std::atomic<bool>                 left{false};
-    std::exception_ptr                failure; // what follows is guarded by `mutex`
-    bool                              ended = false;
+    std::uint64_t bytes;
+    std::atomic<bool> left{false};
+    std::exception_ptr failure; // what follows is guarded by `mutex`
+    bool ended = false;
 };
 
-std::mutex                 mutex; // guards what follows
-std::condition_variable    changed;
-bool                       taken = false; // by a call whose thread runs or is to be joined by its caller
-std::thread                thread;        // joined by its caller, or by the next one when it was left behind
+std::mutex mutex; // guards what follows
+std::condition_variable changed;
+bool taken = false; // by a call whose thread runs or is to be joined by its caller
+std::thread thread; // joined by its caller, or by the next one when it was left behind
 std::atomic<std::uint64_t> left_bytes{0};
 
 void serve(const std::shared_ptr<Call> &call) noexcept

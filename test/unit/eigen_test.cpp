@@ -88,11 +88,14 @@ void expect_decomposition(const Matrix &matrix, std::int32_t d, const SymmetricE
 
 const Poll no_poll = [] {};
 
-std::int64_t all_vectors(const std::vector<double> &values) { return static_cast<std::int64_t>(values.size()); }
+std::int64_t all_vectors(const std::vector<double> &values)
+{
+    return static_cast<std::int64_t>(values.size());
+}
 
 // By each library.
 class SymmetricEigenBy : public testing::TestWithParam<const char *> {
-  protected:
+protected:
     void SetUp() override
     {
         if (by_lapack() && lapack() == nullptr)
@@ -251,8 +254,7 @@ std::vector<double> components(std::int32_t d, int threads)
     PgkmError error;
     PgkmPcaResult result;
     EXPECT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
-    while (pgkm_job_wait(job, 1000) == 0) {
-    }
+    while (pgkm_job_wait(job, 1000) == 0) {}
     EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_OK) << error.text;
     const std::vector<double> found(result.components, result.components + std::int64_t{result.n_components} * d);
     pgkm_job_free(job);
@@ -277,8 +279,7 @@ TEST(SymmetricEigen, TooManyFeatures)
     PgkmError error;
     PgkmPcaResult result;
     ASSERT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
-    while (pgkm_job_wait(job, 1000) == 0) {
-    }
+    while (pgkm_job_wait(job, 1000) == 0) {}
     EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_LIMIT);
     EXPECT_STREQ(error.text, "PCA of 46339 features is not possible: at most 46338 are");
     pgkm_job_free(job);

@@ -20,12 +20,15 @@ namespace {
 
 const Poll no_poll = [] {};
 
-void cancel() { throw Error(PGKM_CANCELLED, "cancelled"); }
+void cancel()
+{
+    throw Error(PGKM_CANCELLED, "cancelled");
+}
 
 // Work that goes on until it is let go; until then a thread that waited for it would wait for ever.
 struct Held {
-    std::promise<void>             release;
-    std::shared_future<void>       released = release.get_future().share();
+    std::promise<void> release;
+    std::shared_future<void> released = release.get_future().share();
     std::shared_ptr<std::atomic<int>> runs = std::make_shared<std::atomic<int>>(0);
 
     void leave(std::uint64_t bytes)
@@ -45,24 +48,30 @@ struct Held {
 TEST(Unstoppable, ReturnsAtItsEnd)
 {
     int result = 0;
-    run_unstoppable(1, [&](const Poll &poll) {
-        poll();
-        result = 7;
-    }, no_poll);
+    run_unstoppable(
+        1,
+        [&](const Poll &poll) {
+            poll();
+            result = 7;
+        },
+        no_poll);
     EXPECT_EQ(result, 7);
     EXPECT_EQ(bytes_left_behind(), 0U);
 }
 
 TEST(Unstoppable, PassesOnWhatIsThrown)
 {
-    EXPECT_THROW(run_unstoppable(1, [](const Poll &) { throw std::bad_alloc(); }, no_poll), std::bad_alloc);
+    EXPECT_THROW(run_unstoppable(
+                     1, [](const Poll &) { throw std::bad_alloc(); }, no_poll),
+                 std::bad_alloc);
     EXPECT_EQ(bytes_left_behind(), 0U);
 }
 
 TEST(Unstoppable, BlocksSignals)
 {
     sigset_t mask;
-    run_unstoppable(1, [&](const Poll &) { pthread_sigmask(SIG_SETMASK, nullptr, &mask); }, no_poll);
+    run_unstoppable(
+        1, [&](const Poll &) { pthread_sigmask(SIG_SETMASK, nullptr, &mask); }, no_poll);
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP})
         EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
 }
@@ -95,11 +104,14 @@ TEST(Unstoppable, FreesWhatIsLeftBehind)
             poll();
         }
     };
-    EXPECT_THROW(run_unstoppable(1, ends_when_left, [&] {
-        if (*works)
-            cancel();
-    }), Error);
-    run_unstoppable(1, [](const Poll &) {}, no_poll);
+    EXPECT_THROW(run_unstoppable(1, ends_when_left,
+                                 [&] {
+                                     if (*works)
+                                         cancel();
+                                 }),
+                 Error);
+    run_unstoppable(
+        1, [](const Poll &) {}, no_poll);
     EXPECT_EQ(bytes_left_behind(), 0U);
 }
 
@@ -118,7 +130,8 @@ void exit_after_it_ended()
     Held held;
     held.leave(1);
     held.release.set_value();
-    run_unstoppable(1, [](const Poll &) {}, no_poll);
+    run_unstoppable(
+        1, [](const Poll &) {}, no_poll);
     std::exit(3);
 }
 
