@@ -10,16 +10,56 @@ fits of twelve and of two iterations, so that checks of the input and the last E
 of PCA the whole fit. The cpu columns are the processor time of all threads. A ratio below 1 means that
 the backend is faster. Prints CSV. Where scikit-learn is missing it says so and ends with 0.
 """
+import argparse
+import csv
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-
-from beside_sklearn import arguments, libraries, run_program
+import warnings
 
 MIXTURES = [(1_000_000, 3, 8), (500_000, 16, 32), (200_000, 32, 16), (50_000, 128, 8)]
 ANALYSES = [(262_144, 80), (200_000, 128), (20_000, 512)]
+
+
+def arguments():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", default=os.path.join(here, "..", "build", "bench", "mixture"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, for a quick look")
+    parser.add_argument("--set", type=int, nargs=3, action="append", metavar=("N", "D", "K"), dest="sets",
+                        help="these instead of the usual ones: rows, features, components (0: PCA)")
+    return parser.parse_args()
+
+
+def libraries(options):
+    """numpy, loaded with that many threads; None where scikit-learn is missing. Ends without the program."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(options.threads)  # before numpy loads its libraries
+    try:
+        import numpy
+        import sklearn
+    except ImportError as error:
+        print(f"compare_mixture: skipped, {error}")
+        return None
+    if not os.path.exists(options.program):
+        sys.exit(f"compare_mixture: {options.program} is not built (cmake -DPGKM_BENCH=ON)")
+    warnings.filterwarnings("ignore")  # ten iterations are not meant to converge
+    print(f"# scikit-learn {sklearn.__version__}, {options.threads} threads, medians of {options.repeats}")
+    return numpy
+
+
+def run_backend(options, folder, n, d, *more):
+    """Milliseconds, by the clock and of processors, of one run over the file `points` in the folder."""
+    command = [options.program, "--threads", str(options.threads), "--repeats", "1", "--points",
+               os.path.join(folder, "points"), "--n", str(n), "--d", str(d), *more]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    row = next(csv.DictReader(output.splitlines()))
+    return float(row["iteration_ms"]), float(row["cpu_ms"])
 
 
 def blobs(numpy, n, d, k):
@@ -27,11 +67,6 @@ def blobs(numpy, n, d, k):
     centres = random.normal(0, 3, (k, d))
     points = centres[random.integers(0, k, n)] + random.normal(0, 1, (n, d))
     return points, centres + random.normal(0, 0.5, (k, d))
-
-
-def run_backend(options, folder, n, d, *more):
-    row = run_program(options, folder, n, d, *more)
-    return float(row["iteration_ms"]), float(row["cpu_ms"])
 
 
 def timed(work):
@@ -60,8 +95,8 @@ def report(name, n, d, k, ours, theirs):
 
 
 def main():
-    options = arguments(__doc__, "mixture", "components (0: PCA)")
-    numpy = libraries(options, "compare_mixture")
+    options = arguments()
+    numpy = libraries(options)
     if numpy is None:
         return 0
     from sklearn.decomposition import PCA

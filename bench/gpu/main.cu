@@ -1,10 +1,5 @@
-// main.cu - what the GPU takes, as CSV.
+// main.cu - what parts of the GPU backend take, as CSV. Whole fits: bench/fits.
 //
-//   gpu auto [shape ...]   one iteration on each shape of the design's table (by number; all without)
-//   gpu all [shape ...]    the same by each strategy of each stage
-//   gpu iterations [shape ...]  the iterations of a fit one by one, and with sums made anew in each
-//   gpu sweep              likewise over a grid of shapes: what choose.hpp is derived from
-//   gpu cost [shape ...]   what exact labels and integer sums cost beside float32 ones
 //   gpu stream             rows larger than the device's limit against plain copies over the bus
 //   gpu cancel [0..4 ...]   time from the cancel flag to the return of a call
 //   gpu relocation         iterations with empty clusters beside such without
@@ -12,19 +7,18 @@
 //   gpu groups             many problems at once against one of the same total size
 //   gpu moments            the sums of a PCA against reading the rows once
 //
-// float32 rows on the device (bench.hpp), medians over at least 20 iterations by CUDA events.
+// float32 rows on the device.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "bench.hpp"
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc > 1 ? argv[1] : "auto";
+    const char *mode = argc > 1 ? argv[1] : "";
     std::vector<int> which;
-    for (int i = 0; i < static_cast<int>(std::size(bench::rows)); ++i) {
+    for (int i = 0; i < 32; ++i) { // more than any mode has
         bool wanted = argc <= 2;
         for (int a = 2; a < argc; ++a)
             wanted |= std::atoi(argv[a]) == i;
@@ -33,17 +27,7 @@ int main(int argc, char **argv)
     }
     const auto is = [&](const char *name) { return std::strcmp(mode, name) == 0; };
     try {
-        if (is("auto"))
-            bench::automatic(which);
-        else if (is("all"))
-            bench::all(which);
-        else if (is("iterations"))
-            bench::iterations(which);
-        else if (is("sweep"))
-            bench::sweep();
-        else if (is("cost"))
-            bench::cost(which);
-        else if (is("stream"))
+        if (is("stream"))
             bench::stream();
         else if (is("cancel"))
             bench::cancel(which);

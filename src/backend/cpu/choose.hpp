@@ -15,7 +15,7 @@ struct Shape {
     bool repeats; // more than one iteration is to come
 };
 
-// Cycles per row, fitted to measurements with AVX-512 (bench/cpu_assign); the other sets change
+// Cycles per row, fitted to measurements with AVX-512 (bench/fits --strategies 1); the other sets change
 // both by about the same factor.
 inline double direct_cost(const Shape &shape)
 {
