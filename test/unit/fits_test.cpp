@@ -62,9 +62,10 @@ TEST(Fits, FilesAreReadWithAndWithoutAHeader)
     const std::vector<float> values = {1, 2, 3, 4, 5, 6};
     std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
     head.resize(118, ' ');
-    std::string file = std::string("\x93NUMPY\x01\0\x76\0", 10) + head;
-    file.append(reinterpret_cast<const char *>(values.data()), 24);
-    std::ofstream(path, std::ios::binary) << file;
+    std::ofstream file(path, std::ios::binary);
+    file.write("\x93NUMPY\x01\0\x76\0", 10) << head;
+    file.write(reinterpret_cast<const char *>(values.data()), 24);
+    file.close();
 
     bench::Rows rows;
     const Line line = bench::parse_file(std::string(path) + ":2");
