@@ -118,6 +118,30 @@ DO $$BEGIN EXECUTE (SELECT format('CREATE TABLE label_wide (x real, %s)', string
 INSERT INTO label_wide VALUES ('NaN');
 SELECT state, message FROM label_try('label_wide', 'made');
 
+-- A partition or child that joins later: its own values stay, a column without any is ours.
+CREATE TABLE label_late (x real, g integer) PARTITION BY LIST (g);
+CREATE TABLE label_late0 PARTITION OF label_late FOR VALUES IN (0);
+INSERT INTO label_late SELECT i % 5, 0 FROM generate_series(1, 20) AS i;
+SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
+SELECT count(*) FROM kmeans_cluster('label_late0', '{x}', 2);
+CREATE TABLE label_late1 PARTITION OF label_late FOR VALUES IN (1);
+INSERT INTO label_late VALUES (7, 1);
+SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
+SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
+CREATE TABLE label_late2 (x real, g integer, cluster_id integer);
+INSERT INTO label_late2 VALUES (1, 2, 4711), (2, 2, 4712);
+ALTER TABLE label_late ATTACH PARTITION label_late2 FOR VALUES IN (2);
+SELECT kmeans_cluster('label_late', '{x}', 2);
+CREATE TABLE label_heir (x real, g integer, cluster_id integer);
+INSERT INTO label_heir VALUES (1, 2, 4711);
+CREATE TABLE label_old (x real, g integer);
+INSERT INTO label_old VALUES (1, 1), (2, 2);
+SELECT count(*) FROM kmeans_cluster('label_old', '{x}', 2);
+ALTER TABLE label_heir INHERIT label_old;
+SELECT kmeans_cluster('label_old', '{x}', 2);
+SELECT cluster_id FROM label_late2 UNION ALL SELECT cluster_id FROM label_heir ORDER BY 1;
+DROP TABLE label_late, label_old CASCADE;
+
 DROP TABLE label_rows, label_tiers, label_servers, label_parts, label_parent, label_child, label_typed, label_wide CASCADE;
 DROP FUNCTION label_try;
 DROP DOMAIN label_small, label_plain;

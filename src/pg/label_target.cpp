@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
@@ -19,6 +20,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "commands/comment.h"
 #include "commands/tablecmds.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
@@ -26,6 +28,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 }
 
 /* A column is ours when its comment begins so. Users may write on, or write it themselves. */
@@ -87,16 +90,52 @@ static void check_uses(const LabelTarget *target, const TableRelation *relation)
     }
 }
 
-static void check_ownership(const LabelTarget *target, const TableRelation *relation)
+static bool is_ours(Oid table, const char *column)
 {
-    const char *const comment =
-        GetComment(relation->id, RelationRelationId, get_attnum(relation->id, target->name));
+    const char *const comment = GetComment(table, RelationRelationId, get_attnum(table, column));
 
-    if (comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0)
+    return comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0;
+}
+
+/* By a scan of our own: the caller may have no right to read a partition by itself. */
+static bool holds_values(Oid table, const char *column)
+{
+    const Relation   relation = table_open(table, NoLock);
+    const AttrNumber number = get_attnum(table, column);
+    bool             found = false;
+
+    if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind)) {
+        const Snapshot        snapshot = RegisterSnapshot(GetLatestSnapshot());
+        const TableScanDesc   scan = table_beginscan(relation, snapshot, 0, NULL);
+        TupleTableSlot *const slot = table_slot_create(relation, NULL);
+
+        while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
+            CHECK_FOR_INTERRUPTS();
+            found = !slot_attisnull(slot, number);
+        }
+        ExecDropSingleTupleTableSlot(slot);
+        table_endscan(scan);
+        UnregisterSnapshot(snapshot);
+    }
+    table_close(relation, NoLock);
+    return found;
+}
+
+/* A partition or child that joined later has a column of its own, in which labels replace nothing but NULLs. */
+static void check_ownership(LabelTarget *target, const TableRelation *relation)
+{
+    ListCell *cell;
+
+    target->ours = is_ours(relation->id, target->name);
+    if (target->named && target->overwrite)
         return;
-    if (!target->named || !target->overwrite)
-        raise_occupied(target, relation->name,
-                       "It exists, and its comment does not begin with \"" OUR_COMMENT "\".", true);
+    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+        const Oid table = lfirst_oid(cell);
+
+        if (!is_ours(table, target->name) && (table == relation->id || holds_values(table, target->name)))
+            raise_occupied(target, get_rel_name(table),
+                           "It exists, and its comment does not begin with \"" OUR_COMMENT "\".", true);
+    }
 }
 
 /* What ALTER TABLE asks of a table and of each of its children. */
@@ -162,11 +201,25 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
     }
 }
 
-void label_target_add(const LabelTarget *target, const TableRelation *relation)
+/* Of a partition or child as well, which may be the relation of a later call. Comments of users stay. */
+static void mark(const LabelTarget *target, const TableRelation *relation)
 {
-    const char *const column = quote_identifier(target->name);
+    ListCell *cell;
 
-    table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name, column));
-    table_run_utility(psprintf("COMMENT ON COLUMN %s.%s IS '" OUR_COMMENT ", which may replace its values'",
-                               relation->sql_name, column));
+    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+        const Oid        table = lfirst_oid(cell);
+        const AttrNumber column = get_attnum(table, target->name);
+
+        if (GetComment(table, RelationRelationId, column) == NULL)
+            CreateComments(table, RelationRelationId, column, OUR_COMMENT ", which may replace its values");
+    }
+}
+
+void label_target_prepare(const LabelTarget *target, const TableRelation *relation)
+{
+    if (target->missing)
+        table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
+                                   quote_identifier(target->name)));
+    if (target->missing || target->ours)
+        mark(target, relation);
 }

@@ -17,6 +17,7 @@ struct LabelTarget {
     bool        named;     /* by the caller; else it is the function's usual one */
     bool        overwrite; /* the caller agrees to lose what the column holds */
     bool        missing;   /* it is added just before labels are written */
+    bool        ours;      /* it is there, and pg_kmeans made it */
 };
 
 /* Argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
@@ -30,8 +31,8 @@ void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int nu
  */
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k);
 
-/* Adds the column as the caller, with a comment that makes it known as ours. */
-void label_target_add(const LabelTarget *target, const TableRelation *relation);
+/* Adds the column as the caller where it is missing; a comment makes it, if it is ours, known as that. */
+void label_target_prepare(const LabelTarget *target, const TableRelation *relation);
 
 /* All that comes before a fit whose labels are to be written: locks the table, looks
  * up the columns, checks the target, and reads the rows for `function`. `weight` as for table_call_find_columns. */
