@@ -19,6 +19,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 }
 
@@ -59,6 +60,7 @@ static void set_for_now(const char *name, const char *value)
 struct LabelFunctions {
     Oid new_label;
     Oid label_changes;
+    Oid relation; /* that is updated */
     Oid table;
 };
 
@@ -78,6 +80,13 @@ static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
     const bool                  is_label = reference->number == 1;
+
+    /* A schema can be renamed at any time, and another one get its name. */
+    if (RelationGetRelid(state->p_target_relation) != functions->relation)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("relation \"%s\" was replaced during the fit",
+                               RelationGetRelationName(state->p_target_relation))));
+
     Node *const                 table = OidIsValid(functions->table)
                                             ? (Node *) makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
                                                                  ObjectIdGetDatum(functions->table), false, true)
@@ -124,18 +133,19 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
 {
     const Oid      schema = get_func_namespace(function);
     LabelFunctions functions = {find_function("kmeans_new_label", schema),
-                                find_function("kmeans_label_changes", schema),
+                                find_function("kmeans_label_changes", schema), call->relation.id,
                                 rows->wants.table ? InvalidOid : call->relation.id};
+    TableRelation  relation;
     LabelLookup    lookup;
 
-    if (target->missing)
-        label_target_add(target, &call->relation);
+    table_relation_find(&relation, call->relation.id, TABLE_UPDATE, false); /* by its name of now */
+    label_target_prepare(target, &relation);
     if (!label_lookup_start(&lookup, rows, labels))
         return;
     PG_TRY();
     {
         SPI_connect();
-        run_update(&call->relation, target->name, &functions);
+        run_update(&relation, target->name, &functions);
         SPI_finish();
     }
     PG_FINALLY();
