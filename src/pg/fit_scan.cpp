@@ -58,7 +58,11 @@ static TupleTableSlot *next_row(CustomScanState *node)
     ExecClearTuple(slot);
     if (!tuplestore_gettupleslot(scan->rows, true, false, scan->kept))
         return ps->ps_ProjInfo == NULL ? slot : ExecClearTuple(ps->ps_ProjInfo->pi_state.resultslot);
-    ExecCopySlot(slot, scan->kept);
+    /* The values stay with the kept tuple: a model may be large. */
+    slot_getallattrs(scan->kept);
+    memcpy(slot->tts_values, scan->kept->tts_values, slot->tts_tupleDescriptor->natts * sizeof(Datum));
+    memcpy(slot->tts_isnull, scan->kept->tts_isnull, slot->tts_tupleDescriptor->natts * sizeof(bool));
+    ExecStoreVirtualTuple(slot);
     ps->ps_ExprContext->ecxt_scantuple = slot;
     return ps->ps_ProjInfo == NULL ? slot : ExecProject(ps->ps_ProjInfo);
 }
