@@ -32,12 +32,10 @@ static void init_key(void *memory)
 static const Key *find_key(void)
 {
     static const Key *key = NULL;
-    static bool       tried = false;
 
-    if (!tried && IsUnderPostmaster) {
-        tried = true;
+    /* Asked again after a failure: workers, which are new processes, may have got it meanwhile. */
+    if (key == NULL && IsUnderPostmaster)
         key = (const Key *) shared_struct(KEY_NAME, sizeof(Key), init_key);
-    }
     return key != NULL && key->usable ? key : NULL;
 }
 

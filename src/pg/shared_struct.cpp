@@ -72,6 +72,9 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
         /* The error's way here has left the lock held, and its holdoff of interrupts forgotten. */
         MemoryContextSwitchTo(context);
         FlushErrorState();
+#if PG_VERSION_NUM >= 170000
+        LWLockReleaseAll(); /* of the server's table of names; our callers hold none */
+#endif
         InterruptHoldoffCount = holdoffs;
 #if PG_VERSION_NUM < 170000
         if (LWLockHeldByMe(AddinShmemInitLock)) {
