@@ -46,6 +46,14 @@ SET enable_material = off;
 SELECT fits($$SELECT * FROM once_points LEFT JOIN (SELECT kmeans_fit('once_points', '{x,y}', 2) AS m UNION ALL SELECT kmeans_fit('once_points', '{x,y}', 3)) AS s ON (s.m).n > id WHERE a + b + c + d = 4$$);
 RESET enable_material;
 
+-- and where what is made of the model depends on a row
+SELECT fits($$SELECT * FROM once_points AS p LEFT JOIN LATERAL (SELECT kmeans_predict(m, ARRAY[p.x, p.y]) FROM once_model) AS s ON true$$);
+SELECT fits($$SELECT * FROM once_points AS p LEFT JOIN LATERAL (SELECT gmm_predict(m, ARRAY[p.x, p.y]) FROM (SELECT gmm_fit('once_points', '{x,y}', 2) AS m) AS v) AS s ON true$$);
+SELECT fits($$SELECT s.* FROM once_points AS p LEFT JOIN LATERAL (SELECT p.id, (m).k FROM once_model) AS s ON true$$);
+SELECT fits($$SELECT (SELECT (m).k FROM once_model WHERE p.id > 0) FROM once_points AS p$$);
+SELECT fits($$SELECT CASE WHEN a = 1 THEN (SELECT kmeans_predict(m, ARRAY[p.x, p.y]) FROM once_model WHERE p.a = 1) END FROM once_points AS p$$);
+SELECT fits($$SELECT s.* FROM once_points AS p, LATERAL (SELECT m FROM once_model WHERE (m).k = p.a + 1 UNION ALL SELECT m FROM once_model) AS s$$);
+
 -- but for each row where it depends on one
 SELECT fits($$SELECT (s.m).k FROM once_points AS p, LATERAL (SELECT kmeans_fit('once_points', '{x,y}', p.id) AS m) AS s WHERE y = 3$$);
 

@@ -32,8 +32,7 @@ static Plan *plan_fit(PlannerInfo *, RelOptInfo *, CustomPath *path, List *tlist
 {
     CustomScan *const scan = makeNode(CustomScan);
 
-    /* No relation of its own: as a join it describes its rows itself, which are the child's. That one has
-     * seen to the conditions, too. */
+    /* No relation of its own: as a join it describes its rows itself, which are the child's. */
     scan->scan.scanrelid = 0;
     scan->scan.plan.targetlist = tlist;
     scan->flags = path->flags;
@@ -63,13 +62,16 @@ void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte)
 {
     ListCell *cell;
 
-    /* What depends on a row of t is another fit for each. */
-    if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL || !bms_is_empty(rel->lateral_relids) ||
+    if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL ||
         !calls_fit((Node *) rel->subroot->parse->targetList, NULL))
         return;
+    /* Below what the scan itself computes and tests, which may depend on a row of t. */
     foreach (cell, rel->pathlist)
-        if (((Path *) lfirst(cell))->pathtype == T_SubqueryScan)
-            lfirst(cell) = keep((Path *) lfirst(cell));
+        if (IsA(lfirst(cell), SubqueryScanPath)) {
+            SubqueryScanPath *const scan = (SubqueryScanPath *) lfirst(cell);
+
+            scan->subpath = keep(scan->subpath);
+        }
 }
 
 void fit_path_install(void)
