@@ -13,7 +13,7 @@ extern "C" {
 /* From _PG_init, with labels_path_install. */
 void fit_path_install(void);
 
-/* Puts a scan that keeps its rows (fit_scan.h) above the paths of a subquery that fits. */
+/* Puts a scan that keeps its rows (fit_scan.h) on top of the plan of a subquery that fits. */
 void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
 
 #endif
