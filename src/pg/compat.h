@@ -73,7 +73,7 @@ extern "C" {
 #define pgkm_file_number(relation) ((relation)->rd_node.relNode)
 #endif
 
-/* 16 groups by what is left when the redundant is gone (8d83a5d0a2). */
+/* 16 groups by what is left when the redundant is gone. */
 #if PG_VERSION_NUM >= 160000
 #define pgkm_group_clause(root) ((root)->processed_groupClause)
 #else
