@@ -72,15 +72,14 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
         /* The error's way here has left the lock held, and its holdoff of interrupts forgotten. */
         MemoryContextSwitchTo(context);
         FlushErrorState();
-#if PG_VERSION_NUM >= 170000
-        LWLockReleaseAll(); /* of the server's table of names; our callers hold none */
-#endif
         InterruptHoldoffCount = holdoffs;
 #if PG_VERSION_NUM < 170000
         if (LWLockHeldByMe(AddinShmemInitLock)) {
             HOLD_INTERRUPTS(); /* which the release resumes */
             LWLockRelease(AddinShmemInitLock);
         }
+#else
+        LWLockReleaseAll(); /* of the server's table of names; our callers hold none */
 #endif
     }
     PG_END_TRY();
