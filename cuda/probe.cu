@@ -1,3 +1,4 @@
+// probe.cu - which devices there are, and whether this build has code for them.
 #include "probe.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// lines.cpp - the lines of the tables, and lines given on the command line.
 #include "lines.hpp"
 
 #include <algorithm>

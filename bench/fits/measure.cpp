@@ -1,3 +1,4 @@
+// measure.cpp - times the phases of whole jobs of the engine.
 #include "measure.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// peer.cpp - starts peers.py, and speaks with it through two pipes.
 #include "peer.hpp"
 
 #include <cstdio>

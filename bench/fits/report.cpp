@@ -1,3 +1,4 @@
+// report.cpp - prints a line's figures beside the least time and the goal.
 #include "report.hpp"
 
 #include <algorithm>

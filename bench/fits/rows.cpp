@@ -1,3 +1,4 @@
+// rows.cpp - draws or reads the rows of a line, by all processors.
 #include "rows.hpp"
 
 #include <algorithm>

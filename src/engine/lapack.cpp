@@ -1,3 +1,4 @@
+// lapack.cpp - opens the first LAPACK that the loader finds, in one thread.
 #include "engine/lapack.hpp"
 
 #include <dlfcn.h>

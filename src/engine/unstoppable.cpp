@@ -1,3 +1,4 @@
+// unstoppable.cpp - one thread for work that cannot be stopped, and the end of the process beside it.
 #include "engine/unstoppable.hpp"
 
 #include <cstdio>
