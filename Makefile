@@ -3,7 +3,7 @@
 #   make help                     the other targets
 EXTENSION  = pg_kmeans
 MODULE_big = pg_kmeans
-OBJS       = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp))
+OBJS       = $(patsubst %.cpp,%.o,$(wildcard src/pg/*.cpp src/pg/*/*.cpp))
 DATA       = $(wildcard sql/pg_kmeans--*.sql)
 
 # The same list as scripts/regress runs: every script in sql/ that is not the extension's.

@@ -9,8 +9,8 @@
 #include "groups/groups.hpp"
 #include "mixture/em_step.hpp"
 #include "moments/moments.hpp"
-#include "operations.hpp"
-#include "probe.hpp"
+#include "plugin/operations.hpp"
+#include "plugin/probe.hpp"
 
 namespace pgkm::cuda {
 

@@ -27,8 +27,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "backend/cpu/cpu_backend.hpp"
-#include "backend/plugin.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "service/plugin.hpp"
 #include "report.hpp"
 
 namespace {

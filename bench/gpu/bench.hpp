@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "job.hpp"
+#include "fit/job.hpp"
 
 namespace bench {
 

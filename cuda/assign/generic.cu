@@ -4,8 +4,8 @@
 // is read once for eight centroids (Aggarwal 2013, section 4.2). Everything is float64 and in
 // the contract's order: the label needs no settling. To use: float64 data, and shapes that no
 // filter kernel takes.
-#include "../exact.cuh"
-#include "../stages.hpp"
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {

@@ -32,9 +32,9 @@
 // Given a place to keep them (Stage::prepared), grouped rows in fp16 are made once and serve
 // all iterations: half the bytes to read, and no grouping. The pivots then stay behind the
 // moving centroids, which only makes bounds wider.
-#include "tensor_group.cuh"
-#include "tensor_passes.cuh"
-#include "tensor_pivots.cuh"
+#include "assign/tensor_group.cuh"
+#include "assign/tensor_passes.cuh"
+#include "assign/tensor_pivots.cuh"
 
 namespace pgkm::cuda {
 namespace tensor {

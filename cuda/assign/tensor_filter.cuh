@@ -1,8 +1,8 @@
 // tensor_filter.cuh - scores, the leaders of a row, and the threshold of what may be nearest.
 #pragma once
 
-#include "tensor_stream.cuh"
-#include "tensor_table.cuh"
+#include "assign/tensor_stream.cuh"
+#include "assign/tensor_table.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

@@ -1,7 +1,7 @@
 // tensor_group.cuh - each row joins its nearest pivot; a counting sort brings groups together.
 #pragma once
 
-#include "tensor_mma.cuh"
+#include "assign/tensor_mma.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

@@ -4,7 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "tensor_settle.cuh"
+#include "assign/tensor_settle.cuh"
 
 namespace pgkm::cuda::tensor {
 

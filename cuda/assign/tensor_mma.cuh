@@ -3,7 +3,7 @@
 // mma.sync and cp.async are there from compute capability 8.0 on.
 #pragma once
 
-#include "tensor_layout.cuh"
+#include "assign/tensor_layout.cuh"
 
 namespace pgkm::cuda::tensor {
 

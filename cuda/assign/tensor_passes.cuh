@@ -5,7 +5,7 @@
 // the row's threshold and measures those exactly.
 #pragma once
 
-#include "tensor_filter.cuh"
+#include "assign/tensor_filter.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

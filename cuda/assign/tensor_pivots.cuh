@@ -6,7 +6,7 @@
 // any grouping give the same labels, good ones make the filter sharp and short.
 #pragma once
 
-#include "tensor_layout.cuh"
+#include "assign/tensor_layout.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

@@ -4,8 +4,8 @@
 // centroid by the contract's distance. The length of the list is known to the device alone.
 #pragma once
 
-#include "../exact.cuh"
-#include "../stages.hpp"
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda::tensor {
 

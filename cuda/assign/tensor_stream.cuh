@@ -4,7 +4,7 @@
 // rows arrive with the stages of the first column tile and then stay.
 #pragma once
 
-#include "tensor_tile.cuh"
+#include "assign/tensor_tile.cuh"
 
 namespace pgkm::cuda::tensor {
 

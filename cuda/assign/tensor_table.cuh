@@ -5,7 +5,7 @@
 // counting sort by quarter octave is order enough.
 #pragma once
 
-#include "tensor_layout.cuh"
+#include "assign/tensor_layout.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

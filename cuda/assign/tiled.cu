@@ -6,7 +6,7 @@
 // |c'|^2 / 2 - x'.c' are a float32 filter whose margin prepare_groups() proves; rows it leaves
 // open are settled by warps over the list. For the sums the block reads its rows again, from
 // the second-level cache, into 32-bit limbs in shared memory. To use: d > 16.
-#include "tiled.cuh"
+#include "assign/tiled.cuh"
 
 namespace pgkm::cuda {
 namespace {

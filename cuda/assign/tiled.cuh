@@ -2,9 +2,9 @@
 // block, and what of the rows it leaves open (tiled.cu says when and why).
 #pragma once
 
-#include "../exact.cuh"
-#include "../limbs.cuh"
-#include "../stages.hpp"
+#include "device/exact.cuh"
+#include "device/limbs.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda::tiled {
 

@@ -4,9 +4,9 @@
 // A thread takes a row. Copies of the centroids in shared memory let the lanes of a warp read
 // different ones at once. Distances are float32 sums of squared differences, which err in
 // proportion to themselves (later_rows.cuh): hardly a row stays open. To use: d <= 8, many clusters.
-#include "../choose.hpp"
-#include "cells.cuh"
-#include "later_rows.cuh"
+#include "plan/choose.hpp"
+#include "fused/cells.cuh"
+#include "fused/later_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {

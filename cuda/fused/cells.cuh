@@ -1,8 +1,8 @@
 // cells.cuh - pieces of the grids of cells.hpp and resting.hpp.
 #pragma once
 
-#include "../limbs.cuh"
-#include "cells.hpp"
+#include "device/limbs.cuh"
+#include "fused/cells.hpp"
 
 namespace pgkm::cuda {
 

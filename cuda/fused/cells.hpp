@@ -7,9 +7,9 @@
 // another is linear in each feature, so that its bounds over a box lie at the box's ends.
 #pragma once
 
-#include "../choose.hpp"
-#include "../context.hpp"
-#include "../update.cuh"
+#include "plan/choose.hpp"
+#include "plugin/context.hpp"
+#include "fit/update.cuh"
 
 namespace pgkm::cuda {
 

@@ -1,11 +1,11 @@
 // cells_lists.cu (fused) - the boxes of a grid's cells and, for every set of centroids, their lists.
 #include <cmath>
 
-#include "../check.hpp"
-#include "../stages.hpp"
-#include "cells.cuh"
-#include "finish.cuh"
-#include "load_row.cuh"
+#include "plugin/check.hpp"
+#include "plan/stages.hpp"
+#include "fused/cells.cuh"
+#include "fused/finish.cuh"
+#include "device/load_row.cuh"
 
 namespace pgkm::cuda {
 namespace {

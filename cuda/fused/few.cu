@@ -3,8 +3,8 @@
 //
 // Reads each row once and one byte of its last label. Filter and margin: register.cuh. To use:
 // d <= 16 and k <= 8, where the products of the tensor-core kernels would be mostly padding.
-#include "few.cuh"
-#include "resting.hpp"
+#include "fused/few.cuh"
+#include "fused/resting.hpp"
 
 namespace pgkm::cuda {
 namespace {

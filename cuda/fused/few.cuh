@@ -2,10 +2,10 @@
 // with the rows that they have read.
 #pragma once
 
-#include "../choose.hpp"
-#include "../exact.cuh"
-#include "moves.hpp"
-#include "register.cuh"
+#include "plan/choose.hpp"
+#include "device/exact.cuh"
+#include "fused/moves.hpp"
+#include "fused/register.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -4,8 +4,8 @@
 // A warp looks at the cells of 512 rows at a time, 16 by a lane, in bits that the block keeps in
 // shared memory. Rows that do not rest wait in a queue of the warp until they fill a tile of few.cuh; their
 // values are then loaded all at once. To use: where rest_kernel finds that it serves.
-#include "few.cuh"
-#include "resting.hpp"
+#include "fused/few.cuh"
+#include "fused/resting.hpp"
 
 namespace pgkm::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // is one launch: for few cells, where a launch of its own costs more than the update.
 #pragma once
 
-#include "../exact.cuh"
-#include "../update_decide.cuh"
+#include "device/exact.cuh"
+#include "fit/update_decide.cuh"
 
 namespace pgkm::cuda {
 

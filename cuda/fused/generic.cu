@@ -2,8 +2,8 @@
 //
 // Each thread settles its row exactly and adds it to the global sums by 64-bit atomics. To
 // use: where no tuned fused kernel takes the shape but one read of the rows is wanted.
-#include "../exact.cuh"
-#include "../stages.hpp"
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // whose label changed.
 #pragma once
 
-#include "../exact.cuh"
-#include "moves.hpp"
+#include "device/exact.cuh"
+#include "fused/moves.hpp"
 
 namespace pgkm::cuda {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <climits>
 
-#include "../limbs.cuh"
-#include "load_row.cuh"
+#include "device/limbs.cuh"
+#include "device/load_row.cuh"
 
 namespace pgkm::cuda {
 

@@ -4,11 +4,11 @@
 
 #include <limits>
 
-#include "../stages.hpp"
-#include "cells.hpp"
-#include "finish.cuh"
-#include "moves.cuh"
-#include "resting.hpp"
+#include "plan/stages.hpp"
+#include "fused/cells.hpp"
+#include "fused/finish.cuh"
+#include "fused/moves.cuh"
+#include "fused/resting.hpp"
 
 namespace pgkm::cuda {
 

@@ -8,10 +8,10 @@
 // Filter and margin: those of prepare_groups(). To use: d > 16 and lists of at most 32.
 #include <cuda_pipeline.h>
 
-#include "../choose.hpp"
-#include "../exact.cuh"
-#include "../limbs.cuh"
-#include "../stages.hpp"
+#include "plan/choose.hpp"
+#include "device/exact.cuh"
+#include "device/limbs.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {

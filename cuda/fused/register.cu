@@ -4,11 +4,11 @@
 // Sums are 32-bit limbs in shared memory, `replicas` copies of each cell so that the lanes of
 // a warp never meet; before a cell can take 512 additions the block adds all cells to 64-bit
 // sums. Rows that the filter leaves open wait in a queue and are settled by whole warps.
-#include "register.cuh"
+#include "fused/register.cuh"
 
-#include "../choose.hpp"
-#include "../limbs.cuh"
-#include "../stages.hpp"
+#include "plan/choose.hpp"
+#include "device/limbs.cuh"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {

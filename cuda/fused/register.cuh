@@ -20,9 +20,9 @@
 // infinities (squares beyond float32) fail the comparison and are settled exactly.
 #pragma once
 
-#include "../exact.cuh"
-#include "../operands.cuh"
-#include "load_row.cuh"
+#include "device/exact.cuh"
+#include "device/operands.cuh"
+#include "device/load_row.cuh"
 
 namespace pgkm::cuda {
 

@@ -7,8 +7,8 @@
 // and no block adds to a set before all have read it: iteration i + 2 begins behind another barrier.
 #pragma once
 
-#include "finish.cuh"
-#include "moves.cuh"
+#include "fused/finish.cuh"
+#include "fused/moves.cuh"
 
 namespace pgkm::cuda {
 

@@ -1,10 +1,10 @@
 // resting.cu (fused) - the cells of rows, and which of them rest in an iteration.
-#include "../check.hpp"
-#include "../stages.hpp"
-#include "cells.cuh"
-#include "finish.cuh"
-#include "load_row.cuh"
-#include "resting.hpp"
+#include "plugin/check.hpp"
+#include "plan/stages.hpp"
+#include "fused/cells.cuh"
+#include "fused/finish.cuh"
+#include "device/load_row.cuh"
+#include "fused/resting.hpp"
 
 namespace pgkm::cuda {
 namespace {

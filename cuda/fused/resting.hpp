@@ -8,9 +8,9 @@
 // of how far centroids went, so that a long way of one does no harm.
 #pragma once
 
-#include "../context.hpp"
-#include "../update.cuh"
-#include "cells.hpp"
+#include "plugin/context.hpp"
+#include "fit/update.cuh"
+#include "fused/cells.hpp"
 
 namespace pgkm::cuda {
 

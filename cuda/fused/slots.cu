@@ -7,8 +7,8 @@
 // split, with the constant, fill one product. Then each lane sees to one row: its label follows
 // from the candidates within the margin (up to 64 clusters) or from a second look at the winning
 // group of eight. To use: d <= 16, more than 8 clusters.
-#include "../choose.hpp"
-#include "slots_operands.cuh"
+#include "plan/choose.hpp"
+#include "fused/slots_operands.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // in registers (slots.cu says how they fit together).
 #pragma once
 
-#include "halves.cuh"
-#include "later_rows.cuh"
+#include "device/halves.cuh"
+#include "fused/later_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {

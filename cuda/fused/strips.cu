@@ -8,8 +8,8 @@
 // l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
 // the product does not matter as long as both sides agree), so that rows pass through no shared
 // memory and no barrier. To use: k up to 128 and sums that fit the block's memory.
-#include "../choose.hpp"
-#include "strips_rows.cuh"
+#include "plan/choose.hpp"
+#include "fused/strips_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {

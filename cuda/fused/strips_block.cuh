@@ -2,8 +2,8 @@
 // and what it knows of its rows' slack.
 #pragma once
 
-#include "replicated_update.cuh"
-#include "strips_rows.cuh"
+#include "fused/replicated_update.cuh"
+#include "fused/strips_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // their side of the products, and the scale of both (strips.cu says why).
 #pragma once
 
-#include "halves.cuh"
-#include "moves.hpp"
+#include "device/halves.cuh"
+#include "fused/moves.hpp"
 
 namespace pgkm::cuda {
 namespace {

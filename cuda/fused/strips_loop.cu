@@ -7,8 +7,8 @@
 // the list have moved since (Hamerly 2010): while that is positive its label stays. Warps gather the rows without
 // slack, so that strips are full of them. A centroid that is not on the list cannot be nearest to any row of the group,
 // whatever the slack; where the list changes, all rows are compared again.
-#include "../choose.hpp"
-#include "strips_block.cuh"
+#include "plan/choose.hpp"
+#include "fused/strips_block.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // centroids of the group, the candidates these leave, exact labels, and sums that follow the rows.
 #pragma once
 
-#include "strips_group.cuh"
+#include "fused/strips_group.cuh"
 
 namespace pgkm::cuda {
 namespace {

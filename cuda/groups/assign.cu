@@ -2,13 +2,13 @@
 //
 // Sums lie in shared memory, in copies of 32-bit limbs that are flushed before they can
 // overflow, and leave the block once.
-#include "../choose.hpp"
-#include "../measure.hpp"
-#include "../stages.hpp"
-#include "engine/update.hpp"
-#include "groups.hpp"
-#include "labels.cuh"
-#include "transfer.hpp"
+#include "plan/choose.hpp"
+#include "fit/measure.hpp"
+#include "plan/stages.hpp"
+#include "backend/update.hpp"
+#include "groups/groups.hpp"
+#include "groups/labels.cuh"
+#include "groups/transfer.hpp"
 
 namespace pgkm::cuda {
 namespace {

@@ -4,7 +4,7 @@
 // fused/register.cu. float32 rows of few features go to fit_register.cu.
 #include <cstring>
 
-#include "fit.cuh"
+#include "groups/fit.cuh"
 
 namespace pgkm::cuda {
 

@@ -1,9 +1,9 @@
 // fit.cuh (groups) - what the kernels that fit many problems share: one block, one problem.
 #pragma once
 
-#include "../exact.cuh"
-#include "../stages.hpp"
-#include "groups.hpp"
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
+#include "groups/groups.hpp"
 
 namespace pgkm::cuda {
 

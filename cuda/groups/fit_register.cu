@@ -5,10 +5,10 @@
 // those whose label changed are queued, to be taken off one sum and added to another by all
 // threads together, one feature each (integer sums make that exact). Where nothing changed, the
 // centroids cannot move.
-#include "../choose.hpp"
-#include "../limbs.cuh"
-#include "fit.cuh"
-#include "labels.cuh"
+#include "plan/choose.hpp"
+#include "device/limbs.cuh"
+#include "groups/fit.cuh"
+#include "groups/labels.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../context.hpp"
-#include "../view.cuh"
+#include "plugin/context.hpp"
+#include "device/view.cuh"
 
 namespace pgkm::cuda {
 

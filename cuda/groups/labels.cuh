@@ -9,7 +9,7 @@
 // overflowed is infinite, which leaves the row to be settled.
 #pragma once
 
-#include "../exact.cuh"
+#include "device/exact.cuh"
 
 namespace pgkm::cuda {
 

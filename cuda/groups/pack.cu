@@ -1,8 +1,8 @@
 // pack.cu - which problems go block by block, and their data in one piece.
 #include <algorithm>
 
-#include "../view.cuh"
-#include "groups.hpp"
+#include "device/view.cuh"
+#include "groups/groups.hpp"
 
 namespace pgkm::cuda {
 

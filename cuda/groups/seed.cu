@@ -3,9 +3,9 @@
 // group_rows_limit rows fit 64 bits.
 #include <algorithm>
 
-#include "../seed/sampler.cuh"
-#include "../stages.hpp"
-#include "groups.hpp"
+#include "seed/sampler.cuh"
+#include "plan/stages.hpp"
+#include "groups/groups.hpp"
 
 namespace pgkm::cuda {
 namespace {

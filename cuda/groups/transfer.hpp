@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "../context.hpp"
+#include "plugin/context.hpp"
 
 namespace pgkm::cuda {
 

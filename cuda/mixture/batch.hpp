@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "../groups/transfer.hpp"
-#include "../upload.hpp"
-#include "fused.hpp"
-#include "parameters.hpp"
-#include "slices.hpp"
-#include "stages.hpp"
+#include "groups/transfer.hpp"
+#include "plugin/upload.hpp"
+#include "mixture/fused.hpp"
+#include "mixture/parameters.hpp"
+#include "mixture/slices.hpp"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 

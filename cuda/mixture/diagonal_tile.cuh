@@ -9,9 +9,9 @@
 // The block waits for its warps three times a tile: rows loaded, responsibilities found, both read.
 #pragma once
 
-#include "log_sum_exp.cuh"
-#include "items.cuh"
-#include "mma.cuh"
+#include "mixture/log_sum_exp.cuh"
+#include "mixture/items.cuh"
+#include "device/mma.cuh"
 
 namespace pgkm::cuda::mixture {
 

@@ -7,9 +7,9 @@
 // through shared memory, since the two products want them by row and by feature.
 #pragma once
 
-#include "log_sum_exp.cuh"
-#include "items.cuh"
-#include "mma.cuh"
+#include "mixture/log_sum_exp.cuh"
+#include "mixture/items.cuh"
+#include "device/mma.cuh"
 
 namespace pgkm::cuda::mixture {
 

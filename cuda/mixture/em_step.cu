@@ -1,12 +1,12 @@
 // em_step.cu - one E step with the sums of the M step: problems in batches of like ones.
-#include "em_step.hpp"
+#include "mixture/em_step.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "../parallel.hpp"
-#include "batch.hpp"
+#include "plugin/parallel.hpp"
+#include "mixture/batch.hpp"
 
 namespace pgkm::cuda {
 namespace mixture {

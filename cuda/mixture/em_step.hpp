@@ -1,7 +1,7 @@
 // em_step.hpp - the E step of EM with the sums of the M step (PgkmBackend::em_step).
 #pragma once
 
-#include "../context.hpp"
+#include "plugin/context.hpp"
 
 namespace pgkm::cuda {
 

@@ -1,5 +1,5 @@
 // fused.cu - which mixtures the fused kernels serve, and their coefficients about an origin.
-#include "fused.hpp"
+#include "mixture/fused.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,9 +9,9 @@
 
 #include <vector>
 
-#include "../context.hpp"
-#include "items.cuh"
-#include "parameters.hpp"
+#include "plugin/context.hpp"
+#include "mixture/items.cuh"
+#include "mixture/parameters.hpp"
 
 namespace pgkm::cuda::mixture {
 

@@ -1,6 +1,6 @@
 // fused_diagonal.cu - diag and spherical in one kernel: warps that work alone, and their sums added up.
-#include "diagonal_warp.cuh"
-#include "fused.hpp"
+#include "mixture/diagonal_warp.cuh"
+#include "mixture/fused.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

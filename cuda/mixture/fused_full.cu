@@ -1,6 +1,6 @@
 // fused_full.cu - full covariances in one kernel: blocks that hold tiles of rows in shared memory.
-#include "full_tile.cuh"
-#include "fused.hpp"
+#include "mixture/full_tile.cuh"
+#include "mixture/fused.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

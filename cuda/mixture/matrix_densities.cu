@@ -6,8 +6,8 @@
 // multiplied by W once, about an origin amid the means, and so are the means.
 #include <cuda_pipeline.h>
 
-#include "mma.cuh"
-#include "stages.hpp"
+#include "device/mma.cuh"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

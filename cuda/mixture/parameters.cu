@@ -1,13 +1,13 @@
-#include "parameters.hpp"
+#include "mixture/parameters.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "../parallel.hpp"
-#include "../upload.hpp"
-#include "fused.hpp"
-#include "stages.hpp"
+#include "plugin/parallel.hpp"
+#include "plugin/upload.hpp"
+#include "mixture/fused.hpp"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

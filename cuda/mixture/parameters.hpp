@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "../context.hpp"
-#include "items.cuh"
+#include "plugin/context.hpp"
+#include "mixture/items.cuh"
 
 namespace pgkm::cuda::mixture {
 

@@ -1,6 +1,6 @@
 // scaled_densities.cu - log densities where each feature has a factor of its own: diag, spherical, and tied
 // after rotate_rows(). A block takes 64 rows by 16 components, 16 features deep; a thread four rows.
-#include "stages.hpp"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

@@ -1,5 +1,5 @@
 // shares.cu - responsibilities, and the sums over rows of them alone.
-#include "stages.hpp"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

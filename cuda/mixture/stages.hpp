@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "../context.hpp"
-#include "items.cuh"
+#include "plugin/context.hpp"
+#include "mixture/items.cuh"
 
 namespace pgkm::cuda::mixture {
 

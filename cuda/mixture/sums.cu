@@ -6,8 +6,8 @@
 // lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
 #include <cuda_pipeline.h>
 
-#include "mma.cuh"
-#include "stages.hpp"
+#include "device/mma.cuh"
+#include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

@@ -1,6 +1,6 @@
 // tiled_diagonal.cu - diag and spherical in one kernel: blocks that hold tiles of rows in shared memory.
-#include "diagonal_tile.cuh"
-#include "fused.hpp"
+#include "mixture/diagonal_tile.cuh"
+#include "mixture/fused.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {

@@ -3,8 +3,8 @@
 // in float64 as they enter the registers.
 #include <type_traits>
 
-#include "../mixture/mma.cuh"
-#include "products.cuh"
+#include "device/mma.cuh"
+#include "moments/products.cuh"
 
 namespace pgkm::cuda::moments {
 namespace {

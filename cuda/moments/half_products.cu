@@ -1,7 +1,7 @@
 // half_products.cu - sums of products of float32 rows by pairs of fp16 values (half_split.cuh), for one
 // square of up to 128 features: mma.sync, compute capability 8.0 and later. half_wgmma.cu is what
 // Hopper runs.
-#include "half_split.cuh"
+#include "moments/half_split.cuh"
 
 namespace pgkm::cuda::moments {
 namespace {

@@ -1,5 +1,5 @@
 // half_scales.cu - how far a sample of the rows lies from the shift.
-#include "products.cuh"
+#include "moments/products.cuh"
 
 namespace pgkm::cuda::moments {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <cuda_fp16.h>
 
-#include "products.cuh"
+#include "moments/products.cuh"
 
 namespace pgkm::cuda::moments {
 

@@ -6,7 +6,7 @@
 // the form that wgmma reads transposed (features contiguous, 128-byte swizzle). Barriers in shared
 // memory pass a stage from the one to the others and back, so that conversion, products and the
 // float64 sums of different stages run at the same time.
-#include "half_split.cuh"
+#include "moments/half_split.cuh"
 
 namespace pgkm::cuda::moments {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "../upload.hpp"
-#include "moments.hpp"
-#include "plan.hpp"
-#include "products.hpp"
+#include "plugin/upload.hpp"
+#include "moments/moments.hpp"
+#include "moments/plan.hpp"
+#include "moments/products.hpp"
 
 namespace pgkm::cuda {
 namespace {

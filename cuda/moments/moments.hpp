@@ -1,7 +1,7 @@
 // moments.hpp - the plugin's moments().
 #pragma once
 
-#include "../context.hpp"
+#include "plugin/context.hpp"
 
 namespace pgkm::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "../context.hpp"
+#include "plugin/context.hpp"
 
 namespace pgkm::cuda::moments {
 

@@ -2,11 +2,11 @@
 //
 // Squared distances are not negative, so that their bits are in their order. Where more rows lie at the
 // bound than are wanted, a second select among those finds the lowest rows.
-#include "farthest.hpp"
+#include "relocation/farthest.hpp"
 
 #include <algorithm>
 
-#include "../stages.hpp"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "../context.hpp"
-#include "engine/update.hpp"
+#include "plugin/context.hpp"
+#include "backend/update.hpp"
 
 namespace pgkm::cuda {
 

@@ -1,6 +1,6 @@
-#include "labels_differ.hpp"
+#include "relocation/labels_differ.hpp"
 
-#include "../exact.cuh"
+#include "device/exact.cuh"
 
 namespace pgkm::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // labels_differ.hpp - whether rows would keep their labels under other centroids.
 #pragma once
 
-#include "../stages.hpp"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 

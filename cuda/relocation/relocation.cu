@@ -1,10 +1,10 @@
-#include "relocation.hpp"
+#include "relocation/relocation.hpp"
 
 #include <optional>
 
-#include "../measure.hpp"
-#include "farthest.hpp"
-#include "labels_differ.hpp"
+#include "fit/measure.hpp"
+#include "relocation/farthest.hpp"
+#include "relocation/labels_differ.hpp"
 
 namespace pgkm::cuda {
 namespace {

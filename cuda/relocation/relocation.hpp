@@ -3,8 +3,8 @@
 // same. Both go over the rows on the device, slice by slice.
 #pragma once
 
-#include "../job.hpp"
-#include "engine/update.hpp"
+#include "fit/job.hpp"
+#include "backend/update.hpp"
 
 namespace pgkm::cuda {
 

@@ -1,10 +1,10 @@
-#include "tournament.hpp"
+#include "relocation/tournament.hpp"
 
 #include <algorithm>
 
-#include "../exact.cuh"
-#include "../stages.hpp"
-#include "labels_differ.hpp"
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
+#include "relocation/labels_differ.hpp"
 
 namespace pgkm::cuda {
 namespace {

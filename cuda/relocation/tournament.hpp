@@ -6,7 +6,7 @@
 // and only the tile that it came from, and that tile's group, are looked at again.
 #pragma once
 
-#include "../job.hpp"
+#include "fit/job.hpp"
 
 namespace pgkm::cuda {
 

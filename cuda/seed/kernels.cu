@@ -4,9 +4,9 @@
 // trials), gather, potentials (all trials in one pass over the rows), choose, and the update
 // of the distances to the nearest. O'Leary 2021 (seeding entirely on the GPU); exact here
 // because masses are integers.
-#include "kernels.hpp"
+#include "seed/kernels.hpp"
 
-#include "../stages.hpp"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {

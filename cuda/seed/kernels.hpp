@@ -1,7 +1,7 @@
 // kernels.hpp (seed) - the steps of a seeding, each only enqueued.
 #pragma once
 
-#include "sampler.cuh"
+#include "seed/sampler.cuh"
 
 namespace pgkm::cuda {
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "../exact.cuh"
-#include "../memory.hpp"
-#include "engine/philox.hpp"
+#include "device/exact.cuh"
+#include "plugin/memory.hpp"
+#include "numeric/philox.hpp"
 
 namespace pgkm::cuda {
 

@@ -1,4 +1,4 @@
-// seed.cu - initial centroids: reference_seed.cpp's definition, run on the device.
+// seed.cu - initial centroids: test/reference/seed.cpp's definition, run on the device.
 //
 // k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose
 // picks are fetched from the caller's memory). k-means|| comes back to the host once a round.
@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "../job.hpp"
-#include "engine/update.hpp"
-#include "seeder.hpp"
+#include "fit/job.hpp"
+#include "backend/update.hpp"
+#include "seed/seeder.hpp"
 
 namespace pgkm::cuda {
 namespace {

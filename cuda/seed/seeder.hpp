@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "../context.hpp"
-#include "kernels.hpp"
+#include "plugin/context.hpp"
+#include "seed/kernels.hpp"
 
 namespace pgkm::cuda {
 

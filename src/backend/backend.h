@@ -5,7 +5,7 @@
  * of PgkmBackend; the engine never knows which one it has. Only plain data crosses
  * this boundary: no exception, no C++ object, no PostgreSQL type and no CUDA type.
  * What the numbers mean (labels, integer sums, seeding) is fixed, bit for bit, by
- * src/engine/contract.hpp and by the reference in src/engine/reference.cpp.
+ * src/numeric/contract.hpp and by the reference in test/reference/reference.cpp.
  *
  * Threads: a context is used by one thread at a time. A backend may start threads
  * of its own; they never call back into the host, PgkmHost.cancelled excepted.
@@ -15,6 +15,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "numeric/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,23 +28,6 @@ extern "C" {
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
 #define PGKM_BACKEND_ENTRY "pgkm_backend_entry"
-
-typedef enum PgkmStatus {
-    PGKM_OK = 0,
-    PGKM_CANCELLED,     /* PgkmHost.cancelled said so */
-    PGKM_INVALID,       /* an argument is out of its range (22023) */
-    PGKM_OUT_OF_MEMORY, /* an allocation failed (53200) */
-    PGKM_LIMIT,         /* a configured memory limit would be passed (54000) */
-    PGKM_UNAVAILABLE,   /* no usable device, driver or plugin (0A000) */
-    PGKM_UNSUPPORTED,   /* this backend lacks the strategy asked for (0A000) */
-    PGKM_DEVICE_ERROR,  /* the device failed during the job (58000) */
-    PGKM_INTERNAL       /* a bug (XX000) */
-} PgkmStatus;
-
-typedef struct PgkmError {
-    PgkmStatus status;
-    char       text[512];
-} PgkmError;
 
 typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1 } PgkmElement;
 typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
@@ -264,7 +249,7 @@ typedef struct PgkmBackend {
     PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          PgkmAssignment *assignments, PgkmError *error);
 
-    /* The last two are generalised reductions in float64 (engine/reduction.hpp): the same bits from
+    /* The last two are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
      * run to run of one backend and instruction set, whatever the number of threads. Points have
      * no weights. Of a problem only first_row and n_rows are read. With data NULL and n_problems 0
      * they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */

@@ -12,6 +12,7 @@
 #define PGKM_ENGINE_API_H
 
 #include "backend/backend.h"
+#include "numeric/copy.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -180,9 +181,6 @@ void pgkm_stop_all_jobs(void);
 /* Bytes that the work of jobs that were stopped still holds: a call of a library, which nothing can stop. */
 uint64_t pgkm_bytes_left_behind(void);
 
-/* memcpy, by several threads where that pays (some MB): memory that is touched for the first time
- * takes longer than its contents. */
-void pgkm_copy(void *to, const void *from, size_t bytes);
 
 /* One row against a model's centroids (k x d float64): the exact distances of the contract.
  * Writes the lowest index of the nearest to *label and its squared distance to *distance. */

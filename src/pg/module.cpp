@@ -3,12 +3,12 @@
  */
 #include "pg/compat.h"
 
-#include "pg/fit_path.h"
-#include "pg/groups_path.h"
-#include "pg/labels_path.h"
-#include "pg/pinned_slices.h"
-#include "pg/seal.h"
-#include "pg/service_worker.h"
+#include "pg/plan/fit_path.h"
+#include "pg/plan/groups_path.h"
+#include "pg/plan/labels_path.h"
+#include "pg/shared/pinned_slices.h"
+#include "pg/shared/seal.h"
+#include "pg/service/worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
 

@@ -3,7 +3,7 @@
  */
 #include "pg/progress.h"
 
-#include "pg/boundary.h"
+#include "pg/run/run_job.h"
 
 extern "C" {
 #include "catalog/pg_authid.h"

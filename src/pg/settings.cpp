@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "pg/scan.h"
+#include "pg/scan/scan.h"
 
 extern "C" {
 #include "miscadmin.h"

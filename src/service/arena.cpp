@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 namespace {

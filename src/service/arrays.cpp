@@ -1,6 +1,6 @@
 #include "service/arrays.hpp"
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm::service {
 

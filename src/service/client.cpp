@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 #include "service/client_call.hpp"
 #include "service/client_sums.hpp"
 #include "service/handover.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 #include "service/service.h"
 
 namespace pgkm::service {

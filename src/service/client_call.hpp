@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/api.h"
+#include "numeric/copy.h"
 #include "service/arrays.hpp"
 #include "service/link.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 #include "service/client_call.hpp"
 
 namespace pgkm::service {

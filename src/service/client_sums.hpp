@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm::service {
 

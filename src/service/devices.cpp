@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 namespace {

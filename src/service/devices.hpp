@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 #include "service/scheduler.hpp"
 #include "service/service.h"
 

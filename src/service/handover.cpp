@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 #include "service/memory.hpp"
 
 namespace pgkm::service {

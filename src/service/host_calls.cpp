@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 

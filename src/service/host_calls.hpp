@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 #include "service/channel.hpp"
 #include "service/service.h"
 

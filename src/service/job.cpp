@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 namespace {

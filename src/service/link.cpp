@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 #include "service/channel.hpp"
 
 namespace pgkm::service {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm::service {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 #include "service/channel.hpp"
 
 namespace pgkm::service {

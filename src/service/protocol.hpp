@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm::service {
 

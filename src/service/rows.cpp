@@ -1,6 +1,6 @@
 #include "service/rows.hpp"
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 #include "service/arrays.hpp"
 #include "service/problems.hpp"
 

@@ -13,7 +13,7 @@
 #include <list>
 #include <mutex>
 
-#include "engine/platform.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm::service {
 

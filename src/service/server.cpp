@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/error.hpp"
-#include "engine/signals.hpp"
+#include "numeric/error.hpp"
+#include "numeric/signals.hpp"
 
 namespace pgkm::service {
 namespace {
@@ -34,7 +34,7 @@ Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceHost
     : path_(path), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     // Also for what the driver starts: the server's signals are for the server's thread.
-    const SignalGuard guard;
+    const SignalsBlocked guard;
     shared_ = std::make_unique<Shared>(table, find_devices(table), host);
     set_limits(limits);
     listening_ = listen_at(path);

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "backend/plugin.hpp"
-#include "engine/error.hpp"
-#include "engine/signals.hpp"
+#include "service/plugin.hpp"
+#include "numeric/error.hpp"
+#include "numeric/signals.hpp"
 #include "service/client.hpp"
 #include "service/server.hpp"
 
@@ -27,7 +27,7 @@ PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmSe
 {
     *service = nullptr;
     return pgkm::guarded(error, [&] {
-        const pgkm::SignalGuard guard; // a library may start threads when it is loaded
+        const pgkm::SignalsBlocked guard; // a library may start threads when it is loaded
         std::string why;
         const PgkmBackend *table = pgkm::cuda_backend(plugin, &why);
         if (table == nullptr)

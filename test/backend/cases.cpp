@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 #include "generate.hpp"
 
 namespace conformance {

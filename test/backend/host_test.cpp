@@ -3,9 +3,9 @@
 #include <atomic>
 #include <thread>
 
-#include "backend/cpu/cpu_backend.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "compare.hpp"
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 #include "long_job.hpp"
 #include "parameters.hpp"
 

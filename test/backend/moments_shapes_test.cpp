@@ -6,7 +6,7 @@
 #include <random>
 #include <tuple>
 
-#include "engine/reference_moments.hpp"
+#include "reference/moments.hpp"
 #include "parameters.hpp"
 #include "session.hpp"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 
 namespace conformance {
 namespace {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "backend/cpu/cpu_backend.hpp"
-#include "engine/error.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "numeric/error.hpp"
 #include "service/client.hpp"
 #include "service/server.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 
-#include "backend/cpu/cpu_backend.hpp"
-#include "engine/reference.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "reference/reference.hpp"
 #include "service_subject.hpp"
 
 namespace conformance {

@@ -14,7 +14,7 @@
 
 #include "check_answer.hpp"
 #include "check_faults.hpp"
-#include "engine/reference.hpp"
+#include "reference/reference.hpp"
 
 namespace {
 

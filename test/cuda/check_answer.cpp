@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 
 namespace plugin_check {
 namespace {

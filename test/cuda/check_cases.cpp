@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 
 namespace plugin_check {
 

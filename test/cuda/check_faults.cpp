@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "check_answer.hpp"
-#include "engine/reference.hpp"
+#include "reference/reference.hpp"
 
 namespace plugin_check {
 namespace {

@@ -5,7 +5,7 @@
 
 namespace plugin_check {
 
-// Makes every CUDA call of small jobs fail in turn (PGKM_CUDA_FAULT, cuda/check.hpp): each time
+// Makes every CUDA call of small jobs fail in turn (PGKM_CUDA_FAULT, cuda/plugin/check.hpp): each time
 // a status with a text must come back, and the next job must be right. Returns the failures.
 int check_faults(const PgkmBackend *backend);
 

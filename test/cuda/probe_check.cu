@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "probe.hpp"
+#include "plugin/probe.hpp"
 
 int main(int argc, char **argv)
 {

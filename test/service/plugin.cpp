@@ -33,8 +33,8 @@
 #include <string>
 #include <thread>
 
-#include "backend/cpu/cpu_backend.hpp"
-#include "engine/error.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "numeric/error.hpp"
 
 namespace {
 

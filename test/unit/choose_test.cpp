@@ -1,8 +1,8 @@
 // The CUDA plugin's choice of strategies is a pure function: no GPU is needed to test it.
 #include <gtest/gtest.h>
 
-#include "../../cuda/choose.hpp"
-#include "../../cuda/mixture/slices.hpp"
+#include "../../cuda/plan/choose.hpp"
+#include "mixture/slices.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The numeric contract: every rounding that decides a result.
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 
 #include <algorithm>
 #include <cfloat>

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/api.h"
-#include "engine/error.hpp"
-#include "engine/symmetric_eigen.hpp"
+#include "numeric/error.hpp"
+#include "engine/pca/symmetric_eigen.hpp"
 
 namespace pgkm {
 namespace {

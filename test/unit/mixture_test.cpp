@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.hpp"
-#include "engine/mixture.hpp"
+#include "numeric/error.hpp"
+#include "engine/mixture/mixture.hpp"
 
 namespace pgkm {
 namespace {

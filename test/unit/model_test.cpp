@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/api.h"
-#include "engine/contract.hpp"
+#include "numeric/contract.hpp"
 
 namespace {
 

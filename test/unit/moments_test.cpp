@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/moments.hpp"
-#include "engine/reduction.hpp"
+#include "engine/pca/moments.hpp"
+#include "numeric/reduction.hpp"
 
 namespace pgkm {
 namespace {

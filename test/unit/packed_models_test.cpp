@@ -1,7 +1,7 @@
 // Models side by side give back what was put in.
 #include <gtest/gtest.h>
 
-#include "engine/packed_models.hpp"
+#include "engine/kmeans/packed_models.hpp"
 
 namespace pgkm {
 namespace {

@@ -1,5 +1,5 @@
 // The random numbers: published vectors, and draws that use them well.
-#include "engine/philox.hpp"
+#include "numeric/philox.hpp"
 
 #include <set>
 #include <vector>

@@ -1,6 +1,6 @@
 // The reference itself, on examples that can be followed by hand. Whatever it computes is by
 // definition right for the backends; these tests say that it is also k-means.
-#include "engine/reference.hpp"
+#include "reference/reference.hpp"
 
 #include <algorithm>
 #include <set>
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/contract.hpp"
-#include "engine/update.hpp"
+#include "numeric/contract.hpp"
+#include "backend/update.hpp"
 
 namespace pgkm {
 namespace {

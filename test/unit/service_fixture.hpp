@@ -13,8 +13,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/cpu/cpu_backend.hpp"
-#include "engine/error.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "numeric/error.hpp"
 #include "service/client.hpp"
 #include "service/link.hpp"
 #include "service/server.hpp"

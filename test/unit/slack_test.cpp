@@ -1,4 +1,4 @@
-// The arithmetic of rows at rest (cuda/fused/slack.cuh) needs no GPU: what it promises is checked
+// The arithmetic of rows at rest (cuda/device/slack.cuh) needs no GPU: what it promises is checked
 // against the contract's own distances.
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "../../cuda/fused/slack.cuh"
-#include "engine/contract.hpp"
+#include "../../cuda/device/slack.cuh"
+#include "numeric/contract.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The CPU backend's threads: every task once, exceptions handed on, signals left alone.
-#include "backend/cpu/thread_pool.hpp"
+#include "numeric/thread_pool.hpp"
 
 #include <csignal>
 #include <mutex>

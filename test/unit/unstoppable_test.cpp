@@ -1,5 +1,5 @@
 // Work that cannot be stopped: its thread, those who wait for it, and a process that exits meanwhile.
-#include "engine/unstoppable.hpp"
+#include "engine/job/unstoppable.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm {
 namespace {

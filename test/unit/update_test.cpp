@@ -1,5 +1,5 @@
 // From sums to centroids, and what becomes of empty clusters: examples by hand.
-#include "engine/update.hpp"
+#include "backend/update.hpp"
 
 #include <algorithm>
 #include <cmath>

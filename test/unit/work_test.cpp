@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "../support/watched_job.hpp"
-#include "engine/fit.hpp"
-#include "engine/mixture.hpp"
-#include "engine/monitor.hpp"
-#include "engine/pca.hpp"
-#include "engine/work.hpp"
+#include "engine/kmeans/fit.hpp"
+#include "engine/mixture/mixture.hpp"
+#include "engine/job/monitor.hpp"
+#include "engine/pca/pca.hpp"
+#include "engine/job/work.hpp"
 
 namespace {
 

@@ -1,0 +1,169 @@
+// halves.cuh - float32 products on the tensor cores: values split into two fp16 each, scores
+// with a proven bound, and the candidates that the bound leaves.
+//
+// Scores. With x' = fl(x - s), c' = fl(c - s), both times a power of two that brings the larger
+// of X >= |x'| and R >= |c'| into [64, 128), a value is x' = x1 + x2 + e: x1 = fp16(x'), x2 =
+// fp16(x' - x1), |x2| <= 2^-11 |x'|, |e| <= 2^-22 |x'| + 2^-25 per value. The score of c is
+//     h + b - (x1 c1 + x2 c1 + x1 c2),   h = |c'|^2 / 2,   b = X^2 / 2 and a little more,
+// so that scores, half the squared distance and a constant per row, are positive and their
+// bits order like integers.
+//
+// Margin. Left out are x2 c2 and e's products, at most (3 + 2^-8) 2^-22 X R + 2^-24 d (X + R).
+// Rounding x - s and c - s moves D / 2 by u (X + R)^2 (1 + o(u)), u = 2^-24 (register.cuh); h
+// and b are rounded once, u S with S = R^2 / 2 + b + X R. A tensor core adds the 16 products
+// and the accumulator after cutting them at 2^-23 of the largest or finer, then rounds: at most
+// 2^-23 (17 A + S) for each of the `steps` products that make a score, A the largest addend,
+// which is at most S and for a single product no more than h + b or X R. E is the sum of it all, a
+// score within 2 E of the least may be the nearest; the factor covers the comparison's own
+// rounding and that of the contract's D.
+#pragma once
+
+#include <climits>
+
+#include "assign/tensor_mma.cuh"
+#include "device/exact.cuh"
+
+namespace pgkm::cuda {
+
+// Error bounds of scores, in scaled units, of rows with |x'| <= x and centroids with |c'| <= r:
+// of products on the tensor cores (E above); of such in parts; of d steps of fma in float32.
+__device__ inline float half_error(float x, float r, float bias, int d, int steps)
+{
+    const float sum = x + r, constant = 0.5f * r * r + bias, s = constant + x * r;
+    const float addend = steps == 1 ? fmaxf(constant, x * r) : s;
+    return static_cast<float>(steps) * 0x1p-23f * (17.0f * addend + s) + 3.01f * 0x1p-22f * x * r +
+           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
+}
+
+// The same of products whose parts add up apart: x1 c1 in `steps` products from zero, where no
+// addend is above x r, the small x2 c1 and x1 c2 in twice as many, and the constant at the end.
+__device__ inline float parts_error(float x, float r, float bias, int d, int steps)
+{
+    const float sum = x + r, s = 0.5f * r * r + bias + x * r;
+    return static_cast<float>(steps) * 1.01f * 0x1p-23f * 18.0f * x * r + 3.01f * 0x1p-22f * x * r +
+           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-22f * s;
+}
+
+__device__ inline float fma_error(float x, float r, float bias, int d)
+{
+    return 0x1p-24f * (static_cast<float>(d + 4) * (0.5f * r * r + bias + x * r) + (x + r) * (x + r));
+}
+
+// Scale, bias and margin of scores; usable: the values' range allows them.
+struct HalfScale {
+    float scale;  // a power of two
+    float bias;   // in scaled units, as everything below
+    float margin;
+    bool  usable;
+};
+
+// x, r: upper bounds of |x'| and |c'|. The margin is the caller's affair.
+__device__ inline HalfScale half_scale(float x, float r)
+{
+    const float most = fmaxf(x, r);
+    if (!(most > 0x1p-60f && x < 0x1p60f && r < 0x1p60f)) // NaN too
+        return {1.0f, 0.0f, 0.0f, false};
+    const int exponent = 6 - (static_cast<int>(__float_as_uint(most) >> 23) - 127);
+    const float scale = __int_as_float((exponent + 127) << 23);
+    const float reach = x * scale, bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
+    return {scale, bias, 0.0f, true};
+}
+
+// Two values side by side in a register, the first one in the lower half.
+__device__ inline unsigned pack_halves(float low, float high)
+{
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned *>(&pair);
+}
+
+__device__ inline float upper_half(float value) { return __half2float(__float2half_rn(value)); }
+
+// acc (16 x 8) = a (16 x 16) * b (16 x 8), fp16.
+__device__ inline void start_product(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %10, %10, %10};"
+        : "=f"(acc[0]), "=f"(acc[1]), "=f"(acc[2]), "=f"(acc[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
+}
+
+// The least of a and two scores, all positive, as bits.
+__device__ inline int least_bits(int a, float b, float c)
+{
+    return __vimin3_s32(a, __float_as_int(b), __float_as_int(c));
+}
+
+// The least over the four lanes that share a row.
+__device__ inline int least_of_quad(int bits)
+{
+    bits = min(bits, __shfl_xor_sync(~0u, bits, 1));
+    return min(bits, __shfl_xor_sync(~0u, bits, 2));
+}
+
+// Candidates are counted and named at once, by sums over the lanes that share a row: a one above
+// column_bits for each, and its column below. The sum names the column if there is but one.
+inline constexpr int column_bits = 20;
+inline constexpr int one_candidate = 1 << column_bits;
+
+// The lane's candidates among T tiles of scores of one row, half h of a strip: 4096 for each and
+// its column among the lane's, in float32, whose adders are idle here, and exact below 2^24.
+template <int T>
+__device__ inline float count_candidates(const float (&score)[T][4], int h, float threshold)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int t = 0; t < T; ++t)
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+            asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; @p add.rn.f32 %0, %0, %3; }"
+                : "+f"(sum)
+                : "f"(score[t][2 * h + c]), "f"(threshold), "f"(static_cast<float>(4096 + t * 8 + c)));
+    return sum;
+}
+
+// As a sum of candidates.
+__device__ inline int candidates_of(float sum)
+{
+    const int bits = __float_as_int(sum + 0x1p23f) & 0x7fffff;
+    return (bits >> 12) * (one_candidate + 2 * static_cast<int>(threadIdx.x & 3)) + (bits & 4095);
+}
+
+__device__ inline int sum_of_quad(int value)
+{
+    value += __shfl_xor_sync(~0u, value, 1);
+    return value + __shfl_xor_sync(~0u, value, 2);
+}
+
+// The only candidate that a sum names, or -1.
+__device__ inline int sole_candidate(int sum)
+{
+    return sum >> column_bits == 1 ? sum & (one_candidate - 1) : -1;
+}
+
+// The same as a mask, for up to eight tiles: bit 2 t + c for column c of the lane's two in tile t.
+template <int T>
+__device__ inline unsigned mark_candidates(const float (&score)[T][4], int h, float threshold)
+{
+    static_assert(T <= 8);
+    float sum = 0.0f;
+#pragma unroll
+    for (int t = 0; t < T; ++t)
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+            asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; @p add.rn.f32 %0, %0, %3; }"
+                : "+f"(sum)
+                : "f"(score[t][2 * h + c]), "f"(threshold), "f"(static_cast<float>(1 << (2 * t + c))));
+    return static_cast<unsigned>(__float_as_int(sum + 0x1p23f)) & ((1u << (2 * T)) - 1);
+}
+
+// The column of a mask's bit, for lane q of its quad.
+__device__ inline int column_of(int bit, int q) { return bit / 2 * 8 + bit % 2 + 2 * q; }
+
+// A mask as a sum of candidates.
+__device__ inline int candidates_of(unsigned mask)
+{
+    const int bit = 31 - __clz(static_cast<int>(mask));
+    return mask == 0 ? 0 : __popc(mask) * one_candidate + column_of(bit, static_cast<int>(threadIdx.x & 3));
+}
+
+} // namespace pgkm::cuda

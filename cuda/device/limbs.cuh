@@ -1,0 +1,49 @@
+// limbs.cuh - the integer of a float32 value in two 23-bit limbs without 64-bit arithmetic.
+#pragma once
+
+#include "device/view.cuh"
+
+namespace pgkm::cuda {
+
+// 1.5 x 2^23: adding it rounds to an integer that then stands in the low bits.
+inline constexpr float rounding_magic = 12582912.0f;
+inline constexpr int   rounding_bits = 0x4B400000;
+
+// Scale factors of a feature as float32, for an exponent s.
+struct FloatScale {
+    float whole;   // 2^s
+    float high;    // 2^(s - 23)
+    float inverse; // -2^(23 - s)
+};
+
+// Whether all factors are normal float32 numbers.
+__host__ __device__ inline bool has_float_scale(int exponent) { return exponent >= -100 && exponent <= 120; }
+
+__device__ inline FloatScale float_scale(int exponent)
+{
+    return {__int_as_float((exponent + 127) << 23), __int_as_float((exponent - limb_bits + 127) << 23),
+            -__int_as_float((limb_bits - exponent + 127) << 23)};
+}
+
+// rint(x 2^s) = hi 2^23 + lo. hi = rint(x 2^(s - 23)) is one fma that rounds once; what is left,
+// x - hi 2^(23 - s), is exact (a multiple of x's last place, and at most half of 2^(23 - s));
+// lo rounds it once at its scale, and since hi 2^23 is an even integer the sum is rint(x 2^s),
+// ties included. |hi|, |lo| <= 2^22.
+//
+// The limbs are left with rounding_bits added, as they come out of the adders: sums modulo 2^32
+// of fewer than 512 of them lose nothing, and the number of additions times rounding_bits is
+// taken off once per sum (unbias).
+__device__ inline Split biased_limbs(float x, const FloatScale &scale)
+{
+    const float high = __fmaf_rn(x, scale.high, rounding_magic);
+    const float rest = __fmaf_rn(high - rounding_magic, scale.inverse, x);
+    return {__float_as_int(high), __float_as_int(__fmaf_rn(rest, scale.whole, rounding_magic))};
+}
+
+__device__ inline std::int32_t unbias(std::int32_t sum, std::int32_t additions)
+{
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) -
+                                     static_cast<std::uint32_t>(additions) * static_cast<std::uint32_t>(rounding_bits));
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,138 @@
+// view.cuh - what every kernel is given: rows of one problem and where their sums go.
+#pragma once
+
+#include <cstdint>
+
+#include "numeric/contract.hpp"
+
+namespace pgkm::cuda {
+
+// A run of rows of one problem on the device, with the centroids they are compared with.
+template <typename T>
+struct View {
+    const T            *values;  // n x d, row-major
+    const double       *weights; // n, or nullptr
+    std::int64_t        n;
+    std::int32_t        d;
+    std::int32_t        k;
+    const T            *centroids;        // k x d
+    const std::int32_t *feature_exponent; // d
+    std::int32_t        weight_exponent;
+    std::int32_t        part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
+};
+
+// Sums of weighted rows are made twice, once for each limb of the contract, which both keep the bounds of a value
+// without weight.
+__host__ __device__ constexpr int parts_of(bool weighted) { return weighted ? 2 : 1; }
+
+// Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer, so that no 128-bit atomic is
+// needed anywhere: with |hi|, |lo| of a row at most 2^22, and 2^29 where sums follow the rows, none
+// overflows before 2^34 rows. [.][0] is hi, [.][1] is lo.
+struct Accumulators {
+    std::int64_t *totals; // parts x k x d x 2
+    std::int64_t *masses; // parts x k x 2
+    bool          weighted = false;
+};
+
+inline constexpr int limb_bits = 23;
+
+struct Split {
+    std::int32_t hi;
+    std::int32_t lo;
+};
+
+// The limbs of a scaled value of at most 2^45: |hi| <= 2^22, lo in [-2^22, 2^22), so that
+// 511 of either fit a 32-bit partial sum.
+__host__ __device__ inline Split split_limbs(std::int64_t value)
+{
+    const std::int64_t hi = (value + (std::int64_t{1} << (limb_bits - 1))) >> limb_bits;
+    return {static_cast<std::int32_t>(hi), static_cast<std::int32_t>(value - hi * (std::int64_t{1} << limb_bits))};
+}
+
+inline constexpr int limb_additions = 511;
+
+__host__ __device__ inline Int128 join_limb_sums(std::int64_t hi, std::int64_t lo)
+{
+    return static_cast<Int128>(hi) * (Int128{1} << limb_bits) + lo;
+}
+
+// The i-th of `count` sums, of all its parts.
+__host__ __device__ inline Int128 sum_of(const std::int64_t *sums, std::int64_t count, std::int64_t i, bool weighted)
+{
+    const Int128 upper = join_limb_sums(sums[2 * i], sums[2 * i + 1]);
+    return weighted ? join_limbs(upper, join_limb_sums(sums[2 * (count + i)], sums[2 * (count + i) + 1])) : upper;
+}
+
+__device__ inline void add64(std::int64_t *target, std::int64_t value)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(target), static_cast<unsigned long long>(value));
+}
+
+// A limb of a weighted value.
+__device__ inline std::int64_t quantise_part(double product, double scale, int part)
+{
+    const Limbs limbs = quantise_weighted(product, scale);
+    return part == 0 ? limbs.hi : limbs.lo;
+}
+
+// What row `row` adds to feature `f` of its cluster, and to its mass, in one part of the sums.
+template <typename T>
+__device__ inline std::int64_t feature_integer(const View<T> &view, std::int64_t row, int f, double scale, int part)
+{
+    const double value = static_cast<double>(view.values[row * view.d + f]);
+    return view.weights == nullptr ? quantise(value, scale) : quantise_part(view.weights[row] * value, scale, part);
+}
+
+template <typename T>
+__device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f, int part)
+{
+    return split_limbs(feature_integer(view, row, f, power_of_two(view.feature_exponent[f]), part));
+}
+
+// The same of a row without weight.
+template <typename T>
+__device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f)
+{
+    return split_limbs(quantise(static_cast<double>(view.values[row * view.d + f]), power_of_two(view.feature_exponent[f])));
+}
+
+template <typename T>
+__device__ inline Split mass_limbs(const View<T> &view, std::int64_t row, int part)
+{
+    if (view.weights == nullptr)
+        return {0, 1};
+    return split_limbs(quantise_part(view.weights[row], power_of_two(view.weight_exponent), part));
+}
+
+// Why a fit on the device stopped, or that it goes on.
+enum StopReason : std::int32_t {
+    running = 0,
+    finished = 1,       // converged or max_iter reached
+    empty_cluster = 2,  // nothing was updated: rows are relocated first
+    compare_labels = 3, // updated; a shift of 0 above tol: only the labels can tell
+    cancelled = 4,
+};
+
+// The state of a fit on the device. Kernels return at once unless stop == running, so that
+// work may be enqueued ahead of the decision that ends it.
+struct Control {
+    std::int32_t  stop;
+    std::int32_t  n_iter;
+    std::int32_t  max_iter;
+    std::int32_t  converged;
+    double        tol;
+    double        shift;
+    std::uint32_t arrived;       // blocks of the update kernel that are done
+    std::uint32_t radius_bits;   // largest |c'| of the centroids being prepared, as float bits
+};
+
+__device__ inline bool stopped(const Control *control)
+{
+    return control != nullptr && *const_cast<const volatile std::int32_t *>(&control->stop) != running;
+}
+
+// One answer for all threads of a block, for kernels with barriers: a cancel may come between the reads of two
+// warps, and those that went on would use shared memory that the others have not written.
+__device__ inline bool block_stopped(const Control *control) { return __syncthreads_or(stopped(control)) != 0; }
+
+} // namespace pgkm::cuda

@@ -1,0 +1,77 @@
+// assign.cu - one assignment to fixed centroids with everything that is asked over it.
+#include <vector>
+
+#include "backend/update.hpp"
+#include "fit/job.hpp"
+#include "fit/measure.hpp"
+#include "plugin/upload.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+void store(PgkmInt128 *out, const std::vector<std::int64_t> &sums, bool weighted)
+{
+    const auto count = static_cast<std::int64_t>(sums.size()) / (2 * parts_of(weighted));
+    for (std::int64_t i = 0; i < count; ++i)
+        out[i] = split(sum_of(sums.data(), count, i, weighted));
+}
+
+} // namespace
+
+template <typename T>
+void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
+{
+    Context &context = data.context;
+    Job<T> job(data, problem);
+    job.iterates = false;
+    const Control *control = job.control.get();
+    job.upload_centroids(problem.centroids, nullptr);
+    const auto k = static_cast<std::size_t>(problem.k);
+    const bool want_cells = out.within != nullptr || out.sizes != nullptr;
+    DeviceArray<std::int64_t> cells(context.budget, k * measure_cells);
+    cells.fill_zero(job.stream());
+    DeviceArray<double> distances;
+    if (out.distances != nullptr)
+        distances = DeviceArray<double>(context.budget, job.labels.count());
+    job.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        context.poll();
+        const auto count = static_cast<std::size_t>(rows.n);
+        job.assign_rows(rows, control, job.labels.get());
+        if (out.totals != nullptr)
+            job.sum_features(rows, control, job.labels.get());
+        if (out.masses != nullptr)
+            job.sum_masses(rows, control, job.labels.get());
+        if (want_cells || out.distances != nullptr)
+            measure<T>({rows, job.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
+                        problem.distance_exponent, control},
+                       context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, job.stream());
+        job.wait();
+        if (out.labels != nullptr)
+            download(context, out.labels + first, job.labels.get(), count * sizeof *out.labels);
+        if (out.distances != nullptr)
+            download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
+    });
+    const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();
+    const Claim claim(context.host_budget, 8 * (n_totals + job.masses.count() + k * measure_cells));
+    std::vector<std::int64_t> totals(n_totals), masses(job.masses.count()), measured(k * measure_cells);
+    job.totals.download(totals.data(), n_totals, job.stream());
+    job.masses.download(masses.data(), masses.size(), job.stream());
+    cells.download(measured.data(), measured.size(), job.stream());
+    context.wait(job.stream());
+    if (out.totals != nullptr)
+        store(out.totals, totals, job.weighted);
+    if (out.masses != nullptr)
+        store(out.masses, masses, job.weighted);
+    for (std::size_t j = 0; j < k; ++j) {
+        const std::int64_t *cell = measured.data() + j * measure_cells;
+        if (out.within != nullptr)
+            out.within[j] = split(join_limbs(join_limb_sums(cell[0], cell[1]), join_limb_sums(cell[2], cell[3])));
+        if (out.sizes != nullptr)
+            out.sizes[j] = cell[4];
+    }
+}
+
+template void assign_problem<float>(Data &, const PgkmProblem &, PgkmAssignment &);
+template void assign_problem<double>(Data &, const PgkmProblem &, PgkmAssignment &);
+
+} // namespace pgkm::cuda

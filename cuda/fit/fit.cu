@@ -1,0 +1,293 @@
+// fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with conditional nodes, or one launch) until
+// the fit has converged. The host watches, and finishes iterations only where rows do not lie on the device.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "backend/update.hpp"
+#include "fit/loop_graph.hpp"
+#include "relocation/relocation.hpp"
+#include "plugin/upload.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+template <typename T>
+class Fit {
+  public:
+    Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
+        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
+          state_(data.context.mailbox<Control>(256)),
+          claim_(data.context.host_budget,
+                 (job_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
+    {
+    }
+
+    void run();
+
+  private:
+    void iterate_on_device();
+    void enqueue_iterations(const UpdateArguments<T> &arguments);
+    bool relocate_on_device(const UpdateArguments<T> &arguments);
+    void start_control();
+    void fetch_control();
+    void take_centroids();
+    void ready_to_label();
+    std::vector<std::int32_t> labels_on_host();
+    void relocate();
+    void compare_labels_of_history();
+    void iterate_on_host();
+    void sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums);
+    template <typename Unchanged>
+    void finish_host_iteration(Sums &sums, Unchanged &&unchanged);
+    void tick();
+
+    Context &context() { return job_.context; }
+    cudaStream_t stream() { return job_.stream(); }
+
+    Job<T>                job_;
+    PgkmProblem          &problem_;
+    std::int32_t          index_;
+    const PgkmFitParams  &params_;
+    Progress             *progress_;
+    Control              *state_; // the device's control, as last fetched
+    LoopGraph<T>          graph_;
+    Claim                 claim_; // for the sums of an iteration that the host finishes
+    std::int32_t          reported_ = -1;
+    std::optional<Tournament<T>> tournament_; // made when a cluster is first empty
+};
+
+template <typename T>
+void Fit<T>::start_control()
+{
+    Control &control = state_[0];
+    control = {};
+    control.stop = running;
+    control.n_iter = problem_.n_iter;
+    control.max_iter = params_.max_iter;
+    control.tol = problem_.tol;
+    control.shift = problem_.shift;
+    job_.control.upload(&control, 1, stream());
+}
+
+template <typename T>
+void Fit<T>::fetch_control()
+{
+    job_.control.download(state_, 1, stream());
+    context().wait(stream(), &job_.control.get()->stop, [&] { tick(); });
+    problem_.n_iter = state_[0].n_iter;
+    problem_.converged = state_[0].converged;
+    problem_.shift = state_[0].shift;
+}
+
+template <typename T>
+void Fit<T>::tick()
+{
+    const std::int32_t iteration = progress_[0].iteration;
+    if (iteration == reported_)
+        return;
+    reported_ = iteration;
+    context().report("iterating", index_, iteration, progress_[0].shift);
+}
+
+// Iterations until control says why they stopped, and that is not an empty cluster that the device can see to.
+template <typename T>
+void Fit<T>::iterate_on_device()
+{
+    start_control();
+    const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
+    do {
+        enqueue_iterations(arguments);
+        fetch_control();
+    } while (state_[0].stop == running || (state_[0].stop == empty_cluster && relocate_on_device(arguments)));
+}
+
+// Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first one runs outside of the
+// graph.
+template <typename T>
+void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
+{
+    const bool many = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
+    if (many && job_.iterations(arguments))
+        return;
+    // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
+    const char *setting = std::getenv("PGKM_CUDA_GRAPH");
+    const bool use_graph = many && (setting == nullptr || setting[0] != '0');
+    if (use_graph && graph_.ready(context()))
+        return graph_.launch(stream());
+    graph_.drop(); // its kernels know a workspace that is gone, or too few iterations are left
+    job_.iteration(arguments, job_.control.get());
+    if (!use_graph)
+        return;
+    graph_.build(job_, arguments, tournament_ ? &*tournament_ : nullptr);
+    graph_.launch(stream());
+}
+
+// Finishes the iteration that met an empty cluster; later ones are finished in the graph. False: rows, or what the
+// choice among them needs, are not on the device. Returns whether the fit goes on.
+template <typename T>
+bool Fit<T>::relocate_on_device(const UpdateArguments<T> &arguments)
+{
+    if (!job_.data.resident)
+        return false;
+    if (!tournament_) {
+        if (!within_limit([&] { tournament_.emplace(job_, params_); }))
+            return false;
+        graph_.drop();
+    }
+    tournament_->enqueue(arguments);
+    fetch_control();
+    return state_[0].stop == running;
+}
+
+template <typename T>
+void Fit<T>::take_centroids()
+{
+    job_.centroids.download(static_cast<T *>(problem_.centroids),
+                            static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d), stream());
+    context().wait(stream());
+}
+
+// Before labels under the current centroids are wanted beside the iterations.
+template <typename T>
+void Fit<T>::ready_to_label()
+{
+    job_.prepare_operands(&params_); // an iteration whose sums follow the rows leaves other ones behind
+    start_control();                 // kernels shall run, until a cancel stops them
+}
+
+template <typename T>
+std::vector<std::int32_t> Fit<T>::labels_on_host()
+{
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n_rows));
+    ready_to_label();
+    job_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        job_.assign_rows(rows, job_.control.get(), job_.labels.get());
+        job_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
+        download(context(), labels.data() + first, job_.labels.get(), static_cast<std::size_t>(rows.n) * sizeof labels[0]);
+    });
+    return labels;
+}
+
+// The rest of an iteration that the host finishes: empty clusters, new centroids, decision.
+template <typename T>
+template <typename Unchanged>
+void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
+{
+    if (has_empty_cluster(sums))
+        cuda::relocate(job_, sums);
+    problem_.shift = update_centroids<T>(problem_, job_.d, params_.metric, sums);
+    ++problem_.n_iter;
+    problem_.converged = problem_.shift <= problem_.tol || unchanged();
+    context().report("iterating", index_, problem_.n_iter, problem_.shift);
+}
+
+// The device met an empty cluster and has changed nothing: sums are those of the current
+// centroids, set 1 holds those of the iteration before.
+template <typename T>
+void Fit<T>::relocate()
+{
+    take_centroids();
+    std::vector<std::int64_t> totals(job_.totals.count()), masses(job_.masses.count());
+    job_.totals.download(totals.data(), totals.size(), stream());
+    job_.masses.download(masses.data(), masses.size(), stream());
+    context().wait(stream());
+    Sums sums;
+    sums.reset(job_.k, job_.d);
+    const auto join = [&](const std::vector<std::int64_t> &parts, std::vector<Int128> &out) {
+        const auto count = static_cast<std::int64_t>(out.size());
+        for (std::int64_t i = 0; i < count; ++i)
+            out[static_cast<std::size_t>(i)] = sum_of(parts.data(), count, i, job_.weighted);
+    };
+    join(totals, sums.totals);
+    join(masses, sums.masses);
+    ready_to_label();
+    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(job_, 0, 1); });
+    // History moves on: set 1 becomes what set 0 was.
+    const std::size_t cells = static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d);
+    for (int set = 2; set >= 1; --set)
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(job_.centroids.get() + static_cast<std::size_t>(set) * cells,
+                                   job_.centroids.get() + static_cast<std::size_t>(set - 1) * cells, cells * sizeof(T),
+                                   cudaMemcpyDeviceToDevice, stream());
+        });
+    job_.upload_centroids(problem_.centroids, &params_);
+}
+
+// The device cannot tell whether labels changed: only those of the last two iterations can.
+template <typename T>
+void Fit<T>::compare_labels_of_history()
+{
+    start_control();
+    problem_.converged = problem_.n_iter > 1 && same_labels(job_, 1, 2);
+}
+
+template <typename T>
+void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
+{
+    const PgkmPoints &points = job_.data.host;
+    const std::int64_t rows_per_poll = std::max(1, 1000000 / job_.d);
+    sums.reset(job_.k, job_.d);
+    for (std::int64_t i = 0; i < problem_.n_rows; ++i) {
+        if (i % rows_per_poll == 0)
+            context().poll();
+        const std::int64_t row = problem_.first_row + i;
+        const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
+        sums.masses[label] += row_mass(points, problem_, row);
+        Int128 *totals = sums.totals.data() + label * static_cast<std::size_t>(job_.d);
+        for (std::int32_t f = 0; f < job_.d; ++f)
+            totals[f] += row_feature<T>(points, problem_, row, f);
+    }
+}
+
+// Cross-processing (Lutz et al. 2018): labels on the GPU, sums and update on the CPU.
+template <typename T>
+void Fit<T>::iterate_on_host()
+{
+    const Claim claim(context().host_budget, 8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
+    std::vector<std::int32_t> previous;
+    Sums sums;
+    while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
+        std::vector<std::int32_t> labels = labels_on_host();
+        sum_on_host(labels, sums);
+        finish_host_iteration(sums, [&] { return labels == previous; });
+        previous.swap(labels);
+        job_.upload_centroids(problem_.centroids, &params_);
+    }
+}
+
+template <typename T>
+void Fit<T>::run()
+{
+    problem_.n_iter = 0;
+    problem_.converged = 0;
+    problem_.shift = 0.0;
+    progress_[0].iteration = 0;
+    progress_[0].shift = 0.0;
+    start_control();
+    job_.upload_centroids(problem_.centroids, &params_);
+    if (job_.plan.execution == Execution::cross_processing)
+        return iterate_on_host();
+    while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
+        iterate_on_device();
+        if (state_[0].stop == empty_cluster)
+            relocate();
+        else if (state_[0].stop == compare_labels)
+            compare_labels_of_history();
+    }
+    take_centroids();
+}
+
+} // namespace
+
+template <typename T>
+void fit_problem(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
+{
+    Fit<T>(data, problem, index, params).run();
+}
+
+template void fit_problem<float>(Data &, PgkmProblem &, std::int32_t, const PgkmFitParams &);
+template void fit_problem<double>(Data &, PgkmProblem &, std::int32_t, const PgkmFitParams &);
+
+} // namespace pgkm::cuda

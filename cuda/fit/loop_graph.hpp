@@ -1,0 +1,33 @@
+// loop_graph.hpp - iterations as a CUDA graph that the device repeats until the fit stops.
+#pragma once
+
+#include "fit/job.hpp"
+#include "relocation/tournament.hpp"
+
+namespace pgkm::cuda {
+
+template <typename T>
+class LoopGraph {
+  public:
+    // Made, and for the workspace as it is now: kernels in it know its address.
+    bool ready(const Context &context) const
+    {
+        return exec_.get() != nullptr && generation_ == context.workspace_generation;
+    }
+    void drop();
+
+    // while (running) { some iterations }; with `relocation` (else nullptr)
+    // while (running) { while (running) { some iterations } if (a cluster is empty) { relocation } }.
+    // An iteration, and a relocation, were enqueued before: they have brought the workspace to its size, which a
+    // capture could not.
+    void build(Job<T> &job, UpdateArguments<T> arguments, Tournament<T> *relocation);
+
+    void launch(cudaStream_t stream);
+
+  private:
+    Graph     graph_;
+    GraphExec exec_;
+    int       generation_ = 0;
+};
+
+} // namespace pgkm::cuda

@@ -1,0 +1,300 @@
+// summarise.cu - ranges and moments of features, of one or many problems in one launch.
+//
+// A thread stays with one feature and walks rows, so that its partial results live in
+// registers; one atomic per thread and statistic leaves it. Minima and maxima travel as
+// integers that order like the doubles they stand for.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "plugin/operations.hpp"
+#include "plan/stages.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+struct RowRange {
+    std::int64_t first;
+    std::int64_t n;
+};
+
+// What one problem's features yield: d of each.
+struct Bounds {
+    unsigned long long min;
+    unsigned long long max;
+    unsigned long long max_abs;
+};
+
+struct MomentSums {
+    std::int64_t value[2];  // limbs of sum(x - middle)
+    std::int64_t square[4]; // limbs of sum((x - middle)^2)
+};
+
+// Memory of one feature of one problem, on the device as on the host.
+constexpr std::size_t cell_bytes = sizeof(Bounds) + sizeof(MomentScale) + sizeof(MomentSums);
+
+// An order-preserving integer image of a double without NaN; -0 and 0 become the same.
+__host__ __device__ unsigned long long ordered(double value)
+{
+    value += 0.0;
+    unsigned long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits >> 63 != 0 ? ~bits : bits | (1ULL << 63);
+}
+
+double from_ordered(unsigned long long image)
+{
+    const unsigned long long bits = image >> 63 != 0 ? image & ~(1ULL << 63) : ~image;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Where a thread works: its feature and the rows first, first + step, ...
+struct Walk {
+    int          feature;
+    std::int64_t first;
+    std::int64_t step;
+};
+
+__device__ Walk make_walk(int d)
+{
+    if (d > threads)
+        return {static_cast<int>(blockIdx.z * threads + threadIdx.x), blockIdx.x, gridDim.x};
+    const int rows = threads / d;
+    const int row = static_cast<int>(threadIdx.x) / d;
+    const int feature = row < rows ? static_cast<int>(threadIdx.x) % d : d; // d: idle
+    return {feature, std::int64_t{blockIdx.x} * rows + row, std::int64_t{gridDim.x} * rows};
+}
+
+template <typename T>
+__global__ void bounds_kernel(const T *values, const double *weights, int d, const RowRange *ranges, Bounds *bounds,
+                              unsigned long long *max_weight)
+{
+    const RowRange range = ranges[blockIdx.y];
+    const Walk walk = make_walk(d);
+    if (walk.feature >= d || walk.first >= range.n)
+        return;
+    double low = INFINITY, high = -INFINITY, magnitude = 0.0, heaviest = 0.0;
+    for (std::int64_t i = walk.first; i < range.n; i += walk.step) {
+        const std::int64_t row = range.first + i;
+        const double value = static_cast<double>(values[row * d + walk.feature]);
+        low = fmin(low, value);
+        high = fmax(high, value);
+        const double weight = weights == nullptr ? 1.0 : weights[row];
+        heaviest = fmax(heaviest, weight);
+        magnitude = fmax(magnitude, fabs(weights == nullptr ? value : weight * value));
+    }
+    Bounds *out = bounds + std::int64_t{blockIdx.y} * d + walk.feature;
+    atomicMin(&out->min, ordered(low));
+    atomicMax(&out->max, ordered(high));
+    atomicMax(&out->max_abs, ordered(magnitude));
+    if (walk.feature == 0)
+        atomicMax(max_weight + blockIdx.y, ordered(heaviest));
+}
+
+template <typename T>
+__global__ void moments_kernel(const T *values, int d, const RowRange *ranges, const MomentScale *scales,
+                               MomentSums *sums)
+{
+    const RowRange range = ranges[blockIdx.y];
+    const Walk walk = make_walk(d);
+    if (walk.feature >= d || walk.first >= range.n)
+        return;
+    const MomentScale scale = scales[std::int64_t{blockIdx.y} * d + walk.feature];
+    const double value_scale = power_of_two(scale.value_exponent), square_scale = power_of_two(scale.square_exponent);
+    MomentSums own = {};
+    for (std::int64_t i = walk.first; i < range.n; i += walk.step) {
+        const double centred = static_cast<double>(values[(range.first + i) * d + walk.feature]) - scale.middle;
+        const Split value = split_limbs(quantise(centred, value_scale));
+        const Limbs limbs = quantise_square(centred * centred, square_scale);
+        const Split hi = split_limbs(limbs.hi), lo = split_limbs(limbs.lo);
+        own.value[0] += value.hi;
+        own.value[1] += value.lo;
+        own.square[0] += hi.hi;
+        own.square[1] += hi.lo;
+        own.square[2] += lo.hi;
+        own.square[3] += lo.lo;
+    }
+    MomentSums *out = sums + std::int64_t{blockIdx.y} * d + walk.feature;
+    for (int i = 0; i < 2; ++i)
+        add64(&out->value[i], own.value[i]);
+    for (int i = 0; i < 4; ++i)
+        add64(&out->square[i], own.square[i]);
+}
+
+dim3 grid_for(const Data &data, std::int64_t rows, std::size_t problems)
+{
+    const int d = data.host.d;
+    const int per_block = d > threads ? 64 : 16 * (threads / d);
+    const int most = std::max(1, data.context.facts.multiprocessors * 16 / static_cast<int>(std::min<std::size_t>(problems, 16)));
+    return dim3(static_cast<unsigned>(blocks_for(rows, per_block, most)), static_cast<unsigned>(problems),
+                static_cast<unsigned>(d > threads ? (d + threads - 1) / threads : 1));
+}
+
+// Statistics of many problems (resident data) or of one (streamed data) at a time.
+template <typename T>
+class Summariser {
+  public:
+    Summariser(Data &data, const PgkmProblem *problems, std::size_t count)
+        : data_(data), problems_(problems), count_(count), cells_(count * static_cast<std::size_t>(data.host.d)),
+          claim_(data.context.host_budget, cells_ * cell_bytes), ranges_(data.context.budget, count), device_bounds_(data.context.budget, cells_),
+          device_weight_(data.context.budget, count), bounds_(cells_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
+    {
+    }
+
+    void find_bounds()
+    {
+        device_bounds_.upload(bounds_.data(), cells_, stream());
+        device_weight_.upload(weight_.data(), count_, stream());
+        each_launch([&](const T *values, const double *weights, std::int64_t rows) {
+            bounds_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
+                values, weights, data_.host.d, ranges_.get(), device_bounds_.get(), device_weight_.get());
+            launched("bounds_kernel");
+        });
+        device_bounds_.download(bounds_.data(), cells_, stream());
+        device_weight_.download(weight_.data(), count_, stream());
+        data_.context.wait(stream());
+    }
+
+    void find_moments()
+    {
+        std::vector<MomentScale> scales(cells_);
+        for (std::size_t i = 0; i < cells_; ++i)
+            scales[i] = moment_scale(from_ordered(bounds_[i].min), from_ordered(bounds_[i].max));
+        DeviceArray<MomentScale> device_scales(data_.context.budget, cells_);
+        device_scales.upload(scales.data(), cells_, stream());
+        DeviceArray<MomentSums> device_sums(data_.context.budget, cells_);
+        device_sums.fill_zero(stream());
+        each_launch([&](const T *values, const double *, std::int64_t rows) {
+            moments_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
+                values, data_.host.d, ranges_.get(), device_scales.get(), device_sums.get());
+            launched("moments_kernel");
+        });
+        std::vector<MomentSums> sums(cells_);
+        device_sums.download(sums.data(), cells_, stream());
+        data_.context.wait(stream());
+        moments_.resize(cells_);
+        for (std::size_t i = 0; i < cells_; ++i) {
+            const MomentSums &s = sums[i];
+            moments_[i] = moments_of(scales[i], join_limb_sums(s.value[0], s.value[1]),
+                                     join_limbs(join_limb_sums(s.square[0], s.square[1]),
+                                                join_limb_sums(s.square[2], s.square[3])),
+                                     problems_[i / static_cast<std::size_t>(data_.host.d)].n_rows);
+        }
+    }
+
+    void store(std::size_t problem, PgkmSummary &out) const
+    {
+        const auto d = static_cast<std::size_t>(data_.host.d);
+        for (std::size_t f = 0; f < d; ++f) {
+            const Bounds &b = bounds_[problem * d + f];
+            out.min[f] = from_ordered(b.min);
+            out.max[f] = from_ordered(b.max);
+            out.max_abs[f] = from_ordered(b.max_abs);
+            if (!moments_.empty()) {
+                out.mean[f] = moments_[problem * d + f].mean;
+                out.variance[f] = moments_[problem * d + f].variance;
+            }
+        }
+        out.max_weight = data_.host.weights == nullptr ? 1.0 : from_ordered(weight_[problem]);
+    }
+
+    Box box(std::size_t problem) const
+    {
+        const auto d = static_cast<std::size_t>(data_.host.d);
+        Box box;
+        for (std::size_t f = 0; f < d; ++f) {
+            box.min.push_back(from_ordered(bounds_[problem * d + f].min));
+            box.max.push_back(from_ordered(bounds_[problem * d + f].max));
+        }
+        return box;
+    }
+
+  private:
+    cudaStream_t stream() const { return data_.context.compute.get(); }
+
+    // Streamed data has one problem (count_ is 1) and its chunks are the ranges.
+    template <typename Body>
+    void each_launch(Body &&body)
+    {
+        if (data_.resident) {
+            std::vector<RowRange> ranges(count_);
+            std::int64_t longest = 0;
+            for (std::size_t p = 0; p < count_; ++p) {
+                ranges[p] = {problems_[p].first_row, problems_[p].n_rows};
+                longest = std::max(longest, problems_[p].n_rows);
+            }
+            ranges_.upload(ranges.data(), count_, stream());
+            body(reinterpret_cast<const T *>(data_.values.get()),
+                 data_.host.weights == nullptr ? nullptr : static_cast<const double *>(data_.weights.get()), longest);
+            return;
+        }
+        data_.each_chunk<T>(problems_[0].first_row, problems_[0].n_rows,
+                            [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+                                const RowRange range = {0, rows};
+                                ranges_.upload(&range, 1, stream());
+                                body(values, weights, rows);
+                            });
+    }
+
+    Data                           &data_;
+    const PgkmProblem              *problems_;
+    std::size_t                     count_;
+    std::size_t                     cells_;
+    Claim                           claim_;
+    DeviceArray<RowRange>           ranges_;
+    DeviceArray<Bounds>             device_bounds_;
+    DeviceArray<unsigned long long> device_weight_;
+    std::vector<Bounds>             bounds_;
+    std::vector<unsigned long long> weight_;
+    std::vector<Moments>            moments_;
+};
+
+} // namespace
+
+template <typename T>
+void summarise_problems(Data &data, const PgkmProblem *problems, std::int64_t n_problems, bool want_moments,
+                        PgkmSummary *summaries)
+{
+    // A grid has at most 65,535 rows of blocks; streamed data is read once per problem.
+    std::int64_t most = 1;
+    if (data.resident) {
+        const std::uint64_t room = data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * cell_bytes + 24);
+        most = static_cast<std::int64_t>(std::clamp<std::uint64_t>(room, 1, 32768));
+    }
+    for (std::int64_t first = 0; first < n_problems; first += most) {
+        data.context.poll();
+        const auto count = static_cast<std::size_t>(std::min(most, n_problems - first));
+        Summariser<T> summariser(data, problems + first, count);
+        summariser.find_bounds();
+        if (want_moments)
+            summariser.find_moments();
+        for (std::size_t p = 0; p < count; ++p) {
+            const PgkmProblem &problem = problems[first + static_cast<std::int64_t>(p)];
+            summariser.store(p, summaries[first + static_cast<std::int64_t>(p)]);
+            if (data.boxes.size() < 4096)
+                data.boxes[{problem.first_row, problem.n_rows}] = summariser.box(p);
+        }
+    }
+}
+
+Box feature_box(Data &data, const PgkmProblem &problem)
+{
+    const auto found = data.boxes.find({problem.first_row, problem.n_rows});
+    if (found != data.boxes.end())
+        return found->second;
+    with_element(data, [&](auto element) {
+        Summariser<decltype(element)> summariser(data, &problem, 1);
+        summariser.find_bounds();
+        data.boxes[{problem.first_row, problem.n_rows}] = summariser.box(0);
+    });
+    return data.boxes[{problem.first_row, problem.n_rows}];
+}
+
+template void summarise_problems<float>(Data &, const PgkmProblem *, std::int64_t, bool, PgkmSummary *);
+template void summarise_problems<double>(Data &, const PgkmProblem *, std::int64_t, bool, PgkmSummary *);
+
+} // namespace pgkm::cuda

@@ -1,0 +1,181 @@
+#include "plugin/context.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace pgkm::cuda {
+namespace {
+
+// "auto" or NULL means the first name; an unknown one is PGKM_UNSUPPORTED.
+template <typename Enum>
+Enum parse(const char *stage, const char *name, const char *const *names)
+{
+    if (name == nullptr || std::strcmp(name, "auto") == 0)
+        return Enum{};
+    for (int i = 0; names[i] != nullptr; ++i)
+        if (std::strcmp(name, names[i]) == 0)
+            return static_cast<Enum>(i + 1);
+    std::string text = std::string("the CUDA backend has no ") + stage + " strategy \"" + name + "\"; it has: auto";
+    for (int i = 0; names[i] != nullptr; ++i)
+        text += std::string(", ") + names[i];
+    throw Error(PGKM_UNSUPPORTED, text);
+}
+
+// The driver is asked once for each device.
+int float64_ratio(int device)
+{
+    constexpr int most_devices = 64;
+    static std::atomic<int> ratios[most_devices];
+    std::atomic<int> &ratio = ratios[device % most_devices];
+    if (ratio == 0) {
+        int value = 0;
+        checked("cudaDeviceGetAttribute", [&] {
+            return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
+        });
+        ratio = value;
+    }
+    return ratio;
+}
+
+} // namespace
+
+// Defined in plugin.cu: the list that strategies() shows.
+const char *const *strategy_names(const char *stage) noexcept;
+
+Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : options.device), host(options.host)
+{
+    forced.assignment = parse<Assignment>("assignment", options.tuning.assignment, strategy_names("assignment"));
+    forced.execution = parse<Execution>("execution", options.tuning.execution, strategy_names("execution"));
+    forced.feature_sum = parse<FeatureSum>("feature_sum", options.tuning.feature_sum, strategy_names("feature_sum"));
+    forced.mass_sum = parse<MassSum>("mass_sum", options.tuning.mass_sum, strategy_names("mass_sum"));
+    parse<std::int8_t>("instruction_set", options.tuning.instruction_set, strategy_names("instruction_set"));
+    arm_fault_injection();
+    int count = 0;
+    checked("cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&count); });
+    if (device >= count)
+        throw Error(PGKM_UNAVAILABLE, "device " + std::to_string(device) + " does not exist: there are " +
+                                          std::to_string(count));
+    make_current();
+    cudaDeviceProp properties;
+    checked("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, device); });
+    facts = {properties.multiProcessorCount, properties.major * 10 + properties.minor,
+             static_cast<std::int32_t>(properties.sharedMemPerBlockOptin), float64_ratio(device)};
+    budget.limit = options.device_memory_limit;
+    host_budget.limit = options.memory_limit;
+    const char *spare = std::getenv("PGKM_CUDA_SPARE");
+    budget.keep_spare(spare == nullptr || spare[0] != '0');
+    compute = make_stream();
+    copy = make_stream();
+    signal = make_stream();
+}
+
+void Context::make_current() const
+{
+    checked("cudaSetDevice", [&] { return cudaSetDevice(device); });
+}
+
+bool Context::is_cancelled() const { return host.cancelled != nullptr && host.cancelled(host.arg) != 0; }
+
+void Context::poll() const
+{
+    if (is_cancelled())
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<void()> &tick)
+{
+    wait_for([stream] { return cudaStreamQuery(stream); }, stop, tick);
+}
+
+void Context::wait(cudaEvent_t event)
+{
+    wait_for([event] { return cudaEventQuery(event); }, stop_flag, {});
+}
+
+void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *stop, const std::function<void()> &tick)
+{
+    static const std::int32_t flag = 4; // StopReason::cancelled
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    bool told = false;
+    for (;;) {
+        const cudaError_t fault = injected_fault();
+        const cudaError_t state = fault != cudaSuccess ? fault : query();
+        if (state == cudaSuccess)
+            break;
+        if (state != cudaErrorNotReady)
+            check(state, "cudaStreamQuery");
+        if (!told && stop != nullptr && is_cancelled()) {
+            told = true;
+            checked("cudaMemcpyAsync",
+                    [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, signal.get()); });
+        }
+        if (tick)
+            tick();
+        // Short jobs are waited for hot; after that the processor is left to others.
+        if (Clock::now() - start > std::chrono::milliseconds(1))
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    if (told) // nothing may write the flag after its memory has been given away again
+        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(signal.get()); });
+    poll();
+}
+
+std::int64_t *Context::scratch(std::size_t bytes)
+{
+    if (workspace.bytes() < bytes) {
+        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+        ++workspace_generation;
+        workspace = DeviceArray<char>(); // first give back, so that the budget holds one
+        workspace = DeviceArray<char>(budget, bytes);
+    }
+    return reinterpret_cast<std::int64_t *>(workspace.get());
+}
+
+std::uint64_t Context::scratch_room() const
+{
+    const std::uint64_t room = budget.room(), held = workspace.bytes();
+    return room > std::numeric_limits<std::uint64_t>::max() - held ? room : room + held;
+}
+
+void Context::make_room(std::uint64_t bytes)
+{
+    if (budget.fits(bytes))
+        return;
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+    ++workspace_generation;
+    workspace = DeviceArray<char>();
+}
+
+void Context::use(const Plan &plan)
+{
+    const auto name = [](const char *stage, auto value) { return strategy_names(stage)[static_cast<int>(value) - 1]; };
+    chosen = {};
+    chosen.assignment = name("assignment", plan.assignment);
+    chosen.execution = name("execution", plan.execution);
+    if (plan.execution != Execution::multi_pass)
+        return; // no stages of their own for sums
+    chosen.feature_sum = name("feature_sum", plan.feature_sum);
+    chosen.mass_sum = name("mass_sum", plan.mass_sum);
+}
+
+void Context::report(const char *phase, int problem, int iteration, double shift) const
+{
+    if (host.progress == nullptr)
+        return;
+    PgkmProgress progress = {};
+    progress.phase = phase;
+    progress.problem = problem;
+    progress.iteration = iteration;
+    progress.shift = shift;
+    progress.chosen = chosen;
+    progress.bytes_moved = bytes_moved;
+    host.progress(host.arg, &progress);
+}
+
+} // namespace pgkm::cuda

@@ -1,0 +1,167 @@
+// context.hpp - what hides behind PgkmContext and PgkmData in the plugin.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "plugin/memory.hpp"
+#include "plan/tuning.hpp"
+
+namespace pgkm::cuda {
+
+// One device, the streams on it, and what the caller asked for.
+struct Context {
+    int         device = 0;
+    DeviceFacts facts{};
+    Forced      forced;
+    PgkmHost    host{};
+    DeviceMemory budget;
+    Budget      host_budget{"memory"}; // arrays that grow with rows, clusters or problems
+    CudaStream  compute;
+    DeviceArray<char> workspace; // of scratch()
+    int         workspace_generation = 0; // counts its changes: graphs hold its address
+    PgkmTuning    chosen{};         // names of the strategies at work, for progress
+    std::uint64_t bytes_moved = 0; // rows and labels, to and from the device
+    CudaStream  copy;   // chunks of streamed data
+    CudaStream  signal; // the cancel flag while kernels run: behind chunks it would come too late
+    std::int32_t *stop_flag = nullptr; // on the device, of the work at hand (StopFlag)
+
+    explicit Context(const PgkmOpen &options);
+
+    // Page-locked memory for what the device tells the host of a fit, one fit at a time.
+    template <typename V>
+    V *mailbox(std::size_t offset)
+    {
+        if (page.get() == nullptr)
+            page = PinnedArray<char>(page_bytes);
+        return new (page.get() + offset) V{};
+    }
+    static constexpr std::size_t page_bytes = 4096;
+    PinnedArray<char>            page;
+
+    // Every entry point: CUDA's current device belongs to the calling thread.
+    void make_current() const;
+    bool is_cancelled() const;
+    void poll() const; // throws PGKM_CANCELLED
+    // Waits for all work in `stream`, polling for cancel; on cancel it writes `stop` (a device
+    // address, or nullptr) so that enqueued kernels return at once, waits, and throws.
+    // `tick` is called now and then, for progress.
+    void wait(cudaStream_t stream, std::int32_t *stop = nullptr, const std::function<void()> &tick = {});
+    // The same for an event, with stop_flag: for waits while more is still to be enqueued.
+    void wait(cudaEvent_t event);
+    // Device memory for a stage, valid until the next call; work enqueued before in the compute
+    // stream may still use it, so it only ever grows between waits.
+    std::int64_t *scratch(std::size_t bytes);
+    // The most that scratch() can be asked for within the limit.
+    std::uint64_t scratch_room() const;
+    // Gives the workspace back, unless `bytes` fit the limit beside it.
+    void make_room(std::uint64_t bytes);
+    // Names a plan in `chosen`.
+    void use(const Plan &plan);
+    void report(const char *phase, int problem, int iteration, double shift) const;
+
+  private:
+    void wait_for(const std::function<cudaError_t()> &query, std::int32_t *stop, const std::function<void()> &tick);
+};
+
+// While it lives, waits inside of Data know the flag that stops the kernels enqueued so far.
+class StopFlag {
+  public:
+    StopFlag(Context &context, std::int32_t *flag) : context_(context), before_(std::exchange(context.stop_flag, flag)) {}
+    ~StopFlag() { context_.stop_flag = before_; }
+    StopFlag(const StopFlag &) = delete;
+    StopFlag &operator=(const StopFlag &) = delete;
+
+  private:
+    Context      &context_;
+    std::int32_t *before_;
+};
+
+// Per feature range of one problem's rows: what summarise() saw last.
+struct Box {
+    std::vector<double> min;
+    std::vector<double> max;
+};
+
+// Makes what only a faster way needs; false where the device's limit has no room for it.
+template <typename Make>
+bool within_limit(Make &&make)
+{
+    try {
+        make();
+        return true;
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+        return false;
+    }
+}
+
+// Loaded rows: all on the device, or in the caller's memory and streamed through it.
+struct Data {
+    Context            &context;
+    PgkmPoints          host;
+    bool                resident = false;
+    DeviceArray<char>   values;
+    DeviceArray<double> weights;
+    std::map<std::pair<std::int64_t, std::int64_t>, Box> boxes; // by (first_row, n_rows)
+
+    Data(Context &owner, const PgkmPoints &points);
+    ~Data();
+
+    // Gives the device's copy of the rows up: from now on they come in chunks.
+    void stream();
+
+    std::size_t element_bytes() const { return host.element == PGKM_FLOAT32 ? 4 : 8; }
+    std::size_t row_bytes() const { return element_bytes() * static_cast<std::size_t>(host.d); }
+
+    // Two chunk buffers, made when the data is streamed.
+    struct Chunks {
+        std::int64_t        rows = 0; // per chunk
+        Registration        registration; // of the caller's rows; empty: they go through staging
+        DeviceArray<char>   values[2];
+        DeviceArray<double> weights[2];
+        Event               filled[2];
+        Event               used[2];
+        PinnedArray<char>   staging[2];
+        Claim               claim; // on the host's limit, for them
+
+        bool registered() const { return registration.get() != nullptr; }
+    } chunks;
+
+    // Calls body(values, weights, first, rows) for every stretch of [first_row, first_row + n_rows)
+    // that lies on the device; `first` counts from first_row. What the body enqueues in the
+    // compute stream may use the addresses until it is done.
+    template <typename T, typename Body>
+    void each_chunk(std::int64_t first_row, std::int64_t n_rows, Body &&body)
+    {
+        if (resident) {
+            body(reinterpret_cast<const T *>(values.get()) + first_row * host.d,
+                 host.weights == nullptr ? nullptr : weights.get() + first_row, std::int64_t{0}, n_rows);
+            return;
+        }
+        if (chunks.rows < 1)
+            throw Error(PGKM_LIMIT, "the device memory limit holds no chunk of rows");
+        std::int64_t done = 0;
+        for (int slot = 0; done < n_rows; slot ^= 1) {
+            const std::int64_t rows = n_rows - done < chunks.rows ? n_rows - done : chunks.rows;
+            fill_chunk(slot, first_row + done, rows);
+            body(reinterpret_cast<const T *>(chunks.values[slot].get()),
+                 host.weights == nullptr ? nullptr : chunks.weights[slot].get(), done, rows);
+            release_chunk(slot);
+            done += rows;
+        }
+    }
+
+  private:
+    void make_chunks();
+    void fill_chunk(int slot, std::int64_t row, std::int64_t rows);
+    void release_chunk(int slot);
+};
+
+} // namespace pgkm::cuda

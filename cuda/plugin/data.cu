@@ -1,0 +1,141 @@
+// data.cu - loading rows: all of them when they fit, else in chunks through two buffers.
+//
+// A chunk is copied in the copy stream while the kernels of the one before it run in the
+// compute stream (Li et al. 2010, Algorithm 7; Lutz et al. 2018, section 5). The caller's
+// memory is page-locked in place where the system allows it; otherwise chunks go through
+// page-locked staging buffers.
+#include <algorithm>
+#include <cstring>
+
+#include "plugin/context.hpp"
+#include "plugin/upload.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+// Chunks hold a multiple of so many rows, the first that fits: sums in floating point take rows in
+// stages of one of these lengths (moments/plan.hpp), and their bits shall not depend on the chunks.
+constexpr std::int64_t chunk_multiples[] = {128, 32};
+
+// Page-locked where it lies. Failing is no error: shared memory of another owner, or a limit.
+Registration lock_pages(void *memory, std::size_t bytes)
+{
+    for (const unsigned flags : {cudaHostRegisterReadOnly, cudaHostRegisterDefault}) {
+        if (cudaHostRegister(memory, bytes, flags) == cudaSuccess)
+            return Registration(memory);
+        cudaGetLastError();
+    }
+    return {};
+}
+
+} // namespace
+
+Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(points)
+{
+    if (points.n < 0 || points.d < 1 || (points.n > 0 && points.values == nullptr))
+        throw Error(PGKM_INVALID, "points need n >= 0 and d >= 1");
+    const std::size_t rows = static_cast<std::size_t>(points.n);
+    const std::size_t weight_bytes = points.weights == nullptr ? 0 : rows * sizeof(double);
+    const std::size_t bytes = rows * row_bytes() + weight_bytes;
+    // With a limit, an eighth of it is left to labels, sums and seeding.
+    std::size_t free_bytes = 0, total_bytes = 0;
+    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+    const std::uint64_t limit = context.budget.limit;
+    const std::uint64_t room = limit == 0 ? free_bytes - free_bytes / 8 : (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used);
+    // 16 bytes a row for what a seeding or a fit keeps: distances, labels, an order.
+    resident = bytes + 16 * rows <= room;
+    if (!resident) {
+        make_chunks();
+        return;
+    }
+    values = DeviceArray<char>(context.budget, rows * row_bytes());
+    context.report("loading", 0, 0, 0.0);
+    upload(context, values.get(), points.values, rows * row_bytes());
+    if (points.weights != nullptr) {
+        weights = DeviceArray<double>(context.budget, rows);
+        upload(context, weights.get(), points.weights, weight_bytes);
+    }
+}
+
+Data::~Data()
+{
+    // Chunks may still be on their way when a job was cancelled.
+    if (context.copy.get() != nullptr)
+        cudaStreamSynchronize(context.copy.get());
+    if (context.compute.get() != nullptr)
+        cudaStreamSynchronize(context.compute.get());
+}
+
+void Data::stream()
+{
+    if (!resident)
+        return;
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
+    resident = false;
+    values = DeviceArray<char>();
+    weights = DeviceArray<double>();
+    make_chunks();
+}
+
+void Data::make_chunks()
+{
+    const std::size_t per_row = row_bytes() + (host.weights == nullptr ? 0 : sizeof(double));
+    std::size_t free_bytes = 0, total_bytes = 0;
+    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+    const std::size_t room = context.budget.limit == 0 ? free_bytes : context.budget.limit;
+    const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
+    auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
+    for (const std::int64_t multiple : chunk_multiples)
+        if (rows >= multiple) {
+            rows -= rows % multiple;
+            break;
+        }
+    if (rows < 1)
+        throw Error(PGKM_LIMIT, "the device memory limit does not hold two chunks of one row");
+    chunks.registration = lock_pages(const_cast<void *>(host.values), static_cast<std::size_t>(host.n) * row_bytes());
+    if (!chunks.registered())
+        chunks.claim = Claim(context.host_budget, 2 * static_cast<std::uint64_t>(rows) * row_bytes());
+    // A block that was in use before may still be read by kernels: copies come in another stream.
+    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
+    for (int slot = 0; slot < 2; ++slot) {
+        chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(rows) * row_bytes());
+        if (host.weights != nullptr)
+            chunks.weights[slot] = DeviceArray<double>(context.budget, static_cast<std::size_t>(rows));
+        if (!chunks.registered())
+            chunks.staging[slot] = PinnedArray<char>(static_cast<std::size_t>(rows) * row_bytes());
+        chunks.filled[slot] = make_event();
+        chunks.used[slot] = make_event();
+    }
+    chunks.rows = rows;
+}
+
+void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
+{
+    const cudaStream_t stream = context.copy.get();
+    const std::size_t bytes = static_cast<std::size_t>(rows) * row_bytes();
+    // Not before the kernels of two chunks ago have read this buffer (an event never recorded passes). The host
+    // waits, not the stream: what is enqueued far ahead, a cancel has to wait for.
+    context.wait(chunks.used[slot].get());
+    const char *from = static_cast<const char *>(host.values) + static_cast<std::size_t>(row) * row_bytes();
+    if (!chunks.registered()) {
+        std::memcpy(chunks.staging[slot].get(), from, bytes);
+        from = chunks.staging[slot].get();
+    }
+    checked("cudaMemcpyAsync", [&] {
+        return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream);
+    });
+    context.bytes_moved += bytes;
+    if (host.weights != nullptr)
+        chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);
+    checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.filled[slot].get(), stream); });
+    checked("cudaStreamWaitEvent",
+            [&] { return cudaStreamWaitEvent(context.compute.get(), chunks.filled[slot].get(), 0); });
+}
+
+void Data::release_chunk(int slot)
+{
+    checked("cudaEventRecord",
+            [&] { return cudaEventRecord(chunks.used[slot].get(), context.compute.get()); });
+}
+
+} // namespace pgkm::cuda

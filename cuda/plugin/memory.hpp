@@ -1,0 +1,181 @@
+// memory.hpp - owners of device resources; each frees what it holds, whatever is thrown.
+//
+// Destructors ignore errors on purpose: they run while another error may be on its way,
+// and after a device fault every free fails anyway.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "plugin/budget.hpp"
+
+namespace pgkm::cuda {
+
+// An array of device memory.
+template <typename T>
+class DeviceArray {
+  public:
+    DeviceArray() = default;
+    DeviceArray(DeviceMemory &memory, std::size_t count) : memory_(&memory), count_(count)
+    {
+        if (bytes() != 0)
+            data_ = static_cast<T *>(memory.allocate(bytes()));
+    }
+    DeviceArray(DeviceArray &&other) noexcept { swap(other); }
+    DeviceArray &operator=(DeviceArray &&other) noexcept
+    {
+        DeviceArray taken(std::move(other));
+        swap(taken);
+        return *this;
+    }
+    ~DeviceArray()
+    {
+        if (data_ != nullptr)
+            memory_->release(data_, bytes());
+    }
+
+    T *get() const { return data_; }
+    std::size_t count() const { return count_; }
+    std::size_t bytes() const { return count_ * sizeof(T); }
+
+    void fill_zero(cudaStream_t stream)
+    {
+        if (count_ != 0)
+            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(data_, 0, bytes(), stream); });
+    }
+    // Pageable host memory: the call returns once the source has been read.
+    void upload(const T *from, std::size_t count, cudaStream_t stream, std::size_t offset = 0)
+    {
+        if (count != 0)
+            checked("cudaMemcpyAsync", [&] {
+                return cudaMemcpyAsync(data_ + offset, from, count * sizeof(T), cudaMemcpyHostToDevice, stream);
+            });
+    }
+    void download(T *to, std::size_t count, cudaStream_t stream, std::size_t offset = 0) const
+    {
+        if (count != 0)
+            checked("cudaMemcpyAsync", [&] {
+                return cudaMemcpyAsync(to, data_ + offset, count * sizeof(T), cudaMemcpyDeviceToHost, stream);
+            });
+    }
+
+  private:
+    void swap(DeviceArray &other) noexcept
+    {
+        std::swap(data_, other.data_);
+        std::swap(memory_, other.memory_);
+        std::swap(count_, other.count_);
+    }
+    T            *data_ = nullptr;
+    DeviceMemory *memory_ = nullptr;
+    std::size_t   count_ = 0;
+};
+
+// Page-locked host memory that the device can read and write in place.
+template <typename T>
+class PinnedArray {
+  public:
+    PinnedArray() = default;
+    explicit PinnedArray(std::size_t count) : count_(count)
+    {
+        checked("cudaHostAlloc", [&] {
+            return cudaHostAlloc(reinterpret_cast<void **>(&data_), count * sizeof(T), cudaHostAllocMapped);
+        });
+    }
+    PinnedArray(PinnedArray &&other) noexcept : data_(std::exchange(other.data_, nullptr)), count_(other.count_) {}
+    PinnedArray &operator=(PinnedArray &&other) noexcept
+    {
+        std::swap(data_, other.data_);
+        std::swap(count_, other.count_);
+        return *this;
+    }
+    ~PinnedArray()
+    {
+        if (data_ != nullptr)
+            cudaFreeHost(data_);
+    }
+    T *get() const { return data_; }
+    std::size_t count() const { return count_; }
+    T &operator[](std::size_t i) const { return data_[i]; }
+
+  private:
+    T          *data_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+// An array that kernels read and write: on the device where its budget has room (and `spare`
+// bytes beside it), else page-locked on the host, where they reach it over the bus.
+template <typename T>
+class NearArray {
+  public:
+    NearArray() = default;
+    NearArray(DeviceMemory &device, Budget &host, std::size_t count, std::uint64_t spare = 0)
+    {
+        if (device.fits(count * sizeof(T) + spare)) {
+            on_device_ = DeviceArray<T>(device, count);
+        } else {
+            claim_ = Claim(host, count * sizeof(T));
+            on_host_ = PinnedArray<T>(count);
+        }
+    }
+    T *get() const { return on_device_.get() != nullptr ? on_device_.get() : on_host_.get(); }
+
+    // Pageable host memory: the call returns once the source has been read.
+    void upload(const T *from, std::size_t count, cudaStream_t stream)
+    {
+        if (count != 0)
+            checked("cudaMemcpyAsync",
+                    [&] { return cudaMemcpyAsync(get(), from, count * sizeof(T), cudaMemcpyDefault, stream); });
+    }
+
+  private:
+    Claim          claim_; // on the host's budget
+    DeviceArray<T> on_device_;
+    PinnedArray<T> on_host_;
+};
+
+// One CUDA handle of any kind: Destroy is the function that ends it.
+template <typename Handle, cudaError_t (*Destroy)(Handle)>
+class Owned {
+  public:
+    Owned() = default;
+    explicit Owned(Handle handle) : handle_(handle) {}
+    Owned(Owned &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Owned &operator=(Owned &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~Owned()
+    {
+        if (handle_ != nullptr)
+            Destroy(handle_);
+    }
+    Handle get() const { return handle_; }
+    Handle *out() { return &handle_; }
+
+  private:
+    Handle handle_ = nullptr;
+};
+
+using CudaStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using Registration = Owned<void *, cudaHostUnregister>; // of memory that another owns
+using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+inline CudaStream make_stream()
+{
+    CudaStream stream;
+    checked("cudaStreamCreate", [&] { return cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking); });
+    return stream;
+}
+
+inline Event make_event()
+{
+    Event event;
+    checked("cudaEventCreate", [&] { return cudaEventCreateWithFlags(event.out(), cudaEventDisableTiming); });
+    return event;
+}
+
+} // namespace pgkm::cuda

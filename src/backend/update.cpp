@@ -1,0 +1,83 @@
+#include "backend/update.hpp"
+
+#include <algorithm>
+
+namespace pgkm {
+
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
+                             const double *distances, Sums &sums)
+{
+    std::vector<FarRow> rows;
+    for (std::int64_t i = 0; i < problem.n_rows; ++i)
+        if (distances[i] > 0.0)
+            rows.push_back({distances[i], i, labels[i]});
+    relocate_empty_clusters<T>(points, problem, rows, sums);
+}
+
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
+                             Sums &sums)
+{
+    // A heap with the first row on top: few rows are taken.
+    const auto later = [](const FarRow &a, const FarRow &b) { return b < a; };
+    std::make_heap(rows.begin(), rows.end(), later);
+
+    const std::int32_t d = points.d;
+    for (std::int32_t empty = 0; empty < problem.k; ++empty) {
+        if (sums.masses[static_cast<std::size_t>(empty)] != 0)
+            continue;
+        while (!rows.empty()) {
+            std::pop_heap(rows.begin(), rows.end(), later);
+            const std::int64_t row = problem.first_row + rows.back().row;
+            const auto old = static_cast<std::size_t>(rows.back().label);
+            rows.pop_back();
+            const Int128 mass = row_mass(points, problem, row);
+            if (mass == 0 || sums.masses[old] - mass <= 0)
+                continue; // never eligible again: masses of the filled clusters only shrink here
+            sums.masses[old] -= mass;
+            sums.masses[static_cast<std::size_t>(empty)] = mass;
+            for (std::int32_t f = 0; f < d; ++f) {
+                const Int128 value = row_feature<T>(points, problem, row, f);
+                sums.totals[old * static_cast<std::size_t>(d) + static_cast<std::size_t>(f)] -= value;
+                sums.totals[static_cast<std::size_t>(empty) * static_cast<std::size_t>(d) +
+                            static_cast<std::size_t>(f)] = value;
+            }
+            break;
+        }
+    }
+}
+
+template <typename T>
+double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Sums &sums)
+{
+    auto *centroids = static_cast<T *>(problem.centroids);
+    std::vector<T> fresh(static_cast<std::size_t>(d));
+    double shift = 0.0;
+    for (std::int32_t j = 0; j < problem.k; ++j) {
+        const Int128 mass = sums.masses[static_cast<std::size_t>(j)];
+        if (mass == 0)
+            continue;
+        const std::size_t base = static_cast<std::size_t>(j) * static_cast<std::size_t>(d);
+        for (std::int32_t f = 0; f < d; ++f)
+            fresh[static_cast<std::size_t>(f)] = static_cast<T>(
+                mean_of(sums.totals[base + static_cast<std::size_t>(f)], mass, problem.feature_exponent[f],
+                        problem.weight_exponent));
+        if (metric == PGKM_COSINE && !normalise(fresh.data(), d))
+            continue;
+        shift += exact_distance(fresh.data(), centroids + base, d);
+        std::copy(fresh.begin(), fresh.end(), centroids + base);
+    }
+    return shift;
+}
+
+template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, const std::int32_t *,
+                                             const double *, Sums &);
+template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, const std::int32_t *,
+                                              const double *, Sums &);
+template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
+template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
+template double update_centroids<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
+template double update_centroids<double>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
+
+} // namespace pgkm

@@ -1,0 +1,124 @@
+// update.hpp - from integer sums to new centroids: the part of Lloyd's iteration that is
+// the same for every backend that updates on the host.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "numeric/contract.hpp"
+
+namespace pgkm {
+
+inline PgkmInt128 split(Int128 value)
+{
+    return {static_cast<std::uint64_t>(value), static_cast<std::int64_t>(value >> 64)};
+}
+
+inline Int128 join(PgkmInt128 value)
+{
+    return static_cast<Int128>(value.hi) * (Int128{1} << 64) + value.lo;
+}
+
+// Integer sums of one problem.
+struct Sums {
+    std::vector<Int128> totals; // k x d
+    std::vector<Int128> masses; // k
+
+    void reset(std::int32_t k, std::int32_t d)
+    {
+        totals.assign(static_cast<std::size_t>(k) * static_cast<std::size_t>(d), 0);
+        masses.assign(static_cast<std::size_t>(k), 0);
+    }
+};
+
+// The integer of a value as it enters a sum; with weights `value` has its row's in it.
+inline Int128 scaled_value(const PgkmPoints &points, double value, std::int32_t exponent)
+{
+    const double scale = power_of_two(exponent);
+    if (points.weights == nullptr)
+        return quantise(value, scale);
+    const Limbs limbs = quantise_weighted(value, scale);
+    return join_limbs(limbs.hi, limbs.lo);
+}
+
+// The integers of one row: what it adds to its cluster.
+inline Int128 row_mass(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row)
+{
+    return points.weights == nullptr ? 1 : scaled_value(points, points.weights[row], problem.weight_exponent);
+}
+
+template <typename T>
+inline Int128 row_feature(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row, std::int32_t feature)
+{
+    const double value = static_cast<double>(static_cast<const T *>(points.values)[row * points.d + feature]);
+    const double product = points.weights == nullptr ? value : points.weights[row] * value;
+    return scaled_value(points, product, problem.feature_exponent[feature]);
+}
+
+inline bool has_empty_cluster(const Sums &sums)
+{
+    for (const Int128 mass : sums.masses)
+        if (mass == 0)
+            return true;
+    return false;
+}
+
+// Gives every cluster of mass 0, in ascending order, the row that is farthest from the
+// centroid it was assigned to (squared distance; lowest row on a tie), and takes that row
+// from the sums of its old cluster. A row is eligible when its distance and its mass are
+// not 0 and its old cluster keeps some mass without it. A cluster that finds no row stays
+// empty. labels and distances are those of the assignment that made `sums`, indexed from
+// the problem's first row; labels are not changed.
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
+                             const double *distances, Sums &sums);
+
+// A row at some distance (squared, not 0) from the centroid it was assigned to.
+struct FarRow {
+    double       square;
+    std::int64_t row; // counted from the problem's first
+    std::int32_t label;
+
+    // The order in which relocation takes rows: the farther comes first, the lower row on a tie.
+    bool operator<(const FarRow &other) const
+    {
+        return square != other.square ? square > other.square : row < other.row;
+    }
+};
+
+// The same choice among `rows` alone, whatever their order; they are left in another one.
+template <typename T>
+void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
+                             Sums &sums);
+
+// The same choice among all rows, where farthest(most) returns the `most` first of them in FarRow's
+// order (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
+// many of them be unfit (their clusters would be left empty), more are.
+template <typename T, typename Farthest>
+void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums, Farthest &&farthest)
+{
+    const auto n = static_cast<std::size_t>(problem.n_rows);
+    const auto empty = static_cast<std::size_t>(std::count(sums.masses.begin(), sums.masses.end(), Int128{0}));
+    for (std::size_t wanted = 64 + 4 * empty;; wanted *= 8) {
+        const std::size_t most = std::min(wanted, n);
+        std::vector<FarRow> rows = farthest(most);
+        const bool all = rows.size() < most || most == n;
+        Sums relocated = sums;
+        relocate_empty_clusters<T>(points, problem, rows, relocated);
+        if (all || !has_empty_cluster(relocated)) {
+            sums = std::move(relocated);
+            return;
+        }
+    }
+}
+
+// Writes the new centroids (a cluster of mass 0 keeps its old one; cosine: unit length, a
+// zero mean keeps the old one) and returns the summed squared shift: per cluster
+// exact_distance(new, old), added in ascending order of clusters.
+template <typename T>
+double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Sums &sums);
+
+} // namespace pgkm

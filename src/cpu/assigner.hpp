@@ -1,0 +1,68 @@
+// assigner.hpp - the strategies of assignment behind one interface.
+//
+// An assigner serves one problem through all its iterations: begin() takes the centroids of an
+// iteration, assign() is then called for chunks of rows from any worker. Whatever it skips or
+// estimates, the labels it gives are those of the contract's D.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cpu/choose.hpp"
+#include "cpu/context.hpp"
+
+namespace pgkm::cpu {
+
+// The rows of one problem, and who works on them.
+template <typename T>
+struct Rows {
+    Context &context;
+    ThreadPool &pool; // the context's, or one without threads where problems run
+                      // side by side
+    const T *values;
+    const double *weights; // NULL or n
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t k;
+
+    Rows(const Data &data, ThreadPool &workers, const PgkmProblem &problem)
+        : context(data.context), pool(workers),
+          values(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
+          weights(data.points.weights == nullptr ? nullptr : data.points.weights + problem.first_row),
+          n(problem.n_rows), d(data.points.d), k(problem.k)
+    {
+    }
+};
+
+template <typename T>
+class Assigner {
+public:
+    virtual ~Assigner() = default;
+
+    virtual Assignment strategy() const = 0;
+
+    // Rows to hand to assign() at a time, at most.
+    virtual int chunk() const = 0;
+
+    // centroids: k x d, unchanged until the next begin(). May use the pool.
+    virtual void begin(const T *centroids) = 0;
+
+    // Labels of rows first .. first + count - 1. On entry labels[] holds those of the last iteration
+    // (-1: none yet); distances, if not NULL, receives D to the centroid found. From the worker's own
+    // thread; rows of two calls do not overlap.
+    virtual void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) = 0;
+};
+
+// What an assigner is wanted for: bounds only pay over several iterations.
+enum class Purpose { iterations, single };
+
+template <typename T>
+Shape shape_of(const Rows<T> &rows, Purpose purpose)
+{
+    return {rows.n, rows.d, rows.k, has_fused(rows.context.strategy.instruction_set), purpose == Purpose::iterations};
+}
+
+template <typename T>
+std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose);
+
+} // namespace pgkm::cpu

@@ -1,0 +1,54 @@
+// choose.hpp - which assignment strategy serves a shape: a pure function of it.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/strategy.hpp"
+
+namespace pgkm::cpu {
+
+struct Shape {
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t k;
+    bool fused;   // the instruction set has a fused multiply-add
+    bool repeats; // more than one iteration is to come
+};
+
+// Cycles per row, fitted to measurements with AVX-512 (bench/fits --strategies 1); the other sets change
+// both by about the same factor.
+inline double direct_cost(const Shape &shape)
+{
+    return 15.0 + 0.8 * shape.d + shape.k * (2.0 * shape.d + 3.0) / 16.0;
+}
+
+inline double tiled_cost(const Shape &shape)
+{
+    constexpr double width = 64.0; // of a block, which a few rows do not fill
+    return (70.0 + 0.9 * shape.d + shape.k * (shape.d + 12.0) / 40.0) *
+           std::max(1.0, width / static_cast<double>(shape.n));
+}
+
+// The better of the two that look at every centroid.
+inline Assignment choose_dense(const Shape &shape)
+{
+    constexpr std::int32_t most_features = 1 << 16; // a block of so many leaves the cache
+    if (shape.k == 1 || shape.d > most_features)
+        return Assignment::direct;
+    if (!shape.fused) // an exact distance then calls a function per feature
+        return shape.k < 4 ? Assignment::direct : Assignment::tiled;
+    return tiled_cost(shape) < direct_cost(shape) ? Assignment::tiled : Assignment::direct;
+}
+
+inline Assignment choose_assignment(const Shape &shape)
+{
+    // Bounds cost two numbers per row and a second visit; in a single pass only lists are left
+    // of them, and those take more centroids to pay. With few rows the distances between the
+    // centroids would cost more than they save.
+    const std::int32_t enough = shape.repeats ? 32 : 128;
+    if (shape.fused && shape.k >= enough && shape.n >= 8 * std::int64_t{shape.k})
+        return Assignment::hamerly;
+    return choose_dense(shape);
+}
+
+} // namespace pgkm::cpu

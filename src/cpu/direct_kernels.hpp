@@ -1,0 +1,40 @@
+// direct_kernels.hpp - exact squared distances of a block of points to panels of centroids.
+//
+// Lanes run over points, features in order, one fused multiply-add each: that is the
+// contract's D to the last bit, so what these kernels find needs no settling.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/strategy.hpp"
+
+namespace pgkm::cpu {
+
+// Centroids come in panels of this many, feature-major: panel[f * panel_width + j].
+inline constexpr int panel_width = 4;
+// Points per block are a multiple of this: four AVX-512 vectors of float64.
+inline constexpr int block_step = 32;
+
+struct DirectKernels {
+    // Transposes count <= width rows to block[f * width + i]; see pack-inl.hpp.
+    void (*pack_float)(const float *const *rows, int count, int d, int width, double *block);
+    void (*pack_double)(const double *const *rows, int count, int d, int width, double *block);
+
+    // Lowers best[i] and label[i] (an index as float64) by `count` panels whose first centroid
+    // has index first. Ascending calls keep the lowest index on a tie.
+    void (*nearest)(const double *block, int width, int d, const double *panels, std::int64_t count, double first,
+                    double *best, double *label);
+
+    void pack(const float *const *rows, int count, int d, int width, double *block) const
+    {
+        pack_float(rows, count, d, width, block);
+    }
+    void pack(const double *const *rows, int count, int d, int width, double *block) const
+    {
+        pack_double(rows, count, d, width, block);
+    }
+};
+
+const DirectKernels &direct_kernels(InstructionSet set);
+
+} // namespace pgkm::cpu

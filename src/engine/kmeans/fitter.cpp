@@ -1,0 +1,195 @@
+#include "engine/kmeans/fitter.hpp"
+
+#include <algorithm>
+
+#include "numeric/contract.hpp"
+#include "numeric/error.hpp"
+#include "backend/update.hpp"
+
+namespace pgkm {
+namespace {
+
+// Rows that repeat leave clusters that no row chooses; the others close ranks.
+void drop_empty_clusters(Model &model)
+{
+    std::vector<std::int32_t> renumbered(model.sizes.size(), 0);
+    std::int32_t kept = 0;
+    const auto d = static_cast<std::size_t>(model.d);
+    for (std::size_t j = 0; j < renumbered.size(); ++j) {
+        if (model.sizes[j] == 0)
+            continue;
+        const auto to = static_cast<std::size_t>(kept);
+        model.sizes[to] = model.sizes[j];
+        model.within_ss[to] = model.within_ss[j];
+        if (to != j)
+            std::copy_n(model.centroids.begin() + static_cast<std::ptrdiff_t>(j * d), d,
+                        model.centroids.begin() + static_cast<std::ptrdiff_t>(to * d));
+        renumbered[j] = kept++;
+    }
+    if (kept == model.k)
+        return;
+    model.k = kept;
+    model.sizes.resize(static_cast<std::size_t>(kept));
+    model.within_ss.resize(static_cast<std::size_t>(kept));
+    model.centroids.resize(static_cast<std::size_t>(kept) * d);
+    for (std::int32_t &label : model.labels)
+        label = renumbered[static_cast<std::size_t>(label)];
+}
+
+template <typename T>
+class Fitter {
+  public:
+    Fitter(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor)
+        : rows_(rows), task_(task), session_(session), monitor_(monitor)
+    {
+    }
+
+    std::vector<Model> run()
+    {
+        // Given and first centroids are the same every time: one run is all of them.
+        const PgkmInit init = task_.options.init;
+        const bool repeatable = init == PGKM_INIT_GIVEN || init == PGKM_INIT_FIRST;
+        const std::int32_t restarts = repeatable ? 1 : task_.options.n_init;
+        std::vector<Model> best;
+        for (std::int32_t restart = 0; restart < restarts; ++restart) {
+            std::vector<Model> models = run_once(static_cast<std::uint32_t>(restart));
+            if (restart == 0)
+                best.resize(models.size());
+            for (std::size_t g = 0; g < models.size(); ++g)
+                if (restart == 0 || models[g].inertia < best[g].inertia)
+                    best[g] = std::move(models[g]);
+        }
+        for (std::size_t g = 0; g < best.size(); ++g) {
+            best[g].center = rows_.groups()[g].standardization.center;
+            best[g].scale = rows_.groups()[g].standardization.scale;
+        }
+        return best;
+    }
+
+  private:
+    std::vector<Model> run_once(std::uint32_t restart)
+    {
+        monitor_.begin_restart(static_cast<std::int32_t>(restart));
+        std::vector<PgkmProblem> problems = make_problems();
+        if (task_.options.init == PGKM_INIT_GIVEN)
+            for (std::size_t g = 0; g < problems.size(); ++g)
+                given(g);
+        else
+            session_.seed(problems, {task_.options.init, task_.options.seed, restart});
+        monitor_.enter(PGKM_ITERATING);
+        session_.fit(problems, {task_.options.metric, task_.options.max_iter});
+        monitor_.enter(PGKM_LABELLING);
+        return label(problems);
+    }
+
+    std::vector<PgkmProblem> make_problems()
+    {
+        const std::vector<LoadedGroup> &groups = rows_.groups();
+        std::vector<PgkmProblem> problems(groups.size());
+        centroids_.resize(groups.size());
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            const LoadedGroup &group = groups[g];
+            PgkmProblem &problem = problems[g];
+            problem = {};
+            problem.first_row = group.first_row;
+            problem.n_rows = group.n;
+            problem.k = static_cast<std::int32_t>(
+                task_.options.init == PGKM_INIT_GIVEN ? task_.k[g] : std::min(task_.k[g], group.n));
+            centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
+            problem.centroids = centroids_[g].data();
+            problem.feature_exponent = group.feature_exponents.data();
+            problem.weight_exponent = group.weight_exponent;
+            problem.tol = tolerance(group);
+        }
+        return problems;
+    }
+
+    // As scikit-learn's: relative to the mean variance of the features.
+    double tolerance(const LoadedGroup &group) const
+    {
+        double variance = 0.0;
+        if (task_.options.tol > 0.0)
+            for (const double v : group.summary.variance)
+                variance += v;
+        return task_.options.tol * (variance / rows_.d());
+    }
+
+    void given(std::size_t g)
+    {
+        const Standardization &standardization = rows_.groups()[g].standardization;
+        const bool standardize = !standardization.center.empty();
+        std::vector<T> &centroids = centroids_[g];
+        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(),
+                       centroids.begin(), [](double value) { return static_cast<T>(value); });
+        for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())
+            if (!transform_row(&*row, rows_.d(), standardize ? standardization.center.data() : nullptr,
+                               standardize ? standardization.scale.data() : nullptr, task_.options.metric))
+                throw Error(PGKM_INVALID, "option init_centroids must not hold a zero vector for metric cosine");
+    }
+
+    // The final assignment: labels, sizes and sums of squares of the centroids as they are.
+    std::vector<Model> label(std::vector<PgkmProblem> &problems)
+    {
+        std::vector<Model> models(problems.size());
+        std::vector<std::vector<PgkmInt128>> within(problems.size());
+        std::vector<PgkmAssignment> wanted(problems.size());
+        for (std::size_t g = 0; g < problems.size(); ++g) {
+            PgkmProblem &problem = problems[g];
+            Model &model = models[g];
+            problem.distance_exponent =
+                square_exponent(distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k));
+            const auto n = static_cast<std::size_t>(problem.n_rows);
+            model.sizes.resize(static_cast<std::size_t>(problem.k));
+            model.labels.resize(task_.want_labels ? n : 0);
+            model.distances.resize(task_.want_distances ? n : 0);
+            within[g].resize(static_cast<std::size_t>(problem.k));
+            wanted[g] = {};
+            wanted[g].labels = model.labels.empty() ? nullptr : model.labels.data();
+            wanted[g].distances = model.distances.empty() ? nullptr : model.distances.data();
+            wanted[g].within = within[g].data();
+            wanted[g].sizes = model.sizes.data();
+        }
+        session_.assign(problems, wanted);
+        for (std::size_t g = 0; g < problems.size(); ++g)
+            finish(problems[g], centroids_[g], within[g], models[g]);
+        return models;
+    }
+
+    void finish(const PgkmProblem &problem, const std::vector<T> &centroids, const std::vector<PgkmInt128> &within,
+                Model &model) const
+    {
+        Int128 total = 0;
+        for (const PgkmInt128 part : within) {
+            model.within_ss.push_back(square_sum(join(part), problem.distance_exponent));
+            total += join(part);
+        }
+        model.inertia = square_sum(total, problem.distance_exponent);
+        model.k = problem.k;
+        model.d = rows_.d();
+        model.n = problem.n_rows;
+        model.n_iter = problem.n_iter;
+        model.converged = problem.converged != 0;
+        model.centroids.assign(centroids.begin(),
+                               centroids.begin() + std::ptrdiff_t{problem.k} * std::ptrdiff_t{rows_.d()});
+        drop_empty_clusters(model);
+    }
+
+    const LoadedRows<T>        &rows_;
+    const FitTask              &task_;
+    Session                    &session_;
+    Monitor                    &monitor_;
+    std::vector<std::vector<T>> centroids_; // of each group
+};
+
+} // namespace
+
+template <typename T>
+std::vector<Model> fit_loaded(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor)
+{
+    return Fitter<T>(rows, task, session, monitor).run();
+}
+
+template std::vector<Model> fit_loaded<float>(const LoadedRows<float> &, const FitTask &, Session &, Monitor &);
+template std::vector<Model> fit_loaded<double>(const LoadedRows<double> &, const FitTask &, Session &, Monitor &);
+
+} // namespace pgkm

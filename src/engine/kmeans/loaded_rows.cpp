@@ -1,0 +1,183 @@
+#include "engine/kmeans/loaded_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "numeric/thread_pool.hpp"
+#include "numeric/contract.hpp"
+#include "numeric/error.hpp"
+#include "engine/kmeans/fit.hpp"
+
+namespace pgkm {
+namespace {
+
+constexpr std::int64_t values_between_polls = 1 << 20;
+
+void poll(const PgkmHost &host)
+{
+    if (host.cancelled(host.arg) != 0)
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+// Rows of zeros are rows as others are.
+void require_magnitude(const std::vector<double> &max_abs)
+{
+    const double largest = *std::max_element(max_abs.begin(), max_abs.end());
+    if (largest > 0.0 && largest < min_magnitude)
+        throw Error(PGKM_INVALID, "features are too small: their squares underflow");
+}
+
+// A deviation of 0 would be taken for that of a constant.
+void require_variance(const Summary &raw)
+{
+    for (std::size_t f = 0; f < raw.variance.size(); ++f)
+        if (raw.variance[f] == 0.0 && raw.max[f] > raw.min[f])
+            throw Error(PGKM_INVALID, "feature " + std::to_string(f + 1) + " varies too little to be standardized");
+}
+
+// Copies in pieces that threads share out.
+template <typename V>
+class Copies {
+  public:
+    void add(const V *from, std::int64_t count, V *to)
+    {
+        for (std::int64_t done = 0; done < count; done += values_between_polls)
+            pieces_.push_back({from + done, to + done, std::min(values_between_polls, count - done)});
+        values_ += count;
+    }
+
+    void run(int threads, const PgkmHost &host) const
+    {
+        // Fresh memory takes most of the time: a thread for some milliseconds of it.
+        constexpr std::int64_t values_per_thread = 4 << 20;
+        cpu::ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, values_ / values_per_thread + 1)));
+        pool.run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i, int) {
+            poll(host);
+            const Piece &piece = pieces_[static_cast<std::size_t>(i)];
+            std::copy_n(piece.from, piece.count, piece.to);
+        });
+    }
+
+  private:
+    struct Piece {
+        const V     *from;
+        V           *to;
+        std::int64_t count;
+    };
+    std::vector<Piece> pieces_;
+    std::int64_t       values_ = 0;
+};
+
+} // namespace
+
+template <typename T>
+LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monitor &monitor) : points_(request.points)
+{
+    const PgkmHost host = monitor.host();
+    const std::vector<PgkmGroup> groups = groups_of(request);
+    std::int64_t first = 0;
+    for (const PgkmGroup &group : groups) {
+        groups_.push_back({first, group.n, {}, Summary(points_.d), {}, 0});
+        first += group.n;
+    }
+    if (request.n_groups > 0)
+        gather(groups, pgkm_cpu_threads(&request.settings), host);
+    transform(request.options, session, host);
+    session.load(points_);
+    std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        LoadedGroup &group = groups_[g];
+        require_magnitude(summaries[g].max_abs);
+        group.summary = std::move(summaries[g]);
+        for (const double largest : group.summary.max_abs)
+            group.feature_exponents.push_back(scale_exponent(largest));
+        if (points_.weights != nullptr)
+            group.weight_exponent = scale_exponent(group.summary.max_weight);
+        distance_bound<T>(group, points_.d, nullptr, 0); // refuses what would overflow before any work is done
+    }
+}
+
+// Brings the groups together: a backend works on one stretch of rows.
+template <typename T>
+void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
+{
+    points_.n = groups_.back().first_row + groups_.back().n;
+    values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    if (groups[0].weights != nullptr)
+        weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
+    Copies<T> values;
+    Copies<double> weights;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        const std::int64_t first = groups_[g].first_row;
+        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, values_.get() + first * points_.d);
+        if (weights_ != nullptr)
+            weights.add(groups[g].weights, groups[g].n, weights_.get() + first);
+    }
+    values.run(threads, host);
+    weights.run(threads, host);
+    points_.values = values_.get();
+    points_.weights = weights_.get();
+}
+
+template <typename T>
+void LoadedRows<T>::transform(const PgkmOptions &options, Session &session, const PgkmHost &host)
+{
+    if (options.standardize != 0) {
+        session.load(points_);
+        const std::vector<Summary> raw = session.summarise(problems(), true);
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            require_variance(raw[g]);
+            groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
+        }
+    }
+    if (options.standardize == 0 && options.metric != PGKM_COSINE)
+        return;
+    if (values_ == nullptr) // else they are a copy already
+        values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    for (const LoadedGroup &group : groups_) {
+        const std::int64_t from = group.first_row * points_.d;
+        transform_rows(static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization,
+                       options.metric, host, values_.get() + from);
+    }
+    points_.values = values_.get();
+}
+
+template <typename T>
+std::vector<PgkmProblem> LoadedRows<T>::problems() const
+{
+    std::vector<PgkmProblem> problems(groups_.size());
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        problems[g] = {};
+        problems[g].first_row = groups_[g].first_row;
+        problems[g].n_rows = groups_[g].n;
+    }
+    return problems;
+}
+
+template <typename T>
+double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k)
+{
+    const Summary &summary = group.summary;
+    double bound = 0.0;
+    for (std::int32_t f = 0; f < d; ++f) {
+        double low = summary.min[static_cast<std::size_t>(f)];
+        double high = summary.max[static_cast<std::size_t>(f)];
+        for (std::int32_t j = 0; j < k; ++j) {
+            const double value = static_cast<double>(centroids[std::int64_t{j} * d + f]);
+            low = std::min(low, value);
+            high = std::max(high, value);
+        }
+        bound += (high - low) * (high - low);
+    }
+    bound *= summary.max_weight * (1.0 + 0x1p-20); // the margin covers every rounding
+    if (!std::isfinite(bound))
+        throw Error(PGKM_INVALID, "weights and features are too large together: their squares overflow");
+    return bound;
+}
+
+template class LoadedRows<float>;
+template class LoadedRows<double>;
+template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t);
+template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t);
+
+} // namespace pgkm

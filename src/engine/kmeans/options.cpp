@@ -1,0 +1,53 @@
+// options.cpp - defaults and limits of kmeans_options.
+#include "engine/kmeans/options.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "numeric/contract.hpp"
+#include "numeric/error.hpp"
+
+namespace pgkm {
+namespace {
+
+void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+{
+    if (options.init_centroids == nullptr)
+        throw Error(PGKM_INVALID, "option init_centroids is missing");
+    if (options.init_rows != k || options.init_columns != d)
+        throw Error(PGKM_INVALID, "option init_centroids must be an array of " + std::to_string(k) + " x " +
+                                      std::to_string(d) + " values (clusters x features), not " +
+                                      std::to_string(options.init_rows) + " x " +
+                                      std::to_string(options.init_columns));
+    for (std::int64_t i = 0; i < k * d; ++i)
+        if (!(std::fabs(options.init_centroids[i]) <= max_magnitude))
+            throw Error(PGKM_INVALID, "option init_centroids must hold finite values");
+}
+
+} // namespace
+
+void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+{
+    if (k < 1 || k > INT32_MAX)
+        throw Error(PGKM_INVALID, "k must be between 1 and 2147483647");
+    if (options.n_init < 1)
+        throw Error(PGKM_INVALID, "option n_init must be at least 1");
+    if (options.max_iter < 1)
+        throw Error(PGKM_INVALID, "option max_iter must be at least 1");
+    if (!(options.tol >= 0.0) || std::isinf(options.tol))
+        throw Error(PGKM_INVALID, "option tol must be a finite number of at least 0");
+    if (options.init == PGKM_INIT_GIVEN)
+        check_init_centroids(options, k, d);
+}
+
+} // namespace pgkm
+
+void pgkm_options_default(PgkmOptions *options)
+{
+    *options = {};
+    options->init = PGKM_INIT_KMEANS_PLUS_PLUS;
+    options->n_init = 1;
+    options->max_iter = 300;
+    options->tol = 1e-4;
+    options->metric = PGKM_L2;
+}

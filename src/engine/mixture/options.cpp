@@ -1,0 +1,102 @@
+// options.cpp - defaults and limits of gmm_options.
+#include "engine/mixture/options.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "numeric/contract.hpp"
+#include "numeric/error.hpp"
+
+namespace pgkm {
+namespace {
+
+void check_shape(const char *name, const PgkmGiven &given, const std::vector<std::int64_t> &shape)
+{
+    if (given.values == nullptr)
+        return;
+    bool fits = given.dimensions == static_cast<std::int32_t>(shape.size());
+    std::string wanted;
+    std::int64_t count = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        fits = fits && given.extent[i] == shape[i];
+        wanted += (i == 0 ? "" : " x ") + std::to_string(shape[i]);
+        count *= shape[i];
+    }
+    if (!fits)
+        throw Error(PGKM_INVALID, std::string("option ") + name + " must be an array of " + wanted + " values");
+    for (std::int64_t i = 0; i < count; ++i)
+        if (!(std::fabs(given.values[i]) <= max_magnitude))
+            throw Error(PGKM_INVALID, std::string("option ") + name + " must hold finite values");
+}
+
+void check_weights(const PgkmGiven &given)
+{
+    double sum = 0.0;
+    for (std::int32_t j = 0; given.values != nullptr && j < given.extent[0]; ++j) {
+        if (given.values[j] < 0.0)
+            throw Error(PGKM_INVALID, "option weights_init must hold values of at least 0");
+        sum += given.values[j];
+    }
+    if (given.values != nullptr && !(std::fabs(sum - 1.0) <= 1e-6))
+        throw Error(PGKM_INVALID, "option weights_init must hold values whose sum is 1");
+}
+
+std::vector<std::int64_t> precision_shape(PgkmCovariance type, std::int64_t k, std::int64_t d)
+{
+    switch (type) {
+    case PGKM_COVARIANCE_FULL:
+        return {k, d, d};
+    case PGKM_COVARIANCE_TIED:
+        return {d, d};
+    case PGKM_COVARIANCE_DIAG:
+        return {k, d};
+    case PGKM_COVARIANCE_SPHERICAL:
+        break;
+    }
+    return {k};
+}
+
+} // namespace
+
+void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, std::int32_t d)
+{
+    if (k < 1 || k > INT32_MAX)
+        throw Error(PGKM_INVALID, "k must be between 1 and 2147483647");
+    if (options.n_init < 1)
+        throw Error(PGKM_INVALID, "option n_init must be at least 1");
+    if (options.max_iter < 1)
+        throw Error(PGKM_INVALID, "option max_iter must be at least 1");
+    if (!(options.tol >= 0.0) || std::isinf(options.tol))
+        throw Error(PGKM_INVALID, "option tol must be a finite number of at least 0");
+    if (!(options.reg_covar >= 0.0) || std::isinf(options.reg_covar))
+        throw Error(PGKM_INVALID, "option reg_covar must be a finite number of at least 0");
+    check_shape("weights_init", options.weights_init, {k});
+    check_weights(options.weights_init);
+    check_shape("means_init", options.means_init, {k, d});
+    check_shape("precisions_init", options.precisions_init, precision_shape(options.covariance_type, k, d));
+}
+
+bool all_given(const PgkmMixtureOptions &options)
+{
+    return options.weights_init.values != nullptr && options.means_init.values != nullptr &&
+           options.precisions_init.values != nullptr;
+}
+
+bool any_given(const PgkmMixtureOptions &options)
+{
+    return options.weights_init.values != nullptr || options.means_init.values != nullptr ||
+           options.precisions_init.values != nullptr;
+}
+
+} // namespace pgkm
+
+void pgkm_mixture_options_default(PgkmMixtureOptions *options)
+{
+    *options = {};
+    options->covariance_type = PGKM_COVARIANCE_FULL;
+    options->tol = 1e-3;
+    options->reg_covar = 1e-6;
+    options->max_iter = 100;
+    options->n_init = 1;
+}

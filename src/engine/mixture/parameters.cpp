@@ -1,0 +1,336 @@
+#include "engine/mixture/parameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cpu/vector_kernels.hpp"
+#include "numeric/error.hpp"
+
+namespace pgkm {
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+std::size_t at(std::int64_t i)
+{
+    return static_cast<std::size_t>(i);
+}
+
+const cpu::VectorKernels &kernels()
+{
+    static const cpu::VectorKernels &best = cpu::vector_kernels(cpu::best_instruction_set());
+    return best;
+}
+
+[[noreturn]] void singular(PgkmCovariance type, std::int64_t component)
+{
+    const std::string which =
+        type == PGKM_COVARIANCE_TIED ? "the covariance" : "the covariance of component " + std::to_string(component);
+    throw Error(PGKM_INVALID, which + " is singular: raise reg_covar, lower k, or leave out features that depend on "
+                                      "one another");
+}
+
+// Row by row (Cholesky-Banachiewicz): the lower triangle of `matrix`, all that is read, becomes L with
+// L L' = matrix. False when a pivot is what rounding makes of 0.
+bool cholesky(double *matrix, std::int64_t d, const Poll &poll)
+{
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        double *const row = matrix + i * d;
+        const double diagonal = row[i];
+        for (std::int64_t j = 0; j < i; ++j)
+            row[j] = (row[j] - kernels().dot(row, matrix + j * d, j)) / matrix[j * d + j];
+        const double pivot = diagonal - kernels().dot(row, row, i);
+        if (!(pivot > static_cast<double>(d) * epsilon * diagonal) || !(pivot > 0.0) || !std::isfinite(pivot))
+            return false;
+        row[i] = std::sqrt(pivot);
+    }
+    return true;
+}
+
+// W = inverse of L, both lower triangular by rows; there are zeros in W.
+void invert(const double *lower, std::int64_t d, double *inverse, const Poll &poll)
+{
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        double *const row = inverse + i * d;
+        const double pivot = lower[i * d + i];
+        for (std::int64_t j = 0; j < i; ++j)
+            kernels().add(row, -lower[i * d + j] / pivot, inverse + j * d, j + 1);
+        row[i] = 1.0 / pivot;
+    }
+}
+
+double log_diagonal(const double *matrix, std::int64_t d)
+{
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < d; ++i)
+        sum += std::log(matrix[i * d + i]);
+    return sum;
+}
+
+// The k x d (diag) or k (spherical) factors of variances, or of precisions.
+void scalar_factors(const MixtureParameters &parameters, const double *values, bool precisions, MixtureFactors &out)
+{
+    const std::int64_t per_component = parameters.type == PGKM_COVARIANCE_DIAG ? parameters.d : 1;
+    for (std::int64_t j = 0; j < parameters.k; ++j) {
+        double sum = 0.0;
+        for (std::int64_t f = 0; f < per_component; ++f) {
+            const double value = values[j * per_component + f];
+            const double factor = precisions ? std::sqrt(value) : 1.0 / std::sqrt(value);
+            if (precisions && !(value > 0.0))
+                throw Error(PGKM_INVALID, "option precisions_init must hold positive values");
+            if (!(value > 0.0) || !std::isfinite(factor))
+                singular(parameters.type, j);
+            out.factors.push_back(factor);
+            sum += std::log(factor);
+        }
+        out.log_determinants.push_back(per_component == 1 ? sum * parameters.d : sum);
+    }
+}
+
+// W of a precision matrix: the factor U U' = precision with U upper triangular, transposed. U comes
+// from Cholesky's method on the matrix with rows and columns in reverse.
+bool factor_precision(const double *precision, std::int64_t d, double *factor, const Poll &poll)
+{
+    LargeArray<double> reversed(at(d * d));
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        std::reverse_copy(precision + (d - 1 - i) * d, precision + (d - i) * d, reversed.begin() + i * d);
+    }
+    if (!cholesky(reversed.data(), d, poll))
+        return false;
+    for (std::int64_t c = 0; c < d; ++c) {
+        poll();
+        for (std::int64_t f = 0; f <= c; ++f)
+            factor[c * d + f] = reversed[at((d - 1 - f) * d + (d - 1 - c))];
+    }
+    return true;
+}
+
+// Appends d x d zeros, a row between two polls, to an array that has room.
+double *zero_matrix(std::vector<double> &values, std::int64_t d, const Poll &poll)
+{
+    const std::size_t begin = values.size();
+    for (std::int64_t i = 0; i < d; ++i) {
+        poll();
+        values.resize(values.size() + at(d), 0.0);
+    }
+    return values.data() + begin;
+}
+
+void matrix_factors(const MixtureParameters &parameters, const double *values, bool precisions, const Poll &poll,
+                    MixtureFactors &out)
+{
+    const std::int64_t d = parameters.d, size = d * d;
+    const std::int64_t matrices = parameters.type == PGKM_COVARIANCE_TIED ? 1 : parameters.k;
+    out.factors.reserve(at(matrices * size));
+    LargeArray<double> lower(at(size));
+    for (std::int64_t j = 0; j < matrices; ++j) {
+        double *const factor = zero_matrix(out.factors, d, poll);
+        if (precisions) {
+            if (!factor_precision(values + j * size, d, factor, poll))
+                throw Error(PGKM_INVALID, "option precisions_init must hold positive definite matrices");
+        } else {
+            for (std::int64_t i = 0; i < d; ++i) {
+                poll();
+                std::copy_n(values + j * size + i * d, i + 1, lower.begin() + i * d);
+            }
+            if (!cholesky(lower.data(), d, poll))
+                singular(parameters.type, j);
+            invert(lower.data(), d, factor, poll);
+        }
+        out.log_determinants.push_back(log_diagonal(factor, d));
+    }
+    out.log_determinants.resize(at(parameters.k), out.log_determinants[0]); // tied: the same for all
+}
+
+MixtureFactors factors_of(const MixtureParameters &parameters, const double *values, bool precisions, const Poll &poll)
+{
+    MixtureFactors out;
+    for (const double weight : parameters.weights)
+        out.log_weights.push_back(std::log(weight));
+    if (parameters.type == PGKM_COVARIANCE_FULL || parameters.type == PGKM_COVARIANCE_TIED)
+        matrix_factors(parameters, values, precisions, poll, out);
+    else
+        scalar_factors(parameters, values, precisions, out);
+    return out;
+}
+
+void require_finite(const double *values, std::int64_t count, const Poll &poll)
+{
+    constexpr std::int64_t values_between_polls = 1 << 16;
+    for (std::int64_t i = 0; i < count; i += values_between_polls) {
+        poll();
+        if (!std::all_of(values + i, values + std::min(count, i + values_between_polls),
+                         [](double value) { return std::isfinite(value); }))
+            throw Error(PGKM_INVALID, "features are too large: their squares overflow");
+    }
+}
+
+// One component's covariance about its new mean, which lies `moved` from the old one.
+void covariance_of(const MixtureParameters &parameters, const double *second, double mass, const double *moved,
+                   double reg_covar, double *out, const Poll &poll)
+{
+    const std::int64_t d = parameters.d;
+    if (parameters.type == PGKM_COVARIANCE_FULL) {
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
+            for (std::int64_t b = 0; b <= a; ++b)
+                out[a * d + b] = out[b * d + a] = *second++ / mass - moved[a] * moved[b];
+        }
+        for (std::int64_t a = 0; a < d; ++a)
+            out[a * d + a] = std::max(out[a * d + a], 0.0) + reg_covar;
+        return;
+    }
+    double sum = 0.0;
+    for (std::int64_t f = 0; f < d; ++f) {
+        const double variance = std::max(second[f] / mass - moved[f] * moved[f], 0.0) + reg_covar;
+        if (parameters.type == PGKM_COVARIANCE_DIAG)
+            out[f] = variance;
+        sum += variance;
+    }
+    if (parameters.type == PGKM_COVARIANCE_SPHERICAL)
+        *out = sum / static_cast<double>(d);
+}
+
+// The total covariance less what lies between the components, whose means are still the old ones. The
+// new ones are taken without the mass that keeps divisions from 0: a component that has lost its rows
+// may lie so far from them that even so little mass outweighs their covariance.
+void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, double all, const TotalCovariance &total,
+                     double reg_covar, const Poll &poll)
+{
+    const std::int64_t d = parameters.d;
+    parameters.covariances.resize(total.matrix.size());
+    for (std::int64_t a = 0; a < d; ++a) {
+        poll();
+        std::copy_n(total.matrix.begin() + a * d, d, parameters.covariances.begin() + a * d);
+    }
+    std::vector<double> apart(at(d));
+    for (std::int64_t j = 0; j < parameters.k; ++j) {
+        const double mass = sums.masses[at(j)];
+        if (mass == 0.0)
+            continue;
+        for (std::int64_t f = 0; f < d; ++f)
+            apart[at(f)] = sums.first[at(j * d + f)] / mass + (parameters.means[at(j * d + f)] - total.mean[at(f)]);
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
+            kernels().add(parameters.covariances.data() + a * d, -mass / all * apart[at(a)], apart.data(), d);
+        }
+    }
+    for (std::int64_t a = 0; a < d; ++a)
+        parameters.covariances[at(a * d + a)] += reg_covar;
+}
+
+} // namespace
+
+PgkmMixture MixtureFactors::view(const MixtureParameters &parameters) const
+{
+    return {parameters.k,
+            parameters.type,
+            log_weights.data(),
+            parameters.means.data(),
+            factors.data(),
+            log_determinants.data(),
+            nullptr};
+}
+
+MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d) : masses(at(k)), first(at(k * d))
+{
+    if (type == PGKM_COVARIANCE_FULL)
+        second.resize(at(k * (std::int64_t{d} * (d + 1) / 2)));
+    else if (type != PGKM_COVARIANCE_TIED)
+        second.resize(at(k * d));
+    view = {0.0, masses.data(), first.data(), second.data(), nullptr};
+}
+
+void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+              const Poll &poll)
+{
+    const std::int64_t k = parameters.k, d = parameters.d;
+    const std::int64_t covariance_size =
+        parameters.type == PGKM_COVARIANCE_TIED ? 0 : pgkm_covariance_size(parameters.type, 1, parameters.d);
+    const std::int64_t second_size = static_cast<std::int64_t>(sums.second.size()) / k;
+    // As scikit-learn: no division by 0 where a component has lost its rows.
+    std::vector<double> masses = sums.masses, moved(at(d));
+    double all = 0.0;
+    for (double &mass : masses)
+        all += mass += 10.0 * epsilon;
+    if (parameters.type == PGKM_COVARIANCE_TIED)
+        tied_covariance(parameters, sums, all, total, reg_covar, poll);
+    else
+        parameters.covariances.resize(at(covariance_size * k));
+    for (std::int64_t j = 0; j < k; ++j) {
+        parameters.weights[at(j)] = masses[at(j)] / all;
+        for (std::int64_t f = 0; f < d; ++f)
+            moved[at(f)] = sums.first[at(j * d + f)] / masses[at(j)];
+        if (covariance_size > 0)
+            covariance_of(parameters, sums.second.data() + j * second_size, masses[at(j)], moved.data(), reg_covar,
+                          parameters.covariances.data() + j * covariance_size, poll);
+        kernels().add(parameters.means.data() + j * d, 1.0, moved.data(), d);
+    }
+    require_finite(parameters.means.data(), k * d, poll);
+    require_finite(parameters.covariances.data(), static_cast<std::int64_t>(parameters.covariances.size()), poll);
+}
+
+MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll)
+{
+    return factors_of(parameters, parameters.covariances.data(), false, poll);
+}
+
+MixtureFactors factorise_precisions(const MixtureParameters &parameters, const double *precisions, const Poll &poll)
+{
+    return factors_of(parameters, precisions, true, poll);
+}
+
+double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d)
+{
+    const double components = static_cast<double>(k), features = static_cast<double>(d);
+    double covariances = components;
+    if (type == PGKM_COVARIANCE_FULL)
+        covariances = components * features * (features + 1.0) / 2.0;
+    else if (type == PGKM_COVARIANCE_TIED)
+        covariances = features * (features + 1.0) / 2.0;
+    else if (type == PGKM_COVARIANCE_DIAG)
+        covariances = components * features;
+    return covariances + components * features + components - 1.0;
+}
+
+} // namespace pgkm
+
+const char *pgkm_covariance_name(PgkmCovariance type)
+{
+    static const char *const names[] = {"full", "tied", "diag", "spherical"};
+    return names[type];
+}
+
+int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d)
+{
+    switch (type) {
+    case PGKM_COVARIANCE_FULL:
+        return k * d * d;
+    case PGKM_COVARIANCE_TIED:
+        return std::int64_t{d} * d;
+    case PGKM_COVARIANCE_DIAG:
+        return k * d;
+    case PGKM_COVARIANCE_SPHERICAL:
+        break;
+    }
+    return k;
+}
+
+PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
+                                double *log_determinants, PgkmInterrupted interrupted, PgkmError *error)
+{
+    return pgkm::guarded(error, [&] {
+        pgkm::MixtureParameters parameters;
+        parameters.type = type;
+        parameters.k = k;
+        parameters.d = d;
+        parameters.covariances.assign(covariances, covariances + pgkm_covariance_size(type, k, d));
+        const pgkm::MixtureFactors found = pgkm::factorise(parameters, pgkm::poll_for(interrupted));
+        std::copy(found.factors.begin(), found.factors.end(), factors);
+        std::copy(found.log_determinants.begin(), found.log_determinants.end(), log_determinants);
+    });
+}

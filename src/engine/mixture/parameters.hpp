@@ -1,0 +1,59 @@
+// parameters.hpp - weights, means and covariances of a Gaussian mixture: from the sums of
+// an E step, and into the form that the next E step reads.
+#pragma once
+
+#include <vector>
+
+#include "engine/api.h"
+#include "numeric/large_array.hpp"
+#include "numeric/platform.hpp"
+#include "engine/job/poll.hpp"
+
+namespace pgkm {
+
+struct MixtureParameters {
+    PgkmCovariance type = PGKM_COVARIANCE_FULL;
+    std::int32_t k = 0;
+    std::int32_t d = 0;
+    std::vector<double> weights;     // k
+    std::vector<double> means;       // k x d
+    LargeArray<double> covariances; // pgkm_covariance_size()
+};
+
+// PgkmMixture with the memory it stands in.
+struct MixtureFactors {
+    std::vector<double> log_weights, factors, log_determinants;
+    PgkmMixture view(const MixtureParameters &parameters) const;
+};
+
+// The sums of an E step with the memory they stand in.
+struct MixtureSums {
+    MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d);
+    std::vector<double> masses, first;
+    LargeArray<double> second;
+    PgkmMixtureSums view;
+};
+
+// The rows' mean and their sums of products of deviations from it, divided by n (d x d): what the
+// tied covariance is made of.
+struct TotalCovariance {
+    std::vector<double> mean, matrix;
+};
+
+// M step: replaces the parameters, about whose means the sums were taken. `total` is read for
+// tied alone. A component without mass keeps its mean and gets the covariance reg_covar; its
+// weight is next to 0. Throws Error(PGKM_INVALID) when a value leaves the range of float64.
+void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+              const Poll &poll);
+
+// Cholesky factors, inverted. Throws Error(PGKM_INVALID) naming the component whose covariance is
+// singular to working precision.
+MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll);
+
+// Factors for given precisions (inverse covariances) instead.
+MixtureFactors factorise_precisions(const MixtureParameters &parameters, const double *precisions, const Poll &poll);
+
+// Free parameters of a mixture: what AIC and BIC count.
+double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d);
+
+} // namespace pgkm

@@ -1,0 +1,115 @@
+/*
+ * aggregate.cpp - kmeans(features, k [, options [, weight]]) and gmm(features, k [, options]):
+ * collecting rows.
+ *
+ * One C function serves all overloads: what kind of array it reads stands in the array.
+ */
+#include "pg/aggregate/aggregate.h"
+
+#include "pg/aggregate/batch.h"
+#include "pg/compat.h"
+#include "pg/values/datum.h"
+#include "pg/run/row_context.h"
+#include "pg/rows/image.h"
+
+extern "C" {
+PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
+PG_FUNCTION_INFO_V1(pgkm_gmm_transition);
+}
+
+/* Arguments of the transition functions; the aggregate's own start at features. */
+enum TransitionArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS, ARGUMENT_WEIGHT };
+
+MemoryContext pgkm_aggregate_context(FunctionCallInfo fcinfo)
+{
+    MemoryContext context;
+
+    if (!AggCheckCallContext(fcinfo, &context))
+        elog(ERROR, "aggregate support function called in non-aggregate context");
+    return context;
+}
+
+static NullableDatum options_argument(FunctionCallInfo fcinfo)
+{
+    static const NullableDatum none = {0, true};
+
+    return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
+}
+
+static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, const PgkmVector *vector)
+{
+    const MemoryContext   context = pgkm_aggregate_context(fcinfo);
+    const NullableDatum   options = options_argument(fcinfo);
+    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+
+    pgkm_group_begin(&state->group, kind, context, &fcinfo->args[ARGUMENT_K], &options,
+                     pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
+    state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
+                                   PG_NARGS() > ARGUMENT_WEIGHT);
+    pgkm_rows_image_expect(state->rows, fcinfo);
+    pgkm_batch_enlist(fcinfo, context, state);
+    return state;
+}
+
+static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, AggregateState *state)
+{
+    PgkmVector   vector;
+    PgkmRowFault fault;
+    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
+
+    if (!opened && fault.kind == PGKM_ROW_NULL)
+        return state;
+
+    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
+
+    if (weight == 0.0)
+        return state;
+    if (!opened)
+        pgkm_raise_row_fault(&fault, NULL);
+    if (state == NULL) {
+        state = begin_group(fcinfo, kind, &vector);
+    } else {
+        const NullableDatum options = options_argument(fcinfo);
+
+        pgkm_group_check(&state->group, &fcinfo->args[ARGUMENT_K], &options);
+    }
+    if (!pgkm_rows_add(state->rows, &vector, weight, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    return state;
+}
+
+/*
+ * The transition function of an aggregate that collects rows:
+ *
+ * transition(state internal, features, k [, options [, weight]]) -> internal
+ *
+ *   if features is NULL or all NULLs, or weight is NULL or 0: return state
+ *   if state is NULL: state := no rows, with k and options
+ *   unless k and options are those of the state: ERROR 22023
+ *   append features (and weight) to the state
+ *   return state
+ */
+static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+{
+    AggregateState *state =
+        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
+    PgkmRowContext context;
+
+    pgkm_row_of_group(&context, fcinfo, state == NULL ? 1 : state->rows->n + 1);
+    state = add_row(fcinfo, kind, state);
+    pgkm_row_context_end(&context);
+    if (state == NULL)
+        PG_RETURN_NULL();
+    PG_RETURN_POINTER(state);
+}
+
+Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
+{
+    return collect_row(fcinfo, &pgkm_kmeans_options_kind);
+}
+
+/* gmm_transition: the same for mixtures, which take no weight. */
+Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
+{
+    return collect_row(fcinfo, &pgkm_mixture_options_kind);
+}

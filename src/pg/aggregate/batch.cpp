@@ -1,0 +1,212 @@
+/*
+ * batch.cpp - the groups of a hash aggregate, fitted together.
+ */
+#include "pg/aggregate/batch.h"
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+#include "utils/memutils.h"
+}
+
+/* A batch takes at most this share of the memory that is left. */
+#define MEMORY_SHARE 4
+
+/* Nor more groups, and features of theirs, than these: work on each of them, before the fits and
+ * after, cannot be interrupted, and many fits keep all threads busy by themselves. */
+#define MOST_GROUPS 16384
+#define MOST_FEATURES (1024 * 1024)
+
+/* States looked at in vain, when options differ from group to group, beside four for each found. */
+#define VAIN_LOOKS 1024
+
+/* The states in one hash table's memory. A spilled aggregate resets it before the next part of
+ * its groups, and the states with it. */
+struct Waiting {
+    MemoryContextCallback on_reset;
+    MemoryContext         context;
+    AggregateState       *states; /* not fitted yet */
+    Waiting              *next;   /* of another aggregate that runs */
+};
+
+static Waiting *all_waiting = NULL;
+
+static void forget(void *argument)
+{
+    Waiting **place = &all_waiting;
+
+    while (*place != argument)
+        place = &(*place)->next;
+    *place = (*place)->next;
+}
+
+static Waiting *waiting_in(MemoryContext context)
+{
+    for (Waiting *waiting = all_waiting; waiting != NULL; waiting = waiting->next)
+        if (waiting->context == context)
+            return waiting;
+    return NULL;
+}
+
+static Waiting *start_waiting(MemoryContext context)
+{
+    Waiting *const waiting = (Waiting *) MemoryContextAllocZero(context, sizeof(Waiting));
+
+    waiting->context = context;
+    waiting->on_reset.func = forget;
+    waiting->on_reset.arg = waiting;
+    waiting->next = all_waiting;
+    all_waiting = waiting;
+    MemoryContextRegisterResetCallback(context, &waiting->on_reset);
+    return waiting;
+}
+
+/* The executor's node, when the group at hand lies in its hash table; else NULL. */
+static const AggState *hashed_node(FunctionCallInfo fcinfo)
+{
+    if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
+        return NULL;
+
+    const AggState *const node = (const AggState *) fcinfo->context;
+    const bool            hashed = node->hashcontext != NULL && node->curaggcontext == node->hashcontext;
+
+    return hashed && !DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? node : NULL;
+}
+
+void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state)
+{
+    if (hashed_node(fcinfo) == NULL)
+        return;
+
+    Waiting *waiting = waiting_in(context);
+
+    if (waiting == NULL)
+        waiting = start_waiting(context);
+    state->next = waiting->states;
+    waiting->states = state;
+}
+
+static bool is_large(const AggregateState *state)
+{
+    return state->rows->n * state->rows->row_bytes > PGKM_LARGE_GROUP_BYTES;
+}
+
+static bool may_join(const AggregateState *a, const AggregateState *b)
+{
+    return a->rows->element == b->rows->element && a->rows->d == b->rows->d && a->rows->weighted == b->rows->weighted &&
+           !is_large(b) && pgkm_group_same_options(&a->group, &b->group);
+}
+
+/* States chosen for one call. */
+struct Batch {
+    const PgkmBatchKind  *kind;
+    const AggregateState *first;
+    PgkmGroup            *groups;
+    AggregateState      **states;
+    int64                 n;
+    int64                 capacity;
+    uint64                bytes_left;
+};
+
+static bool is_full(const Batch *batch)
+{
+    return batch->n >= MOST_GROUPS || (batch->n > 1 && batch->n * batch->first->rows->d >= MOST_FEATURES);
+}
+
+/* False when it is too much beside the others. */
+static bool add(Batch *batch, AggregateState *state)
+{
+    const PgkmPoints points = pgkm_rows_points(state->rows);
+    const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
+    const uint64     bytes = batch->kind->estimate(batch->first, &group);
+
+    if (bytes > batch->bytes_left || is_full(batch))
+        return false;
+    if (batch->n == batch->capacity) {
+        batch->capacity *= 2;
+        batch->groups = (PgkmGroup *) repalloc_huge(batch->groups, batch->capacity * sizeof(PgkmGroup));
+        batch->states = (AggregateState **) repalloc_huge(batch->states, batch->capacity * sizeof(AggregateState *));
+    }
+    batch->bytes_left -= bytes;
+    batch->groups[batch->n] = group;
+    batch->states[batch->n++] = state;
+    return true;
+}
+
+static void start_batch(Batch *batch, const PgkmBatchKind *kind, const AggregateState *state)
+{
+    const uint64 available = pgkm_memory_available();
+    const uint64 fixed = kind->fixed(state);
+
+    memset(batch, 0, sizeof *batch);
+    batch->kind = kind;
+    batch->first = state;
+    batch->capacity = 64;
+    batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
+    batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));
+    batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
+}
+
+/* The asked state and all that may join it; how many of those that wait were looked at. */
+static int64 choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
+{
+    int64 looked = 0;
+
+    if (!add(batch, asked))
+        return 0;
+    for (AggregateState *state = waiting; state != NULL && looked <= VAIN_LOOKS + 4 * batch->n; state = state->next) {
+        ++looked;
+        if (state != asked && !state->fitted && may_join(asked, state) && !add(batch, state))
+            break;
+    }
+    return looked;
+}
+
+static void fit(Batch *batch, MemoryContext context)
+{
+    PgkmJobHolder *holder = NULL;
+
+    batch->kind->fit(batch->first, batch->groups, batch->n, context, &holder);
+    for (int64 i = 0; i < batch->n; ++i) {
+        batch->states[i]->holder = holder;
+        batch->states[i]->place = i;
+        batch->states[i]->fitted = true;
+    }
+}
+
+/* Of the first ones that wait. One that was asked for may wait further on, and goes later. */
+static void unlink_fitted(AggregateState **place, int64 looked)
+{
+    for (; *place != NULL && looked > 0; --looked) {
+        if ((*place)->fitted)
+            *place = (*place)->next;
+        else
+            place = &(*place)->next;
+    }
+}
+
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, AggregateState *state)
+{
+    if (state->fitted)
+        return true;
+
+    const AggState *const node = hashed_node(fcinfo);
+    const MemoryContext   context = state->rows->context;
+    Waiting *const        waiting = node != NULL && node->table_filled ? waiting_in(context) : NULL;
+    Batch                 batch;
+
+    if (waiting == NULL || is_large(state))
+        return false;
+    start_batch(&batch, kind, state);
+
+    const int64 looked = choose(&batch, state, waiting->states);
+
+    if (batch.n > 1) {
+        fit(&batch, context);
+        unlink_fitted(&waiting->states, looked);
+    }
+    pfree(batch.groups);
+    pfree(batch.states);
+    return batch.n > 1;
+}

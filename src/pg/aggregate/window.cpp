@@ -1,0 +1,244 @@
+/*
+ * window.cpp - the window functions kmeans_label and gmm_label(features, k [, options]).
+ *
+ * The first row of a partition that asks makes the function read them all and cluster them;
+ * the labels stay in the partition's memory for the rows that follow.
+ */
+#include "pg/compat.h"
+
+#include "pg/run/run_job.h"
+#include "pg/values/datum.h"
+#include "pg/gmm/gmm.h"
+#include "pg/kmeans/group_arguments.h"
+#include "pg/progress.h"
+#include "pg/run/row_context.h"
+#include "pg/rows/rows.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "windowapi.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_label);
+PG_FUNCTION_INFO_V1(pgkm_gmm_label);
+}
+
+enum LabelArgument { ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS };
+
+#define NO_LABEL (-1) /* of a NULL row */
+
+/* Partition-local memory, zero at a partition's start. */
+struct PartitionLabels {
+    int32                *labels;   /* one per row */
+    uint64                reserved; /* their bytes, counted against pg_kmeans.memory_limit */
+    MemoryContextCallback on_reset;
+};
+
+/* What lives as long as the reading and clustering of one partition. */
+struct PartitionFit {
+    WindowObject           window;
+    const PgkmOptionsKind *kind;
+    MemoryContext          context;
+    bool               constant[ARGUMENT_OPTIONS + 1];
+    NullableDatum      values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
+    PgkmGroupArguments group;
+    PgkmRows          *rows; /* NULL until the first row that is not NULL */
+    PgkmJobHolder     *holder;
+};
+
+static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 row)
+{
+    NullableDatum value;
+    bool          is_out;
+
+    value.value =
+        WinGetFuncArgInPartition(fit->window, number, row, WINDOW_SEEK_HEAD, false, &value.isnull, &is_out);
+    return value;
+}
+
+static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
+{
+    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+                     fit->constant[ARGUMENT_OPTIONS]);
+    fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
+}
+
+/* Reads one row of the partition; false when its features are NULL, or all of them. */
+static bool read_row(PartitionFit *fit, int64 row)
+{
+    const NullableDatum features = argument_in_row(fit, ARGUMENT_FEATURES, row);
+    PgkmVector          vector;
+    PgkmRowFault        fault;
+
+    if (features.isnull)
+        return false;
+    for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
+        if (!fit->constant[i])
+            fit->values[i] = argument_in_row(fit, i, row);
+    if (!pgkm_open_vector(features.value, &vector, &fault)) {
+        if (fault.kind == PGKM_ROW_NULL)
+            return false;
+        pgkm_raise_row_fault(&fault, NULL);
+    }
+    if (fit->rows == NULL)
+        begin_rows(fit, &vector);
+    else
+        pgkm_group_check(&fit->group, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS]);
+    if (!pgkm_rows_add(fit->rows, &vector, 1.0, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    return true;
+}
+
+/* Reads all rows; labels[i] becomes 0 for a row that is clustered and NO_LABEL for others. */
+static void read_partition(PartitionFit *fit, int32 *labels, int64 n)
+{
+    MemoryContext row_context = AllocSetContextCreate(fit->context, "kmeans_label row", ALLOCSET_SMALL_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(row_context);
+    PgkmRowContext place;
+
+    for (int64 i = 0; i < n; ++i) {
+        CHECK_FOR_INTERRUPTS();
+        MemoryContextReset(row_context);
+        pgkm_row_of_partition(&place, i + 1);
+        labels[i] = read_row(fit, i) ? 0 : NO_LABEL;
+        pgkm_row_context_end(&place);
+    }
+    MemoryContextSwitchTo(caller);
+}
+
+/* Looks once at the arguments that are the same in all rows of the query. */
+static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
+{
+    const int count = get_fn_expr_argtype(fcinfo->flinfo, ARGUMENT_OPTIONS) == InvalidOid ? 2 : 3;
+
+    for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i) {
+        fit->constant[i] = i >= count || get_fn_expr_arg_stable(fcinfo->flinfo, i);
+        fit->values[i] = {0, true};
+        if (i < count && fit->constant[i])
+            fit->values[i].value = WinGetFuncArgCurrent(fit->window, i, &fit->values[i].isnull);
+    }
+}
+
+/* The labels of the rows that were read; *fewer tells of fewer clusters than k, with a WARNING
+ * unless it was given before. */
+static const int32 *fit_clusters(PartitionFit *fit, bool warned, bool *fewer)
+{
+    PgkmFitRequest request;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(fit->rows);
+    request.k = fit->group.k;
+    request.options = fit->group.options.kmeans;
+    request.want_labels = 1;
+
+    const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder, NULL);
+
+    *fewer = !warned && pgkm_warn_clusters(result, fit->group.k);
+    return result->labels;
+}
+
+static const int32 *fit_components(PartitionFit *fit, bool warned, bool *fewer)
+{
+    PgkmMixtureRequest request;
+    PgkmMixtureResult  result;
+
+    memset(&request, 0, sizeof request);
+    request.points = pgkm_rows_points(fit->rows);
+    request.k = fit->group.k;
+    request.options = fit->group.options.mixture;
+    request.want_labels = 1;
+    pgkm_run_mixture(&request, fit->context, &fit->holder, &result);
+    *fewer = !warned && pgkm_warn_components(&result, fit->group.k);
+    return result.labels;
+}
+
+/* Fits the rows that were read and gives them their labels. One warning per query: fn_extra
+ * tells that it was given. */
+static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
+{
+    FmgrInfo *const flinfo = fcinfo->flinfo;
+    const bool      warned = flinfo->fn_extra != NULL;
+    const bool      is_mixture = fit->kind == &pgkm_mixture_options_kind;
+    bool            fewer;
+    PgkmRun         run;
+
+    pgkm_run_begin(&run, is_mixture ? "gmm_label" : "kmeans_label", InvalidOid);
+
+    const int32 *found = is_mixture ? fit_components(fit, warned, &fewer) : fit_clusters(fit, warned, &fewer);
+
+    if (fewer)
+        flinfo->fn_extra = flinfo;
+    for (int64 i = 0, used = 0; i < n; ++i)
+        if (labels[i] != NO_LABEL)
+            labels[i] = found[used++];
+    pgkm_run_end(&run);
+}
+
+/* The partition's memory goes by itself; the account has to be told. */
+static void release_labels(void *partition_labels)
+{
+    pgkm_memory_release(((PartitionLabels *) partition_labels)->reserved);
+}
+
+static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, int64 n)
+{
+    const uint64 bytes = (uint64) n * sizeof(int32);
+
+    pgkm_memory_reserve(bytes);
+    local->reserved = bytes;
+    local->on_reset.func = release_labels;
+    local->on_reset.arg = local;
+    MemoryContextRegisterResetCallback(partition, &local->on_reset);
+    return (int32 *) MemoryContextAllocHuge(partition, bytes);
+}
+
+static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, PartitionLabels *local)
+{
+    const WindowObject  window = PG_WINDOW_OBJECT();
+    const MemoryContext partition = GetMemoryChunkContext(local);
+    const int64         n = WinGetPartitionRowCount(window);
+    int32 *const        labels = allocate_labels(local, partition, n);
+    PartitionFit        fit;
+
+    memset(&fit, 0, sizeof fit);
+    fit.window = window;
+    fit.kind = kind;
+    fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
+    read_constant_arguments(&fit, fcinfo);
+    read_partition(&fit, labels, n);
+    if (fit.rows != NULL)
+        label_partition(fcinfo, &fit, labels, n);
+    MemoryContextDelete(fit.context); /* the job, its result and the rows go with it */
+    local->labels = labels;
+}
+
+static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+{
+    const WindowObject     window = PG_WINDOW_OBJECT();
+    PartitionLabels *const local =
+        (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
+
+    if (local->labels == NULL)
+        fit_partition(fcinfo, kind, local);
+
+    const int32 label = local->labels[WinGetCurrentPosition(window)];
+
+    if (label == NO_LABEL)
+        PG_RETURN_NULL();
+    PG_RETURN_INT32(label);
+}
+
+/*
+ * kmeans_label(features, k [, options]) -> integer: the row's cluster in a fit of its
+ * partition; NULL for NULL features. Errors as of the aggregate kmeans.
+ */
+Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
+{
+    return label_row(fcinfo, &pgkm_kmeans_options_kind);
+}
+
+/* gmm_label(features, k [, options]) -> integer: likewise the component of a mixture. */
+Datum pgkm_gmm_label(PG_FUNCTION_ARGS)
+{
+    return label_row(fcinfo, &pgkm_mixture_options_kind);
+}

@@ -1,0 +1,40 @@
+/*
+ * fit.cpp - kmeans_fit: a table by name, clustered.
+ */
+#include "pg/table/call.h"
+
+#include "pg/kmeans/model.h"
+
+extern "C" {
+PG_FUNCTION_INFO_V1(pgkm_table_fit);
+}
+
+/*
+ * kmeans_fit(relation, features, k, ...) -> kmeans_model
+ *
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
+ *   return the model of the rows that have features; NULL when there are none
+ */
+Datum pgkm_table_fit(PG_FUNCTION_ARGS)
+{
+    TupleDesc  tupdesc = pgkm_model_tupdesc(fcinfo);
+    TableCall *call = table_call_create(fcinfo);
+    Datum      model = (Datum) 0;
+    TableQuery query;
+
+    table_call_find(call, fcinfo, TABLE_READ, TABLE_WEIGHT, TABLE_LOADED);
+
+    memset(&query, 0, sizeof query);
+    query.keep_crew = true;
+
+    TableRows *const     rows = table_call_read(call, "kmeans_fit", &query);
+    const PgkmFitResult *result = table_call_fit(call, rows, false, false);
+
+    if (result != NULL)
+        model = pgkm_model_build(result, &call->options, tupdesc);
+    const bool isnull = result == NULL;
+    table_call_destroy(call);
+    if (isnull)
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(model);
+}

@@ -1,0 +1,110 @@
+/*
+ * group_arguments.cpp - k and the options of a group of rows.
+ */
+#include "pg/kmeans/group_arguments.h"
+
+#include "pg/compat.h"
+#include "pg/kmeans/options.h"
+
+extern "C" {
+#include "nodes/primnodes.h"
+}
+
+/* The options as plain bytes; a value out of line, compressed or in memory is flattened. */
+static const struct varlena *flat_options(Datum options)
+{
+    return pg_detoast_datum_packed((struct varlena *) DatumGetPointer(options));
+}
+
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+                      const NullableDatum *k, const NullableDatum *options, bool constant_options)
+{
+    memset(group, 0, sizeof *group);
+    group->kind = kind;
+    group->k = pgkm_check_k(k->isnull, k->isnull ? 0 : DatumGetInt64(k->value));
+    group->constant_options = constant_options;
+    if (options->isnull) {
+        kind->set_default(&group->options);
+        return;
+    }
+    kind->read(options->value, context, &group->options);
+    if (constant_options)
+        return;
+
+    const struct varlena *const value = flat_options(options->value);
+
+    group->key_size = VARSIZE_ANY(value);
+    group->key = (char *) MemoryContextAlloc(context, group->key_size);
+    memcpy(group->key, value, group->key_size);
+}
+
+static void check_k(int64 a, int64 b)
+{
+    if (a != b)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long) a,
+                               (long long) b)));
+}
+
+static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
+{
+    if (!group->kind->same(&group->options, other))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("options must be the same for all rows of a group")));
+}
+
+/* The options of a later row: equal bytes nearly always, else equal values, else an error. */
+static void compare_options(const PgkmGroupArguments *group, const NullableDatum *options)
+{
+    PgkmAnyOptions other;
+
+    if (options->isnull) {
+        if (group->key == NULL)
+            return;
+        group->kind->set_default(&other);
+    } else {
+        const struct varlena *const value = flat_options(options->value);
+
+        if (group->key != NULL && VARSIZE_ANY(value) == group->key_size &&
+            memcmp(group->key, value, group->key_size) == 0)
+            return;
+        group->kind->read(PointerGetDatum(value), CurrentMemoryContext, &other);
+    }
+    check_options(group, &other);
+}
+
+void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options)
+{
+    if (unlikely(k->isnull || DatumGetInt64(k->value) != group->k))
+        check_k(group->k, pgkm_check_k(k->isnull, k->isnull ? 0 : DatumGetInt64(k->value)));
+    if (!group->constant_options)
+        compare_options(group, options);
+}
+
+bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
+{
+    return a->kind == b->kind && a->kind->same(&a->options, &b->options);
+}
+
+void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
+{
+    check_k(a->k, b->k);
+    check_options(a, &b->options);
+}
+
+/* A parameter keeps its value while one scan lasts, and a group belongs to one scan. */
+bool pgkm_is_constant_in_group(FunctionCallInfo fcinfo, int number)
+{
+    if (PG_NARGS() <= number)
+        return true;
+
+    const Aggref *call = AggGetAggref(fcinfo);
+
+    /* NULL for a window function; a distributed planner's aggregate has arguments of its own. */
+    if (call == NULL || list_length(call->args) != PG_NARGS() - 1)
+        return false;
+
+    const TargetEntry *entry = list_nth_node(TargetEntry, call->args, number - 1);
+
+    return IsA(entry->expr, Const) || IsA(entry->expr, Param);
+}

@@ -1,0 +1,42 @@
+/*
+ * group_arguments.h - k and the options of a group of rows: every row brings them along, all
+ * rows must bring the same.
+ */
+#ifndef PGKM_PG_GROUP_ARGUMENTS_H
+#define PGKM_PG_GROUP_ARGUMENTS_H
+
+extern "C" {
+#include "postgres.h"
+#include "fmgr.h"
+}
+
+#include "pg/values/options_kind.h"
+
+struct PgkmGroupArguments {
+    const PgkmOptionsKind *kind;
+    int64                  k;
+    PgkmAnyOptions         options;
+    bool                   constant_options; /* the query cannot change them from row to row */
+    char                  *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
+    Size                   key_size;
+};
+
+/* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
+ * pgkm_check_k and of the kind's options. */
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+                      const NullableDatum *k, const NullableDatum *options, bool constant_options);
+
+/* Checks a later row's: 22023 when they differ. */
+void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
+
+/* Whether two groups have the same options; k does not matter. */
+bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
+
+/* 22023 unless two groups that are to become one have the same k and options. */
+void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
+
+/* Whether no row of a group can bring another value of this argument of a transition function
+ * (0: the state), or the call has no such argument. */
+bool pgkm_is_constant_in_group(FunctionCallInfo fcinfo, int number);
+
+#endif

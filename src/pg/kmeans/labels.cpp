@@ -1,0 +1,151 @@
+/*
+ * labels.cpp - kmeans_labels: the cluster of each row of a table.
+ */
+#include "pg/kmeans/labels.h"
+
+#include "pg/table/loaded.h"
+
+#include <cmath>
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/tuplestore.h"
+
+PG_FUNCTION_INFO_V1(pgkm_table_labels);
+}
+
+/* What kmeans_distance returns too: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
+static double distance_of(double squared, PgkmMetric metric)
+{
+    return metric == PGKM_COSINE ? squared / 2 : std::sqrt(squared);
+}
+
+void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
+{
+    TableCall *const call = table_call_create(fcinfo);
+    TableQuery       query;
+
+    table_call_find(call, fcinfo, TABLE_LOCATE, TABLE_WEIGHT, TABLE_LOADED);
+
+    memset(&query, 0, sizeof query);
+    query.need_ctid = true;
+    query.keep_crew = true;
+
+    TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
+
+    if (!rows->wants.ctid)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied for table %s", call->relation.name),
+                        errdetail("The rows were loaded without the right to read ctid.")));
+    if (call->loaded != NULL)
+        pgkm_loaded_check_places(call->loaded);
+    labels->call = call;
+    labels->rows = rows;
+    labels->result = table_call_fit(call, rows, true, true);
+}
+
+void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label)
+{
+    const TableRows *const rows = labels->rows;
+
+    label->ctid = &rows->ctids[cursor->position];
+    label->table = rows->wants.table ? rows->tables[cursor->position] : labels->call->relation.id;
+    label->clustered = cursor->used >= 0;
+    if (label->clustered) {
+        label->cluster = labels->result->labels[cursor->used];
+        label->distance = distance_of(labels->result->distances[cursor->used], labels->call->options.metric);
+    }
+}
+
+/*
+ * A row without NULLs, made once: of the next one only the values are written, at their places,
+ * which are the same for all. Forming each anew would be most of the work.
+ */
+struct LabelTuple {
+    MinimalTuple    tuple;
+    char           *places[LABEL_COLUMNS];
+    TupleTableSlot *slot;
+};
+
+static void make_label_tuple(LabelTuple *target, TupleDesc tupdesc)
+{
+    ItemPointerData nowhere;
+    Datum           values[LABEL_COLUMNS] = {PointerGetDatum(&nowhere), 0, 0, 0};
+    bool            nulls[LABEL_COLUMNS] = {false};
+    Size            offset = 0;
+
+    ItemPointerSetInvalid(&nowhere);
+    values[LABEL_DISTANCE] = Float8GetDatum(0.0);
+    target->tuple = pgkm_form_minimal_tuple(tupdesc, values, nulls);
+
+    char *const data = (char *) target->tuple + target->tuple->t_hoff - MINIMAL_TUPLE_OFFSET;
+
+    for (int i = 0; i < LABEL_COLUMNS; ++i) {
+        const Form_pg_attribute attribute = TupleDescAttr(tupdesc, i);
+
+        offset = att_align_nominal(offset, attribute->attalign);
+        target->places[i] = data + offset;
+        offset += attribute->attlen;
+    }
+    target->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+    ExecStoreMinimalTuple(target->tuple, target->slot, false);
+}
+
+static void put_label(LabelTuple *target, const TableLabel *label, Tuplestorestate *store)
+{
+    memcpy(target->places[LABEL_CTID], label->ctid, sizeof *label->ctid);
+    memcpy(target->places[LABEL_CLUSTER_ID], &label->cluster, sizeof label->cluster);
+    memcpy(target->places[LABEL_DISTANCE], &label->distance, sizeof label->distance);
+    memcpy(target->places[LABEL_TABLE], &label->table, sizeof label->table);
+    tuplestore_puttupleslot(store, target->slot);
+}
+
+/* A row that takes no part. */
+static void put_unlabelled(const TableLabel *label, ReturnSetInfo *target)
+{
+    Datum values[LABEL_COLUMNS] = {PointerGetDatum(label->ctid), 0, 0, ObjectIdGetDatum(label->table)};
+    bool  nulls[LABEL_COLUMNS] = {false, true, true, false};
+
+    tuplestore_putvalues(target->setResult, target->setDesc, values, nulls);
+}
+
+static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
+{
+    TableCursor cursor;
+    LabelTuple  tuple;
+    TableLabel  label;
+
+    make_label_tuple(&tuple, target->setDesc);
+    table_cursor_start(&cursor);
+    while (table_cursor_next(&cursor, labels->rows)) {
+        table_labels_get(labels, &cursor, &label);
+        if (label.clustered)
+            put_label(&tuple, &label, target->setResult);
+        else
+            put_unlabelled(&label, target);
+        if ((cursor.position & 0xfff) == 0)
+            CHECK_FOR_INTERRUPTS();
+    }
+    ExecDropSingleTupleTableSlot(tuple.slot);
+}
+
+/*
+ * kmeans_labels(relation, features, k, ...) -> setof (row_ctid, cluster_id, distance, row_table)
+ *
+ *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
+ *   return each row's cluster, in the order of the rows; NULL for a row without features
+ */
+Datum pgkm_table_labels(PG_FUNCTION_ARGS)
+{
+    TableLabels labels;
+
+    InitMaterializedSRF(fcinfo, 0);
+    table_labels_fit(&labels, fcinfo);
+    pgkm_progress_writing();
+    put_labels(&labels, (ReturnSetInfo *) fcinfo->resultinfo);
+    table_call_destroy(labels.call);
+    return (Datum) 0;
+}

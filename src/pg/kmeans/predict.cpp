@@ -1,0 +1,116 @@
+/*
+ * predict.cpp - new rows against a model: kmeans_predict, kmeans_distance, kmeans_transform.
+ *
+ * Distances are Euclidean for metric l2 and 1 - cosine for metric cosine: half the squared
+ * distance of unit vectors.
+ */
+#include "pg/compat.h"
+
+#include <cmath>
+
+#include "pg/values/datum.h"
+#include "pg/kmeans/model.h"
+
+extern "C" {
+#include "utils/float.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_predict);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_distance);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_transform);
+}
+
+enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
+
+/* The row in the model's space, rounded as the fit rounds rows of its type; NULL for a NULL row. */
+static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
+{
+    PgkmVector   vector;
+    PgkmRowFault fault;
+
+    if (!pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
+        if (fault.kind == PGKM_ROW_NULL)
+            return NULL;
+        pgkm_raise_row_fault(&fault, NULL);
+    }
+
+    double *const row = (double *) palloc(model->d * sizeof(double));
+
+    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, model->d, row, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric,
+                            pgkm_element_of(vector.element_type)))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features are a zero vector, which has no direction for metric cosine")));
+    return row;
+}
+
+/* A squared distance as the functions return it. */
+static double reported(double square, PgkmMetric metric)
+{
+    /* Rows far from all that the model was fitted to can leave the range of float64. */
+    if (unlikely(!std::isfinite(square)))
+        float_overflow_error();
+    return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
+}
+
+/* False for a NULL row. */
+static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
+{
+    const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
+    double *const    row = row_argument(fcinfo, model);
+    double           square;
+
+    if (row == NULL)
+        return false;
+    pgkm_nearest(row, model->centroids, model->k, model->d, label, &square);
+    *distance = reported(square, model->metric);
+    pfree(row);
+    return true;
+}
+
+/*
+ * kmeans_predict(model kmeans_model, features) -> integer: the nearest cluster, the lowest
+ * of several. 2202E when the row's length is not the model's d; 22023 for a malformed model.
+ */
+Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
+{
+    int32  label;
+    double distance;
+
+    if (!nearest(fcinfo, &label, &distance))
+        PG_RETURN_NULL();
+    PG_RETURN_INT32(label);
+}
+
+/* kmeans_distance(model kmeans_model, features) -> double precision: to the nearest centroid. */
+Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
+{
+    int32  label;
+    double distance;
+
+    if (!nearest(fcinfo, &label, &distance))
+        PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(distance);
+}
+
+/* kmeans_transform(model kmeans_model, features) -> double precision[]: to all k centroids. */
+Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
+{
+    const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
+    double *const    row = row_argument(fcinfo, model);
+
+    if (row == NULL)
+        PG_RETURN_NULL();
+
+    double *const distances = (double *) palloc(model->k * sizeof(double));
+
+    pgkm_distances(row, model->centroids, model->k, model->d, distances);
+    for (int32 j = 0; j < model->k; ++j)
+        distances[j] = reported(distances[j], model->metric);
+
+    const Datum result = pgkm_float8_array(distances, model->k, 0);
+
+    pfree(distances);
+    pfree(row);
+    PG_RETURN_DATUM(result);
+}

@@ -1,0 +1,143 @@
+/*
+ * aggregate.cpp - pca(features [, options]): rows into moments, moments into a model.
+ *
+ * Like kmeans_step it keeps nothing between calls but the state, which is a value of a type of
+ * its own: a distributed planner can call the parts one by one.
+ */
+#include "pg/pca/sums.h"
+
+#include "pg/values/datum.h"
+#include "pg/kmeans/group_arguments.h"
+#include "pg/pca/pca.h"
+#include "pg/progress.h"
+#include "pg/run/row_context.h"
+
+extern "C" {
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_pca_accum);
+PG_FUNCTION_INFO_V1(pgkm_pca_final);
+}
+
+enum AccumArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_OPTIONS };
+
+static void read_options(FunctionCallInfo fcinfo, PgkmPcaOptions *options)
+{
+    static const NullableDatum none = {0, true};
+
+    pgkm_pca_options_read(PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none, options);
+}
+
+/* The first row's work: the state for rows of its length. */
+static PcaSums *begin_sums(FunctionCallInfo fcinfo, const PgkmVector *vector)
+{
+    MemoryContext  aggregate;
+    MemoryContext  caller = CurrentMemoryContext;
+    PgkmPcaOptions options;
+
+    read_options(fcinfo, &options);
+    if (AggCheckCallContext(fcinfo, &aggregate))
+        MemoryContextSwitchTo(aggregate);
+
+    PcaSums *const sums = pca_sums_create(vector->length, &options);
+
+    MemoryContextSwitchTo(caller);
+    return sums;
+}
+
+static PcaSums *continue_sums(FunctionCallInfo fcinfo)
+{
+    return pca_sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
+}
+
+static void check_options(FunctionCallInfo fcinfo, const PcaSums *sums)
+{
+    PgkmPcaOptions options;
+
+    if (pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS))
+        return;
+    read_options(fcinfo, &options);
+    pca_sums_check_options(sums, &options);
+}
+
+/* Lets the row wait; when enough wait, adds them to the moments. */
+static void add_row(PcaSums *sums, const PgkmVector *vector)
+{
+    PgkmRowFault fault;
+
+    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size) sums->pending * sums->d, &fault))
+        pgkm_raise_row_fault(&fault, NULL);
+    if (++sums->pending == pca_sums_capacity(sums->d))
+        pca_sums_flush(sums);
+}
+
+/*
+ * pca_accum(state pca_sums, features anyarray [, options pca_options])
+ *
+ *   if features is NULL or all NULLs: return state
+ *   if state is NULL: state := no rows, with options
+ *   unless options are those of the state: ERROR 22023
+ *   let the row wait in the state; when enough wait, add them to the moments
+ *   return state
+ *
+ * Inside an aggregate the state is changed in place: its size never changes.
+ */
+Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
+{
+    PcaSums       *sums = PG_ARGISNULL(ARGUMENT_STATE) ? NULL : continue_sums(fcinfo);
+    PgkmVector     vector;
+    PgkmRowFault   fault;
+    PgkmRowContext context;
+
+    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + sums->pending + 1);
+    if (pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
+        if (sums == NULL)
+            sums = begin_sums(fcinfo, &vector);
+        else
+            check_options(fcinfo, sums);
+        add_row(sums, &vector);
+    } else if (fault.kind != PGKM_ROW_NULL) {
+        pgkm_raise_row_fault(&fault, NULL);
+    }
+    pgkm_row_context_end(&context);
+    if (sums == NULL)
+        PG_RETURN_NULL();
+    PG_RETURN_POINTER(sums);
+}
+
+/*
+ * pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
+ * a window frame may go on growing.
+ */
+Datum pgkm_pca_final(PG_FUNCTION_ARGS)
+{
+    if (PG_ARGISNULL(0))
+        PG_RETURN_NULL();
+
+    const TupleDesc     tupdesc = pgkm_pca_model_tupdesc(fcinfo);
+    const MemoryContext caller = CurrentMemoryContext;
+    const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
+    PgkmPcaRequest      request;
+    PgkmRun             run;
+
+    MemoryContextSwitchTo(context);
+    PcaSums *const sums = pca_sums_argument(fcinfo, 0, true); /* the job's own */
+
+    pca_sums_flush(sums);
+    MemoryContextSwitchTo(caller);
+
+    memset(&request, 0, sizeof request);
+    request.points.n = sums->n;
+    request.points.d = sums->d;
+    request.mean = pca_sums_mean(sums);
+    request.cross = pca_sums_cross(sums);
+    request.options = pca_sums_options(sums);
+
+    pgkm_run_begin(&run, "pca", InvalidOid);
+
+    const Datum model = pgkm_run_pca(&request, context, tupdesc);
+
+    pgkm_run_end(&run);
+    MemoryContextDelete(context);
+    PG_RETURN_DATUM(model);
+}

@@ -1,0 +1,163 @@
+/*
+ * sums.cpp - making, checking and merging values of type pca_sums.
+ */
+#include "pg/pca/sums.h"
+
+#include <cmath>
+
+#include "pg/run/run_job.h"
+
+extern "C" {
+#include "utils/float.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_pca_combine);
+}
+
+static Size sums_size(int32 d)
+{
+    const Size values = (Size) d + (Size) pca_sums_cross_count(d) + (Size) pca_sums_capacity(d) * d;
+
+    return offsetof(PcaSums, values) + values * sizeof(double);
+}
+
+PcaSums *pca_sums_create(int32 d, const PgkmPcaOptions *options)
+{
+    /* Below this no product can overflow. */
+    if (d > 65536 || sums_size(d) > MaxAllocSize)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("the covariance of %d features exceeds the maximum size of a value", d)));
+
+    const Size size = sums_size(d);
+    PcaSums   *sums = (PcaSums *) palloc0(size);
+
+    SET_VARSIZE(sums, size);
+    sums->version = PCA_SUMS_VERSION;
+    sums->whiten = options->whiten != 0;
+    sums->standardize = options->standardize != 0;
+    sums->n_components = options->n_components;
+    sums->d = d;
+    return sums;
+}
+
+PcaSums *pca_sums_argument(FunctionCallInfo fcinfo, int number, bool copy)
+{
+    const Datum value = PG_GETARG_DATUM(number);
+    PcaSums    *sums = (PcaSums *) (copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
+
+    /* Also guards against a value written by another version of the extension. */
+    if (VARSIZE(sums) < offsetof(PcaSums, values) || sums->version != PCA_SUMS_VERSION || sums->d < 1 ||
+        sums->d > 65536 || sums->pending < 0 || sums->pending > pca_sums_capacity(sums->d) ||
+        VARSIZE(sums) != sums_size(sums->d))
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                        errmsg("value of type pca_sums is damaged or of another version")));
+    return sums;
+}
+
+PcaSums *pca_sums_argument_whole(FunctionCallInfo fcinfo, int number)
+{
+    PcaSums *sums = pca_sums_argument(fcinfo, number, false);
+
+    if (sums->pending == 0)
+        return sums;
+
+    PcaSums *whole = (PcaSums *) palloc(VARSIZE(sums));
+
+    memcpy(whole, sums, VARSIZE(sums));
+    pca_sums_flush(whole);
+    return whole;
+}
+
+static double sum_of_squares(PcaSums *sums, int32 f)
+{
+    return pca_sums_cross(sums)[pca_sums_cross_count(f) + f];
+}
+
+/* A sum of products is finite where the sums of squares of both are. */
+static void check_range(PcaSums *sums)
+{
+    for (int32 f = 0; f < sums->d; ++f)
+        if (!std::isfinite(sum_of_squares(sums, f)))
+            float_overflow_error();
+}
+
+void pca_sums_flush(PcaSums *sums)
+{
+    PgkmError error;
+
+    if (sums->pending == 0)
+        return;
+    if (pgkm_moments_add(&sums->n, sums->d, pca_sums_mean(sums), pca_sums_cross(sums), pca_sums_rows(sums),
+                         sums->pending, pgkm_interrupted, &error) != PGKM_OK)
+        pgkm_raise(&error);
+    memset(pca_sums_rows(sums), 0, (Size) sums->pending * sums->d * sizeof(double));
+    sums->pending = 0;
+    check_range(sums);
+}
+
+PgkmPcaOptions pca_sums_options(const PcaSums *sums)
+{
+    return {sums->n_components, sums->whiten, sums->standardize};
+}
+
+void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
+{
+    if (sums->n_components != options->n_components || sums->whiten != (options->whiten != 0) ||
+        sums->standardize != (options->standardize != 0))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("options must be the same for all rows of a group")));
+}
+
+const char *pca_sums_complaint(PcaSums *sums)
+{
+    const double *cross = pca_sums_cross(sums);
+
+    for (int64 i = 0; i < sums->d + pca_sums_cross_count(sums->d); ++i)
+        if (!std::isfinite(sums->values[i]))
+            return "A sum is not finite.";
+    for (int32 f = 0; f < sums->d; ++f)
+        if (sum_of_squares(sums, f) < 0)
+            return "A sum of squares is negative.";
+    /* 2 |x y| <= x x + y y, but for rounding. */
+    for (int32 a = 0; a < sums->d; ++a)
+        for (int32 b = 0; b <= a; ++b, ++cross)
+            if (std::fabs(*cross) / 2 > sum_of_squares(sums, a) / 3.999999 + sum_of_squares(sums, b) / 3.999999)
+                return "A sum of products is larger than the sums of squares allow.";
+    return NULL;
+}
+
+/*
+ * pca_combine(a, b): a is changed in place inside an aggregate, copied elsewhere.
+ *
+ *   if a is NULL: return b            -- a worker or node that saw no rows
+ *   if b is NULL: return a
+ *   unless d and the options are the same: ERROR
+ *   add b's rows, from its moments, to a; return a
+ */
+Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
+{
+    PgkmError error;
+
+    if (PG_ARGISNULL(1)) {
+        if (PG_ARGISNULL(0))
+            PG_RETURN_NULL();
+        PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+    }
+    /* The executor copies a result that is not its own state, so b may be handed back. */
+    if (PG_ARGISNULL(0))
+        PG_RETURN_POINTER(pca_sums_argument(fcinfo, 1, false));
+
+    PcaSums             *a = pca_sums_argument(fcinfo, 0, AggCheckCallContext(fcinfo, NULL) == 0);
+    PcaSums             *b = pca_sums_argument_whole(fcinfo, 1);
+    const PgkmPcaOptions options = pca_sums_options(b);
+
+    if (a->d != b->d)
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
+    pca_sums_check_options(a, &options);
+    pca_sums_flush(a);
+    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b),
+                           pca_sums_cross(b), &error) != PGKM_OK)
+        pgkm_raise(&error);
+    check_range(a);
+    PG_RETURN_POINTER(a);
+}

@@ -1,0 +1,78 @@
+/*
+ * sums.h - pca_sums, the state of the aggregate pca: options, moments, and a few rows that
+ * still wait to be added to them.
+ *
+ * One flat varlena like kmeans_sums (sums.h): nothing of this server in it, so that partial
+ * states travel between processes and nodes; its size depends on d alone, so the transition
+ * function updates it in place. Rows are added some at a time, as a product of matrices.
+ */
+#ifndef PGKM_PG_PCA_SUMS_H
+#define PGKM_PG_PCA_SUMS_H
+
+#include "pg/compat.h"
+
+#include "engine/api.h"
+
+#define PCA_SUMS_VERSION 1
+
+struct PcaSums {
+    int32  vl_len_; /* varlena header, never touched directly */
+    uint16 version;
+    bool   whiten;
+    bool   standardize;
+    int32  d;
+    int32  pending;      /* rows that wait; 0 in a value outside an aggregate */
+    int64  n;            /* rows in the moments */
+    double n_components; /* as in PgkmPcaOptions */
+    double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows */
+};
+
+/* Elements of the lower triangle of products. */
+static inline int64 pca_sums_cross_count(int32 d)
+{
+    return (int64) d * ((int64) d + 1) / 2;
+}
+
+/* Rows that wait together: enough that adding them costs little beside their products, few
+ * enough that they take no more memory than those. */
+static inline int32 pca_sums_capacity(int32 d)
+{
+    return Min(Max(d / 2, 8), 128);
+}
+
+static inline double *pca_sums_mean(PcaSums *sums)
+{
+    return sums->values;
+}
+
+static inline double *pca_sums_cross(PcaSums *sums)
+{
+    return sums->values + sums->d;
+}
+
+static inline double *pca_sums_rows(PcaSums *sums)
+{
+    return sums->values + sums->d + pca_sums_cross_count(sums->d);
+}
+
+/* An empty state in the current memory context; 54000 when it would pass 1 GB. */
+PcaSums *pca_sums_create(int32 d, const PgkmPcaOptions *options);
+
+/* Argument `number` as a checked state; with `copy` one that may be changed. */
+PcaSums *pca_sums_argument(FunctionCallInfo fcinfo, int number, bool copy);
+
+/* The same without waiting rows: the argument itself, or a copy that they were added to. */
+PcaSums *pca_sums_argument_whole(FunctionCallInfo fcinfo, int number);
+
+/* Adds the waiting rows to the moments; 22003 when their squares leave the range of float64. */
+void pca_sums_flush(PcaSums *sums);
+
+PgkmPcaOptions pca_sums_options(const PcaSums *sums);
+
+/* 22023 unless the options are those of the state. */
+void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options);
+
+/* NULL, or what is wrong with the numbers of a state that came from outside. */
+const char *pca_sums_complaint(PcaSums *sums);
+
+#endif

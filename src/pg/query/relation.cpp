@@ -1,0 +1,260 @@
+/*
+ * relation.cpp - lookup of relation and columns for the table functions.
+ */
+#include "pg/query/relation.h"
+
+#include "pg/compat.h"
+#include "pg/values/datum.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+static bool kind_serves(char relkind, TableUse use)
+{
+    switch (relkind) {
+    case RELKIND_RELATION:
+    case RELKIND_PARTITIONED_TABLE:
+        return true;
+    case RELKIND_MATVIEW:
+        return use != TABLE_UPDATE;
+    case RELKIND_VIEW:
+    case RELKIND_FOREIGN_TABLE:
+        return use == TABLE_READ;
+    default:
+        return false;
+    }
+}
+
+/* A partition of a partitioned table may live elsewhere, where a ctid means nothing here. */
+static bool has_foreign_part(Oid relation_id)
+{
+    List     *parts = find_all_inheritors(relation_id, NoLock, NULL);
+    ListCell *cell;
+    bool      found = false;
+
+    foreach (cell, parts)
+        found = found || get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE;
+    list_free(parts);
+    return found;
+}
+
+static int label_otherwise(void)
+{
+    return errhint("Use kmeans_fit with kmeans_predict, gmm_fit with gmm_predict, or kmeans_label or gmm_label.");
+}
+
+[[noreturn]] static void raise_wrong_kind(const char *name, char relkind, TableUse use)
+{
+    const bool  readable = kind_serves(relkind, TABLE_READ);
+    const char *message = !readable              ? "relation \"%s\" is not a table or view"
+                          : use == TABLE_UPDATE ? "\"%s\" is not a table whose rows can be updated in place"
+                                                 : "\"%s\" is not a table: its rows have no ctid";
+
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg(message, name),
+                    readable ? label_otherwise() : 0));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_dropped(Oid id)
+{
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", id)));
+    pg_unreachable();
+}
+
+/* An OID may come from anywhere: a schema that is closed to the caller stays so. */
+static void check_schema(Oid id)
+{
+    const Oid schema = get_rel_namespace(id);
+
+    if (!OidIsValid(schema))
+        raise_dropped(id);
+
+    const AclResult result = pgkm_schema_aclcheck(schema, GetUserId());
+
+    if (result != ACLCHECK_OK)
+        aclcheck_error(result, OBJECT_SCHEMA, get_namespace_name(schema));
+}
+
+void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock)
+{
+    check_schema(id);
+    if (lock)
+        LockRelationOid(id, AccessShareLock);
+
+    const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(id));
+
+    if (!HeapTupleIsValid(tuple))
+        raise_dropped(id);
+
+    const Form_pg_class entry = (Form_pg_class) GETSTRUCT(tuple);
+    const char          relkind = entry->relkind;
+
+    relation->id = id;
+    relation->name = pstrdup(NameStr(entry->relname));
+    relation->sql_name = quote_qualified_identifier(get_namespace_name(entry->relnamespace), relation->name);
+    ReleaseSysCache(tuple);
+    if (!kind_serves(relkind, use))
+        raise_wrong_kind(relation->name, relkind, use);
+
+    relation->has_rows_of_others = has_subclass(id);
+    relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) &&
+                         !(relation->has_rows_of_others && has_foreign_part(id));
+    if (use != TABLE_READ && !relation->has_ctid)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid",
+                               relation->name),
+                        label_otherwise()));
+}
+
+void table_raise_denied(const TableRelation *relation, const char *hint)
+{
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                    errmsg("permission denied for table %s", relation->name), errhint("%s", hint)));
+    pg_unreachable();
+}
+
+/* Only a cast by a function counts: any text can be cast to real[] through its input function. */
+static bool has_cast_to_real_array(Oid type)
+{
+    Oid function;
+
+    return find_coercion_pathway(FLOAT4ARRAYOID, type, COERCION_EXPLICIT, &function) == COERCION_PATH_FUNC;
+}
+
+Oid table_column_type(const TableRelation *relation, const char *name)
+{
+    const AttrNumber number = get_attnum(relation->id, name);
+
+    return number == InvalidAttrNumber ? InvalidOid : getBaseType(get_atttype(relation->id, number));
+}
+
+/* As it would stand in the catalog: without quotes and blanks around it. */
+static char *without_quotes(const char *name)
+{
+    char *const bare = pstrdup(name);
+    char       *end = bare;
+
+    for (; *name != '\0'; ++name)
+        if (*name != '"' && *name != ' ')
+            *end++ = *name;
+    *end = '\0';
+    return bare;
+}
+
+/* The column that was meant if case or quotes are all that is wrong with the name; or NULL. */
+static const char *similar_column(Oid relation, const char *name)
+{
+    const char *const bare = without_quotes(name);
+    const char       *found = NULL;
+    HeapTuple         tuple;
+
+    for (AttrNumber i = 1;
+         found == NULL && HeapTupleIsValid(tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(i)));
+         ++i) {
+        const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+
+        if (!attribute->attisdropped && pg_strcasecmp(without_quotes(NameStr(attribute->attname)), bare) == 0)
+            found = pstrdup(NameStr(attribute->attname));
+        ReleaseSysCache(tuple);
+    }
+    return found;
+}
+
+/* The type of a column that must be there, domains resolved. */
+static Oid column_type(const TableRelation *relation, const char *name)
+{
+    const Oid type = table_column_type(relation, name);
+
+    if (OidIsValid(type))
+        return type;
+
+    const char *const similar = similar_column(relation->id, name);
+
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                    errmsg("column \"%s\" of relation \"%s\" does not exist", name, relation->name),
+                    similar == NULL ? 0
+                                    : errhint("Perhaps you meant the column \"%s\": names of columns are taken as they "
+                                              "are, with their case and without quotes.",
+                                              similar)));
+    pg_unreachable();
+}
+
+/* False for a type that is none of the kinds. */
+static bool classify_column(TableColumn *column, const char *name, Oid type)
+{
+    const Oid element = get_element_type(type);
+
+    column->name = name;
+    column->kind = COLUMN_NUMBER;
+    column->type = type;
+    if (pgkm_is_feature_type(type))
+        return true;
+    if (OidIsValid(element) && pgkm_is_feature_type(element)) {
+        column->kind = COLUMN_ARRAY;
+        column->type = element;
+        return true;
+    }
+    column->kind = COLUMN_VECTOR;
+    column->type = FLOAT4OID;
+    return has_cast_to_real_array(type);
+}
+
+static void find_feature(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (!classify_column(column, name, type))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, an array of numbers or a "
+                               "vector",
+                               name, relation->name, format_type_be(type))));
+}
+
+void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (!classify_column(column, name, type) || column->kind != COLUMN_NUMBER)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("weight column \"%s\" of relation \"%s\" has type %s, not a number", name,
+                               relation->name, format_type_be(type)),
+                        errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
+                                "precision or numeric.")));
+}
+
+TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
+{
+    Datum *values;
+    bool  *nulls;
+
+    if (ARR_NDIM(names) != 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features must be a list of one or more column names")));
+    deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
+
+    TableColumn *columns = (TableColumn *) palloc(*count * sizeof(TableColumn));
+    for (int i = 0; i < *count; ++i) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("features must not contain a null")));
+        find_feature(&columns[i], relation, TextDatumGetCString(values[i]));
+        if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",
+                                   columns[i].name)));
+    }
+    return columns;
+}

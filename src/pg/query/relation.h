@@ -1,0 +1,59 @@
+/*
+ * relation.h - the relation and the columns that a table function was given.
+ *
+ * The relation comes as a regclass and columns by name. What goes into a query is the catalog's own
+ * spelling, quoted. Of privileges only USAGE of the schema is checked here, as a name in a query would
+ * be; the query that reads the rows runs as the caller.
+ */
+#ifndef PGKM_PG_TABLE_RELATION_H
+#define PGKM_PG_TABLE_RELATION_H
+
+extern "C" {
+#include "postgres.h"
+#include "utils/array.h"
+}
+
+/* What a function needs of its relation. */
+enum TableUse {
+    TABLE_READ,   /* rows: tables, partitioned and foreign tables, views, materialized views */
+    TABLE_LOCATE, /* rows that have a ctid: tables, partitioned tables, materialized views */
+    TABLE_UPDATE  /* rows that can be updated by ctid: tables and partitioned tables */
+};
+
+struct TableRelation {
+    Oid         id;
+    const char *name;     /* as it is in the catalog, for messages */
+    const char *sql_name; /* schema-qualified and quoted, for queries */
+    bool        has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
+    bool        has_ctid;           /* every row has one */
+};
+
+enum TableColumnKind {
+    COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric */
+    COLUMN_ARRAY,  /* an array of one of those */
+    COLUMN_VECTOR  /* another type with a cast to real[] (pgvector's vector and halfvec) */
+};
+
+struct TableColumn {
+    const char     *name;
+    TableColumnKind kind;
+    Oid             type;   /* domains resolved; of an array its element's, of a vector float4 */
+};
+
+/* Looks the relation up and locks it against change as a SELECT does, or, with lock = false, not at
+ * all; 42P01 (dropped meanwhile), 42501 and 42809. */
+void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock);
+
+/* 42501: permission denied, with a hint that says which privilege is needed. */
+[[noreturn]] void table_raise_denied(const TableRelation *relation, const char *hint);
+
+/* Looks the weight column up, by its name as it stands in the catalog: 42703; 42804 when it is no number. */
+void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
+
+/* The column's type with domains resolved, or InvalidOid where there is no such column. */
+Oid table_column_type(const TableRelation *relation, const char *name);
+
+/* The feature columns: numbers, or one array or vector. Their count goes to *count. 42703; 42804. */
+TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
+
+#endif

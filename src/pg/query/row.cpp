@@ -1,0 +1,185 @@
+/*
+ * row.cpp - from the columns of one row to the row buffer.
+ */
+#include "pg/query/row.h"
+
+#include "pg/values/datum.h"
+
+extern "C" {
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+/* "(0,1)", or with partitions "(0,1) of name"; NULL where there is no ctid that the caller may see. */
+static const char *place_of(const TableRowShape *shape, const TableOrigin *origin)
+{
+    if (shape->ctid < 0)
+        return NULL;
+
+    const char *ctid = psprintf("(%u,%u)", ItemPointerGetBlockNumberNoCheck(&origin->ctid),
+                                ItemPointerGetOffsetNumberNoCheck(&origin->ctid));
+
+    return shape->table < 0 ? ctid : psprintf("%s of %s", ctid, get_rel_name(origin->table));
+}
+
+/* Like pgkm_raise_row_fault, but for a value that is known by its column's name. */
+[[noreturn]] static void raise_column(const char *column, PgkmRowFaultKind kind, const char *place)
+{
+    int         code = ERRCODE_INVALID_PARAMETER_VALUE;
+    const char *what = "must be finite";
+
+    if (kind == PGKM_ROW_NULL_ELEMENT) {
+        code = ERRCODE_NULL_VALUE_NOT_ALLOWED;
+        what = "must not be null";
+    } else if (kind == PGKM_ROW_NAN) {
+        what = "must not be NaN";
+    } else if (kind == PGKM_ROW_TOO_LARGE) {
+        code = ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE;
+        what = "is out of range: its magnitude exceeds 2^500";
+    }
+    ereport(ERROR, (errcode(code), errmsg("column \"%s\" %s", column, what),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_negative_weight(const char *column, const char *place)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("weight column \"%s\" must not be negative", column),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_no_direction(const char *place)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("features are a zero vector, which has no direction for metric cosine"),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    pg_unreachable();
+}
+
+void table_row_origin(const TableRowShape *shape, const Datum *values, const bool *nulls, TableOrigin *origin)
+{
+    memset(origin, 0, sizeof *origin);
+    if (shape->ctid >= 0)
+        origin->ctid = *(ItemPointer) DatumGetPointer(values[shape->ctid]);
+    if (shape->table >= 0)
+        origin->table = DatumGetObjectId(values[shape->table]);
+    if (shape->label >= 0)
+        origin->label =
+            nulls[shape->label] ? TABLE_LABEL_NULL : table_row_label(DatumGetInt64(values[shape->label]));
+}
+
+/* The weight; 0 for a row to skip. */
+static double read_weight(const TableRowShape *shape, const Datum *values, const bool *nulls,
+                          const TableOrigin *origin)
+{
+    const TableColumn *const column = shape->query->weight;
+    double                   weight;
+    PgkmRowFault             fault;
+
+    if (column == NULL)
+        return 1.0;
+    if (nulls[shape->weight])
+        return 0.0;
+    if (!pgkm_read_number(values[shape->weight], column->type, 1, &weight, &fault))
+        raise_column(column->name, fault.kind, place_of(shape, origin));
+    if (weight < 0)
+        raise_negative_weight(column->name, place_of(shape, origin));
+    return weight;
+}
+
+/* A NULL row takes no part: all columns, the array or all its elements. Of an array *vector is what
+ * it holds, or *fault what is wrong with it; *opened tells which. */
+static bool is_null_row(const TableRowShape *shape, const Datum *values, const bool *nulls, bool *opened,
+                        PgkmVector *vector, PgkmRowFault *fault)
+{
+    for (int i = 0; i < shape->query->n_features; ++i)
+        if (!nulls[i] && shape->query->features[i].kind == COLUMN_NUMBER)
+            return false;
+    if (shape->query->features[0].kind == COLUMN_NUMBER || nulls[0])
+        return true;
+    *opened = pgkm_open_vector(values[0], vector, fault);
+    return !*opened && fault->kind == PGKM_ROW_NULL;
+}
+
+/* An array, whose first row decides d for all. */
+static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
+                         TableRows *rows)
+{
+    const TableColumn *const column = &shape->query->features[0];
+    PgkmRowFault             fault;
+
+    if (rows->used == NULL)
+        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
+                                      shape->query->weight != NULL);
+    if (!pgkm_copy_row(vector, rows->used->element, rows->used->d, pgkm_rows_next(rows->used), &fault))
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+}
+
+/* float32 arithmetic only where every value is a real. */
+static PgkmElement common_element(const TableColumn *columns, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
+            return PGKM_FLOAT64;
+    return PGKM_FLOAT32;
+}
+
+static void append_numbers(const TableRowShape *shape, const Datum *values, const bool *nulls,
+                           const TableOrigin *origin, TableRows *rows)
+{
+    const TableColumn *const columns = shape->query->features;
+    const int                count = shape->query->n_features;
+
+    if (rows->used == NULL)
+        rows->used = pgkm_rows_create(rows->context, common_element(columns, count), count,
+                                      shape->query->weight != NULL);
+
+    void *const       row = pgkm_rows_next(rows->used);
+    const PgkmElement element = rows->used->element;
+
+    for (int i = 0; i < count; ++i) {
+        double       value = 0;
+        PgkmRowFault fault;
+        bool         good = !nulls[i];
+
+        fault.kind = PGKM_ROW_NULL_ELEMENT;
+        if (good)
+            good = pgkm_read_number(values[i], columns[i].type, i + 1, &value, &fault);
+        if (!good)
+            raise_column(columns[i].name, fault.kind, place_of(shape, origin));
+        if (element == PGKM_FLOAT32)
+            ((float *) row)[i] = (float) value;
+        else
+            ((double *) row)[i] = value;
+    }
+}
+
+bool table_row_append(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin,
+                      TableRows *rows)
+{
+    PgkmVector   vector;
+    PgkmRowFault fault;
+    bool         opened = false;
+
+    if (is_null_row(shape, values, nulls, &opened, &vector, &fault))
+        return false;
+
+    const double weight = read_weight(shape, values, nulls, origin);
+
+    if (weight == 0.0)
+        return false;
+    if (shape->query->features[0].kind == COLUMN_NUMBER)
+        append_numbers(shape, values, nulls, origin, rows);
+    else if (opened)
+        append_array(shape, &vector, origin, rows);
+    else
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+    if (shape->query->need_direction && pgkm_rows_next_is_zero(rows->used))
+        raise_no_direction(place_of(shape, origin));
+    if (rows->used->weighted)
+        rows->used->weights[rows->used->n] = weight;
+    ++rows->used->n;
+    return true;
+}

@@ -1,0 +1,91 @@
+/*
+ * memory_account.cpp - the session's account of memory that holds rows, against pg_kmeans.memory_limit.
+ */
+#include "pg/run/memory_account.h"
+
+#include "pg/table/loaded.h"
+#include "pg/settings.h"
+
+#include "engine/api.h"
+
+/* Of this process. */
+static uint64 reserved_bytes = 0;
+
+/* Of all processes that read rows for the session at the moment, or NULL. */
+static pg_atomic_uint64 *shared_bytes = NULL;
+
+static uint64 total_bytes(void)
+{
+    return shared_bytes == NULL ? reserved_bytes + pgkm_bytes_left_behind() : pg_atomic_read_u64(shared_bytes);
+}
+
+uint64 pgkm_memory_available(void)
+{
+    const uint64 limit = pgkm_memory_limit();
+    const uint64 total = total_bytes();
+
+    if (limit == 0)
+        return PG_UINT64_MAX;
+    return limit > total ? limit - total : 0;
+}
+
+/* Not less than what is needed: buffers grow up to the limit, and then by one row. */
+static unsigned long long whole_kb(uint64 bytes)
+{
+    return (unsigned long long) (bytes / 1024 + (bytes % 1024 != 0));
+}
+
+[[noreturn]] static void raise_limit(const char *detail)
+{
+    const uint64 left_behind = pgkm_bytes_left_behind();
+
+    if (left_behind != 0)
+        detail = psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail,
+                          whole_kb(left_behind));
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
+                    errdetail_internal("%s", detail),
+                    errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
+    pg_unreachable();
+}
+
+void pgkm_raise_memory_limit(uint64 least, uint64 estimate)
+{
+    raise_limit(estimate > least ? psprintf("The rows alone need an estimated %llu kB.", whole_kb(estimate))
+                                 : psprintf("The rows alone need at least %llu kB.", whole_kb(least)));
+}
+
+void pgkm_raise_working_memory(const char *what, uint64 estimate)
+{
+    raise_limit(psprintf("%s needs an estimated %llu kB beside %llu kB of rows.", what, whole_kb(estimate),
+                         whole_kb(reserved_bytes)));
+}
+
+void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
+{
+    if (unlikely(bytes > pgkm_memory_available()))
+        pgkm_loaded_make_room(bytes);
+    if (unlikely(bytes > pgkm_memory_available()))
+        pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
+    reserved_bytes += bytes;
+    if (shared_bytes != NULL)
+        pg_atomic_fetch_add_u64(shared_bytes, (int64) bytes);
+}
+
+void pgkm_memory_reserve(uint64 bytes)
+{
+    pgkm_memory_reserve_part(bytes, 0);
+}
+
+void pgkm_memory_release(uint64 bytes)
+{
+    reserved_bytes -= bytes;
+    if (shared_bytes != NULL)
+        pg_atomic_fetch_sub_u64(shared_bytes, (int64) bytes);
+}
+
+void pgkm_memory_share(pg_atomic_uint64 *total)
+{
+    shared_bytes = total;
+    if (total != NULL)
+        pg_atomic_fetch_add_u64(total, (int64) (reserved_bytes + pgkm_bytes_left_behind()));
+}

@@ -1,0 +1,285 @@
+/*
+ * run_job.cpp - running the engine's jobs from the server's thread.
+ */
+#include "pg/run/run_job.h"
+
+#include "pg/compat.h"
+#include "pg/table/loaded.h"
+#include "pg/progress.h"
+#include "pg/service/session.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+}
+
+/* How long the server's thread sleeps between two looks at its interrupts. */
+#define INTERRUPT_SLICE_MS 10
+
+struct PgkmJobHolder {
+    MemoryContextCallback on_reset;
+    PgkmJob              *job; /* NULL once freed */
+    int                   channel; /* its connection to the GPU service; 0: none */
+    PgkmFitResult         result;
+};
+
+static int sqlstate_of(PgkmStatus status)
+{
+    switch (status) {
+    case PGKM_INVALID:
+        return ERRCODE_INVALID_PARAMETER_VALUE;
+    case PGKM_OUT_OF_MEMORY:
+        return ERRCODE_OUT_OF_MEMORY;
+    case PGKM_LIMIT:
+        return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    case PGKM_UNAVAILABLE:
+    case PGKM_UNSUPPORTED:
+        return ERRCODE_FEATURE_NOT_SUPPORTED;
+    case PGKM_DEVICE_ERROR:
+        return ERRCODE_SYSTEM_ERROR;
+    case PGKM_CANCELLED:
+        return ERRCODE_QUERY_CANCELED;
+    case PGKM_OK:
+    case PGKM_INTERNAL:
+        break;
+    }
+    return ERRCODE_INTERNAL_ERROR;
+}
+
+void pgkm_raise(const PgkmError *error)
+{
+    /* A cancel has a cause of its own (a request, a timeout, a shutdown): let the server name it. */
+    if (error->status == PGKM_CANCELLED)
+        CHECK_FOR_INTERRUPTS();
+    ereport(ERROR, (errcode(sqlstate_of(error->status)), errmsg("%s", error->text)));
+    pg_unreachable();
+}
+
+int pgkm_interrupted(void)
+{
+    return InterruptPending && INTERRUPTS_CAN_BE_PROCESSED() && (QueryCancelPending || ProcDiePending);
+}
+
+static void free_job(void *holder)
+{
+    PgkmJobHolder *const owner = (PgkmJobHolder *) holder;
+    PgkmJob *const       job = owner->job;
+
+    const int            channel = owner->channel;
+
+    owner->job = NULL;
+    owner->channel = 0;
+    pgkm_job_free(job);
+    pgkm_service_release(channel);
+}
+
+/* A FATAL error ends the process without resetting memory contexts; threads must not run on
+ * while the process takes itself apart. */
+static void stop_jobs_at_exit(int, Datum)
+{
+    pgkm_stop_all_jobs();
+}
+
+/* Not done in _PG_init: that may run in the postmaster, whose children drop its exit hooks. */
+static void register_exit_hook(void)
+{
+    static bool registered = false;
+
+    if (!registered)
+        before_shmem_exit(stop_jobs_at_exit, (Datum) 0);
+    registered = true;
+}
+
+/*
+ * Bytes for the engine beside the rows, checked against the limit; 0 without a limit. The
+ * engine holds its own allocations to it.
+ */
+static uint64 engine_memory_limit(const PgkmJobKind *kind, const void *request)
+{
+    if (pgkm_memory_limit() == 0)
+        return 0;
+
+    const uint64 estimate = kind->estimate(request);
+
+    pgkm_loaded_make_room(estimate);
+
+    const uint64 available = pgkm_memory_available();
+
+    if (estimate > available)
+        pgkm_raise_working_memory(kind->describe(request), estimate);
+    return available;
+}
+
+/*
+ * An interrupt ends the job before it becomes an ERROR. Until the transaction's locks are gone a server
+ * before version 16 repeats a conflict with recovery every 5 ms, and one that comes when the ERROR has
+ * been raised ends the session: what takes long is not to be left for the abort.
+ */
+static void heed_interrupts(PgkmJob *job)
+{
+    if (pgkm_interrupted())
+        pgkm_job_stop(job);
+    CHECK_FOR_INTERRUPTS();
+}
+
+/* Until the job's end; every way out of here but the normal one is an ERROR. */
+static void wait_for_job(PgkmJob *job, const PgkmShownFit *shown)
+{
+    const uint32    event = pgkm_wait_event("KmeansFit");
+    PgkmJobProgress progress;
+
+    pgstat_report_wait_start(event);
+    while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS)) {
+        heed_interrupts(job);
+        pgkm_job_progress(job, &progress);
+        pgkm_progress_fit(shown, &progress);
+    }
+    pgstat_report_wait_end();
+    CHECK_FOR_INTERRUPTS();
+}
+
+static PgkmJobHolder *create_holder(MemoryContext context)
+{
+    PgkmJobHolder *const holder = (PgkmJobHolder *) MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
+
+    holder->on_reset.func = free_job;
+    holder->on_reset.arg = holder;
+    MemoryContextRegisterResetCallback(context, &holder->on_reset);
+    return holder;
+}
+
+/* Rows that stay with the service have a connection of their own, as long as it holds. */
+static void connect_to_service(PgkmSettings *settings, PgkmResident *resident, PgkmJobHolder *owner)
+{
+    const int kept = pgkm_resident_channel(resident);
+
+    if (kept != 0 && pgkm_service_answers(kept)) {
+        settings->channel = kept;
+        return;
+    }
+    if (kept != 0) {
+        pgkm_resident_drop(resident);
+        pgkm_resident_set_channel(resident, 0);
+        pgkm_service_release(kept);
+    }
+    pgkm_service_acquire(settings);
+    if (resident != NULL)
+        pgkm_resident_set_channel(resident, settings->channel);
+    else
+        owner->channel = settings->channel;
+}
+
+/* The holder for the next job; its last one is freed. */
+static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder)
+{
+    register_exit_hook();
+    if (*holder == NULL)
+        *holder = create_holder(context);
+    free_job(*holder);
+    return *holder;
+}
+
+/* All that comes before the start; fills in `settings`, which are those of *request. `resident` is the
+ * request's, or NULL. */
+static PgkmJobHolder *prepare(const PgkmJobKind *kind, const void *request, PgkmSettings *settings,
+                              PgkmResident *resident, MemoryContext context, PgkmJobHolder **holder)
+{
+    pgkm_settings_fill(settings);
+    settings->memory_limit = engine_memory_limit(kind, request);
+
+    PgkmJobHolder *const owner = empty_holder(context, holder);
+
+    settings->device_ready = pgkm_service_runs();
+    if (kind->wants_device(request))
+        connect_to_service(settings, resident, owner);
+    return owner;
+}
+
+static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown,
+                   const PgkmMeanwhile *meanwhile)
+{
+    PgkmError error;
+
+    if (kind->start(request, &owner->job, &error) != PGKM_OK)
+        pgkm_raise(&error);
+    if (meanwhile != NULL)
+        meanwhile->work(meanwhile->arg);
+    wait_for_job(owner->job, shown);
+}
+
+/* A result may be kept for long, as those of many groups are. */
+static void release_channel(PgkmJobHolder *owner)
+{
+    pgkm_service_release(owner->channel);
+    owner->channel = 0;
+}
+
+PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
+                      MemoryContext context, PgkmJobHolder **holder)
+{
+    PgkmJobHolder *const owner = prepare(kind, request, settings, NULL, context, holder);
+
+    run_in(owner, kind, request, shown, NULL);
+    release_channel(owner);
+    return owner->job;
+}
+
+static char *describe_fit(const PgkmFitRequest *request)
+{
+    return psprintf("Clustering %lld rows of %d features into %lld clusters", (long long) request->points.n,
+                    request->points.d, (long long) Max(request->k, request->k_last));
+}
+
+static const PgkmJobKind fit_kind =
+    pgkm_job_kind<PgkmFitRequest, pgkm_fit_start, pgkm_wants_device, pgkm_request_estimate, describe_fit>();
+
+const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                                  const PgkmMeanwhile *meanwhile)
+{
+    const PgkmShownFit   shown = {request->options.max_iter, request->options.n_init};
+    PgkmFitRequest       full = *request;
+    PgkmJobHolder *const owner = prepare(&fit_kind, &full, &full.settings, full.resident, context, holder);
+    PgkmError            error;
+
+    run_in(owner, &fit_kind, &full, &shown, meanwhile);
+    if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
+        free_job(owner);
+        pgkm_raise(&error);
+    }
+    release_channel(owner);
+    pgkm_run_note_clusters(&full, &owner->result, owner->job);
+    if (owner->result.notice[0] != '\0')
+        ereport(WARNING, (errmsg("%s", owner->result.notice)));
+    return &owner->result;
+}
+
+void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result)
+{
+    PgkmError error;
+
+    if (pgkm_job_group_result(holder->job, group, result, &error) != PGKM_OK)
+        pgkm_raise(&error);
+}
+
+PgkmJob *pgkm_job_of(PgkmJobHolder *holder)
+{
+    return holder->job;
+}
+
+void pgkm_release_fit(PgkmJobHolder *holder)
+{
+    free_job(holder);
+}
+
+bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
+{
+    if (result->k >= k)
+        return false;
+    ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
+                      errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                                "feature), or the last iteration left clusters without rows.")));
+    return true;
+}

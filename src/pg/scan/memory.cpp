@@ -1,0 +1,92 @@
+/*
+ * memory.cpp - whether a scan's rows will fit pg_kmeans.memory_limit.
+ *
+ * A table that cannot fit shall not be read up to the limit first. The statistics that tell may be
+ * old, so that only what is far beyond the limit is refused before it is read.
+ */
+#include "pg/scan/plan.h"
+
+#include "pg/table/loaded.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_statistic.h"
+#include "optimizer/plancat.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+}
+
+/* Estimates of so many times the limit leave no doubt. */
+#define CERTAIN_FACTOR 2.0
+
+struct ScanEstimate {
+    double bytes;
+    double certain; /* of them those of tables that have statistics */
+};
+
+/* Of a row that takes part. */
+static double features_bytes(const ScanPlan *plan)
+{
+    return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
+}
+
+/* Of every row. */
+static double origin_bytes(const ScanPlan *plan)
+{
+    return (plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.table ? sizeof(Oid) : 0) +
+           (plan->wants.label ? sizeof(int32) : 0);
+}
+
+/* The part of a column's values that are NULL, by the statistics; false when it has none. */
+static bool null_fraction(Oid table, const char *column, double *fraction)
+{
+    const HeapTuple tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+                                            Int16GetDatum(get_attnum(table, column)), BoolGetDatum(false));
+
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    *fraction = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+    ReleaseSysCache(tuple);
+    return true;
+}
+
+/* A row without any of its features is skipped, as one without a weight is: of those nobody knows how many there are. */
+static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstimate *estimate)
+{
+    const Relation relation = table_open(table->id, NoLock);
+    BlockNumber    blocks;
+    double         rows;
+    double         all_visible;
+    double         missing = 1;
+    bool           known = !plan->weighted;
+
+    estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
+    table_close(relation, NoLock);
+    for (int i = 0; i < plan->n_features; ++i) {
+        double fraction = 0;
+
+        known = null_fraction(table->id, NameStr(scan_plan_columns(plan)[i].name), &fraction) && known;
+        missing = Min(missing, fraction);
+    }
+
+    const double bytes = rows * ((1 - missing) * features_bytes(plan) + missing * sizeof(int64) + origin_bytes(plan));
+
+    estimate->bytes += bytes;
+    estimate->certain += known ? bytes : 0;
+}
+
+void scan_plan_memory(ScanPlan *plan)
+{
+    const double row = Max(features_bytes(plan), (double) sizeof(int64)) + origin_bytes(plan);
+    ScanEstimate estimate = {0, 0};
+
+    if (plan->d == 0 || (double) plan->expected_rows * row <= (double) pgkm_memory_available())
+        return;
+    for (int i = 0; i < plan->n_relations; ++i)
+        add_table(plan, &scan_plan_relations(plan)[i], &estimate);
+    plan->estimate = (uint64) estimate.bytes;
+    if (estimate.certain > CERTAIN_FACTOR * (double) pgkm_loaded_available())
+        pgkm_raise_memory_limit(0, plan->estimate);
+}

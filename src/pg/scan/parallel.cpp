@@ -1,0 +1,366 @@
+/*
+ * parallel.cpp - a direct scan by several processes.
+ *
+ *   all:     make slices of the shared memory for the rows that are expected
+ *            count the rows of all chunks, unless that takes too long; meet
+ *   leader:  if they are counted: bring the slices together; meet
+ *   all:     read chunks and write their rows to their places in there; or
+ *            read chunks into memory of their own, if they are not counted
+ *            publish the counts of what was read; meet
+ *   leader:  place the chunks; bring the slices together; make what else the rows need; meet
+ *   all:     copy what is not in its place yet; meet
+ *   leader:  returns the rows; waits for the workers' end when it is told to
+ *
+ * A worker that starts when chunks are being read reads, too; one that starts when the others have met
+ * after that finds nothing to do and leaves.
+ */
+#include "pg/scan/parallel.h"
+
+#include "pg/run/memory_account.h"
+#include "pg/compat.h"
+#include "pg/scan/count.h"
+#include "pg/scan/gather.h"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "storage/barrier.h"
+#include "tcop/tcopprot.h"
+#include "utils/backend_status.h"
+#include "utils/wait_event.h"
+
+PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
+}
+
+enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_COUNTED, SCAN_KEY_QUERY };
+
+enum ScanPhase { SCAN_COUNTING, SCAN_PREPARING, SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
+
+struct ScanCrew {
+    ParallelContext *context;
+    TableRows       *own; /* the leader's, as it read them */
+};
+
+struct ScanShared {
+    pg_atomic_uint32 next_chunk;
+    pg_atomic_uint64 n_read;   /* rows, by all processes */
+    pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
+    Barrier          barrier;  /* phases: ScanPhase */
+    int              n_processes; /* about */
+    ScanCounting     counting;
+    bool             counted;  /* from SCAN_READING on: the points have their places */
+    ScanSlices       slices;   /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
+    ScanTarget       target;   /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
+};
+
+static Size places_bytes(const ScanPlan *plan)
+{
+    return ((Size) plan->n_chunks + 1) * sizeof(ScanPlace);
+}
+
+/* What the workers show in pg_stat_activity and in the log. */
+static const char *query_text(void)
+{
+    return debug_query_string == NULL ? "" : debug_query_string;
+}
+
+/* NULL without shared memory for it. */
+static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
+{
+    ParallelContext *const context = CreateParallelContext("$libdir/pg_kmeans", "pgkm_scan_worker", n_workers);
+
+    shm_toc_estimate_chunk(&context->estimator, sizeof(ScanShared));
+    shm_toc_estimate_chunk(&context->estimator, plan->bytes);
+    shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
+    shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
+    shm_toc_estimate_chunk(&context->estimator, strlen(query_text()) + 1);
+    shm_toc_estimate_keys(&context->estimator, 5);
+    InitializeParallelDSM(context);
+    if (context->seg != NULL)
+        return context;
+    DestroyParallelContext(context);
+    return NULL;
+}
+
+static void *put(shm_toc *toc, TocKey key, Size bytes)
+{
+    void *const memory = shm_toc_allocate(toc, bytes);
+
+    memset(memory, 0, bytes);
+    shm_toc_insert(toc, key, memory);
+    return memory;
+}
+
+/* The segment is going: after an error it may be gone before the rows that are counted in it. */
+static void stop_sharing(dsm_segment *, Datum)
+{
+    pgkm_memory_share(NULL);
+}
+
+static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, const ScanReader *reader)
+{
+    ScanShared *const shared = (ScanShared *) put(context->toc, SCAN_KEY_SHARED, sizeof(ScanShared));
+
+    memcpy(put(context->toc, SCAN_KEY_PLAN, plan->bytes), plan, plan->bytes);
+    put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
+    put(context->toc, SCAN_KEY_COUNTED, places_bytes(plan));
+    strcpy((char *) put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
+    pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
+    pg_atomic_init_u64(&shared->n_read, (uint64) reader->rows->n);
+    pg_atomic_init_u64(&shared->reserved, 0);
+    scan_counting_init(&shared->counting, reader);
+    shared->n_processes = context->nworkers + 1;
+    scan_slices_plan(plan, shared->n_processes, &shared->slices);
+    BarrierInit(&shared->barrier, 0);
+    BarrierAttach(&shared->barrier);
+    on_dsm_detach(context->seg, stop_sharing, (Datum) 0);
+    pgkm_memory_share(&shared->reserved);
+    return shared;
+}
+
+static void read_all(ScanReader *reader, int n_processes)
+{
+    scan_reader_expect(reader, n_processes);
+    while (scan_reader_step(reader))
+        ;
+    scan_reader_close(reader);
+}
+
+/* What a process knows of the scan. */
+struct ScanMember {
+    ScanReader *reader;
+    ScanShared *shared;
+    ScanPlace  *counted; /* as scan_count tells, then as places */
+    ScanPlace  *places;
+    SharedView *points;  /* NULL: not mapped */
+};
+
+static ScanMember join_scan(ScanReader *reader, ScanShared *shared, shm_toc *toc)
+{
+    reader->next_chunk = &shared->next_chunk;
+    reader->n_read = &shared->n_read;
+    return {reader, shared, (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
+            (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_PLACES, false), NULL};
+}
+
+static void make_slices(ScanShared *shared)
+{
+    while (scan_slices_make(&shared->slices))
+        CHECK_FOR_INTERRUPTS();
+}
+
+/* One process's part until all meet. The chunks that the leader has read before count as read. */
+static void count_chunks(const ScanMember *member)
+{
+    ScanShared *const shared = member->shared;
+
+    scan_publish(member->reader, member->counted);
+    (void) scan_slices_make(&shared->slices);
+    scan_count(member->reader, &shared->counting, member->counted);
+    if (pg_atomic_read_u32(&shared->counting.given_up) == 0)
+        make_slices(shared);
+}
+
+/* Likewise. */
+static void read_to_places(const ScanMember *member)
+{
+    ScanReader *const reader = member->reader;
+
+    scan_write_points(reader, 0, member->counted, member->points);
+    while (scan_reader_step(reader))
+        scan_write_points(reader, reader->n_notes - 1, member->counted, member->points);
+    scan_reader_close(reader);
+    scan_publish(reader, member->places);
+}
+
+static void read_chunks(const ScanMember *member)
+{
+    if (member->shared->counted) {
+        read_to_places(member);
+        return;
+    }
+    (void) scan_slices_make(&member->shared->slices);
+    read_all(member->reader, member->shared->n_processes);
+    make_slices(member->shared);
+    scan_publish(member->reader, member->places);
+}
+
+static void meet(ScanShared *shared)
+{
+    BarrierArriveAndWait(&shared->barrier, pgkm_wait_event("KmeansScan"));
+}
+
+/* Nobody has a slice but for the rows' view, then. */
+static void drop_others(const ScanShared *shared, const TableRows *rows)
+{
+    scan_slices_drop(&shared->slices, rows->used->view == NULL ? 0 : rows->used->view->n_slices);
+}
+
+/* If all rows are counted, their places are known. */
+static void prepare_places(const ScanMember *member, TableRows *rows)
+{
+    const ScanPlan   *plan = member->reader->plan;
+    ScanShared *const shared = member->shared;
+
+    if (pg_atomic_read_u32(&shared->counting.given_up) != 0)
+        return;
+    scan_place(member->counted, plan->n_chunks);
+    if (member->counted[plan->n_chunks].used == 0)
+        return;
+    scan_target_points(plan, member->counted[plan->n_chunks].used, &shared->slices, rows, &shared->target);
+    drop_others(shared, rows);
+    shared->counted = true;
+}
+
+/* All rows are read. */
+static void finish_places(const ScanMember *member, TableRows *rows)
+{
+    const ScanPlan   *plan = member->reader->plan;
+    ScanShared *const shared = member->shared;
+
+    scan_place(member->places, plan->n_chunks);
+    if (shared->counted) {
+        scan_close_gaps(plan, member->counted, member->places, rows->used);
+    } else {
+        scan_target_points(plan, member->places[plan->n_chunks].used, &shared->slices, rows, &shared->target);
+        drop_others(shared, rows);
+    }
+    scan_target_origins(plan, member->places, rows, &shared->target);
+}
+
+static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
+{
+    TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
+    ScanMember       member = join_scan(reader, shared, context->toc);
+
+    count_chunks(&member);
+    meet(shared);
+    prepare_places(&member, rows);
+    member.points = rows->used->view;
+    meet(shared);
+    read_chunks(&member);
+    meet(shared);
+    finish_places(&member, rows);
+    meet(shared);
+    scan_copy(reader, member.places, &shared->target, shared->counted ? NULL : rows->used->view,
+              rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment), shared->n_processes);
+    meet(shared);
+    BarrierDetach(&shared->barrier);
+    rows->crew = (ScanCrew *) MemoryContextAlloc(owner, sizeof(ScanCrew));
+    rows->crew->context = context;
+    rows->crew->own = reader->rows;
+    return rows;
+}
+
+void scan_dismiss(ScanCrew *crew)
+{
+    table_rows_clear(crew->own);
+    WaitForParallelWorkersToFinish(crew->context);
+    DestroyParallelContext(crew->context);
+    ExitParallelMode();
+    pfree(crew);
+}
+
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
+                         int32 *launched)
+{
+    EnterParallelMode();
+
+    ParallelContext *const parallel = start_context(plan, n_workers);
+
+    if (parallel != NULL) {
+        ScanShared *const shared = fill_context(parallel, plan, reader);
+
+        LaunchParallelWorkers(parallel);
+        *launched = parallel->nworkers_launched;
+        /* Alone there is nobody to share with: the rows can stay in memory of this process. */
+        if (parallel->nworkers_launched > 0)
+            return lead(parallel, shared, reader, context);
+        DestroyParallelContext(parallel);
+    }
+    ExitParallelMode();
+    read_all(reader, 1);
+    return reader->rows;
+}
+
+[[noreturn]] static void raise_gone(void)
+{
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("could not map dynamic shared memory segment")));
+    pg_unreachable();
+}
+
+static void map_points(ScanMember *member)
+{
+    const dsm_handle handle = member->shared->target.points;
+
+    if (handle == DSM_HANDLE_INVALID)
+        return;
+    member->points = shared_view_attach(CurrentMemoryContext, handle);
+    if (member->points == NULL)
+        raise_gone();
+}
+
+/* The leader goes on before this process has given its mappings back, which takes its time. */
+static void copy_to_target(ScanMember *member)
+{
+    const ScanShared *shared = member->shared;
+    dsm_segment      *origins = NULL;
+
+    if (!shared->counted)
+        map_points(member);
+    if (shared->target.origins != DSM_HANDLE_INVALID && (origins = dsm_attach(shared->target.origins)) == NULL)
+        raise_gone();
+    scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : member->points,
+              origins == NULL ? NULL : (char *) dsm_segment_address(origins), shared->n_processes);
+    BarrierArriveAndDetach(&member->shared->barrier);
+    if (member->points != NULL)
+        shared_view_detach(member->points);
+    if (origins != NULL)
+        dsm_detach(origins);
+}
+
+/* From the phase on in which it has come. */
+static void take_part(ScanMember *member, int phase)
+{
+    ScanShared *const shared = member->shared;
+
+    if (phase == SCAN_COUNTING) {
+        count_chunks(member);
+        meet(shared);
+    }
+    if (phase <= SCAN_PREPARING)
+        meet(shared);
+    if (shared->counted)
+        map_points(member);
+    read_chunks(member);
+    meet(shared);
+    meet(shared);
+    copy_to_target(member);
+}
+
+void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
+{
+    ScanShared *const     shared = (ScanShared *) shm_toc_lookup(toc, SCAN_KEY_SHARED, false);
+    const ScanPlan *const plan = (const ScanPlan *) shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
+
+    debug_query_string = (const char *) shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
+    pgstat_report_activity(STATE_RUNNING, debug_query_string);
+
+    const int phase = BarrierAttach(&shared->barrier);
+
+    /* Too late: the counts are out, and chunks read now would have no place. */
+    if (phase > SCAN_READING) {
+        BarrierDetach(&shared->barrier);
+        return;
+    }
+    pgkm_memory_share(&shared->reserved);
+
+    ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
+    ScanMember        member = join_scan(reader, shared, toc);
+
+    take_part(&member, phase);
+    scan_slices_drop(&shared->slices, 0);
+    table_rows_clear(reader->rows);
+    pgkm_memory_share(NULL);
+}

@@ -1,0 +1,121 @@
+/*
+ * plan.cpp - from a query to the flat plan of its scan.
+ */
+#include "pg/scan/plan.h"
+
+#include "pg/values/datum.h"
+
+extern "C" {
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+}
+
+/* Enough for an even end of the scan, few enough to forget about. */
+#define CHUNKS_WANTED 1024
+#define SMALLEST_CHUNK 4 /* blocks */
+
+static void set_column(ScanColumn *target, const TableQuery *query, const char *name, TableColumnKind kind, Oid type)
+{
+    namestrcpy(&target->name, name);
+    target->column.name = NULL;
+    target->column.kind = kind;
+    target->column.type = type;
+    target->layout = kind == COLUMN_NUMBER  ? SCAN_NUMBER
+                     : kind == COLUMN_ARRAY ? SCAN_ARRAY
+                                            : scan_vector_layout(table_column_type(query->relation, name));
+}
+
+static void set_columns(ScanPlan *plan, const TableQuery *query)
+{
+    ScanColumn *column = scan_plan_columns(plan);
+
+    plan->element = PGKM_FLOAT32;
+    for (int i = 0; i < query->n_features; ++i, ++column) {
+        const TableColumn *feature = &query->features[i];
+
+        set_column(column, query, feature->name, feature->kind, feature->type);
+        /* float32 arithmetic only where every value is a real. */
+        if (pgkm_element_of(feature->type) != PGKM_FLOAT32)
+            plan->element = PGKM_FLOAT64;
+    }
+    if (plan->weighted)
+        set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);
+    if (plan->labelled)
+        set_column(column, query, query->label, COLUMN_NUMBER, table_column_type(query->relation, query->label));
+    plan->d = query->features[0].kind == COLUMN_NUMBER ? query->n_features : 0;
+}
+
+static void set_relations(ScanPlan *plan, List *leaves)
+{
+    ScanRelation *target = scan_plan_relations(plan);
+    uint64        blocks = 0;
+    ListCell     *cell;
+
+    foreach (cell, leaves) {
+        const Relation relation = table_open(lfirst_oid(cell), NoLock);
+
+        target->id = lfirst_oid(cell);
+        /* What is added behind them from now on the snapshot does not see. */
+        target->n_blocks = RelationGetNumberOfBlocks(relation);
+        blocks += target->n_blocks;
+        ++target;
+        /* Its pages lie in the memory of this process. */
+        plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
+        table_close(relation, NoLock);
+    }
+
+    plan->chunk_blocks = (BlockNumber) Max(blocks / CHUNKS_WANTED, (uint64) SMALLEST_CHUNK);
+    plan->n_chunks = 0;
+    for (int i = 0; i < plan->n_relations; ++i) {
+        ScanRelation *const relation = &scan_plan_relations(plan)[i];
+
+        relation->first_chunk = plan->n_chunks;
+        plan->n_chunks += relation->n_blocks / plan->chunk_blocks + (relation->n_blocks % plan->chunk_blocks != 0);
+    }
+}
+
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
+{
+    const int n_columns = query->n_features + (query->weight != NULL) + (query->label != NULL);
+    const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
+                       n_columns * sizeof(ScanColumn);
+    ScanPlan *const plan = (ScanPlan *) palloc0(bytes);
+
+    plan->bytes = bytes;
+    plan->n_features = query->n_features;
+    plan->n_columns = n_columns;
+    plan->n_relations = list_length(leaves);
+    plan->weighted = query->weight != NULL;
+    plan->labelled = query->label != NULL;
+    plan->need_direction = query->need_direction;
+    /* Whoever may read only some columns is not told where a bad row is. */
+    plan->with_ctid =
+        query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+    plan->with_table = plan->with_ctid && query->relation->has_rows_of_others;
+    plan->wants.ctid = query->need_ctid;
+    plan->wants.table = query->need_ctid && plan->with_table;
+    plan->wants.label = plan->labelled;
+    set_columns(plan, query);
+    set_relations(plan, leaves);
+    return plan;
+}
+
+ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
+{
+    const ScanRelation *relations = scan_plan_relations(plan);
+    ScanChunk           place;
+
+    /* The next table's first chunk is this one's end; an empty table has none. */
+    while (hint + 1 < plan->n_relations && chunk >= relations[hint + 1].first_chunk)
+        ++hint;
+    place.relation = hint;
+    place.begin = (chunk - relations[hint].first_chunk) * plan->chunk_blocks;
+    /* Near the largest table the sum would not fit. */
+    place.end = place.begin + Min(plan->chunk_blocks, relations[hint].n_blocks - place.begin);
+    return place;
+}

@@ -1,0 +1,101 @@
+/*
+ * plan.h - what a direct scan reads: flat data without pointers, in one piece of
+ * memory, so that a copy of it in shared memory serves the workers.
+ */
+#ifndef PGKM_PG_SCAN_PLAN_H
+#define PGKM_PG_SCAN_PLAN_H
+
+#include "pg/table/reader.h"
+
+extern "C" {
+#include "nodes/pg_list.h"
+#include "storage/block.h"
+}
+
+/* The start of a value of pgvector's types, behind its varlena header. */
+struct ScanVectorHead {
+    int16 count;
+    int16 unused;
+};
+
+/* How a value lies in a tuple. */
+enum ScanLayout {
+    SCAN_NUMBER,
+    SCAN_ARRAY,
+    SCAN_VECTOR,  /* pgvector: ScanVectorHead, float4 values */
+    SCAN_HALFVEC, /* likewise with float2 values */
+    SCAN_UNKNOWN
+};
+
+struct ScanColumn {
+    NameData    name;
+    TableColumn column; /* its name is set by scan_plan_query */
+    ScanLayout  layout;
+};
+
+/* A table that holds rows. Its blocks are handed out in chunks, numbered across all tables. */
+struct ScanRelation {
+    Oid         id;
+    BlockNumber n_blocks;
+    uint32      first_chunk;
+};
+
+struct ScanPlan {
+    Size       bytes; /* of the whole */
+    int32      n_features;
+    int32      n_columns; /* features, weight, label */
+    int32      n_relations;
+    bool       weighted;
+    bool       labelled;
+    bool       need_direction; /* as in TableQuery */
+    bool       with_ctid;  /* messages may name it */
+    bool       with_table; /* a ctid alone does not tell rows apart */
+    bool       temporary;  /* only this process can read it */
+    TableWants wants;
+    PgkmElement element;
+    int32      d; /* 0: not known before the first row */
+    BlockNumber chunk_blocks;
+    uint32     n_chunks;
+    int64      expected_rows; /* set by scan_plan_workers */
+    uint64     estimate;      /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
+    /* relations, then columns */
+};
+
+/* Where chunk `chunk` lies. */
+struct ScanChunk {
+    int32       relation;
+    BlockNumber begin;
+    BlockNumber end;
+};
+
+static inline ScanRelation *scan_plan_relations(const ScanPlan *plan)
+{
+    return (ScanRelation *) ((char *) plan + MAXALIGN(sizeof(ScanPlan)));
+}
+
+static inline ScanColumn *scan_plan_columns(const ScanPlan *plan)
+{
+    return (ScanColumn *) ((char *) scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
+}
+
+/* For the rows of these tables, which are locked. In the current memory context. */
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
+
+/* Where a chunk lies; `hint` is a table that is not behind it. */
+ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
+
+/* Workers that would help, by the rules of the planner and within the memory limit. */
+int scan_plan_workers(ScanPlan *plan);
+
+/* What the rows will take, when d and expected_rows are known. 54000 where the tables' statistics leave
+ * no doubt that it is more than the limit. */
+void scan_plan_memory(ScanPlan *plan);
+
+ScanLayout scan_vector_layout(Oid type);
+
+/* Whether a value of SCAN_VECTOR or SCAN_HALFVEC, of `size` bytes behind its varlena header, is as long
+ * as its head says; that goes to *head. */
+bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVectorHead *head);
+bool       scan_may_read_column(Oid table, const char *name, Oid user);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * read.cpp - a direct scan from start to end.
+ */
+#include "pg/scan/scan.h"
+
+#include "pg/run/memory_account.h"
+#include "pg/scan/parallel.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+}
+
+/*
+ * The first row decides how long all arrays are. It is read before workers start, so that
+ * every process knows, and a row of another length is the same error whoever meets it.
+ */
+static void read_first(ScanPlan *plan, ScanReader *reader)
+{
+    while (reader->rows->used == NULL && scan_reader_step(reader))
+        ;
+    if (reader->rows->used != NULL)
+        plan->d = reader->rows->used->d;
+}
+
+static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+{
+    ScanPlan *const   plan = scan_plan_make(query, leaves);
+    const int         n_workers = scan_plan_workers(plan);
+    pg_atomic_uint32  next_chunk;
+    ScanReader *const reader = scan_reader_create(plan, &next_chunk, context, n_workers > 0);
+
+    pg_atomic_init_u32(&next_chunk, 0);
+    read_first(plan, reader);
+    scan_plan_memory(plan);
+    if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
+        return scan_parallel(plan, reader, n_workers, context, workers);
+    scan_reader_expect(reader, 1);
+    while (scan_reader_step(reader))
+        ;
+    scan_reader_close(reader);
+    return reader->rows;
+}
+
+/* Until the crew has gone its memory counts as well; it shall be in nobody's way. */
+static bool leaves_room(const TableRows *rows)
+{
+    return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
+}
+
+TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+{
+    MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(scratch);
+
+    if (query->new_snapshot) {
+        CommandCounterIncrement();
+        PushActiveSnapshot(GetTransactionSnapshot());
+    }
+
+    TableRows *const rows = read_in_context(query, leaves, context, workers);
+
+    if (!query->keep_crew || !leaves_room(rows))
+        table_read_end(rows);
+    if (query->new_snapshot)
+        PopActiveSnapshot();
+    MemoryContextSwitchTo(caller);
+    MemoryContextDelete(scratch);
+    return rows;
+}

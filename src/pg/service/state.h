@@ -1,0 +1,38 @@
+/*
+ * state.h - what all processes of the server know of the GPU service.
+ */
+#ifndef PGKM_PG_SERVICE_STATE_H
+#define PGKM_PG_SERVICE_STATE_H
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "datatype/timestamp.h"
+#include "storage/spin.h"
+}
+
+/* Where the service listens, and what it locks, relative to the data directory: a folder whose
+ * contents the server itself leaves out of base backups. */
+#define PGKM_SERVICE_SOCKET "pg_stat_tmp/pg_kmeans.service"
+#define PGKM_SERVICE_LOCK "pg_stat_tmp/pg_kmeans.lock"
+
+struct ServiceState {
+    slock_t     mutex;     /* guards all of it */
+    pid_t       pid;       /* of the service; 0: none */
+    TimestampTz launched;  /* when a session asked for a worker that has not begun yet; 0: none */
+    TimestampTz started;   /* when the service began to listen; 0: it does not */
+    TimestampTz no_device; /* when it was found that there is none; 0: not known */
+    uint32      plugin;      /* for which plugin: its path's hash */
+    char        reason[256]; /* why there is none */
+};
+
+/* In shared memory, made by whoever asks first; NULL when there is no room for it. */
+ServiceState *pgkm_service_state(void);
+
+/* Names a plugin in ServiceState. */
+uint32 pgkm_service_plugin_hash(const char *path);
+
+/* Asks for that room; for _PG_init in the postmaster. */
+void pgkm_service_request_memory(void);
+
+#endif

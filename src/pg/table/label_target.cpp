@@ -1,0 +1,225 @@
+/*
+ * label_target.cpp - the column that kmeans_cluster and gmm_cluster write: whether they may, or how it
+ * is added.
+ *
+ * A column that holds something else is never written by accident, and nobody waits for a fit whose
+ * labels cannot be written. Nobody else can change the answers meanwhile, as the table and its children
+ * are locked.
+ */
+#include "pg/table/update.h"
+
+#include "pg/table/column_use.h"
+
+extern "C" {
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "commands/comment.h"
+#include "commands/tablecmds.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+}
+
+/* A column is ours when its comment begins so. Users may write on, or write it themselves. */
+#define OUR_COMMENT "made by pg_kmeans"
+
+[[noreturn]] static void raise_occupied(const LabelTarget *target, const char *relation, const char *why,
+                                        bool replaceable)
+{
+    ereport(ERROR, (errcode(ERRCODE_DUPLICATE_COLUMN),
+                    errmsg("cannot write labels into column \"%s\" of relation \"%s\"", target->name, relation),
+                    errdetail_internal("%s", why),
+                    replaceable ? errhint("Name another column with label_column, or replace what this one holds: "
+                                          "label_column => %s, overwrite => true.",
+                                          quote_literal_cstr(target->name))
+                                : errhint("Name another column with label_column.")));
+    pg_unreachable();
+}
+
+static void check_type(const LabelTarget *target, const TableRelation *relation, int64 k)
+{
+    const Oid type = table_column_type(relation, target->name);
+
+    if (type != INT4OID && type != INT2OID && type != INT8OID)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("label column \"%s\" of relation \"%s\" has type %s, not an integer type", target->name,
+                               relation->name, format_type_be(type)),
+                        errhint("Name another column with label_column.")));
+    if (type == INT2OID && k - 1 > PG_INT16_MAX)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("label column \"%s\" of relation \"%s\" has type smallint, which cannot hold %lld "
+                               "labels",
+                               target->name, relation->name, (long long) k)));
+}
+
+static void check_may_update(const LabelTarget *target, const TableRelation *relation)
+{
+    const AttrNumber column = get_attnum(relation->id, target->name);
+
+    if (!isTempNamespace(get_rel_namespace(relation->id)))
+        PreventCommandIfReadOnly("UPDATE");
+    if (pg_class_aclcheck(relation->id, GetUserId(), ACL_UPDATE) != ACLCHECK_OK &&
+        (column == InvalidAttrNumber ||
+         pg_attribute_aclcheck(relation->id, column, GetUserId(), ACL_UPDATE) != ACLCHECK_OK))
+        table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
+}
+
+/* Children may have keys and constraints of their own. */
+static void check_uses(const LabelTarget *target, const TableRelation *relation)
+{
+    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
+    ListCell *cell;
+
+    foreach (cell, tables) {
+        const Oid         table = lfirst_oid(cell);
+        const char *const why = pgkm_column_use(table, get_attnum(table, target->name));
+
+        if (why != NULL)
+            raise_occupied(target, get_rel_name(table), why, false);
+    }
+}
+
+static bool is_ours(Oid table, const char *column)
+{
+    const char *const comment = GetComment(table, RelationRelationId, get_attnum(table, column));
+
+    return comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0;
+}
+
+/* By a scan of our own: the caller may have no right to read a partition by itself. */
+static bool holds_values(Oid table, const char *column)
+{
+    const Relation   relation = table_open(table, NoLock);
+    const AttrNumber number = get_attnum(table, column);
+    bool             found = false;
+
+    if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind)) {
+        const Snapshot        snapshot = RegisterSnapshot(GetLatestSnapshot());
+        const TableScanDesc   scan = table_beginscan(relation, snapshot, 0, NULL);
+        TupleTableSlot *const slot = table_slot_create(relation, NULL);
+
+        while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
+            CHECK_FOR_INTERRUPTS();
+            found = !slot_attisnull(slot, number);
+        }
+        ExecDropSingleTupleTableSlot(slot);
+        table_endscan(scan);
+        UnregisterSnapshot(snapshot);
+    }
+    table_close(relation, NoLock);
+    return found;
+}
+
+/* A partition or child that joined later has a column of its own, in which labels replace nothing but NULLs. */
+static void check_ownership(LabelTarget *target, const TableRelation *relation)
+{
+    ListCell *cell;
+
+    target->ours = is_ours(relation->id, target->name);
+    if (target->named && target->overwrite)
+        return;
+    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+        const Oid table = lfirst_oid(cell);
+
+        if (!is_ours(table, target->name) && (table == relation->id || holds_values(table, target->name)))
+            raise_occupied(target, get_rel_name(table),
+                           "It exists, and its comment does not begin with \"" OUR_COMMENT "\".", true);
+    }
+}
+
+/* What ALTER TABLE asks of a table and of each of its children. */
+static void check_can_grow(Relation table)
+{
+    const char *const name = RelationGetRelationName(table);
+
+    CheckTableNotInUse(table, "ALTER TABLE");
+    if (!pgkm_class_ownercheck(RelationGetRelid(table), GetUserId()))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, name);
+    if (!allowSystemTableMods && IsSystemRelation(table))
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("permission denied: \"%s\" is a system catalog", name)));
+    if (RelationGetNumberOfAttributes(table) >= MaxHeapAttributeNumber)
+        ereport(ERROR, (errcode(ERRCODE_TOO_MANY_COLUMNS),
+                        errmsg("tables can have at most %d columns", MaxHeapAttributeNumber)));
+}
+
+static void check_has_own_columns(const LabelTarget *target, Relation table)
+{
+    const char *const kind = table->rd_rel->relispartition         ? "partition"
+                             : OidIsValid(table->rd_rel->reloftype) ? "typed table"
+                                                                    : NULL;
+
+    if (kind != NULL)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("cannot add column \"%s\" to %s \"%s\"", target->name, kind,
+                               RelationGetRelationName(table)),
+                        errhint("Name a column that exists: label_column => ..., overwrite => true.")));
+}
+
+static void check_can_be_added(const LabelTarget *target, const TableRelation *relation)
+{
+    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
+    ListCell *cell;
+
+    PreventCommandIfReadOnly("ALTER TABLE");
+    foreach (cell, tables) {
+        const Relation table = table_open(lfirst_oid(cell), NoLock);
+
+        check_can_grow(table);
+        if (RelationGetRelid(table) == relation->id)
+            check_has_own_columns(target, table);
+        else if (get_attnum(RelationGetRelid(table), target->name) != InvalidAttrNumber)
+            /* It would become the new column of its parent, with all that it holds. */
+            raise_occupied(target, RelationGetRelationName(table),
+                           psprintf("It exists, and its parent \"%s\" lacks it.", relation->name), false);
+        table_close(table, NoLock);
+    }
+}
+
+void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k)
+{
+    target->missing = get_attnum(relation->id, target->name) == InvalidAttrNumber;
+    if (target->missing) {
+        check_can_be_added(target, relation);
+        check_may_update(target, relation);
+    } else {
+        check_type(target, relation, k);
+        check_may_update(target, relation);
+        check_uses(target, relation);
+        check_ownership(target, relation);
+    }
+}
+
+/* Of a partition or child as well, which may be the relation of a later call. Comments of users stay. */
+static void mark(const LabelTarget *target, const TableRelation *relation)
+{
+    ListCell *cell;
+
+    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+        const Oid        table = lfirst_oid(cell);
+        const AttrNumber column = get_attnum(table, target->name);
+
+        if (GetComment(table, RelationRelationId, column) == NULL)
+            CreateComments(table, RelationRelationId, column, OUR_COMMENT ", which may replace its values");
+    }
+}
+
+void label_target_prepare(const LabelTarget *target, const TableRelation *relation)
+{
+    if (target->missing)
+        table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
+                                   quote_identifier(target->name)));
+    if (target->missing || target->ours)
+        mark(target, relation);
+}

@@ -1,0 +1,314 @@
+/*
+ * loaded.cpp - rows that a session keeps.
+ */
+#include "pg/table/loaded.h"
+
+#include "pg/compat.h"
+#include "pg/service/session.h"
+
+extern "C" {
+#include "access/relation.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/tuplestore.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_load);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_unload);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_loaded);
+}
+
+/* Arguments of kmeans_load and kmeans_unload. */
+enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT };
+
+static PgkmLoaded *all_loaded = NULL;
+static uint64      uses = 0;
+
+static const char *weight_name(const TableCall *call)
+{
+    return call->weight == NULL ? NULL : call->weight->name;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
+{
+    if (loaded->relation != call->relation.id || loaded->n_features != call->n_features ||
+        !same_name(loaded->weight, weight_name(call)))
+        return false;
+    for (int i = 0; i < loaded->n_features; ++i)
+        if (strcmp(loaded->features[i], call->features[i].name) != 0)
+            return false;
+    return true;
+}
+
+/* What the current role has loaded so. */
+static PgkmLoaded *find(const TableCall *call)
+{
+    for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+        if (loaded->owner == GetUserId() && is_loaded_as(loaded, call))
+            return loaded;
+    return NULL;
+}
+
+static void unload(PgkmLoaded *loaded)
+{
+    if (loaded != NULL)
+        MemoryContextDelete(loaded->context);
+}
+
+static void end_use(void *loaded)
+{
+    --((PgkmLoaded *) loaded)->users;
+}
+
+PgkmLoaded *pgkm_loaded_use(const TableCall *call)
+{
+    PgkmLoaded *const loaded = find(call);
+
+    if (loaded == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("these columns of relation \"%s\" are not loaded", call->relation.name),
+                        errhint("Call kmeans_load with the same features and weight first.")));
+
+    MemoryContextCallback *const on_reset =
+        (MemoryContextCallback *) MemoryContextAlloc(call->context, sizeof(MemoryContextCallback));
+
+    on_reset->func = end_use;
+    on_reset->arg = loaded;
+    MemoryContextRegisterResetCallback(call->context, on_reset);
+    ++loaded->users;
+    loaded->last_use = ++uses;
+    return loaded;
+}
+
+/* Called when the context goes, before the rows in it. */
+static void forget(void *argument)
+{
+    PgkmLoaded *const loaded = (PgkmLoaded *) argument;
+
+    for (PgkmLoaded **place = &all_loaded; *place != NULL; place = &(*place)->next)
+        if (*place == loaded) {
+            *place = loaded->next;
+            break;
+        }
+    const int channel = pgkm_resident_channel(loaded->resident);
+
+    pgkm_resident_free(loaded->resident);
+    loaded->resident = NULL;
+    pgkm_service_release(channel);
+}
+
+static uint64 bytes_of(const PgkmLoaded *loaded)
+{
+    return loaded->rows->reserved + (loaded->rows->used == NULL ? 0 : loaded->rows->used->reserved);
+}
+
+uint64 pgkm_loaded_available(void)
+{
+    uint64 bytes = pgkm_memory_available();
+
+    for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+        if (loaded->users == 0)
+            bytes += bytes_of(loaded);
+    return bytes;
+}
+
+void pgkm_loaded_make_room(uint64 bytes)
+{
+    if (all_loaded == NULL || pgkm_loaded_available() < bytes)
+        return;
+    while (pgkm_memory_available() < bytes) {
+        PgkmLoaded *oldest = NULL;
+
+        for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+            if (loaded->users == 0 && (oldest == NULL || loaded->last_use < oldest->last_use))
+                oldest = loaded;
+        if (oldest == NULL)
+            return;
+        ereport(NOTICE, (errmsg("loaded rows of relation \"%s\" were given up for memory", oldest->name)));
+        MemoryContextDelete(oldest->context);
+    }
+}
+
+static PgkmLoaded *create(const TableCall *call, MemoryContext context)
+{
+    MemoryContext     caller = MemoryContextSwitchTo(context);
+    PgkmLoaded *const loaded = (PgkmLoaded *) palloc0(sizeof(PgkmLoaded));
+
+    loaded->context = context;
+    loaded->relation = call->relation.id;
+    loaded->owner = GetUserId();
+    loaded->name = pstrdup(call->relation.name);
+    loaded->n_features = call->n_features;
+    loaded->features = (const char **) palloc(call->n_features * sizeof(char *));
+    for (int i = 0; i < call->n_features; ++i)
+        loaded->features[i] = pstrdup(call->features[i].name);
+    loaded->weight = call->weight == NULL ? NULL : pstrdup(call->weight->name);
+    loaded->loaded_at = GetCurrentTimestamp();
+    loaded->last_use = ++uses;
+    MemoryContextSwitchTo(caller);
+    return loaded;
+}
+
+/* The file of a table, which is locked from now on. */
+static Oid current_file(Oid table)
+{
+    const Relation relation = try_relation_open(table, AccessShareLock);
+
+    if (relation == NULL)
+        return InvalidOid;
+
+    const Oid number = pgkm_file_number(relation);
+
+    relation_close(relation, NoLock);
+    return number;
+}
+
+/* The tables were locked when their rows were read, so that the files are those that were read. */
+static void note_files(PgkmLoaded *loaded)
+{
+    const MemoryContext     caller = MemoryContextSwitchTo(loaded->context);
+    const TableRange *const ranges = table_rows_ranges(loaded->rows, &loaded->n_files);
+
+    loaded->files = (LoadedFile *) palloc(loaded->n_files * sizeof(LoadedFile));
+    for (int i = 0; i < loaded->n_files; ++i) {
+        const Oid table = OidIsValid(ranges[i].table) ? ranges[i].table : loaded->relation;
+
+        loaded->files[i] = {table, current_file(table)};
+    }
+    MemoryContextSwitchTo(caller);
+}
+
+void pgkm_loaded_check_places(const PgkmLoaded *loaded)
+{
+    for (int i = 0; i < loaded->n_files; ++i)
+        if (current_file(loaded->files[i].table) != loaded->files[i].number)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("relation \"%s\" has been rewritten since its rows were loaded", loaded->name),
+                            errdetail("The rows lie at other places (ctid) now."),
+                            errhint("Call kmeans_load again.")));
+}
+
+/* From now on the session's and no more the query's. */
+static void keep(PgkmLoaded *loaded)
+{
+    loaded->resident = pgkm_resident_create();
+    if (loaded->resident == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    loaded->on_reset.func = forget;
+    loaded->on_reset.arg = loaded;
+    MemoryContextRegisterResetCallback(loaded->context, &loaded->on_reset);
+    MemoryContextSetParent(loaded->context, TopMemoryContext);
+    loaded->next = all_loaded;
+    all_loaded = loaded;
+}
+
+/*
+ * kmeans_load(relation, features, weight) -> bigint: reads the rows and keeps them for the session,
+ * instead of those that were loaded under the same names; returns how many take part in a fit.
+ */
+Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
+{
+    const Oid     id = table_call_relation(fcinfo);
+    MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
+    TableCall    *call = table_call_create_plain(fcinfo);
+    TableQuery    query;
+
+    table_relation_find(&call->relation, id, TABLE_READ, true);
+    table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+
+    unload(find(call));
+    memset(&query, 0, sizeof query);
+    query.need_ctid = table_may_read_ctid(&call->relation);
+
+    PgkmLoaded *const loaded = create(call, context);
+
+    loaded->rows = table_call_read_into(call, "kmeans_load", &query, context);
+    if (loaded->rows->wants.ctid)
+        note_files(loaded);
+    /* Reading a view may have loaded it, too. */
+    unload(find(call));
+    keep(loaded);
+
+    const int64 used = table_rows_used(loaded->rows);
+
+    table_call_destroy(call);
+    PG_RETURN_INT64(used);
+}
+
+/*
+ * kmeans_unload(relation, features, weight) -> bigint: gives loaded rows back, those of one load; with
+ * features NULL of all loads of the relation, with relation NULL of all; returns how many loads. Those of
+ * the roles that the current one is a member of, as itself.
+ */
+Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
+{
+    TableCall *const call = table_call_create_plain(fcinfo);
+    const bool       everything = PG_ARGISNULL(LOAD_RELATION);
+    const bool       one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
+    int64            count = 0;
+
+    if (!everything)
+        call->relation.id = table_call_relation(fcinfo);
+    if (one) {
+        table_relation_find(&call->relation, call->relation.id, TABLE_READ, false);
+        table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+    }
+    for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
+        next = loaded->next;
+        if (!is_member_of_role(GetUserId(), loaded->owner))
+            continue;
+        if (everything || (one ? is_loaded_as(loaded, call) : loaded->relation == call->relation.id)) {
+            unload(loaded);
+            ++count;
+        }
+    }
+    MemoryContextDelete(call->context);
+    PG_RETURN_INT64(count);
+}
+
+static Datum names_array(const PgkmLoaded *loaded)
+{
+    Datum *const names = (Datum *) palloc(loaded->n_features * sizeof(Datum));
+
+    for (int i = 0; i < loaded->n_features; ++i)
+        names[i] = CStringGetTextDatum(loaded->features[i]);
+    return PointerGetDatum(construct_array(names, loaded->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* kmeans_loaded() -> one row per load of this session by the current role or one it is a member of. */
+Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
+{
+    enum { RELID, RELATION, FEATURES, WEIGHT, N, D, BYTES, LOADED_AT, COUNT };
+    ReturnSetInfo *const result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+    InitMaterializedSRF(fcinfo, 0);
+    for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next) {
+        Datum values[COUNT];
+        bool  nulls[COUNT] = {false};
+
+        if (!is_member_of_role(GetUserId(), loaded->owner))
+            continue;
+        values[RELID] = ObjectIdGetDatum(loaded->relation);
+        values[RELATION] = CStringGetTextDatum(loaded->name);
+        values[FEATURES] = names_array(loaded);
+        nulls[WEIGHT] = loaded->weight == NULL;
+        values[WEIGHT] = nulls[WEIGHT] ? (Datum) 0 : CStringGetTextDatum(loaded->weight);
+        values[N] = Int64GetDatum(table_rows_used(loaded->rows));
+        nulls[D] = loaded->rows->used == NULL;
+        values[D] = nulls[D] ? (Datum) 0 : Int32GetDatum(loaded->rows->used->d);
+        values[BYTES] = Int64GetDatum((int64) bytes_of(loaded));
+        values[LOADED_AT] = TimestampTzGetDatum(loaded->loaded_at);
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+    return (Datum) 0;
+}

@@ -1,0 +1,156 @@
+/*
+ * update.cpp - locking a table and writing labels into it, all through SPI as the
+ * caller, so that privileges, row security, triggers and constraints hold.
+ */
+#include "pg/table/update.h"
+
+#include "pg/table/label_lookup.h"
+
+extern "C" {
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/params.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+}
+
+void table_run_utility(const char *sql)
+{
+    SPI_connect();
+
+    const int code = SPI_execute(sql, false, 0);
+
+    if (code != SPI_OK_UTILITY)
+        elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
+    SPI_finish();
+}
+
+void table_lock_for_update(TableRelation *relation, Oid id)
+{
+    const char *locked;
+
+    /* Without a lock of our own before: two sessions that both hold one and both want the
+     * stronger one for the new column would wait for each other. The table may get another
+     * name before it is locked by this one. */
+    table_relation_find(relation, id, TABLE_UPDATE, false);
+    if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
+        table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
+    do {
+        locked = relation->sql_name;
+        table_run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
+        table_relation_find(relation, id, TABLE_UPDATE, false);
+    } while (strcmp(locked, relation->sql_name) != 0);
+}
+
+static void set_for_now(const char *name, const char *value)
+{
+    (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* What the UPDATE calls, and the table whose rows they are all in; InvalidOid: there are several. */
+struct LabelFunctions {
+    Oid new_label;
+    Oid label_changes;
+    Oid relation; /* that is updated */
+    Oid table;
+};
+
+/* One of our functions on (tableoid, ctid). */
+static Oid find_function(const char *name, Oid schema)
+{
+    const Oid        types[] = {OIDOID, TIDOID};
+    oidvector *const arguments = buildoidvector(types, lengthof(types));
+
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name), PointerGetDatum(arguments),
+                           ObjectIdGetDatum(schema));
+}
+
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not named, as
+ * the caller may have no right to look into their schema, nor has it to be in the search path. */
+static Node *label_call(ParseState *state, ParamRef *reference)
+{
+    const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
+    const bool                  is_label = reference->number == 1;
+
+    /* A schema can be renamed at any time, and another one get its name. */
+    if (RelationGetRelid(state->p_target_relation) != functions->relation)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("relation \"%s\" was replaced during the fit",
+                               RelationGetRelationName(state->p_target_relation))));
+
+    Node *const                 table = OidIsValid(functions->table)
+                                            ? (Node *) makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
+                                                                 ObjectIdGetDatum(functions->table), false, true)
+                                            : colNameToVar(state, "tableoid", false, reference->location);
+    List *const                 row = list_make2(table, colNameToVar(state, "ctid", false, reference->location));
+
+    return (Node *) makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
+                                 is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static void set_up_parser(ParseState *state, void *functions)
+{
+    state->p_paramref_hook = label_call;
+    state->p_ref_hook_state = functions;
+}
+
+static void run_update(const TableRelation *relation, const char *label, LabelFunctions *functions)
+{
+    const char *const sql = psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(label));
+    const int         nest_level = NewGUCNestLevel();
+    SPIExecuteOptions options;
+
+    /* Rows in their order are found without a search. */
+    set_for_now("synchronize_seqscans", "off");
+
+    memset(&options, 0, sizeof options);
+    options.params = makeParamList(0);
+    options.params->parserSetup = set_up_parser;
+    options.params->parserSetupArg = functions;
+
+    const int code = SPI_execute_extended(sql, &options);
+
+    if (code == SPI_OK_REWRITTEN)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot write labels into relation \"%s\"", relation->name),
+                        errdetail("A rule replaces UPDATE on it.")));
+    if (code != SPI_OK_UPDATE)
+        elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
+    AtEOXact_GUC(false, nest_level);
+}
+
+void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
+                        Oid function)
+{
+    const Oid      schema = get_func_namespace(function);
+    LabelFunctions functions = {find_function("kmeans_new_label", schema),
+                                find_function("kmeans_label_changes", schema), call->relation.id,
+                                rows->wants.table ? InvalidOid : call->relation.id};
+    TableRelation  relation;
+    LabelLookup    lookup;
+
+    table_relation_find(&relation, call->relation.id, TABLE_UPDATE, false); /* by its name of now */
+    label_target_prepare(target, &relation);
+    if (!label_lookup_start(&lookup, rows, labels))
+        return;
+    PG_TRY();
+    {
+        SPI_connect();
+        run_update(&relation, target->name, &functions);
+        SPI_finish();
+    }
+    PG_FINALLY();
+    {
+        label_lookup_end(&lookup);
+    }
+    PG_END_TRY();
+}

@@ -1,0 +1,273 @@
+#include "reference/seed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "numeric/contract.hpp"
+#include "numeric/philox.hpp"
+#include "backend/update.hpp"
+
+namespace pgkm {
+namespace {
+
+// Rows to choose from: the problem's own, or the candidates of k-means||.
+template <typename T>
+struct Rows {
+    const T                  *values; // n x d
+    std::vector<double>       weights; // n
+    std::vector<std::int64_t> masses;  // n: the weights as integers, for the first draw
+    std::int32_t              d;
+
+    std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
+    const T *row(std::int64_t i) const { return values + i * d; }
+};
+
+// The purposes of the random numbers: rows and candidates must not share them.
+struct Streams {
+    Stream first;
+    Stream trial;
+};
+
+// The first row whose running sum passes the draw.
+std::int64_t pick(const std::vector<std::int64_t> &masses, std::uint64_t bits)
+{
+    UInt128 total = 0;
+    for (const std::int64_t mass : masses)
+        total += static_cast<std::uint64_t>(mass);
+    const UInt128 target = scale_draw(bits, total);
+    UInt128 running = 0;
+    for (std::size_t i = 0; i < masses.size(); ++i) {
+        running += static_cast<std::uint64_t>(masses[i]);
+        if (running > target)
+            return static_cast<std::int64_t>(i);
+    }
+    return static_cast<std::int64_t>(masses.size()) - 1; // not reached: target < total
+}
+
+template <typename T>
+class Seeder {
+  public:
+    Seeder(Rows<T> rows, const PgkmSeedParams &params, Streams streams)
+        : rows_(std::move(rows)), params_(params), streams_(streams),
+          nearest_(rows_.weights.size(), std::numeric_limits<double>::infinity())
+    {
+    }
+
+    void add(std::int64_t row)
+    {
+        chosen_.push_back(row);
+        for (std::int64_t i = 0; i < rows_.size(); ++i)
+            at(i) = std::min(at(i), exact_distance(rows_.row(i), rows_.row(row), rows_.d));
+    }
+
+    void add_first()
+    {
+        add(pick(rows_.masses, draw(params_.seed, params_.restart, streams_.first, 0, 0)));
+    }
+
+    // The integers of the v_i and their scale; false when every v_i is 0.
+    bool weigh(std::vector<std::int64_t> &masses, double &scale) const
+    {
+        double largest = 0.0;
+        for (std::int64_t i = 0; i < rows_.size(); ++i)
+            largest = std::max(largest, weighted(i, nearest_[static_cast<std::size_t>(i)]));
+        if (largest == 0.0)
+            return false;
+        scale = power_of_two(square_exponent(largest));
+        masses.resize(nearest_.size());
+        for (std::int64_t i = 0; i < rows_.size(); ++i)
+            masses[static_cast<std::size_t>(i)] =
+                quantise_mass(weighted(i, nearest_[static_cast<std::size_t>(i)]), scale);
+        return true;
+    }
+
+    // Greedy k-means++ until k are chosen or no row lies apart.
+    void extend(std::int32_t k)
+    {
+        std::vector<std::int64_t> masses;
+        double scale;
+        while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(masses, scale)) {
+            const std::uint64_t step = chosen_.size();
+            std::int64_t best_row = 0;
+            UInt128 best = 0;
+            for (int trial = 0; trial < greedy_trials(k); ++trial) {
+                const std::uint64_t index = step * 64 + static_cast<std::uint64_t>(trial);
+                const std::int64_t row = pick(masses, draw(params_.seed, params_.restart, streams_.trial, 0, index));
+                const UInt128 potential = potential_with(row, scale);
+                if (trial == 0 || potential < best) {
+                    best = potential;
+                    best_row = row;
+                }
+            }
+            add(best_row);
+        }
+    }
+
+    // One round of k-means||: true unless every v_i is 0.
+    bool oversample(std::uint32_t round, std::int32_t k)
+    {
+        std::vector<std::int64_t> masses;
+        double scale;
+        if (!weigh(masses, scale))
+            return false;
+        UInt128 total = 0;
+        for (const std::int64_t mass : masses)
+            total += static_cast<std::uint64_t>(mass);
+        std::vector<std::int64_t> sampled;
+        for (std::int64_t i = 0; i < rows_.size(); ++i) {
+            const std::uint64_t bits = draw(params_.seed, params_.restart, Stream::oversample, round,
+                                            static_cast<std::uint64_t>(i)) >> 16; // 48 bits: the product fits
+            const UInt128 share = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) *
+                                  static_cast<std::uint64_t>(masses[static_cast<std::size_t>(i)]);
+            if (((bits * total) >> 48) < share)
+                sampled.push_back(i);
+        }
+        for (const std::int64_t row : sampled)
+            add(row);
+        return true;
+    }
+
+    const std::vector<std::int64_t> &chosen() const { return chosen_; }
+    const Rows<T> &rows() const { return rows_; }
+
+  private:
+    double &at(std::int64_t i) { return nearest_[static_cast<std::size_t>(i)]; }
+    double weighted(std::int64_t i, double distance) const
+    {
+        return rows_.weights[static_cast<std::size_t>(i)] * distance;
+    }
+
+    UInt128 potential_with(std::int64_t row, double scale) const
+    {
+        UInt128 sum = 0;
+        for (std::int64_t i = 0; i < rows_.size(); ++i) {
+            const double distance = std::min(nearest_[static_cast<std::size_t>(i)],
+                                             exact_distance(rows_.row(i), rows_.row(row), rows_.d));
+            sum += static_cast<std::uint64_t>(quantise_mass(weighted(i, distance), scale));
+        }
+        return sum;
+    }
+
+    Rows<T>                   rows_;
+    PgkmSeedParams            params_;
+    Streams                   streams_;
+    std::vector<double>       nearest_; // m_i
+    std::vector<std::int64_t> chosen_;
+};
+
+template <typename T>
+Rows<T> problem_rows(const PgkmPoints &points, const PgkmProblem &problem)
+{
+    Rows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d, {}, {}, points.d};
+    for (std::int64_t i = 0; i < problem.n_rows; ++i) {
+        const double weight = points.weights == nullptr ? 1.0 : points.weights[problem.first_row + i];
+        rows.weights.push_back(weight);
+        rows.masses.push_back(
+            points.weights == nullptr ? 1 : quantise(weight, power_of_two(problem.weight_exponent)));
+    }
+    return rows;
+}
+
+template <typename T>
+std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &points, const PgkmProblem &problem,
+                                          const PgkmSeedParams &params)
+{
+    seeder.add_first();
+    for (std::uint32_t round = 0; round < oversampling_rounds; ++round)
+        if (!seeder.oversample(round, problem.k))
+            break;
+    if (static_cast<std::int64_t>(seeder.chosen().size()) <= problem.k) {
+        seeder.extend(problem.k);
+        return seeder.chosen();
+    }
+    // Candidates weighted by the mass nearest to them, then weighted k-means++ among them.
+    const Rows<T> &rows = seeder.rows();
+    const std::vector<std::int64_t> &chosen = seeder.chosen();
+    std::vector<T> values;
+    for (const std::int64_t row : chosen)
+        values.insert(values.end(), rows.row(row), rows.row(row) + rows.d);
+    Rows<T> candidates = {values.data(), {}, {}, rows.d};
+    std::vector<Int128> masses(chosen.size(), 0);
+    Int128 total = 0;
+    for (std::int64_t i = 0; i < rows.size(); ++i) {
+        std::size_t label = 0;
+        double best = std::numeric_limits<double>::infinity();
+        for (std::size_t c = 0; c < chosen.size(); ++c) {
+            const double distance =
+                exact_distance(rows.row(i), candidates.row(static_cast<std::int64_t>(c)), rows.d);
+            if (distance < best) {
+                best = distance;
+                label = c;
+            }
+        }
+        const Int128 mass = row_mass(points, problem, problem.first_row + i);
+        masses[label] += mass;
+        total += mass;
+    }
+    const int shift = mass_shift(static_cast<UInt128>(total));
+    for (const Int128 mass : masses) {
+        candidates.weights.push_back(candidate_weight(mass));
+        candidates.masses.push_back(static_cast<std::int64_t>(mass >> shift));
+    }
+    Seeder<T> among(std::move(candidates), params, {Stream::candidate_first, Stream::candidate_trial});
+    among.add_first();
+    among.extend(problem.k);
+    std::vector<std::int64_t> result;
+    for (const std::int64_t candidate : among.chosen())
+        result.push_back(chosen[static_cast<std::size_t>(candidate)]);
+    return result;
+}
+
+// Floyd's sampling of k out of n without replacement, in the order of insertion.
+std::vector<std::int64_t> random_rows(std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
+{
+    std::vector<std::int64_t> chosen;
+    for (std::int64_t j = n - k; j < n; ++j) {
+        const std::uint64_t bits = draw(params.seed, params.restart, Stream::random_rows, 0,
+                                        static_cast<std::uint64_t>(j - (n - k)));
+        const auto row = static_cast<std::int64_t>(scale_draw(bits, static_cast<std::uint64_t>(j) + 1));
+        const bool taken = std::find(chosen.begin(), chosen.end(), row) != chosen.end();
+        chosen.push_back(taken ? j : row);
+    }
+    return chosen;
+}
+
+template <typename T>
+std::vector<std::int64_t> choose(const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
+{
+    const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
+    if (params.init == PGKM_INIT_RANDOM)
+        return random_rows(problem.n_rows, at_most_n, params);
+    if (params.init == PGKM_INIT_FIRST) {
+        std::vector<std::int64_t> rows;
+        for (std::int64_t i = 0; i < at_most_n; ++i)
+            rows.push_back(i);
+        return rows;
+    }
+    Seeder<T> seeder(problem_rows<T>(points, problem), params, {Stream::first_centroid, Stream::trial});
+    if (params.init == PGKM_INIT_KMEANS_PARALLEL)
+        return kmeans_parallel(seeder, points, problem, params);
+    seeder.add_first();
+    seeder.extend(problem.k);
+    return seeder.chosen();
+}
+
+} // namespace
+
+template <typename T>
+void reference_seed_problem(const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
+{
+    const std::vector<std::int64_t> rows = choose<T>(points, problem, params);
+    const T *values = static_cast<const T *>(points.values) + problem.first_row * points.d;
+    T *out = static_cast<T *>(problem.centroids);
+    for (const std::int64_t row : rows)
+        out = std::copy(values + row * points.d, values + (row + 1) * points.d, out);
+    problem.k = static_cast<std::int32_t>(rows.size());
+}
+
+template void reference_seed_problem<float>(const PgkmPoints &, PgkmProblem &, const PgkmSeedParams &);
+template void reference_seed_problem<double>(const PgkmPoints &, PgkmProblem &, const PgkmSeedParams &);
+
+} // namespace pgkm
