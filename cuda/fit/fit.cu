@@ -1,8 +1,7 @@
 // fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with conditional nodes, or one launch) until
-// the fit has converged. The host watches, and finishes iterations only where rows do not lie on the device.
+// the fit has converged. The host watches, and finishes iterations in which a cluster is empty.
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <vector>
 
 #include "backend/update.hpp"
@@ -29,7 +28,6 @@ class Fit {
   private:
     void iterate_on_device();
     void enqueue_iterations(const UpdateArguments<T> &arguments);
-    bool relocate_on_device(const UpdateArguments<T> &arguments);
     void start_control();
     void fetch_control();
     void take_centroids();
@@ -55,7 +53,6 @@ class Fit {
     LoopGraph<T>          graph_;
     Claim                 claim_; // for the sums of an iteration that the host finishes
     std::int32_t          reported_ = -1;
-    std::optional<Tournament<T>> tournament_; // made when a cluster is first empty
 };
 
 template <typename T>
@@ -91,7 +88,7 @@ void Fit<T>::tick()
     context().report("iterating", index_, iteration, progress_[0].shift);
 }
 
-// Iterations until control says why they stopped, and that is not an empty cluster that the device can see to.
+// Iterations until control says why they stopped.
 template <typename T>
 void Fit<T>::iterate_on_device()
 {
@@ -100,7 +97,7 @@ void Fit<T>::iterate_on_device()
     do {
         enqueue_iterations(arguments);
         fetch_control();
-    } while (state_[0].stop == running || (state_[0].stop == empty_cluster && relocate_on_device(arguments)));
+    } while (state_[0].stop == running);
 }
 
 // Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first one runs outside of the
@@ -120,25 +117,8 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
     job_.iteration(arguments, job_.control.get());
     if (!use_graph)
         return;
-    graph_.build(job_, arguments, tournament_ ? &*tournament_ : nullptr);
+    graph_.build(job_, arguments);
     graph_.launch(stream());
-}
-
-// Finishes the iteration that met an empty cluster; later ones are finished in the graph. False: rows, or what the
-// choice among them needs, are not on the device. Returns whether the fit goes on.
-template <typename T>
-bool Fit<T>::relocate_on_device(const UpdateArguments<T> &arguments)
-{
-    if (!job_.data.resident)
-        return false;
-    if (!tournament_) {
-        if (!within_limit([&] { tournament_.emplace(job_, params_); }))
-            return false;
-        graph_.drop();
-    }
-    tournament_->enqueue(arguments);
-    fetch_control();
-    return state_[0].stop == running;
 }
 
 template <typename T>

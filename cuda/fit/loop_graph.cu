@@ -1,33 +1,11 @@
+// loop_graph.cu - a graph of one conditional node, whose body is captured from a stream. The kernel that ends an
+// iteration clears the node's handle when the fit stops.
 #include "fit/loop_graph.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int unrolled = 8; // iterations per turn of the graph's loop
-
-// A node of a graph, behind `after` (or nullptr), that runs its body while, or if, a handle's value is not 0. The
-// value is `initially` whenever the graph is launched; kernels set it.
-struct Conditional {
-    cudaGraphConditionalHandle handle{};
-    cudaGraphNode_t            node{};
-    cudaGraph_t                body{};
-
-    Conditional(cudaGraph_t graph, cudaGraphNode_t after, cudaGraphConditionalNodeType type, unsigned initially)
-    {
-        checked("cudaGraphConditionalHandleCreate", [&] {
-            return cudaGraphConditionalHandleCreate(&handle, graph, initially, cudaGraphCondAssignDefault);
-        });
-        cudaGraphNodeParams params = {};
-        params.type = cudaGraphNodeTypeConditional;
-        params.conditional.handle = handle;
-        params.conditional.type = type;
-        params.conditional.size = 1;
-        checked("cudaGraphAddNode", [&] {
-            return cudaGraphAddNode(&node, graph, &after, nullptr, after == nullptr ? 0 : 1, &params);
-        });
-        body = params.conditional.phGraph_out[0];
-    }
-};
 
 // What `enqueue` puts into the stream becomes the graph's.
 template <typename Enqueue>
@@ -47,41 +25,19 @@ void capture(cudaStream_t stream, cudaGraph_t graph, Enqueue &&enqueue)
     }
 }
 
-// After iterations have stopped: all goes on only where a cluster is empty.
-__global__ void turn_kernel(const Control *control, cudaGraphConditionalHandle turns,
-                            cudaGraphConditionalHandle iterations, cudaGraphConditionalHandle relocation)
+// Adds a loop whose body runs while `handle` is not 0, which it is not at first; returns the body.
+cudaGraph_t add_loop(cudaGraph_t graph, cudaGraphConditionalHandle &handle)
 {
-    const unsigned goes_on = *const_cast<const volatile std::int32_t *>(&control->stop) == empty_cluster ? 1 : 0;
-    cudaGraphSetConditional(turns, goes_on);
-    cudaGraphSetConditional(iterations, goes_on);
-    cudaGraphSetConditional(relocation, goes_on);
-}
-
-cudaGraphNode_t add_turn(cudaGraph_t graph, cudaGraphNode_t after, const Control *control,
-                         cudaGraphConditionalHandle turns, cudaGraphConditionalHandle iterations,
-                         cudaGraphConditionalHandle relocation)
-{
-    void *arguments[] = {&control, &turns, &iterations, &relocation};
+    checked("cudaGraphConditionalHandleCreate",
+            [&] { return cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault); });
     cudaGraphNodeParams params = {};
-    params.type = cudaGraphNodeTypeKernel;
-    params.kernel.func = reinterpret_cast<void *>(turn_kernel);
-    params.kernel.gridDim = dim3(1);
-    params.kernel.blockDim = dim3(1);
-    params.kernel.kernelParams = arguments;
-    cudaGraphNode_t added;
-    checked("cudaGraphAddNode", [&] { return cudaGraphAddNode(&added, graph, &after, nullptr, 1, &params); });
-    return added;
-}
-
-template <typename T>
-void capture_iterations(Job<T> &job, UpdateArguments<T> arguments, const Conditional &loop)
-{
-    arguments.has_handle = true;
-    arguments.handle = loop.handle;
-    capture(job.stream(), loop.body, [&] {
-        for (int i = 0; i < unrolled; ++i)
-            job.iteration(arguments, arguments.control);
-    });
+    params.type = cudaGraphNodeTypeConditional;
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeWhile;
+    params.conditional.size = 1;
+    cudaGraphNode_t node;
+    checked("cudaGraphAddNode", [&] { return cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params); });
+    return params.conditional.phGraph_out[0];
 }
 
 } // namespace
@@ -94,26 +50,16 @@ void LoopGraph<T>::drop()
 }
 
 template <typename T>
-void LoopGraph<T>::build(Job<T> &job, UpdateArguments<T> arguments, Tournament<T> *relocation)
+void LoopGraph<T>::build(Job<T> &job, UpdateArguments<T> arguments)
 {
     drop();
     checked("cudaGraphCreate", [&] { return cudaGraphCreate(graph_.out(), 0); });
-    const Conditional turns(graph_.get(), nullptr, cudaGraphCondTypeWhile, 1);
-    if (relocation == nullptr) {
-        capture_iterations(job, arguments, turns);
-    } else {
-        const Conditional loop(turns.body, nullptr, cudaGraphCondTypeWhile, 1);
-        capture_iterations(job, arguments, loop);
-        // The turn's kernel sets the handle of the node behind it: that node first, its edge last.
-        const Conditional relocates(turns.body, nullptr, cudaGraphCondTypeIf, 0);
-        const cudaGraphNode_t turn =
-            add_turn(turns.body, loop.node, arguments.control, turns.handle, loop.handle, relocates.handle);
-        checked("cudaGraphAddDependencies",
-                [&] { return cudaGraphAddDependencies(turns.body, &turn, &relocates.node, nullptr, 1); });
-        arguments.has_handle = true;
-        arguments.handle = turns.handle;
-        capture(job.stream(), relocates.body, [&] { relocation->enqueue(arguments); });
-    }
+    const cudaGraph_t body = add_loop(graph_.get(), arguments.handle);
+    arguments.has_handle = true;
+    capture(job.stream(), body, [&] {
+        for (int i = 0; i < unrolled; ++i)
+            job.iteration(arguments, arguments.control);
+    });
     generation_ = job.context.workspace_generation;
     checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(exec_.out(), graph_.get(), 0); });
 }

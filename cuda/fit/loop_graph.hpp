@@ -1,8 +1,7 @@
-// loop_graph.hpp - iterations as a CUDA graph that the device repeats until the fit stops.
+// loop_graph.hpp - iterations as a CUDA graph that the device repeats until the fit stops: no host between two of them.
 #pragma once
 
 #include "fit/job.hpp"
-#include "relocation/tournament.hpp"
 
 namespace pgkm::cuda {
 
@@ -16,11 +15,9 @@ class LoopGraph {
     }
     void drop();
 
-    // while (running) { some iterations }; with `relocation` (else nullptr)
-    // while (running) { while (running) { some iterations } if (a cluster is empty) { relocation } }.
-    // An iteration, and a relocation, were enqueued before: they have brought the workspace to its size, which a
-    // capture could not.
-    void build(Job<T> &job, UpdateArguments<T> arguments, Tournament<T> *relocation);
+    // while (running) { some iterations }
+    // An iteration was enqueued before: it has brought the workspace to its size, which a capture could not.
+    void build(Job<T> &job, UpdateArguments<T> arguments);
 
     void launch(cudaStream_t stream);
 

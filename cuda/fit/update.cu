@@ -14,14 +14,12 @@ namespace {
 
 constexpr int update_warps = 4;
 
-// The new centroid of cluster j in fresh; false when it keeps the old one (no mass; cosine, zero mean).
+// The new centroid of cluster j in fresh; false when it keeps the old one (cosine, zero mean).
 template <typename T>
 __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const Int128 mass = sum_of(a.sums.masses, a.k, j, a.sums.weighted);
-    if (mass == 0)
-        return false; // begin_anew() clears its totals
     const std::int64_t cells = std::int64_t{a.k} * a.d;
     double square = 0.0;
     for (int first = 0; first < a.d; first += 32) {
@@ -119,7 +117,7 @@ __global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArgumen
     if (threadIdx.x == 0)
         halted = stopped(a.control);
     __syncthreads();
-    if (!halted && a.differ == nullptr && block_finds_empty(a.sums, a.k)) {
+    if (!halted && block_finds_empty(a.sums, a.k)) {
         if (threadIdx.x == 0)
             stop_for_empty(a);
         halted = true;

@@ -30,8 +30,6 @@ struct UpdateArguments {
     Operands<T>         operands;
     cudaGraphConditionalHandle handle; // set to 0 when the fit stops, if has_handle
     bool                has_handle;
-    const std::int32_t *differ; // nullptr: an empty cluster stops the fit. Else such a cluster keeps its centroid, for rows
-                                // were relocated, and labels are those of the iteration before where this is 0
 };
 
 // Enqueues one update. What it decides is in arguments.control.

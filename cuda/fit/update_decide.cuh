@@ -9,8 +9,7 @@ namespace pgkm::cuda {
 //
 // Labels are not compared: equal labels in two iterations without empty clusters mean equal
 // sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
-// A negative tol stops the device and goes to the host. With empty clusters, for which rows were relocated, labels
-// are compared (relocation/tournament.hpp).
+// A negative tol stops the device and goes to the host.
 __device__ inline StopReason reason_to_stop(double shift, double tol, std::int32_t iteration, std::int32_t most)
 {
     if (shift <= tol || (shift != 0.0 && iteration >= most))
@@ -44,10 +43,8 @@ __device__ inline bool decide(const UpdateArguments<T> &a, double shift)
     Control *control = a.control;
     const std::int32_t iteration = control->n_iter + 1, most = control->max_iter;
     const double tol = control->tol;
-    const bool cancels = stopped(control), converged = shift <= tol || (a.differ != nullptr && *a.differ == 0);
-    StopReason reason = reason_to_stop(shift, tol, iteration, most);
-    if (a.differ != nullptr)
-        reason = converged || iteration >= most ? finished : running;
+    const bool cancels = stopped(control), converged = shift <= tol;
+    const StopReason reason = reason_to_stop(shift, tol, iteration, most);
     control->arrived = 0;
     note_iteration(a, shift, converged, iteration, reason);
     const bool stops = reason != running || cancels;

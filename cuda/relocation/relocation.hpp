@@ -1,6 +1,5 @@
-// relocation.hpp - what a fit leaves to the host where rows come in parts: rows for clusters that have none (of
-// resident rows the device chooses, tournament.hpp), and, for a negative tol, whether two iterations' labels are the
-// same. Both go over the rows on the device, slice by slice.
+// relocation.hpp - what a fit leaves to the host: rows for clusters that have none, and, for a negative tol, whether
+// two iterations' labels are the same. Both go over the rows on the device, slice by slice.
 #pragma once
 
 #include "fit/job.hpp"
