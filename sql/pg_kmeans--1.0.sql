@@ -2,8 +2,8 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_kmeans" to load this file. \quit
 
--- Functions that are called here are named with their schema: others may create a better match
--- for the arguments in the extension's schema, and it would run as who installs.
+-- Calls in this script name the function's schema. Otherwise somebody could create a function in the
+-- extension's schema that fits the arguments better, and it would run with the rights of who installs.
 
 -- options
 
@@ -50,7 +50,7 @@ CREATE TYPE kmeans_model AS (
     center    double precision[],
     scale     double precision[]
 );
-COMMENT ON TYPE kmeans_model IS 'clusters found by a fit; centroids are k x d, in the units of (value - center) / scale; no field is null';
+COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
 
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
@@ -68,7 +68,7 @@ COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, 
 CREATE FUNCTION kmeans_plan_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_plan_support'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_plan_support IS 'for the planner: lets the library take part in planning';
+COMMENT ON FUNCTION kmeans_plan_support IS 'planner support function';
 
 CREATE FUNCTION kmeans_final(internal) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
@@ -210,13 +210,13 @@ CREATE FUNCTION kmeans_progress(
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
-COMMENT ON FUNCTION kmeans_progress IS 'processes that are clustering, for the view pg_stat_progress_kmeans';
+COMMENT ON FUNCTION kmeans_progress IS 'rows of the view pg_stat_progress_kmeans';
 
 CREATE VIEW pg_stat_progress_kmeans AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
        p.max_iter, p.restart, p.n_init, p.shift, p.backend
 FROM kmeans_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
-COMMENT ON VIEW pg_stat_progress_kmeans IS 'what is being clustered now, and how far it is';
+COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
 
 CREATE FUNCTION kmeans_last_run(
@@ -261,7 +261,7 @@ CREATE FUNCTION kmeans_fit(
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table, named with its feature columns';
+COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table by the columns that features names';
 
 CREATE FUNCTION kmeans_labels(
     relation regclass, features text[], k bigint,
@@ -272,7 +272,7 @@ CREATE FUNCTION kmeans_labels(
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster of each';
+COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster id of each row';
 
 CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
@@ -283,16 +283,16 @@ CREATE FUNCTION kmeans_cluster(
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster of each into a column of it';
+COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster id of each row into a column of the table';
 
 CREATE FUNCTION kmeans_label_changes(tableoid oid, ctid tid) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_label_changes'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION kmeans_label_changes IS 'for the UPDATE of kmeans_cluster: whether a row gets another label';
+COMMENT ON FUNCTION kmeans_label_changes IS 'used in the UPDATE of kmeans_cluster: whether a row gets another label';
 CREATE FUNCTION kmeans_new_label(tableoid oid, ctid tid) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_new_label'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION kmeans_new_label IS 'for the UPDATE of kmeans_cluster: a row''s new label';
+COMMENT ON FUNCTION kmeans_new_label IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
 
 CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
@@ -303,18 +303,18 @@ RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precisi
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and tells how good the clusters are';
+COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
 
 CREATE FUNCTION kmeans_load(relation regclass, features text[], weight text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in this session, for loaded => true';
+COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in the session, for calls with loaded => true';
 
 CREATE FUNCTION kmeans_unload(relation regclass DEFAULT NULL, features text[] DEFAULT NULL, weight text DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_unload'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION kmeans_unload IS 'gives rows back that kmeans_load keeps: of one load, of a relation, or all';
+COMMENT ON FUNCTION kmeans_unload IS 'drops rows that kmeans_load keeps: one load, all loads of a relation, or all';
 
 CREATE FUNCTION kmeans_loaded(
     relid     OUT oid,
@@ -328,7 +328,7 @@ CREATE FUNCTION kmeans_loaded(
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
-COMMENT ON FUNCTION kmeans_loaded IS 'rows that kmeans_load keeps in this session';
+COMMENT ON FUNCTION kmeans_loaded IS 'the loads that kmeans_load keeps in the session';
 
 -- One step
 
@@ -354,16 +354,16 @@ COMMENT ON FUNCTION kmeans_sums_send IS 'I/O';
 CREATE TYPE kmeans_sums (
     INPUT = kmeans_sums_in, OUTPUT = kmeans_sums_out, RECEIVE = kmeans_sums_recv, SEND = kmeans_sums_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
-COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: of features and masses per cluster, and the inertia; mergeable';
+COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged';
 
 CREATE FUNCTION kmeans_sums_centroids(kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_centroids'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_centroids IS 'the new centroids, k x d; NULLs for a cluster without mass';
+COMMENT ON FUNCTION kmeans_sums_centroids IS 'the new centroids, k x d; NULLs for a cluster without rows';
 CREATE FUNCTION kmeans_sums_masses(kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_masses'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_masses IS 'rows, or sums of weights, of each cluster';
+COMMENT ON FUNCTION kmeans_sums_masses IS 'the number of rows, or the sum of weights, of each cluster';
 CREATE FUNCTION kmeans_sums_features(kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_features'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -435,7 +435,7 @@ CREATE FUNCTION pca_options(
 ) RETURNS pca_options
 AS 'MODULE_PATHNAME', 'pgkm_pca_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION pca_options IS 'options for pca, checked; n_components: how many, or a share of the variance, or NULL for all';
+COMMENT ON FUNCTION pca_options IS 'options for pca, checked; n_components is a number, a share of the variance, or NULL for all';
 
 CREATE TYPE pca_model AS (
     n_components             integer,
@@ -449,7 +449,7 @@ CREATE TYPE pca_model AS (
     n                        bigint,
     whiten                   boolean
 );
-COMMENT ON TYPE pca_model IS 'principal components, n_components x d, of (features - mean) / scale; no field is null';
+COMMENT ON TYPE pca_model IS 'result of a PCA; components are n_components x d, of (features - mean) / scale; no field is NULL';
 
 CREATE FUNCTION pca_components(
     model                    pca_model,
@@ -461,7 +461,7 @@ CREATE FUNCTION pca_components(
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_pca_components'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
-COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, those of most variance first';
+COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, the largest variance first';
 
 CREATE TYPE pca_sums;
 
@@ -485,7 +485,7 @@ COMMENT ON FUNCTION pca_sums_send IS 'I/O';
 CREATE TYPE pca_sums (
     INPUT = pca_sums_in, OUTPUT = pca_sums_out, RECEIVE = pca_sums_recv, SEND = pca_sums_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
-COMMENT ON TYPE pca_sums IS 'state of the aggregate pca: options, mean and products of deviations of rows; mergeable';
+COMMENT ON TYPE pca_sums IS 'state of the aggregate pca: options, mean, and products of deviations; can be merged';
 
 CREATE FUNCTION pca_combine(pca_sums, pca_sums) RETURNS pca_sums
 AS 'MODULE_PATHNAME', 'pgkm_pca_combine'
@@ -494,7 +494,7 @@ COMMENT ON FUNCTION pca_combine IS 'combine function of the aggregate pca';
 CREATE FUNCTION pca_final(pca_sums) RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
-COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: components from the covariance';
+COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
 
 -- For the same types of feature vectors as kmeans.
 DO $do$
@@ -549,7 +549,7 @@ CREATE FUNCTION pca_fit(
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION pca_fit IS 'principal component analysis of the rows of a table, view or foreign table, named with its feature columns';
+COMMENT ON FUNCTION pca_fit IS 'principal component analysis of a table, view or foreign table by the columns that features names';
 
 -- Gaussian mixtures
 
@@ -691,7 +691,7 @@ CREATE FUNCTION gmm_fit(
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of the rows of a table, view or foreign table, named with its feature columns';
+COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
 
 CREATE FUNCTION gmm_cluster(
     relation regclass, features text[], k bigint,
@@ -702,4 +702,4 @@ CREATE FUNCTION gmm_cluster(
 RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to a table and writes the component of each row into a column of it';
+COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table';

@@ -206,8 +206,6 @@ private:
                                                                               {"mass_sum", &PgkmTuning::mass_sum}};
         for (const auto &[stage, member] : stages)
             for (const char *const *name = table_->strategies(stage); *name != nullptr; ++name) {
-                if (*name == std::string("auto"))
-                    continue;
                 PgkmSettings forced = settings_;
                 forced.tuning.*member = *name;
                 try {

@@ -223,9 +223,10 @@ typedef struct PgkmBackend {
     /* Lists up to `capacity` devices and sets *count to how many there are. */
     PgkmStatus (*probe)(PgkmDevice *devices, int32_t capacity, int32_t *count, PgkmError *error);
 
-    /* Names of the strategies of one stage ("assignment", "execution", "feature_sum",
-     * "mass_sum", "instruction_set") that can run on this machine, a NULL-ended list. */
-    const char *const *(*strategies)(const char *stage);
+    /* Names of the strategies of one kind ("assignment", "execution", "feature_sum", "mass_sum",
+     * "instruction_set") that can run on this machine: a static NULL-ended list without "auto".
+     * They come from backend/strategies.hpp. */
+    const char *const *(*strategies)(const char *kind);
 
     PgkmStatus (*open)(const PgkmOpen *options, PgkmContext **context, PgkmError *error);
     void (*close)(PgkmContext *context); /* NULL is allowed; all data must be unloaded before */

@@ -10,7 +10,7 @@ template <typename T>
 std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
 {
     const Shape shape = shape_of(rows, purpose);
-    Assignment assignment = rows.context.strategy.assignment;
+    Assignment assignment = rows.context.forced;
     if (assignment == Assignment::automatic)
         assignment = choose_assignment(shape);
     if (assignment == Assignment::hamerly && !Hamerly<T>::fits(rows))

@@ -59,7 +59,7 @@ enum class Purpose { iterations, single };
 template <typename T>
 Shape shape_of(const Rows<T> &rows, Purpose purpose)
 {
-    return {rows.n, rows.d, rows.k, has_fused(rows.context.strategy.instruction_set), purpose == Purpose::iterations};
+    return {rows.n, rows.d, rows.k, has_fused(rows.context.instruction_set), purpose == Purpose::iterations};
 }
 
 template <typename T>

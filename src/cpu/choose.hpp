@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cpu/strategy.hpp"
+#include "backend/strategies.hpp"
 
 namespace pgkm::cpu {
 

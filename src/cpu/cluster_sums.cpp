@@ -21,7 +21,7 @@ Int128 take(Buffer<std::int64_t> &sums, std::size_t upper, std::size_t lower)
 
 template <typename T>
 ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
-    : rows_(rows), kernels_(sum_kernels(rows.context.strategy.instruction_set)),
+    : rows_(rows), kernels_(sum_kernels(rows.context.instruction_set)),
       limbs_(rows.weights == nullptr ? 1 : 2), scale_(rows.context.budget, static_cast<std::size_t>(rows.d)),
       weight_scale_(rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)),
       totals_(Buffer<Int128>::zeros(rows.context.budget,

@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "cpu/strategy.hpp"
+#include "backend/strategies.hpp"
+#include "cpu/instruction_set.hpp"
 #include "numeric/thread_pool.hpp"
 #include "numeric/error.hpp"
 
@@ -133,14 +134,21 @@ private:
 
 struct Context {
     PgkmHost host;
-    Strategy strategy; // what is forced, and the instruction set to run
+    Assignment forced; // automatic: choose_assignment() decides
+    InstructionSet instruction_set;
     Budget budget;
     ThreadPool pool;
     std::atomic<Assignment> assignment{Assignment::automatic}; // the last that was chosen to iterate with
 
-    Context(const PgkmHost &lent, const Strategy &chosen, std::uint64_t memory_limit, int threads)
-        : host(lent), strategy(chosen), budget(memory_limit), pool(threads)
+    // Throws Error(PGKM_UNSUPPORTED) for a strategy that is forced and not there: none is ignored in silence.
+    Context(const PgkmOpen &options, int threads)
+        : host(options.host), forced(parse_strategy<Assignment>(on_cpu, options.tuning.assignment)),
+          instruction_set(parse_instruction_set(options.tuning.instruction_set)), budget(options.memory_limit),
+          pool(threads)
     {
+        parse_strategy<Execution>(on_cpu, options.tuning.execution);
+        parse_strategy<FeatureSum>(on_cpu, options.tuning.feature_sum);
+        parse_strategy<MassSum>(on_cpu, options.tuning.mass_sum);
     }
 
     // From any thread; call it every few milliseconds of work.
@@ -159,7 +167,7 @@ struct Context {
         progress.problem = static_cast<std::int32_t>(problem);
         progress.iteration = iteration;
         progress.shift = shift;
-        progress.chosen.instruction_set = name_of(strategy.instruction_set);
+        progress.chosen.instruction_set = name_of(instruction_set);
         progress.chosen.assignment = name_of(assignment.load(std::memory_order_relaxed));
         host.progress(host.arg, &progress);
     }

@@ -54,8 +54,7 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
         if (options->threads < 0)
             throw Error(PGKM_INVALID, "the number of CPU threads must not be negative");
         const int threads = options->threads == 0 ? usable_processors() : options->threads;
-        auto opened = std::make_unique<cpu::Context>(options->host, cpu::parse_strategy(options->tuning),
-                                                     options->memory_limit, threads);
+        auto opened = std::make_unique<cpu::Context>(*options, threads);
         *context = reinterpret_cast<PgkmContext *>(opened.release());
     });
 }

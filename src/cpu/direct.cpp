@@ -56,8 +56,8 @@ DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
 
 template <typename T>
 Direct<T>::Direct(const Rows<T> &rows)
-    : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.strategy.instruction_set)),
-      pairs_(pair_kernels(rows.context.strategy.instruction_set)),
+    : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.instruction_set)),
+      pairs_(pair_kernels(rows.context.instruction_set)),
       panels_(rows.context.budget, rows.k, rows.d), scratch_(static_cast<std::size_t>(rows.pool.size()))
 {
 }

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cpu/strategy.hpp"
+#include "cpu/instruction_set.hpp"
 
 namespace pgkm::cpu {
 

@@ -5,7 +5,7 @@
 // the context. Included by kernel sources after hwy/highway.h, in their HWY_ONCE part.
 #pragma once
 
-#include "cpu/strategy.hpp"
+#include "cpu/instruction_set.hpp"
 
 namespace pgkm::cpu {
 

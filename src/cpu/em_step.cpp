@@ -46,8 +46,8 @@ public:
         : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
           layout_(mixture, data.points.d, sums.masses != nullptr),
-          products_(product_kernels(context_.strategy.instruction_set)),
-          kernels_(mixture_kernels(context_.strategy.instruction_set)), zeros_(static_cast<std::size_t>(d_), 0.0),
+          products_(product_kernels(context_.instruction_set)),
+          kernels_(mixture_kernels(context_.instruction_set)), zeros_(static_cast<std::size_t>(d_), 0.0),
           features_(padded_features(d_)), rows_(std::min(block_rows, padded_rows(problem.n_rows))),
           own_size_(size((blocks() * features_ + mixture.k) * rows_)),
           own_(Buffer<double>::zeros(context_.budget, own_size_ * size(pool.size())))

@@ -26,7 +26,7 @@ bool Geometry<T>::fits(const Rows<T> &rows)
 
 template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
-    : rows_(rows), kernels_(list_kernels(rows.context.strategy.instruction_set)), k_(rows.k),
+    : rows_(rows), kernels_(list_kernels(rows.context.instruction_set)), k_(rows.k),
       previous_(rows.context.budget, static_cast<std::size_t>(k_) * static_cast<std::size_t>(rows.d)),
       wide_(rows.context.budget, static_cast<std::size_t>(k_ + 1) * static_cast<std::size_t>(rows.d)),
       own_(rows.context.budget, static_cast<std::size_t>(k_), 0.0f),
@@ -52,7 +52,7 @@ void Geometry<T>::set(const T *centroids, bool distances)
 template <typename T>
 void Geometry<T>::move(const T *centroids)
 {
-    const PairKernels &pairs = pair_kernels(rows_.context.strategy.instruction_set);
+    const PairKernels &pairs = pair_kernels(rows_.context.instruction_set);
     const std::int64_t d = rows_.d, per_task = std::clamp<std::int64_t>(65536 / d, 1, 64);
     rows_.pool.run((k_ + per_task - 1) / per_task, [&](std::int64_t task, int) {
         rows_.context.poll();
@@ -85,7 +85,7 @@ template <typename T>
 void Geometry<T>::measure()
 {
     constexpr int width = block_step;
-    const DirectKernels &pack = direct_kernels(rows_.context.strategy.instruction_set);
+    const DirectKernels &pack = direct_kernels(rows_.context.instruction_set);
     std::vector<std::int32_t> all(static_cast<std::size_t>(k_));
     std::iota(all.begin(), all.end(), 0);
     std::vector<Buffer<double>> block, square;

@@ -46,9 +46,9 @@ Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int
 
 template <typename T>
 Hamerly<T>::Hamerly(const Rows<T> &rows)
-    : rows_(rows), chunk_(chunk_for(rows)), kernels_(list_kernels(rows.context.strategy.instruction_set)),
-      direct_(direct_kernels(rows.context.strategy.instruction_set)),
-      pairs_(pair_kernels(rows.context.strategy.instruction_set)), geometry_(rows),
+    : rows_(rows), chunk_(chunk_for(rows)), kernels_(list_kernels(rows.context.instruction_set)),
+      direct_(direct_kernels(rows.context.instruction_set)),
+      pairs_(pair_kernels(rows.context.instruction_set)), geometry_(rows),
       upper_(rows.context.budget, static_cast<std::size_t>(rows.n)),
       lower_(rows.context.budget, static_cast<std::size_t>(rows.n))
 {

@@ -77,7 +77,7 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
     const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
     const ReductionPlan plan = plan_moments(problem.n_rows, d);
     const std::size_t own = block_memory(d);
-    const BlockSums<T> block(context.strategy.instruction_set, d, out.shift);
+    const BlockSums<T> block(context.instruction_set, d, out.shift);
     auto copies = Buffer<double>::zeros(context.budget, static_cast<std::size_t>(plan.segments * plan.values));
     auto memory = Buffer<double>::zeros(context.budget, own * static_cast<std::size_t>(pool.size()));
     generalised_reduction(

@@ -43,7 +43,7 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
                                      std::size_t most)
 {
     constexpr int batch = 64;
-    const PairKernels &kernels = pair_kernels(rows.context.strategy.instruction_set);
+    const PairKernels &kernels = pair_kernels(rows.context.instruction_set);
     const auto *centroids = static_cast<const T *>(problem.centroids);
     // Per worker a heap with the last of its rows on top.
     std::vector<std::vector<FarRow>> heaps(static_cast<std::size_t>(rows.pool.size()));

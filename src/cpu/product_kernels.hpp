@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "cpu/strategy.hpp"
+#include "cpu/instruction_set.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::cpu {

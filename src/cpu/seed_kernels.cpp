@@ -7,7 +7,7 @@
 
 #include "cpu/targets.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/seed_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/seed_kernels.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"

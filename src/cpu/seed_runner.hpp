@@ -15,7 +15,7 @@ public:
     BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
 
     Budget &budget() const { return context_.budget; }
-    InstructionSet instruction_set() const { return context_.strategy.instruction_set; }
+    InstructionSet instruction_set() const { return context_.instruction_set; }
     void poll() const { context_.poll(); }
     // How many rows are chosen, for a problem that has the threads to itself; others are silent.
     void report(std::size_t chosen) const

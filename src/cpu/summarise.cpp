@@ -43,7 +43,7 @@ public:
     Summariser(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
         : context_(data.context), points_(data.points), d_(static_cast<std::size_t>(data.points.d)),
           problems_(problems), n_problems_(n_problems), summaries_(summaries),
-          kernels_(summary_kernels<T>(context_.strategy.instruction_set)),
+          kernels_(summary_kernels<T>(context_.instruction_set)),
           tasks_(tasks_of(problems, n_problems, data.points.d)),
           ranges_(context_.budget, 3 * d_ * static_cast<std::size_t>(context_.pool.size()))
     {

@@ -8,7 +8,7 @@
 
 #include "cpu/targets.hpp"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/summarise_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/summarise_kernels.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

@@ -1,6 +1,6 @@
 // targets.hpp - which of Highway's targets are compiled; included before any hwy header.
 //
-// One copy of each kernel per instruction set of strategy.hpp, the scalar one included
+// One copy of each kernel per instruction set of instruction_set.hpp, the scalar one included
 // whatever the baseline. SSSE3 (no CPU of interest stops there) and SVE (its vectors have no
 // size, so they fit no array) are left out.
 #pragma once

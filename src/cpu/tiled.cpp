@@ -75,8 +75,8 @@ Tiled<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int64_t range)
 
 template <typename T>
 Tiled<T>::Tiled(const Rows<T> &rows)
-    : rows_(rows), kernels_(tiled_kernels(rows.context.strategy.instruction_set)),
-      pairs_(pair_kernels(rows.context.strategy.instruction_set)), direct_(rows),
+    : rows_(rows), kernels_(tiled_kernels(rows.context.instruction_set)),
+      pairs_(pair_kernels(rows.context.instruction_set)), direct_(rows),
       panel_count_((std::int64_t{rows.k} + tiled_panel - 1) / tiled_panel),
       range_(std::min(max_range, panel_count_ * tiled_panel)),
       shift_(rows.context.budget, static_cast<std::size_t>(rows.d)),

@@ -3,54 +3,46 @@
  */
 #include "pg/settings.h"
 
+#include <array>
 #include <climits>
 
+#include "backend/strategies.hpp"
 #include "pg/scan/scan.h"
 
 extern "C" {
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 }
 
-/* Strategies are lists of names; the value of a name is its place in the list, 0 is auto. */
 static const config_enum_entry backends[] = {
     {"auto", PGKM_BACKEND_AUTO, false}, {"cpu", PGKM_BACKEND_CPU, false}, {"cuda", PGKM_BACKEND_CUDA, false},
     {NULL, 0, false}};
 
-static const config_enum_entry assignments[] = {{"auto", 0, false},
-                                                {"direct", 1, false},
-                                                {"tiled", 2, false},
-                                                {"hamerly", 3, false},
-                                                {"register", 4, false},
-                                                {"generic", 5, false},
-                                                {"tensor_core", 6, false},
-                                                {"register_constant", 7, false},
-                                                {"register_shared", 8, false},
-                                                {"register_global", 9, false},
-                                                {"generic_constant", 10, false},
-                                                {NULL, 0, false}};
+/* The settings that force a strategy, in the order of StrategyKind. */
+static struct
+{
+    const char *name;
+    const char *text;
+    int value; /* a strategy's id; 0: auto */
+} forced[pgkm::strategy_kinds] = {
+    {"pg_kmeans.assignment", "Forces how rows are assigned to centroids.", 0},
+    {"pg_kmeans.execution", "Forces how assignment and sums share the passes over the rows.", 0},
+    {"pg_kmeans.feature_sum", "Forces how features are summed.", 0},
+    {"pg_kmeans.mass_sum", "Forces how cluster masses are summed.", 0}};
 
-static const config_enum_entry executions[] = {{"auto", 0, false},
-                                               {"cross_processing", 1, false},
-                                               {"multi_pass", 2, false},
-                                               {"single_pass", 3, false},
-                                               {NULL, 0, false}};
+using StrategyEntries = std::array<config_enum_entry, std::size(pgkm::strategies) + 2>;
 
-static const config_enum_entry feature_sums[] = {{"auto", 0, false},
-                                                 {"cluster_merge", 1, false},
-                                                 {"partitioned_features", 2, false},
-                                                 {"ballot", 3, false},
-                                                 {"divide_and_conquer", 4, false},
-                                                 {"atomic", 5, false},
-                                                 {"sorted", 6, false},
-                                                 {NULL, 0, false}};
-
-static const config_enum_entry mass_sums[] = {{"auto", 0, false},
-                                              {"global_atomic", 1, false},
-                                              {"partitioned_global", 2, false},
-                                              {"partitioned_local", 3, false},
-                                              {"partitioned_private", 4, false},
-                                              {NULL, 0, false}};
+/* For each kind "auto" and its strategies; the value of a name is its place in the list. */
+static constexpr auto strategy_entries = [] {
+    std::array<StrategyEntries, pgkm::strategy_kinds> lists = {};
+    for (StrategyEntries &list : lists)
+        list[0].name = "auto";
+    for (const pgkm::Strategy &strategy : pgkm::strategies)
+        lists[static_cast<int>(strategy.kind)][strategy.id] = {strategy.name, strategy.id, false};
+    return lists;
+}();
 
 static const config_enum_entry scans[] = {
     {"auto", SCAN_AUTO, false}, {"direct", SCAN_DIRECT, false}, {"executor", SCAN_EXECUTOR, false}, {NULL, 0, false}};
@@ -60,19 +52,39 @@ static int device = -1;
 static int cpu_threads = 0;
 static int memory_limit_kb = 4 * 1024 * 1024;
 static int gpu_memory_limit_kb = 0;
-static int assignment = 0;
-static int execution = 0;
-static int feature_sum = 0;
-static int mass_sum = 0;
 static int scan = SCAN_AUTO;
 static bool service = true;
 static int max_gpu_jobs = 4;
 static int gpu_idle_timeout_s = 300;
 static char *cuda_plugin = NULL;
 
-static void define_enum(const char *name, const char *text, int *value, const config_enum_entry *entries)
+static void define_enum(const char *name, const char *text, const char *more, int *value,
+                        const config_enum_entry *entries)
 {
-    DefineCustomEnumVariable(name, text, NULL, value, *value, entries, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomEnumVariable(name, text, more, value, *value, entries, PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+/* Its long description has a line for each strategy: NAME (BACKENDS; needs ...): what it does. */
+static void define_strategy(int kind)
+{
+    StringInfoData more;
+
+    initStringInfo(&more);
+    appendStringInfoString(&more, "auto: the backend chooses.");
+    for (const pgkm::Strategy &strategy : pgkm::strategies)
+    {
+        const bool cpu = strategy.backends & pgkm::on_cpu, cuda = strategy.backends & pgkm::on_cuda;
+
+        if (static_cast<int>(strategy.kind) != kind)
+            continue;
+        appendStringInfo(&more, "\n%s (%s", strategy.name, cpu && cuda ? "CPU, CUDA" : cpu ? "CPU" : "CUDA");
+        if (strategy.requirement[0] != '\0')
+            appendStringInfo(&more, "; needs %s", strategy.requirement);
+        appendStringInfo(&more, "): %s.", strategy.description);
+    }
+    define_enum(forced[kind].name, forced[kind].text, MemoryContextStrdup(TopMemoryContext, more.data),
+                &forced[kind].value, strategy_entries[kind].data());
+    pfree(more.data);
 }
 
 static void define_int(const char *name, const char *text, const char *more, int *value, int low, int high,
@@ -100,7 +112,7 @@ static void define_service(void)
 void pgkm_settings_define(void)
 {
     define_enum("pg_kmeans.backend", "Chooses what computes: the CPU, a CUDA device, or the faster one that is there.",
-                &backend, backends);
+                NULL, &backend, backends);
     define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: the one with most room.", &device, -1, 1023,
                PGC_USERSET, 0);
     define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all processors that the server may run on.", &cpu_threads,
@@ -109,20 +121,20 @@ void pgkm_settings_define(void)
                "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
                &gpu_memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
-    define_enum("pg_kmeans.assignment", "Forces how rows are assigned to centroids.", &assignment, assignments);
-    define_enum("pg_kmeans.execution", "Forces how assignment and sums share the passes over the rows.", &execution,
-                executions);
-    define_enum("pg_kmeans.feature_sum", "Forces how features are summed.", &feature_sum, feature_sums);
-    define_enum("pg_kmeans.mass_sum", "Forces how cluster masses are summed.", &mass_sum, mass_sums);
+    for (int kind = 0; kind < pgkm::strategy_kinds; ++kind)
+        define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
-                &scan, scans);
+                NULL, &scan, scans);
     define_service();
     MarkGUCPrefixReserved("pg_kmeans");
 }
 
-static const char *forced(const config_enum_entry *entries, int value)
+/* The name of the strategy that is forced; NULL: none. */
+static const char *forced_name(pgkm::StrategyKind kind)
 {
-    return value == 0 ? NULL : entries[value].name;
+    const int i = static_cast<int>(kind);
+
+    return forced[i].value == 0 ? NULL : strategy_entries[i][forced[i].value].name;
 }
 
 uint64 pgkm_memory_limit(void)
@@ -168,9 +180,9 @@ void pgkm_settings_fill(PgkmSettings *settings)
     settings->cpu_threads = cpu_threads;
     settings->memory_limit = pgkm_memory_limit();
     settings->gpu_memory_limit = (uint64) gpu_memory_limit_kb * 1024;
-    settings->tuning.assignment = forced(assignments, assignment);
-    settings->tuning.execution = forced(executions, execution);
-    settings->tuning.feature_sum = forced(feature_sums, feature_sum);
-    settings->tuning.mass_sum = forced(mass_sums, mass_sum);
+    settings->tuning.assignment = forced_name(pgkm::StrategyKind::assignment);
+    settings->tuning.execution = forced_name(pgkm::StrategyKind::execution);
+    settings->tuning.feature_sum = forced_name(pgkm::StrategyKind::feature_sum);
+    settings->tuning.mass_sum = forced_name(pgkm::StrategyKind::mass_sum);
     settings->plugin = plugin_path();
 }

@@ -36,17 +36,16 @@ void add_cpu(std::vector<Subject> &subjects)
 {
     const PgkmBackend *table = pgkm::cpu_backend();
     subjects.push_back({"cpu_auto", table, -1, {}, 0, true});
-    for (const char *set : strategies(*table, "instruction_set")) {
-        if (std::string(set) == "auto")
-            continue; // that is what the others choose from
-        for (const char *assignment : strategies(*table, "assignment")) {
+    std::vector<const char *> assignments = strategies(*table, "assignment");
+    assignments.insert(assignments.begin(), "auto");
+    for (const char *set : strategies(*table, "instruction_set"))
+        for (const char *assignment : assignments) {
             PgkmTuning tuning = {};
             tuning.assignment = assignment;
             tuning.instruction_set = set;
-            const bool first = assignment == strategies(*table, "assignment").front();
+            const bool first = assignment == assignments.front();
             subjects.push_back({identifier(std::string("cpu_") + set + "_" + assignment), table, -1, tuning, 0, first});
         }
-    }
 }
 
 struct Plugin {

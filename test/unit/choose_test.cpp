@@ -1,7 +1,7 @@
 // The CUDA plugin's choice of strategies is a pure function: no GPU is needed to test it.
 #include <gtest/gtest.h>
 
-#include "../../cuda/plan/choose.hpp"
+#include "plan/choose.hpp"
 #include "mixture/slices.hpp"
 
 namespace {

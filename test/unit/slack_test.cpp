@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../../cuda/device/slack.cuh"
+#include "device/slack.cuh"
 #include "numeric/contract.hpp"
 
 namespace {
