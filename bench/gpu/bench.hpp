@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fit/job.hpp"
+#include "fit/device_problem.hpp"
 
 namespace bench {
 

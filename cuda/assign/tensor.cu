@@ -53,24 +53,11 @@ bool fits(int d, int shared_bytes)
     return Block<Shape<1, 128>>::bytes(d, true) <= static_cast<std::size_t>(shared_bytes);
 }
 
-template <typename Kernel>
-int resident_blocks(const Context &context, Kernel kernel, std::size_t bytes)
-{
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(kernel, static_cast<int>(bytes));
-    });
-    int per_unit = 0;
-    checked("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
-        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, filter_threads, bytes);
-    });
-    return std::max(per_unit, 1) * context.facts.multiprocessors;
-}
-
 template <typename S, bool Kept, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
     const std::size_t bytes = Block<S>::bytes(view.d, false);
-    const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, bytes);
+    const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, filter_threads, bytes);
     find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
     launched("find_kernel");
     // The lists of the second pass take room: its tiles may have to be smaller.
@@ -79,7 +66,7 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
     const auto collect = [&](auto shape) {
         using Collect = decltype(shape);
         const std::size_t room = Block<Collect>::bytes(view.d, true);
-        const int resident = resident_blocks(stage.context, collect_kernel<T, Collect, Kept>, room);
+        const int resident = resident_blocks(stage.context, collect_kernel<T, Collect, Kept>, filter_threads, room);
         collect_kernel<T, Collect, Kept><<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
         launched("collect_kernel");
     };
@@ -216,27 +203,26 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
         filter<false>(stage, view, l, labels);
 }
 
-} // namespace
-} // namespace tensor
-
 template <typename T>
-void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
+void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    if (view.k == 1 || !tensor::fits(view.d, stage.context.facts.shared_bytes_per_block))
+    if (view.k == 1 || !fits(view.d, stage.context.facts.shared_bytes_per_block))
         return assign_generic(stage, view, labels);
     // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
     const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
     const std::int64_t wanted = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
-    const std::int64_t most = tensor::rows_within_limit(stage, view, wanted);
+    const std::int64_t most = rows_within_limit(stage, view, wanted);
     if (most == 0)
         return assign_generic(stage, view, labels);
     const std::int64_t slices = (view.n + most - 1) / most, rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)
-        tensor::assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);
+        assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);
 }
 
-template void assign_tensor<float>(const Stage<float> &, const View<float> &, std::int32_t *);
-template void assign_tensor<double>(const Stage<double> &, const View<double> &, std::int32_t *);
+} // namespace
+} // namespace tensor
+
+const Both<Assign> assign_tensor = {tensor::assign<float>, tensor::assign<double>};
 
 } // namespace pgkm::cuda

@@ -1,7 +1,8 @@
 // tensor_group.cuh - each row joins its nearest pivot; a counting sort brings groups together.
 #pragma once
 
-#include "assign/tensor_mma.cuh"
+#include "assign/tensor_layout.cuh"
+#include "device/tensor_mma.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {

@@ -1,7 +1,8 @@
 // tensor_tile.cuh - a block's row tile: fp16 rows in shared memory and what bounds need of them.
 #pragma once
 
-#include "assign/tensor_mma.cuh"
+#include "assign/tensor_layout.cuh"
+#include "device/tensor_mma.cuh"
 
 namespace pgkm::cuda::tensor {
 

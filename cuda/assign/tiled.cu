@@ -1,9 +1,9 @@
 // tiled.cu - distances as a matrix product tiled through shared memory (Li, Zhao, Chu, Liu
 // 2010, Algorithm 4), for any d and k; labels alone or fused with the sums.
 //
-// A block takes 128 rows of one group (grouping.hpp) and the centroids listed for the group,
+// A block takes 128 rows of one pivot (pivots.hpp) and the centroids listed for the pivot,
 // 64 or 16 at a time; a thread keeps a small tile of products in registers. The scores
-// |c'|^2 / 2 - x'.c' are a float32 filter whose margin prepare_groups() proves; rows it leaves
+// |c'|^2 / 2 - x'.c' are a float32 filter whose margin prepare_pivots() proves; rows it leaves
 // open are settled by warps over the list. For the sums the block reads its rows again, from
 // the second-level cache, into 32-bit limbs in shared memory. To use: d > 16.
 #include "assign/tiled.cuh"
@@ -67,7 +67,7 @@ __device__ void settle(const Arguments<T> &a, const Tile<T> &tile, Shared &share
     }
 }
 
-// The block's own sums of the first `held` clusters of the group's list: per cluster d hi limbs,
+// The block's own sums of the first `held` clusters of the pivot's list: per cluster d hi limbs,
 // d lo limbs, and the number of rows added since the last flush.
 __host__ __device__ inline int cell_stride(int d) { return 2 * d + 1; }
 
@@ -155,37 +155,32 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
     extern __shared__ float4 memory[];
     Shared &shared = *reinterpret_cast<Shared *>(memory);
     std::int32_t *cells = reinterpret_cast<std::int32_t *>(&shared + 1);
-    const Groups<T> &groups = a.groups;
+    const PivotedRows<T> &pivots = a.pivots;
     if (Sums)
         for (int i = threadIdx.x; i < a.held * cell_stride(a.view.d); i += threads)
             cells[i] = 0;
     const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, a.tiles);
-    int group = 0;
-    if (groups.first_tile != nullptr)
-        while (group + 1 < groups.count && groups.first_tile[group + 1] <= first)
-            ++group;
-    Tile<T> tile = tile_of(a, group);
+    int pivot = 0;
+    if (pivots.first_tile != nullptr)
+        while (pivot + 1 < pivots.count && pivots.first_tile[pivot + 1] <= first)
+            ++pivot;
+    Tile<T> tile = tile_of(a, pivot);
     for (std::int64_t t = first; t < last; ++t) {
-        if (groups.first_tile != nullptr && t >= groups.first_tile[group + 1]) {
+        if (pivots.first_tile != nullptr && t >= pivots.first_tile[pivot + 1]) {
             __syncthreads();
             if (Sums)
                 flush(a, tile, cells);
-            while (t >= groups.first_tile[group + 1])
-                ++group;
-            tile = tile_of(a, group);
-        }
-        if (tile.listed <= a.skip) {
-            const std::int64_t end = groups.first_tile == nullptr ? last : groups.first_tile[group + 1];
-            t = min(end, last) - 1;
-            continue;
+            while (t >= pivots.first_tile[pivot + 1])
+                ++pivot;
+            tile = tile_of(a, pivot);
         }
         __syncthreads();
         if (threadIdx.x < tile_rows) {
-            const bool ordered = groups.first_tile != nullptr;
-            const std::int64_t place = (ordered ? groups.first_row[group] + (t - groups.first_tile[group]) * tile_rows : t * tile_rows) + threadIdx.x;
-            const std::int64_t end = ordered ? groups.first_row[group + 1] : a.view.n;
+            const bool ordered = pivots.first_tile != nullptr;
+            const std::int64_t place = (ordered ? pivots.first_row[pivot] + (t - pivots.first_tile[pivot]) * tile_rows : t * tile_rows) + threadIdx.x;
+            const std::int64_t end = ordered ? pivots.first_row[pivot + 1] : a.view.n;
             shared.row[threadIdx.x] =
-                place >= end ? -1 : groups.order != nullptr ? groups.order[place] : static_cast<std::int32_t>(place);
+                place >= end ? -1 : pivots.order != nullptr ? pivots.order[place] : static_cast<std::int32_t>(place);
         }
         if (threadIdx.x == 0)
             shared.queued = 0;
@@ -213,20 +208,17 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
 }
 
 template <typename T, bool Sums>
-void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, std::int32_t *labels, int skip)
+void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, std::int32_t *labels)
 {
-    Arguments<T> a = {view, stage.groups, stage.control, sums, labels, skip, 0, 0, 0, 0};
+    Arguments<T> a = {view, stage.pivots, stage.control, sums, labels, 0, 0, 0, 0};
     const DeviceFacts &facts = stage.context.facts;
-    // A grouping made for more rows than these cannot order them: they are taken as they come.
     const std::int64_t cell_bytes = std::int64_t{cell_stride(view.d)} * 4;
     const std::int64_t room = facts.shared_bytes_per_block / 2 - static_cast<std::int64_t>(sizeof(Shared)) - 2048;
     a.held = Sums ? static_cast<int>(std::clamp<std::int64_t>(room / cell_bytes, 0, view.k)) : 0;
     const std::size_t bytes = sizeof(Shared) + static_cast<std::size_t>(a.held * cell_bytes);
     const auto kernel = tiled_kernel<T, Sums>;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(kernel, static_cast<int>(bytes));
-    });
-    a.tiles = a.groups.first_tile == nullptr ? (view.n + tile_rows - 1) / tile_rows : a.groups.tiles;
+    allow_memory(kernel, bytes);
+    a.tiles = a.pivots.first_tile == nullptr ? (view.n + tile_rows - 1) / tile_rows : a.pivots.tiles;
     const int most = facts.multiprocessors * 2;
     // A cancel is seen between launches: cut the tiles so that none takes longer than 50 ms or so.
     const double terms = static_cast<double>(view.k) * view.d * tile_rows;
@@ -242,23 +234,21 @@ void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums
     }
 }
 
+template <typename T>
+void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
+{
+    launch<T, false>(stage, view, {}, labels);
+}
+
+template <typename T>
+void fuse(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
+{
+    launch<T, true>(stage, view, sums, nullptr);
+}
+
 } // namespace
 
-template <typename T>
-void assign_tiled(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
-{
-    launch<T, false>(stage, view, {}, labels, 0);
-}
-
-template <typename T>
-void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, int skip)
-{
-    launch<T, true>(stage, view, sums, nullptr, skip);
-}
-
-template void assign_tiled<float>(const Stage<float> &, const View<float> &, std::int32_t *);
-template void assign_tiled<double>(const Stage<double> &, const View<double> &, std::int32_t *);
-template void fused_tiled<float>(const Stage<float> &, const View<float> &, const Accumulators &, int);
-template void fused_tiled<double>(const Stage<double> &, const View<double> &, const Accumulators &, int);
+const Both<Assign> assign_tiled = {assign<float>, assign<double>};
+const Both<Fuse>   fused_tiled = {fuse<float>, fuse<double>};
 
 } // namespace pgkm::cuda

@@ -14,11 +14,10 @@ inline constexpr int depth = chain_step; // features per step
 template <typename T>
 struct Arguments {
     View<T>        view;
-    Groups<T>      groups;
+    PivotedRows<T> pivots;
     const Control *control;
     Accumulators   sums;   // or nullptrs
     std::int32_t  *labels; // or nullptr
-    int            skip;   // groups with lists of at most this length are left out
     int            held;   // clusters whose sums fit the block's memory
     std::int64_t   first;  // tile of this launch
     std::int64_t   tiles;  // end of its tiles
@@ -26,10 +25,10 @@ struct Arguments {
 };
 
 struct Shared {
-    float        rows[depth * tile_rows]; // x', feature by feature, groups of four rows swizzled
+    float        rows[depth * tile_rows]; // x', feature by feature, fours of rows swizzled
     float        panel[depth * 64];
-    std::int32_t row[tile_rows];    // row numbers within the view, -1 beyond the group
-    std::int32_t label[tile_rows];  // places in the group's list
+    std::int32_t row[tile_rows];    // row numbers within the view, -1 beyond the pivot's
+    std::int32_t label[tile_rows];  // places in the pivot's list
     std::int32_t queue[tile_rows];
     std::int32_t queued;
 };
@@ -37,9 +36,8 @@ struct Shared {
 // What a block works on at a time.
 template <typename T>
 struct Tile {
-    int          group;
-    int          listed;
-    const T     *anchor;
+    int          listed; // centroids
+    const T     *shift;
     const float *panel;
     const float *half;
     const std::int32_t *list;
@@ -47,15 +45,14 @@ struct Tile {
 };
 
 template <typename T>
-__device__ Tile<T> tile_of(const Arguments<T> &a, int group)
+__device__ Tile<T> tile_of(const Arguments<T> &a, int pivot)
 {
-    const Groups<T> &g = a.groups;
-    return {group, g.listed[group], g.anchors + std::int64_t{group} * a.view.d,
-            g.panel + std::int64_t{group} * g.stride * a.view.d, g.half + std::int64_t{group} * g.stride,
-            g.list + std::int64_t{group} * a.view.k, g.margin[2 * group + 1]};
+    const PivotedRows<T> &p = a.pivots;
+    return {p.listed[pivot], p.pivots + std::int64_t{pivot} * a.view.d, p.panel + std::int64_t{pivot} * p.stride * a.view.d,
+            p.half + std::int64_t{pivot} * p.stride, p.list + std::int64_t{pivot} * a.view.k, p.margin[pivot]};
 }
 
-// Where a group of four rows stands in a line of `rows`: no two lanes of a store meet in a bank.
+// Where four rows stand in a line of `rows`: no two lanes of a store meet in a bank.
 __device__ inline int swizzled(int four, int feature) { return (four ^ ((feature >> 2) & 7)) << 2; }
 
 // The next step's values, on their way from global to shared memory.
@@ -73,7 +70,7 @@ __device__ void fetch(const Arguments<T> &a, const Tile<T> &tile, const Shared &
     T shift[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        shift[i] = feature + i < d ? tile.anchor[feature + i] : T{0};
+        shift[i] = feature + i < d ? tile.shift[feature + i] : T{0};
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
         const std::int32_t row = shared.row[(threadIdx.x >> 3) + 32 * r];
@@ -99,7 +96,7 @@ __device__ void fetch(const Arguments<T> &a, const Tile<T> &tile, const Shared &
         const int f = first + place / fours;
         float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (place < depth * fours && f < d)
-            four = *reinterpret_cast<const float4 *>(tile.panel + std::int64_t{f} * a.groups.stride + column + place % fours * 4);
+            four = *reinterpret_cast<const float4 *>(tile.panel + std::int64_t{f} * a.pivots.stride + column + place % fours * 4);
         *reinterpret_cast<float4 *>(staged.panel[i]) = four;
     }
 }

@@ -1,4 +1,6 @@
-// exact.cuh - device pieces that settle labels by the contract's distance, shared by kernels.
+// exact.cuh - the contract's distance and the nearest centroid by it, by a thread or a warp: what settles labels.
+//
+// Reference: exact_distance() of src/numeric/contract.hpp, whose operations and order all of these keep.
 #pragma once
 
 #include <cstdint>
@@ -69,35 +71,63 @@ __device__ inline Nearest settle_by_warp(const T *row, const T *centroids, int k
     return nearest_in_warp(mine);
 }
 
-// The nearest of all centroids to one row, by one thread: eight partial distances at a time,
-// so that a value of the row is read once for eight centroids (Aggarwal 2013, section 4.2).
-template <typename T>
-__device__ inline Nearest nearest_by_thread(const T *row, const T *centroids, int k, int d)
+// body(f) for the features 0 .. d - 1: unrolled to D of them, or a loop where D is 0.
+template <int D, typename Body>
+__device__ inline void each_feature(int d, Body &&body)
+{
+    if constexpr (D == 0) {
+        for (int f = 0; f < d; ++f)
+            body(f);
+    } else {
+#pragma unroll
+        for (int f = 0; f < D; ++f)
+            if (f < d)
+                body(f);
+    }
+}
+
+// The nearer of `best` and `count` centroids whose labels begin at `first` (above that of `best`, so that ties stay with
+// the lowest), by one thread: eight partial distances at a time, so that a value of the row is read once for eight
+// centroids (Aggarwal 2013, section 4.2). row(f) and centroid(j, b, f), feature f of centroid j + b, are float64.
+template <int D, typename Row, typename Centroid>
+__device__ inline Nearest nearer(const Row &row, const Centroid &centroid, int count, int d, int first, Nearest best)
 {
     constexpr int batch = 8;
-    Nearest best = {__longlong_as_double(0x7ff0000000000000LL), 0};
     int j = 0;
-    for (; j + batch <= k; j += batch) {
+    for (; j + batch <= count; j += batch) {
         double partial[batch] = {};
-        for (int f = 0; f < d; ++f) {
-            const double value = static_cast<double>(row[f]);
+        each_feature<D>(d, [&](int f) {
+            const double value = row(f);
 #pragma unroll
             for (int b = 0; b < batch; ++b) {
-                const double difference = value - static_cast<double>(centroids[std::int64_t{j + b} * d + f]);
+                const double difference = value - centroid(j, b, f);
                 partial[b] = ::fma(difference, difference, partial[b]);
             }
-        }
+        });
 #pragma unroll
         for (int b = 0; b < batch; ++b)
             if (partial[b] < best.distance)
-                best = {partial[b], j + b};
+                best = {partial[b], first + j + b};
     }
-    for (; j < k; ++j) {
-        const double distance = exact_distance(row, centroids + std::int64_t{j} * d, d);
-        if (distance < best.distance)
-            best = {distance, j};
+    for (; j < count; ++j) {
+        double sum = 0.0;
+        each_feature<D>(d, [&](int f) {
+            const double difference = row(f) - centroid(j, 0, f);
+            sum = ::fma(difference, difference, sum);
+        });
+        if (sum < best.distance)
+            best = {sum, first + j};
     }
     return best;
+}
+
+// The nearest of all centroids to one row, by one thread.
+template <typename T>
+__device__ inline Nearest nearest_by_thread(const T *row, const T *centroids, int k, int d)
+{
+    const auto value = [=](int f) { return static_cast<double>(row[f]); };
+    const auto centroid = [=](int j, int b, int f) { return static_cast<double>(centroids[std::int64_t{j + b} * d + f]); };
+    return nearer<0>(value, centroid, k, d, 0, {__longlong_as_double(0x7ff0000000000000LL), 0});
 }
 
 // Sums one double per lane-held difference in the order of the features: lane l of the warp

@@ -20,7 +20,7 @@
 
 #include <climits>
 
-#include "assign/tensor_mma.cuh"
+#include "device/tensor_mma.cuh"
 #include "device/exact.cuh"
 
 namespace pgkm::cuda {

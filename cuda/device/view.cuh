@@ -122,8 +122,7 @@ struct Control {
     std::int32_t  converged;
     double        tol;
     double        shift;
-    std::uint32_t arrived;       // blocks of the update kernel that are done
-    std::uint32_t radius_bits;   // largest |c'| of the centroids being prepared, as float bits
+    std::uint32_t arrived; // blocks of the kernel that updates that are done
 };
 
 __device__ inline bool stopped(const Control *control)

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "backend/update.hpp"
-#include "fit/job.hpp"
-#include "fit/measure.hpp"
+#include "fit/device_problem.hpp"
+#include "assign/measure.hpp"
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
@@ -22,46 +22,46 @@ template <typename T>
 void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
 {
     Context &context = data.context;
-    Job<T> job(data, problem);
-    job.iterates = false;
-    const Control *control = job.control.get();
-    job.upload_centroids(problem.centroids, nullptr);
+    DeviceProblem<T> device(data, problem);
+    device.iterates = false;
+    const Control *control = device.control.get();
+    device.upload_centroids(problem.centroids);
     const auto k = static_cast<std::size_t>(problem.k);
     const bool want_cells = out.within != nullptr || out.sizes != nullptr;
     DeviceArray<std::int64_t> cells(context.budget, k * measure_cells);
-    cells.fill_zero(job.stream());
+    cells.fill_zero(device.stream());
     DeviceArray<double> distances;
     if (out.distances != nullptr)
-        distances = DeviceArray<double>(context.budget, job.labels.count());
-    job.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        distances = DeviceArray<double>(context.budget, device.labels.count());
+    device.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         context.poll();
         const auto count = static_cast<std::size_t>(rows.n);
-        job.assign_rows(rows, control, job.labels.get());
+        device.assign_rows(rows, control, device.labels.get());
         if (out.totals != nullptr)
-            job.sum_features(rows, control, job.labels.get());
+            device.sum_features(rows, control, device.labels.get());
         if (out.masses != nullptr)
-            job.sum_masses(rows, control, job.labels.get());
+            device.sum_masses(rows, control, device.labels.get());
         if (want_cells || out.distances != nullptr)
-            measure<T>({rows, job.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
+            measure<T>({rows, device.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
                         problem.distance_exponent, control},
-                       context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, job.stream());
-        job.wait();
+                       context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, device.stream());
+        device.wait();
         if (out.labels != nullptr)
-            download(context, out.labels + first, job.labels.get(), count * sizeof *out.labels);
+            download(context, out.labels + first, device.labels.get(), count * sizeof *out.labels);
         if (out.distances != nullptr)
             download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
     });
-    const std::size_t n_totals = out.totals == nullptr ? 0 : job.totals.count();
-    const Claim claim(context.host_budget, 8 * (n_totals + job.masses.count() + k * measure_cells));
-    std::vector<std::int64_t> totals(n_totals), masses(job.masses.count()), measured(k * measure_cells);
-    job.totals.download(totals.data(), n_totals, job.stream());
-    job.masses.download(masses.data(), masses.size(), job.stream());
-    cells.download(measured.data(), measured.size(), job.stream());
-    context.wait(job.stream());
+    const std::size_t n_totals = out.totals == nullptr ? 0 : device.totals.count();
+    const Claim claim(context.host_budget, 8 * (n_totals + device.masses.count() + k * measure_cells));
+    std::vector<std::int64_t> totals(n_totals), masses(device.masses.count()), measured(k * measure_cells);
+    device.totals.download(totals.data(), n_totals, device.stream());
+    device.masses.download(masses.data(), masses.size(), device.stream());
+    cells.download(measured.data(), measured.size(), device.stream());
+    context.wait(device.stream());
     if (out.totals != nullptr)
-        store(out.totals, totals, job.weighted);
+        store(out.totals, totals, device.weighted);
     if (out.masses != nullptr)
-        store(out.masses, masses, job.weighted);
+        store(out.masses, masses, device.weighted);
     for (std::size_t j = 0; j < k; ++j) {
         const std::int64_t *cell = measured.data() + j * measure_cells;
         if (out.within != nullptr)

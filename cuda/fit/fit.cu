@@ -6,7 +6,7 @@
 
 #include "backend/update.hpp"
 #include "fit/loop_graph.hpp"
-#include "relocation/relocation.hpp"
+#include "fit/relocation.hpp"
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
@@ -16,10 +16,10 @@ template <typename T>
 class Fit {
   public:
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
-        : job_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
+        : on_device_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
           state_(data.context.mailbox<Control>(256)),
           claim_(data.context.host_budget,
-                 (job_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
+                 (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
     {
     }
 
@@ -41,10 +41,10 @@ class Fit {
     void finish_host_iteration(Sums &sums, Unchanged &&unchanged);
     void tick();
 
-    Context &context() { return job_.context; }
-    cudaStream_t stream() { return job_.stream(); }
+    Context &context() { return on_device_.context; }
+    cudaStream_t stream() { return on_device_.stream(); }
 
-    Job<T>                job_;
+    DeviceProblem<T>      on_device_;
     PgkmProblem          &problem_;
     std::int32_t          index_;
     const PgkmFitParams  &params_;
@@ -65,14 +65,14 @@ void Fit<T>::start_control()
     control.max_iter = params_.max_iter;
     control.tol = problem_.tol;
     control.shift = problem_.shift;
-    job_.control.upload(&control, 1, stream());
+    on_device_.control.upload(&control, 1, stream());
 }
 
 template <typename T>
 void Fit<T>::fetch_control()
 {
-    job_.control.download(state_, 1, stream());
-    context().wait(stream(), &job_.control.get()->stop, [&] { tick(); });
+    on_device_.control.download(state_, 1, stream());
+    context().wait(stream(), &on_device_.control.get()->stop, [&] { tick(); });
     problem_.n_iter = state_[0].n_iter;
     problem_.converged = state_[0].converged;
     problem_.shift = state_[0].shift;
@@ -93,7 +93,7 @@ template <typename T>
 void Fit<T>::iterate_on_device()
 {
     start_control();
-    const UpdateArguments<T> arguments = job_.update_arguments(&params_, progress_);
+    const UpdateArguments<T> arguments = on_device_.update_arguments(&params_, progress_);
     do {
         enqueue_iterations(arguments);
         fetch_control();
@@ -105,8 +105,8 @@ void Fit<T>::iterate_on_device()
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
-    const bool many = job_.data.resident && params_.max_iter - problem_.n_iter > 2;
-    if (many && job_.iterations(arguments))
+    const bool many = on_device_.data.resident && params_.max_iter - problem_.n_iter > 2;
+    if (many && on_device_.iterations(arguments))
         return;
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
@@ -114,18 +114,18 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
     if (use_graph && graph_.ready(context()))
         return graph_.launch(stream());
     graph_.drop(); // its kernels know a workspace that is gone, or too few iterations are left
-    job_.iteration(arguments, job_.control.get());
+    on_device_.iteration(arguments, on_device_.control.get());
     if (!use_graph)
         return;
-    graph_.build(job_, arguments);
+    graph_.build(on_device_, arguments);
     graph_.launch(stream());
 }
 
 template <typename T>
 void Fit<T>::take_centroids()
 {
-    job_.centroids.download(static_cast<T *>(problem_.centroids),
-                            static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d), stream());
+    on_device_.centroids.download(static_cast<T *>(problem_.centroids),
+                            static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d), stream());
     context().wait(stream());
 }
 
@@ -133,8 +133,8 @@ void Fit<T>::take_centroids()
 template <typename T>
 void Fit<T>::ready_to_label()
 {
-    job_.prepare_operands(&params_); // an iteration whose sums follow the rows leaves other ones behind
-    start_control();                 // kernels shall run, until a cancel stops them
+    on_device_.prepare_tiles(nullptr); // an iteration whose sums follow the rows leaves older lists behind
+    start_control();             // kernels shall run, until a cancel stops them
 }
 
 template <typename T>
@@ -142,10 +142,10 @@ std::vector<std::int32_t> Fit<T>::labels_on_host()
 {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n_rows));
     ready_to_label();
-    job_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
-        job_.assign_rows(rows, job_.control.get(), job_.labels.get());
-        job_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
-        download(context(), labels.data() + first, job_.labels.get(), static_cast<std::size_t>(rows.n) * sizeof labels[0]);
+    on_device_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        on_device_.assign_rows(rows, on_device_.control.get(), on_device_.labels.get());
+        on_device_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
+        download(context(), labels.data() + first, on_device_.labels.get(), static_cast<std::size_t>(rows.n) * sizeof labels[0]);
     });
     return labels;
 }
@@ -156,8 +156,8 @@ template <typename Unchanged>
 void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
 {
     if (has_empty_cluster(sums))
-        cuda::relocate(job_, sums);
-    problem_.shift = update_centroids<T>(problem_, job_.d, params_.metric, sums);
+        cuda::relocate(on_device_, sums);
+    problem_.shift = update_centroids<T>(problem_, on_device_.d, params_.metric, sums);
     ++problem_.n_iter;
     problem_.converged = problem_.shift <= problem_.tol || unchanged();
     context().report("iterating", index_, problem_.n_iter, problem_.shift);
@@ -169,30 +169,30 @@ template <typename T>
 void Fit<T>::relocate()
 {
     take_centroids();
-    std::vector<std::int64_t> totals(job_.totals.count()), masses(job_.masses.count());
-    job_.totals.download(totals.data(), totals.size(), stream());
-    job_.masses.download(masses.data(), masses.size(), stream());
+    std::vector<std::int64_t> totals(on_device_.totals.count()), masses(on_device_.masses.count());
+    on_device_.totals.download(totals.data(), totals.size(), stream());
+    on_device_.masses.download(masses.data(), masses.size(), stream());
     context().wait(stream());
     Sums sums;
-    sums.reset(job_.k, job_.d);
+    sums.reset(on_device_.k, on_device_.d);
     const auto join = [&](const std::vector<std::int64_t> &parts, std::vector<Int128> &out) {
         const auto count = static_cast<std::int64_t>(out.size());
         for (std::int64_t i = 0; i < count; ++i)
-            out[static_cast<std::size_t>(i)] = sum_of(parts.data(), count, i, job_.weighted);
+            out[static_cast<std::size_t>(i)] = sum_of(parts.data(), count, i, on_device_.weighted);
     };
     join(totals, sums.totals);
     join(masses, sums.masses);
     ready_to_label();
-    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(job_, 0, 1); });
+    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(on_device_, 0, 1); });
     // History moves on: set 1 becomes what set 0 was.
-    const std::size_t cells = static_cast<std::size_t>(job_.k) * static_cast<std::size_t>(job_.d);
+    const std::size_t cells = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
     for (int set = 2; set >= 1; --set)
         checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(job_.centroids.get() + static_cast<std::size_t>(set) * cells,
-                                   job_.centroids.get() + static_cast<std::size_t>(set - 1) * cells, cells * sizeof(T),
+            return cudaMemcpyAsync(on_device_.centroids.get() + static_cast<std::size_t>(set) * cells,
+                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * cells, cells * sizeof(T),
                                    cudaMemcpyDeviceToDevice, stream());
         });
-    job_.upload_centroids(problem_.centroids, &params_);
+    on_device_.upload_centroids(problem_.centroids);
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.
@@ -200,23 +200,23 @@ template <typename T>
 void Fit<T>::compare_labels_of_history()
 {
     start_control();
-    problem_.converged = problem_.n_iter > 1 && same_labels(job_, 1, 2);
+    problem_.converged = problem_.n_iter > 1 && same_labels(on_device_, 1, 2);
 }
 
 template <typename T>
 void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 {
-    const PgkmPoints &points = job_.data.host;
-    const std::int64_t rows_per_poll = std::max(1, 1000000 / job_.d);
-    sums.reset(job_.k, job_.d);
+    const PgkmPoints &points = on_device_.data.host;
+    const std::int64_t rows_per_poll = std::max(1, 1000000 / on_device_.d);
+    sums.reset(on_device_.k, on_device_.d);
     for (std::int64_t i = 0; i < problem_.n_rows; ++i) {
         if (i % rows_per_poll == 0)
             context().poll();
         const std::int64_t row = problem_.first_row + i;
         const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]);
         sums.masses[label] += row_mass(points, problem_, row);
-        Int128 *totals = sums.totals.data() + label * static_cast<std::size_t>(job_.d);
-        for (std::int32_t f = 0; f < job_.d; ++f)
+        Int128 *totals = sums.totals.data() + label * static_cast<std::size_t>(on_device_.d);
+        for (std::int32_t f = 0; f < on_device_.d; ++f)
             totals[f] += row_feature<T>(points, problem_, row, f);
     }
 }
@@ -233,7 +233,7 @@ void Fit<T>::iterate_on_host()
         sum_on_host(labels, sums);
         finish_host_iteration(sums, [&] { return labels == previous; });
         previous.swap(labels);
-        job_.upload_centroids(problem_.centroids, &params_);
+        on_device_.upload_centroids(problem_.centroids);
     }
 }
 
@@ -246,8 +246,8 @@ void Fit<T>::run()
     progress_[0].iteration = 0;
     progress_[0].shift = 0.0;
     start_control();
-    job_.upload_centroids(problem_.centroids, &params_);
-    if (job_.plan.execution == Execution::cross_processing)
+    on_device_.upload_centroids(problem_.centroids);
+    if (on_device_.plan.execution == Execution::cross_processing)
         return iterate_on_host();
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
         iterate_on_device();

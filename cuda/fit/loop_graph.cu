@@ -50,17 +50,17 @@ void LoopGraph<T>::drop()
 }
 
 template <typename T>
-void LoopGraph<T>::build(Job<T> &job, UpdateArguments<T> arguments)
+void LoopGraph<T>::build(DeviceProblem<T> &problem, UpdateArguments<T> arguments)
 {
     drop();
     checked("cudaGraphCreate", [&] { return cudaGraphCreate(graph_.out(), 0); });
     const cudaGraph_t body = add_loop(graph_.get(), arguments.handle);
     arguments.has_handle = true;
-    capture(job.stream(), body, [&] {
+    capture(problem.stream(), body, [&] {
         for (int i = 0; i < unrolled; ++i)
-            job.iteration(arguments, arguments.control);
+            problem.iteration(arguments, arguments.control);
     });
-    generation_ = job.context.workspace_generation;
+    generation_ = problem.context.workspace_generation;
     checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(exec_.out(), graph_.get(), 0); });
 }
 

@@ -214,14 +214,11 @@ __global__ void __launch_bounds__(threads, 2)
         if (end)
             break;
     }
-    __syncthreads();
-    cells.publish(a.update.sums);
-    if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, work);
+    end_iteration(a, cells);
 }
 
 template <int D, bool Exact>
-void launch_as(const Stage<float> &stage, MoveArguments a, const CellGrid &grid)
+void launch(const Stage<float> &stage, MoveArguments a, const CellGrid &grid)
 {
     const int copies = copies_of<D>(a.view.k);
     const auto bytes_of = [&](int replicas) {
@@ -232,42 +229,24 @@ void launch_as(const Stage<float> &stage, MoveArguments a, const CellGrid &grid)
     while (a.replicas > 1 && bytes_of(a.replicas) > block_bytes)
         a.replicas /= 2;
     const std::size_t bytes = bytes_of(a.replicas);
-    const auto kernel = cells_kernel<D, Exact>;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(kernel, static_cast<int>(bytes));
-    });
-    int per_unit = 0;
-    checked("cudaOccupancy", [&] {
-        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, bytes);
-    });
-    in_moves(a, stage.context.facts.multiprocessors * std::max(per_unit, 1), threads, [&](const MoveArguments &part, int blocks) {
-        kernel<<<blocks, threads, bytes, stage.stream>>>(part, grid, copies);
-        launched("cells_kernel");
-    });
-}
-
-template <int D>
-void launch(const Stage<float> &stage, const MoveArguments &a, const CellGrid &grid)
-{
-    if (a.view.d == D)
-        launch_as<D, true>(stage, a, grid);
-    else
-        launch_as<D, false>(stage, a, grid);
+    launch_moves(stage, cells_kernel<D, Exact>, threads, bytes, threads, a, grid, copies);
 }
 
 } // namespace
 
-void iterate_cells(const Stage<float> &stage, MoveArguments a, const Cells &cells)
+void iterate_cells(const Stage<float> &stage, const MoveArguments &a, const Cells &cells)
 {
     cells.prepare(a.update, stage.context.facts.multiprocessors, stage.stream);
-    switch (padded_d(a.view.d)) {
-    case 1: launch<1>(stage, a, cells.grid()); break;
-    case 2: launch<2>(stage, a, cells.grid()); break;
-    case 4: launch<4>(stage, a, cells.grid()); break;
-    default: launch<8>(stage, a, cells.grid()); break;
-    }
-    a.cells = cells.grid().state;
-    iterate_slots(stage, a);
+    for_padded(a.view.d, [&](auto size) {
+        constexpr int D = decltype(size)::value;
+        if (a.view.d == D)
+            launch<D, true>(stage, a, cells.grid());
+        else
+            launch<D, false>(stage, a, cells.grid());
+    });
+    MoveArguments slots = a;
+    slots.cells = cells.grid().state;
+    iterate_slots(stage, slots);
 }
 
 } // namespace pgkm::cuda

@@ -1,4 +1,4 @@
-// cells.cuh - pieces of the grids of cells.hpp and resting.hpp.
+// cells.cuh - pieces of the grid of cells.hpp: a row's cell, and what a cell's box says of two centroids.
 #pragma once
 
 #include "device/limbs.cuh"
@@ -10,8 +10,8 @@ namespace pgkm::cuda {
 __host__ __device__ inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 // The cell of a row: any function of the row's values will do.
-template <int D, typename Grid>
-__device__ inline int cell_of(const Grid &grid, const float (&x)[D])
+template <int D>
+__device__ inline int cell_of(const CellGrid &grid, const float (&x)[D])
 {
     const float most = static_cast<float>((1 << grid.bits) - 1);
     int cell = 0;
@@ -73,19 +73,6 @@ __device__ inline bool reaches(const Corners<D> &box, const float *c)
         size += fmax(low_square, high_square) + fmax(box.from_low[f], box.from_high[f]);
     }
     return !(gain < -0x1p-44 * size);
-}
-
-// Where the cells of a box lie: 2^bits along a feature. Features that are padded, of no extent, or of one
-// that float32 does not hold, are not divided: their scale stays 0.
-inline void divide_box(const Box &box, int bits, float *low, float *scale)
-{
-    for (std::size_t f = 0; f < box.min.size(); ++f) {
-        const double extent = box.max[f] - box.min[f];
-        if (extent > 1e-30 && extent < 1e30) {
-            low[f] = static_cast<float>(box.min[f]);
-            scale[f] = static_cast<float>((1 << bits) / extent);
-        }
-    }
 }
 
 // Calls body(std::integral_constant) with the features' padded number.

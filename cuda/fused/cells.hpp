@@ -9,7 +9,7 @@
 
 #include "plan/choose.hpp"
 #include "plugin/context.hpp"
-#include "fit/update.cuh"
+#include "sums/update.cuh"
 
 namespace pgkm::cuda {
 
@@ -56,6 +56,8 @@ class Cells {
     const CellGrid &grid() const { return grid_; }
 
   private:
+    void divide_box(const Box &box);
+
     CellGrid                  grid_{};
     DeviceArray<std::int32_t> boxes_, rows_, occupied_;
     DeviceArray<uint4>        heads_, tails_;

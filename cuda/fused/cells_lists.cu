@@ -182,7 +182,7 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
     grid_.bits = bits_per_feature(n, d);
     grid_.sampled = (n + cell_sample - 1) / cell_sample;
     const int padded = padded_d(d);
-    divide_box(box, grid_.bits, grid_.low, grid_.scale);
+    divide_box(box);
     const auto cells = std::size_t{1} << (grid_.bits * d);
     boxes_ = DeviceArray<std::int32_t>(context.budget, cells * 2 * static_cast<std::size_t>(padded));
     rows_ = DeviceArray<std::int32_t>(context.budget, cells);
@@ -214,6 +214,18 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
         occupied_kernel<D><<<most_blocks, threads, 0, stream>>>(grid_, static_cast<int>(cells));
         launched("occupied_kernel");
     });
+}
+
+// Features that are padded, of no extent, or of one that float32 does not hold, are not divided: their scale stays 0.
+void Cells::divide_box(const Box &box)
+{
+    for (std::size_t f = 0; f < box.min.size(); ++f) {
+        const double extent = box.max[f] - box.min[f];
+        if (extent > 1e-30 && extent < 1e30) {
+            grid_.low[f] = static_cast<float>(box.min[f]);
+            grid_.scale[f] = static_cast<float>((1 << grid_.bits) / extent);
+        }
+    }
 }
 
 void Cells::forget(cudaStream_t stream)

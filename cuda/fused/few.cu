@@ -1,110 +1,271 @@
-// few.cu (fused) - an iteration over low-dimensional float32 rows with few clusters: the point
-// in registers, one row per thread, sums that follow the rows.
+// few.cu (fused) - an iteration over float32 rows of up to 16 features with up to 8 clusters, sums that follow the rows
+// (moves.cuh); or the rows' labels alone (Aggarwal 2013, section 4.1; Li et al. 2010, Algorithm 3).
 //
-// Reads each row once and one byte of its last label. Filter and margin: register.cuh. To use:
-// d <= 16 and k <= 8, where the products of the tensor-core kernels would be mostly padding.
+// A thread holds P rows in registers, `threads` apart, and loads the next ones while it works. The octet of centroids
+// lies in shared memory. The filter and its margin: few.cuh. Rows that the filter leaves open, and rows that moved,
+// wait in a queue of their warp until there is one for each lane. Warps meet only at the end, where the block's sums
+// leave and the last block updates the centroids (finish.cuh). Reads each row once and one byte of its last label. For
+// so few clusters the products of the tensor cores (slots.cu) would be mostly padding.
 #include "fused/few.cuh"
-#include "fused/resting.hpp"
+
+#include "fused/moves.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
-// Rows `threads` apart, on their way from memory while the tile before is worked on. first: the thread's
-// first row, within the launch. Whole: all of the tile's rows are there.
-template <int D, int P, bool Padded, bool Whole>
+constexpr int threads = 256;
+constexpr int warps = threads / 32;
+constexpr int replicas = 32;
+
+template <int D>
+constexpr int rows_per_thread = D <= 4   ? 4
+                                : D <= 8 ? 2
+                                         : 1;
+// Entries of a warp's queue: those of a tile's P rows per lane beside 31 that wait.
+template <int D>
+constexpr int waiting = 32 * (rows_per_thread<D> + 1);
+template <int D>
+constexpr int later_words = warps *waiting<D> * 2;
+// A row's values wait with it where they are few: its line would have left the first-level cache.
+template <int D>
+constexpr bool carries = D <= 4;
+template <int D>
+constexpr int carried_words = carries<D> ? warps *waiting<D> *D : 0;
+
+template <int D>
+struct alignas(D == 2 || D == 4 ? D * 4 : 4) Values {
+    float x[D];
+};
+
+// The block's shared memory.
+template <int D>
+struct Shared {
+    float *shift;        // D, padded to four
+    float *octet;        // as few.cuh has it
+    float *radius;       // of the octet's centroids
+    Later::Entry *later; // of this warp
+    Values<D> *carried;  // of this warp's entries
+    std::int32_t *cells;
+
+    static constexpr int shift_words = (D + 3) / 4 * 4, octet_words = (D + 2) * octet_size;
+
+    __device__ Shared()
+    {
+        const int warp = static_cast<int>(threadIdx.x / 32);
+        shift = reinterpret_cast<float *>(shared_words(0));
+        octet = shift + shift_words;
+        radius = octet + (D + 1) * octet_size;
+        later = reinterpret_cast<Later::Entry *>(octet + octet_words) + warp * waiting<D>;
+        float *all_carried = octet + octet_words + later_words<D>;
+        carried = reinterpret_cast<Values<D> *>(all_carried) + warp * waiting<D>;
+        cells = reinterpret_cast<std::int32_t *>(all_carried + carried_words<D>);
+    }
+    static std::size_t bytes(const MoveArguments &a)
+    {
+        const std::size_t cells = a.labels != nullptr ? 0 : MoveCells::bytes(a.view.k, a.view.d, replicas);
+        return (shift_words + octet_words + later_words<D> + carried_words<D>)*4 + cells;
+    }
+};
+
+// The octet of the current centroids; returns the margin that follows from their reach.
+template <int D>
+__device__ float prepare(const MoveArguments &a, const Shared<D> &shared)
+{
+    const int self = static_cast<int>(threadIdx.x), d = a.view.d;
+    if (self < D)
+        shared.shift[self] = self < d ? a.shift[self] : 0.0f;
+    if (self < octet_size) {
+        double square = 0.0;
+        for (int f = 0; f < D; ++f) {
+            const float centred = self < a.view.k && f < d ? a.view.centroids[self * d + f] - a.shift[f] : 0.0f;
+            square += static_cast<double>(centred) * static_cast<double>(centred);
+            shared.octet[f * octet_size + self] = centred;
+        }
+        shared.octet[D * octet_size + self] = self < a.view.k ? static_cast<float>(square / 2) : INFINITY;
+        shared.radius[self] = __double2float_ru(sqrt(square) * (1.0 + 0x1p-40));
+    }
+    __syncthreads();
+    float radius = 0.0f;
+    for (int j = 0; j < octet_size; ++j)
+        radius = fmaxf(radius, shared.radius[j]);
+    return filter_margin(a.reach, radius, d);
+}
+
+// Rows that a warp put off: those without a label are settled, those that moved are moved.
+template <int D, bool Labels>
+__device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCells &cells, Later &later,
+                                           const Values<D> *carried)
+{
+    int place;
+    const Later::Entry entry = later.pop(place);
+    if (entry.row < 0)
+        return;
+    int to = entry.to;
+    if (to < 0)
+        to = nearest_by_thread(a.view.values + std::int64_t{entry.row} * a.view.d, a.view.centroids, a.view.k, a.view.d)
+                 .label;
+    if constexpr (Labels) {
+        a.labels[entry.row] = to;
+    } else {
+        if (to == entry.from)
+            return;
+        Values<D> values;
+        if constexpr (carries<D>)
+            values = carried[place];
+        else
+            load_any_row<D>(a.view.values, entry.row, a.view.d, values.x);
+        move_row<D>(a.view, cells, a.floats, values.x, entry.from, to, a.last.none());
+        a.last.set(entry.row, to);
+    }
+}
+
+// A thread's rows of one tile and their last labels.
+template <int D, int P>
+struct Tile {
+    float x[P][D];
+    int last[P];
+};
+
+// first: the thread's first row, within the launch. Whole: all of the tile's rows are there.
+template <int D, int P, bool Padded, bool Labels, bool Whole>
 __device__ void load_tile(const MoveArguments &a, int first, Tile<D, P> &tile)
 {
     const int most = static_cast<int>(a.view.n) - 1, start = Whole ? first : min(first, most);
     const int d = Padded ? a.view.d : D;
-    const auto *labels = static_cast<const std::uint8_t *>(a.last.values) + start;
     const float *values = a.view.values + std::int64_t{start} * d;
 #pragma unroll
     for (int p = 0; p < P; ++p) {
         const int row = Whole ? p * threads : min(p * threads, most - start);
         load_row<D>(values + row * d, 0, d, tile.x[p]);
-        tile.last[p] = labels[row];
+        if constexpr (!Labels)
+            tile.last[p] = (static_cast<const std::uint8_t *>(a.last.values) + start)[row];
     }
 }
 
-template <int D, int P, bool Padded>
+template <int D, int P, bool Padded, bool Labels>
 __device__ void load_next(const MoveArguments &a, int first, Tile<D, P> &tile)
 {
     if (first + P * threads <= static_cast<int>(a.view.n)) // the same for all but the last tile's threads
-        load_tile<D, P, Padded, true>(a, first, tile);
+        load_tile<D, P, Padded, Labels, true>(a, first, tile);
     else
-        load_tile<D, P, Padded, false>(a, first, tile);
+        load_tile<D, P, Padded, Labels, false>(a, first, tile);
 }
 
-template <int D, int P, int Few, bool Padded>
+// Labels of a tile's rows; those that changed are moved, at once or later.
+template <int D, int P, int K, bool Labels>
+__device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D> &shared, const MoveCells &cells,
+                                          Later &later, float margin, const Tile<D, P> &tile, int first)
+{
+    float negated[P][D];
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+#pragma unroll
+        for (int f = 0; f < D; ++f)
+            negated[p][f] = shared.shift[f] - tile.x[p][f];
+    Best best[P];
+    filter<D, P, K>(shared.octet, negated, best);
+    bool same = true;
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+        if (!(best[p].second > best[p].least + margin))
+            best[p].index = -1;
+        if constexpr (!Labels)
+            same = same && best[p].index == tile.last[p];
+    }
+    if (!Labels && __all_sync(~0u, same))
+        return;
+    const int n = static_cast<int>(a.view.n);
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+        const int label = best[p].index, row = first + p * threads;
+        if constexpr (Labels) {
+            if (row < n && label >= 0)
+                a.labels[row] = label;
+            if (const bool open = row < n && label < 0; __any_sync(~0u, open))
+                later.push(open, Later::entry(row, 0, label));
+        } else {
+            const bool changed = row < n && label != tile.last[p];
+            if (!__any_sync(~0u, changed))
+                continue;
+            if (__all_sync(~0u, changed && label >= 0)) { // as in the first iteration
+                move_row<D>(a.view, cells, a.floats, tile.x[p], tile.last[p], label, a.last.none());
+                a.last.set(row, label);
+                continue;
+            }
+            const int place = later.push(changed, Later::entry(row, tile.last[p], label));
+            if (carries<D> && changed)
+#pragma unroll
+                for (int f = 0; f < D; ++f)
+                    shared.carried[place].x[f] = tile.x[p][f];
+        }
+    }
+}
+
+// K: most clusters. Padded: rows have fewer features than D. Labels: those alone.
+template <int D, int P, int K, bool Padded, bool Labels>
 __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__ MoveArguments a)
 {
-    if (block_stopped(a.update) || (a.cells != nullptr && a.cells->serves))
+    if (block_stopped(a.update))
         return;
-    const Shared shared = carve<D>(0);
+    const Shared<D> shared;
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, replicas};
-    cells.clear();
-    cells.prepare_scales(a.view, a.floats);
+    if constexpr (!Labels) {
+        cells.clear();
+        cells.prepare_scales(a.view, a.floats);
+    }
     const float margin = prepare<D>(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows
     Later later(shared.later);
-    auto *carried = reinterpret_cast<Values<D> *>(shared.carried) + threadIdx.x / 32 * waiting<D>;
     const int step = static_cast<int>(gridDim.x) * threads * P, self = static_cast<int>(threadIdx.x);
     int first = static_cast<int>(blockIdx.x) * threads * P + self;
     Tile<D, P> next;
-    load_next<D, P, Padded>(a, first, next);
+    load_next<D, P, Padded, Labels>(a, first, next);
     for (bool end = first - self >= n;; first += step, end = first - self >= n) {
         if (!end) {
             const Tile<D, P> tile = next;
-            load_next<D, P, Padded>(a, first + step, next);
-            int row[P];
-#pragma unroll
-            for (int p = 0; p < P; ++p)
-                row[p] = first + p * threads;
-            take_tile<D, P, Few>(a, shared, cells, later, carried, margin, tile, row);
+            load_next<D, P, Padded, Labels>(a, first + step, next);
+            take_tile<D, P, K, Labels>(a, shared, cells, later, margin, tile, first);
         }
         while (later.full() || (end && !later.empty()))
-            take_later<D>(a, cells, later, carried);
+            take_later<D, Labels>(a, cells, later, shared.carried);
         if (end)
             break;
     }
-    __syncthreads();
-    cells.publish(a.update.sums);
-    if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, shared.cells);
+    if constexpr (!Labels)
+        end_iteration(a, cells);
 }
 
-template <int D, int P, int Few, bool Padded>
+template <int D, int K, bool Padded, bool Labels>
 void launch(const Stage<float> &stage, const MoveArguments &a)
 {
-    const std::size_t bytes = shared_bytes<D>(a);
-    const auto kernel = few_kernel<D, P, Few, Padded>;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(kernel, static_cast<int>(bytes));
-    });
-    int per_unit = 0;
-    checked("cudaOccupancy", [&] {
-        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, bytes);
-    });
-    in_moves(a, stage.context.facts.multiprocessors * std::max(per_unit, 1), threads * P, [&](const MoveArguments &part, int blocks) {
-        kernel<<<blocks, threads, bytes, stage.stream>>>(part);
-        launched("few_kernel");
+    constexpr int P = rows_per_thread<D>;
+    launch_moves(stage, few_kernel<D, P, K, Padded, Labels>, threads, Shared<D>::bytes(a), threads * P, a);
+}
+
+template <bool Labels>
+void launch_for(const Stage<float> &stage, MoveArguments a)
+{
+    a.replicas = replicas;
+    with_register_size(a.view.d, [&](auto size) {
+        constexpr int D = decltype(size)::value;
+        const bool padded = D > 4 && a.view.d < D;
+        if (a.view.k <= 4)
+            padded ? launch<D, 4, (D > 4), Labels>(stage, a) : launch<D, 4, false, Labels>(stage, a);
+        else
+            padded ? launch<D, octet_size, (D > 4), Labels>(stage, a) : launch<D, octet_size, false, Labels>(stage, a);
     });
 }
 
 } // namespace
 
-void iterate_few(const Stage<float> &stage, MoveArguments a, const RestingCells *resting)
+void iterate_few(const Stage<float> &stage, const MoveArguments &arguments)
 {
-    a.replicas = replicas;
-    if (resting != nullptr) {
-        resting->prepare(a.update, stage.stream);
-        iterate_few_resting(stage, a, resting->grid());
-        a.cells = resting->grid().state;
-    }
-    for_few(a.view, [&](auto size, auto few, auto padded) {
-        constexpr int D = decltype(size)::value;
-        launch<D, rows_per_thread<D>, decltype(few)::value, decltype(padded)::value>(stage, a);
-    });
+    launch_for<false>(stage, arguments);
+}
+
+void label_few(const Stage<float> &stage, const MoveArguments &arguments)
+{
+    launch_for<true>(stage, arguments);
 }
 
 } // namespace pgkm::cuda

@@ -1,28 +1,12 @@
-// finish.cuh - the update by the block that finishes an assignment last, so that an iteration
-// is one launch: for few cells, where a launch of its own costs more than the update.
+// finish.cuh - new centroids by one block from the sums of unweighted float32 rows: by the block that finishes an
+// assignment last, so that an iteration is one launch where a launch of its own costs more than the update; and by
+// every block of a launch that runs all iterations (replicated_update.cuh). The contract's operations in its order.
 #pragma once
 
 #include "device/exact.cuh"
-#include "fit/update_decide.cuh"
+#include "sums/update.cuh"
 
 namespace pgkm::cuda {
-
-// Cells that one block updates in little more time than a launch takes.
-inline constexpr int finish_cells = 8192;
-
-// Whether this block is the last of the launch to get here, by a count of those that did; all its
-// threads get the answer, and see what the others wrote.
-__device__ inline bool arrives_last(std::uint32_t *arrived)
-{
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        last = atomicAdd(arrived, 1u) == gridDim.x - 1;
-    __syncthreads();
-    __threadfence();
-    return last;
-}
 
 // One answer for the block: the flag may change while its threads read it. A graph's loop is
 // told to end.
@@ -38,33 +22,82 @@ __device__ inline bool block_stopped(const UpdateArguments<float> &a)
     return halted;
 }
 
-// Gives a cluster's new mean unit length; a zero mean keeps the old centroid (one thread).
-__device__ inline void normalise_mean(const UpdateArguments<float> &a, float *next, const float *old)
+// The clusters' means by the whole block into its shared memory, `stride` floats apart; returns whether a cluster has
+// no mass. exponents: the features', in any memory.
+__device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents, float *means,
+                                  int stride)
 {
-    if (!normalise(next, a.d))
-        for (int f = 0; f < a.d; ++f)
-            next[f] = old[f];
+    constexpr int ahead = 4; // cells whose sums are on their way at a time
+    const int step = static_cast<int>(blockDim.x), step_j = step / d, step_f = step - step_j * d;
+    const auto *totals = reinterpret_cast<const longlong2 *>(sums.totals);
+    const auto *masses = reinterpret_cast<const longlong2 *>(sums.masses);
+    bool empty = false;
+    int j = static_cast<int>(threadIdx.x) / d, f = static_cast<int>(threadIdx.x) - j * d;
+    for (int first = static_cast<int>(threadIdx.x); first < k * d; first += ahead * step) {
+        longlong2 total[ahead], mass[ahead];
+        int cluster[ahead], feature[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            cluster[i] = j;
+            feature[i] = f;
+            const bool wraps = f + step_f >= d;
+            j += step_j + (wraps ? 1 : 0);
+            f += step_f - (wraps ? d : 0);
+            if (cluster[i] < k) {
+                total[i] = __ldcg(totals + first + i * step);
+                mass[i] = __ldcg(masses + cluster[i]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            if (cluster[i] >= k)
+                break;
+            empty |= mass[i].x == 0 && mass[i].y == 0;
+            means[cluster[i] * stride + feature[i]] =
+                static_cast<float>(mean_of(join_limb_sums(total[i].x, total[i].y), join_limb_sums(mass[i].x, mass[i].y),
+                                           exponents[feature[i]], 0));
+        }
+    }
+    return __syncthreads_or(empty) != 0;
 }
 
-// New centroids from the sums of unweighted rows, their history, the shift and the decision.
-// `memory`: k (12 d + 8) bytes of shared memory. All that is read is read at once. The sums stay as they are: rows move between them.
+// Makes the new means unit vectors where the metric is cosine (a zero mean keeps the old centroid), and notes the
+// squared distance of each from the old centroid; by the whole block. Both sets are `stride` floats apart.
+__device__ inline void make_shifts(const UpdateArguments<float> &a, float *next, const float *old, int stride,
+                                   double *shifts)
+{
+    for (int j = static_cast<int>(threadIdx.x); j < a.k; j += static_cast<int>(blockDim.x)) {
+        float *mean = next + j * stride;
+        const float *before = old + j * stride;
+        if (a.cosine && !normalise(mean, a.d))
+            for (int f = 0; f < a.d; ++f)
+                mean[f] = before[f];
+        shifts[j] = distance_ahead(mean, before, a.d);
+    }
+}
+
+// The fit's shift: that of its clusters, in order; by one thread.
+__device__ inline double sum_shifts(const double *shifts, int k)
+{
+    double shift = 0.0;
+#pragma unroll 8
+    for (int j = 0; j < k; ++j)
+        shift += shifts[j];
+    return shift;
+}
+
+// New centroids, their history, the shift and the decision. `memory`: k (12 d + 8) bytes of shared memory. The sums
+// stay as they are: rows move between them.
 __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
     const int cells = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     double *shifts = static_cast<double *>(memory);
     float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + cells, *older = old + cells;
-    bool empty = false;
     for (int i = self; i < cells; i += threads) {
-        const int j = i / a.d;
-        const std::int64_t *total = a.sums.totals + 2 * i, *mass = a.sums.masses + 2 * j;
-        const std::int64_t high = __ldcg(total), low = __ldcg(total + 1), mass_high = __ldcg(mass), mass_low = __ldcg(mass + 1);
         old[i] = a.centroids[i];
         older[i] = a.centroids[cells + i];
-        empty |= mass_high == 0 && mass_low == 0;
-        next[i] = static_cast<float>(mean_of(join_limb_sums(high, low), join_limb_sums(mass_high, mass_low),
-                                             a.feature_exponent[i - j * a.d], 0));
     }
-    if (__syncthreads_or(empty)) {
+    if (make_means(a.sums, a.k, a.d, a.feature_exponent, next, a.d)) {
         if (self == 0) {
             stop_for_empty(a);
             a.control->arrived = 0;
@@ -73,26 +106,15 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         }
         return;
     }
-    if (a.cosine) {
-        for (int j = self; j < a.k; j += threads)
-            normalise_mean(a, next + j * a.d, old + j * a.d);
-        __syncthreads();
-    }
+    make_shifts(a, next, old, a.d, shifts);
+    __syncthreads();
     for (int i = self; i < cells; i += threads) {
         a.centroids[2 * cells + i] = older[i];
         a.centroids[cells + i] = old[i];
         a.centroids[i] = next[i];
     }
-    for (int j = self; j < a.k; j += threads)
-        shifts[j] = distance_ahead(next + j * a.d, old + j * a.d, a.d);
-    __syncthreads();
-    if (self != 0)
-        return;
-    double shift = 0.0;
-#pragma unroll 8
-    for (int j = 0; j < a.k; ++j)
-        shift += shifts[j];
-    decide(a, shift);
+    if (self == 0)
+        decide(a, sum_shifts(shifts, a.k));
 }
 
 } // namespace pgkm::cuda

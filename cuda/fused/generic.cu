@@ -26,10 +26,8 @@ __global__ void fused_generic_kernel(View<T> view, const Control *control, Accum
     }
 }
 
-} // namespace
-
 template <typename T>
-void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
+void fuse(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
 {
     in_exact_launches(stage, view, 2e11, [&](std::int64_t first, std::int64_t rows) {
         const int blocks = blocks_for(rows, 128, stage.context.facts.multiprocessors * 16);
@@ -38,7 +36,8 @@ void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulator
     });
 }
 
-template void fused_generic<float>(const Stage<float> &, const View<float> &, const Accumulators &);
-template void fused_generic<double>(const Stage<double> &, const View<double> &, const Accumulators &);
+} // namespace
+
+const Both<Fuse> fused_generic = {fuse<float>, fuse<double>};
 
 } // namespace pgkm::cuda

@@ -70,16 +70,19 @@ class LaterRows {
         if (__any_sync(~0u, changed && entry.to < 0))
             open_.push(changed && entry.to < 0, entry);
     }
-    // Takes 32 rows at a time, in the end all there are.
-    template <int D>
+    // Takes 32 rows at a time, in the end all there are. Labels: those alone.
+    template <int D, bool Labels = false>
     __device__ __forceinline__ void take(const MoveArguments &a, const MoveCells &cells, bool end)
     {
         for (;;) {
-            if (moved_.full() || (end && open_.empty() && !moved_.empty())) {
+            if (!Labels && (moved_.full() || (end && open_.empty() && !moved_.empty()))) {
                 move_later<D>(a, cells, moved_.pop());
             } else if (open_.full() || (end && !open_.empty())) {
                 const Later::Entry entry = settle_later<D>(a, open_.pop());
-                moved_.push(entry.row >= 0 && entry.to != entry.from, entry);
+                if constexpr (!Labels)
+                    moved_.push(entry.row >= 0 && entry.to != entry.from, entry);
+                else if (entry.row >= 0)
+                    a.labels[entry.row] = entry.to;
             } else {
                 return;
             }

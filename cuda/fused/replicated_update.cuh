@@ -42,54 +42,11 @@ private:
     std::uint32_t turn_ = 0;
 };
 
-// A mean from the two limbs of its total and of its mass, as another block wrote them.
-__device__ inline float mean_of_limbs(const longlong2 &total, const longlong2 &mass, int feature_exponent)
-{
-    return static_cast<float>(mean_of(join_limb_sums(total.x, total.y), join_limb_sums(mass.x, mass.y), feature_exponent, 0));
-}
-
 // Sets of centroids in shared memory: an odd number of words apart, so that threads which read the same feature of
 // several do so from different banks.
 __host__ __device__ constexpr int centroid_stride(int d)
 {
     return d | 1;
-}
-
-// The clusters' means by the whole block, into its shared memory, where the features' exponents are too; returns
-// whether a cluster has no mass.
-__device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents, float *means)
-{
-    constexpr int ahead = 4; // cells whose sums are on their way at a time
-    const int step = static_cast<int>(blockDim.x), cells = k * d, step_j = step / d, step_f = step - step_j * d;
-    const auto *totals = reinterpret_cast<const longlong2 *>(sums.totals);
-    const auto *masses = reinterpret_cast<const longlong2 *>(sums.masses);
-    bool empty = false;
-    int j = static_cast<int>(threadIdx.x) / d, f = static_cast<int>(threadIdx.x) - j * d;
-    for (int first = static_cast<int>(threadIdx.x); first < cells; first += ahead * step) {
-        longlong2 total[ahead], mass[ahead];
-        int cluster[ahead], feature[ahead];
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            cluster[i] = j;
-            feature[i] = f;
-            const bool wraps = f + step_f >= d;
-            j += step_j + (wraps ? 1 : 0);
-            f += step_f - (wraps ? d : 0);
-            if (cluster[i] < k) {
-                total[i] = __ldcg(totals + first + i * step);
-                mass[i] = __ldcg(masses + cluster[i]);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            if (cluster[i] >= k)
-                break;
-            empty |= mass[i].x == 0 && mass[i].y == 0;
-            means[cluster[i] * centroid_stride(d) + feature[i]] =
-                mean_of_limbs(total[i], mass[i], exponents[feature[i]]);
-        }
-    }
-    return __syncthreads_or(empty) != 0;
 }
 
 // Adds what two iterations moved to the global sums, by the whole block, and clears the older one's cells.

@@ -188,15 +188,18 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
     return second > least + 2.0f * mine_error && __int_as_float(own.second) > least + margin ? label : -1;
 }
 
-template <int F, int M, int T, bool Once>
+// Once: all scores are held in registers. Labels: those alone.
+template <int F, int M, int T, bool Once, bool Labels>
 __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant__ MoveArguments a)
 {
     if (block_stopped(a.update) || (a.cells != nullptr && a.cells->serves))
         return;
     const Shared shared = carve<F, T>(a);
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, a.replicas};
-    cells.clear();
-    cells.prepare_scales(a.view, a.floats);
+    if constexpr (!Labels) {
+        cells.clear();
+        cells.prepare_scales(a.view, a.floats);
+    }
     const HalfScale scale = prepare<F, T>(a, shared);
     LaterRows later(shared.later);
     const int lane = static_cast<int>(threadIdx.x & 31);
@@ -207,11 +210,11 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     const int n = static_cast<int>(a.view.n), step = static_cast<int>(gridDim.x) * warps * 16 * M;
     int first = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32) * 16 * M;
     Rows<F, M> next;
-    load<F, M, Once>(a, first, next);
+    load<F, M, Once, Labels>(a, first, next);
     for (bool end = first >= n; ; first += step, end = first >= n) {
         if (!end) {
             const Rows<F, M> rows = next;
-            load<F, M, Once>(a, first + step, next);
+            load<F, M, Once, Labels>(a, first + step, next);
             unsigned slots[M][F][4];
 #pragma unroll
             for (int m = 0; m < M; ++m)
@@ -223,66 +226,67 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
             else
                 label = filter_groups<F, M, T>(a, shared, slots, scale, min(row, n - 1));
             label = scale.usable ? label : -1;
-            const bool changed = label != rows.last && row < n && (M == 2 || (lane & 2) == 0);
+            const bool mine = row < n && (M == 2 || (lane & 2) == 0);
+            if (Labels && mine && label >= 0)
+                a.labels[row] = label;
+            const bool changed = mine && (Labels ? label < 0 : label != rows.last);
             if (!__any_sync(~0u, changed))
                 continue;
-            later.push(changed, Later::entry(row, rows.last, label));
+            later.push(changed, Later::entry(row, Labels ? 0 : rows.last, label));
         }
-        later.take<4 * F>(a, cells, end);
+        later.take<4 * F, Labels>(a, cells, end);
         if (end)
             break;
     }
-    __syncthreads();
-    cells.publish(a.update.sums);
-    if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, shared.cells);
+    if constexpr (!Labels)
+        end_iteration(a, cells);
 }
 
-template <int F, int T, bool Once>
+template <int F, int T, bool Once, bool Labels>
 void launch(const Stage<float> &stage, MoveArguments a)
 {
     constexpr int M = F <= 2 ? 2 : 1;
     const DeviceFacts &facts = stage.context.facts;
-    a.replicas = 8;
+    a.replicas = Labels ? 1 : 8;
     while (a.replicas > 1 && shared_bytes<F, T>(a, a.replicas) > static_cast<std::size_t>(facts.shared_bytes_per_block) / 2 - 1024)
         a.replicas /= 2;
     const std::size_t bytes = shared_bytes<F, T>(a, a.replicas);
-    const auto kernel = slots_kernel<F, M, T, Once>;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(kernel, static_cast<int>(bytes));
-    });
-    int per_unit = 0;
-    checked("cudaOccupancy", [&] {
-        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, bytes);
-    });
-    in_moves(a, facts.multiprocessors * std::max(per_unit, 1), warps * 16 * M, [&](const MoveArguments &part, int blocks) {
-        kernel<<<blocks, threads, bytes, stage.stream>>>(part);
-        launched("slots_kernel");
-    });
+    launch_moves(stage, slots_kernel<F, M, T, Once, Labels>, threads, bytes, warps * 16 * M, a);
 }
 
-template <int F>
+template <int F, bool Labels>
 void launch_for(const Stage<float> &stage, const MoveArguments &a)
 {
     if (a.view.k <= 16)
-        return launch<F, 2, true>(stage, a);
+        return launch<F, 2, true, Labels>(stage, a);
     if (a.view.k <= 32)
-        return launch<F, 4, true>(stage, a);
+        return launch<F, 4, true, Labels>(stage, a);
     if (a.view.k <= 64)
-        return launch<F, 8, true>(stage, a);
-    launch<F, 4, false>(stage, a);
+        return launch<F, 8, true, Labels>(stage, a);
+    launch<F, 4, false, Labels>(stage, a);
+}
+
+template <bool Labels>
+void launch_all(const Stage<float> &stage, const MoveArguments &a)
+{
+    switch ((a.view.d + 3) / 4) {
+    case 1: return launch_for<1, Labels>(stage, a);
+    case 2: return launch_for<2, Labels>(stage, a);
+    case 3: return launch_for<3, Labels>(stage, a);
+    default: return launch_for<4, Labels>(stage, a);
+    }
 }
 
 } // namespace
 
-void iterate_slots(const Stage<float> &stage, MoveArguments a)
+void iterate_slots(const Stage<float> &stage, const MoveArguments &arguments)
 {
-    switch ((a.view.d + 3) / 4) {
-    case 1: return launch_for<1>(stage, a);
-    case 2: return launch_for<2>(stage, a);
-    case 3: return launch_for<3>(stage, a);
-    default: return launch_for<4>(stage, a);
-    }
+    launch_all<false>(stage, arguments);
+}
+
+void label_slots(const Stage<float> &stage, const MoveArguments &arguments)
+{
+    launch_all<true>(stage, arguments);
 }
 
 } // namespace pgkm::cuda

@@ -59,7 +59,7 @@ template <int F, int T>
 std::size_t shared_bytes(const MoveArguments &a, int replicas)
 {
     return operand_bytes<F, T>(a.view.k) + later_words * 4 +
-           MoveCells::bytes(a.view.k, a.view.d, replicas);
+           (a.labels != nullptr ? 0 : MoveCells::bytes(a.view.k, a.view.d, replicas));
 }
 
 // The centroids' slots (negated: products are subtracted) and the scale, by the whole block.
@@ -81,8 +81,8 @@ __device__ HalfScale prepare(const MoveArguments &a, const Shared &shared)
         atomicMax(&reach, __float_as_uint(__double2float_ru(sqrt(square) * (1.0 + 0x1p-40)))); // NaN is the largest
     }
     __syncthreads();
-    HalfScale scale = half_scale(a.head->box, __uint_as_float(reach));
-    scale.margin = 2.04f * half_error(a.head->box * scale.scale, __uint_as_float(reach) * scale.scale, scale.bias, d, F);
+    HalfScale scale = half_scale(a.reach, __uint_as_float(reach));
+    scale.margin = 2.04f * half_error(a.reach * scale.scale, __uint_as_float(reach) * scale.scale, scale.bias, d, F);
     for (int i = static_cast<int>(threadIdx.x); i < tiles * F * 32; i += threads) {
         const int lane = i & 31, step = (i >> 5) % F, j = (i >> 5) / F * 8 + lane / 4, f = (lane & 3) * F + step;
         const float value = j < k && f < d ? (a.shift[f] - a.view.centroids[j * d + f]) * scale.scale : 0.0f;
@@ -118,12 +118,13 @@ __device__ inline int own_row(int first)
     return first + (lane & 2) * 8 + (lane & 1) * 8 + lane / 4;
 }
 
-template <int F, int M, bool Narrow>
+template <int F, int M, bool Narrow, bool Labels>
 __device__ void load(const MoveArguments &a, int first, Rows<F, M> &rows)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, f = (lane & 3) * F;
     const int most = static_cast<int>(a.view.n) - 1, own = min(own_row(first), most);
-    rows.last = Narrow ? static_cast<const std::uint8_t *>(a.last.values)[own] : a.last.get(own);
+    if constexpr (!Labels)
+        rows.last = Narrow ? static_cast<const std::uint8_t *>(a.last.values)[own] : a.last.get(own);
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll

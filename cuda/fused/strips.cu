@@ -1,9 +1,9 @@
 // strips.cu (fused) - an iteration over float32 rows of 17 to 64 features whose scores are
-// products of the tensor cores (halves.cuh), for grouped rows (grouping.hpp), sums that follow
+// products of the tensor cores (halves.cuh), for rows ordered by pivots (pivots.hpp), sums that follow
 // the rows.
 //
-// A block takes pieces of the groups' order. For each group in them, it lists the centroids
-// that can be nearest to one of its rows and splits them around the group's anchor. Its warps
+// A block takes segments of the pivots' order. For each pivot in them, it lists the centroids
+// that can be nearest to one of its rows and splits them around the pivot. Its warps
 // then take strips of 16 rows by themselves: a lane loads four features of rows l / 4 and
 // l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
 // the product does not matter as long as both sides agree), so that rows pass through no shared
@@ -18,7 +18,7 @@ namespace {
 // candidates are known: its first for even lanes, its second for odd ones (two lanes each).
 struct Strip {
     std::int32_t row[2];
-    int place; // in the groups' order
+    int place; // in the pivots' order
     int last;  // label
 };
 
@@ -29,7 +29,7 @@ __device__ void find_strip(const MoveArguments &a, int first, int end, Strip &st
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const int place = min(first + h * 8 + lane / 4, end - 1);
-        strip.row[h] = a.groups.order != nullptr ? a.groups.order[place] : place;
+        strip.row[h] = a.pivots.order != nullptr ? a.pivots.order[place] : place;
     }
     strip.place = min(first + (lane & 1) * 8 + lane / 4, end - 1);
     strip.last = static_cast<const std::uint8_t *>(a.last.values)[strip.place]; // strips_k < 255
@@ -45,21 +45,21 @@ __device__ void prefetch_strip(const MoveArguments &a, const Strip &strip)
 }
 
 template <int C, int W>
-__device__ void take_strip(const MoveArguments &a, const Shared &shared, const MoveCells &cells, const Group &group,
+__device__ void take_strip(const MoveArguments &a, const Shared &shared, const MoveCells &cells, const PivotList &list,
                            const Strip &strip, const Strip &next, int first, int end)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), odd = lane & 1;
     const RowSource source = {a.view.values, a.view.d};
     Rows<C> rows;
     float square[2];
-    load_rows<C, W>(source, a.view.d, shared, strip.row, group.scale.scale, rows, square);
+    load_rows<C, W>(source, a.view.d, shared, strip.row, list.scale.scale, rows, square);
     unsigned own[2];
     Least<false> least;
-    filter_group<C>(shared, rows, group, own, least);
+    filter_list<C>(shared, rows, list, own, least);
     prefetch_strip(a, next);
-    const int sole = sole_label(shared, group, own);
+    const int sole = sole_label(shared, list, own);
     const int label =
-        settle_strip(source, {a.view.centroids, a.view.k, a.view.d, a.view.d}, shared, group, strip.row, own, sole);
+        settle_strip(source, {a.view.centroids, a.view.k, a.view.d, a.view.d}, shared, list, strip.row, own, sole);
     const bool moves = label != strip.last && first + odd * 8 + lane / 4 < end && (lane & 2) == 0;
     const unsigned moved = __ballot_sync(~0u, moves);
     if (moved == 0)
@@ -69,48 +69,48 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     move_rows(a, source, cells, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
 }
 
-// Whether the labels of a group's rows are what they were: one centroid is on its list, as in the iteration
-// before. Two sets take turns, because blocks with other pieces of the group may not have looked yet.
-__device__ bool group_rests(const MoveArguments &a, const Group &group, int centroid, int g)
+// Whether the labels of a pivot's rows are what they were: one centroid is on its list, as in the iteration
+// before. Two sets take turns, because blocks with other segments of the pivot may not have looked yet.
+__device__ bool pivot_rests(const MoveArguments &a, const PivotList &list, int centroid, int pivot)
 {
     if (a.sole == nullptr)
         return false;
     const int turn = __ldcg(&a.update.control->n_iter) & 1;
-    const std::uint8_t now = group.listed == 1 ? static_cast<std::uint8_t>(centroid) : no_sole;
+    const std::uint8_t now = list.listed == 1 ? static_cast<std::uint8_t>(centroid) : no_sole;
     if (threadIdx.x == 0)
-        a.sole[(1 - turn) * a.groups.count + g] = now;
-    return now != no_sole && __ldcg(a.sole + turn * a.groups.count + g) == now;
+        a.sole[(1 - turn) * a.pivots.count + pivot] = now;
+    return now != no_sole && __ldcg(a.sole + turn * a.pivots.count + pivot) == now;
 }
 
-// The block's pieces of the order.
+// The block's segments of the order.
 template <int C, int W>
-__device__ void take_pieces(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
+__device__ void take_segments(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
 {
-    Group group;
-    int g = -1, group_end = 0;
+    PivotList list;
+    int pivot = -1, pivot_end = 0;
     bool rests = false;
-    for (std::int64_t p = blockIdx.x;; p += gridDim.x) {
-        int at = static_cast<int>(min(a.first + p * a.share, a.end));
-        const int last = static_cast<int>(min(a.first + (p + 1) * a.share, a.end));
+    for (std::int64_t segment = blockIdx.x;; segment += gridDim.x) {
+        int at = static_cast<int>(min(a.first + segment * a.share, a.end));
+        const int last = static_cast<int>(min(a.first + (segment + 1) * a.share, a.end));
         if (at >= last)
             return;
         while (at < last) {
-            const bool opens = group_end <= at;
-            for (; group_end <= at; ++g)
-                group_end = static_cast<int>(a.groups.first_row[g + 2]);
-            const int end = min(last, group_end);
+            const bool opens = pivot_end <= at;
+            for (; pivot_end <= at; ++pivot)
+                pivot_end = static_cast<int>(a.pivots.first_row[pivot + 2]);
+            const int end = min(last, pivot_end);
             int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
             Strip next;
             find_strip(a, first, end, next);
             if (opens) {
                 __syncthreads();
-                group = open_group<C, W>(a, shared, g);
-                rests = group_rests(a, group, shared.list[0], g);
+                list = open_pivot<C, W>(a, shared, pivot);
+                rests = pivot_rests(a, list, shared.list[0], pivot);
             }
             for (; first < end && !rests; first += warps * strip_rows) {
                 const Strip strip = next;
                 find_strip(a, first + warps * strip_rows, end, next);
-                take_strip<C, W>(a, shared, cells, group, strip, next, first, end);
+                take_strip<C, W>(a, shared, cells, list, strip, next, first, end);
             }
             at = end;
         }
@@ -125,11 +125,8 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
     const Shared shared = carve<C>(a);
     const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
     cells.clear();
-    take_pieces<C, W>(a, shared, cells);
-    __syncthreads();
-    cells.publish(a.update.sums);
-    if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, shared.cells);
+    take_segments<C, W>(a, shared, cells);
+    end_iteration(a, cells);
 }
 
 template <int C, int W>
@@ -137,12 +134,12 @@ void launch(const Stage<float> &stage, MoveArguments a)
 {
     const std::size_t bytes = shared_bytes<C>(a);
     const auto kernel = strips_kernel<C, W>;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, static_cast<int>(bytes)); });
+    allow_memory(kernel, bytes);
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     for (std::int64_t done = 0; done < n;) {
-        const std::int64_t rows = std::min(n - done, most * (move_limit - pieces * strip_rows));
+        const std::int64_t rows = std::min(n - done, most * (move_limit - most_segments * strip_rows));
         const std::int64_t per_block = (rows + most - 1) / most;
-        const std::int64_t cut = std::clamp<std::int64_t>(per_block / piece_rows, 1, pieces);
+        const std::int64_t cut = std::clamp<std::int64_t>(per_block / segment_rows, 1, most_segments);
         a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
@@ -153,27 +150,13 @@ void launch(const Stage<float> &stage, MoveArguments a)
     }
 }
 
-template <int C>
-void launch_for(const Stage<float> &stage, const MoveArguments &a)
-{
-    if (a.view.d % 4 == 0)
-        return launch<C, 4>(stage, a);
-    return a.view.d % 2 == 0 ? launch<C, 2>(stage, a) : launch<C, 1>(stage, a);
-}
-
 } // namespace
 
-void iterate_strips(const Stage<float> &stage, MoveArguments a)
+void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments)
 {
-    a.replicas = 1;
-    switch ((a.view.d + 15) / 16) {
-    case 2:
-        return launch_for<2>(stage, a);
-    case 3:
-        return launch_for<3>(stage, a);
-    default:
-        return launch_for<4>(stage, a);
-    }
+    with_strip_shape(arguments.view.d, [&](auto chunks, auto width) {
+        launch<decltype(chunks)::value, decltype(width)::value>(stage, arguments);
+    });
 }
 
 } // namespace pgkm::cuda

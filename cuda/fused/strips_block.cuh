@@ -10,9 +10,9 @@ namespace {
 
 constexpr int queue_rows = strip_rows - 1 + 32; // that wait in a warp's queue at most
 
-// Where things lie in the block's shared memory, in bytes behind what strips_group.cuh carves.
+// Where things lie in the block's shared memory, in bytes behind what strips_pivot.cuh carves.
 struct Layout {
-    int shifts, previous, anchor, exponents, centroids, cells, slack, row, queue, label, values;
+    int shifts, previous, shift, exponents, centroids, cells, slack, row, queue, label, values;
     int stride; // of the rows kept, in floats; 0: they stay where they are
     int bytes;
 };
@@ -45,7 +45,7 @@ Layout lay_out(const MoveArguments &a, int stride)
     };
     l.shifts = take(8 * k);
     l.previous = take(4 * k);
-    l.anchor = take(4 * d);
+    l.shift = take(4 * d);
     l.exponents = take(4 * d);
     l.centroids = take(3 * 4 * k * centroid_stride(d));
     l.cells = take(2 * 12 * k * (d + 1));
@@ -59,12 +59,12 @@ Layout lay_out(const MoveArguments &a, int stride)
     return l;
 }
 
-// What a block has of the problem: a stretch of the groups' order within one group.
+// What a block has of the problem: a segment of the pivots' order, of rows of one pivot.
 struct Block {
-    int group, first, count; // rows
+    int pivot, first, count; // rows
     double *shifts;
     std::int32_t *previous; // list
-    float *anchor;
+    float *shift; // the pivot
     std::int32_t *exponents;
     float *now, *before, *next; // sets of centroids
     MoveCells cells[2];         // what even and odd iterations moved
@@ -76,23 +76,23 @@ struct Block {
     bool kept; // source has the block's rows in their order
 };
 
-// The block's stretch: groups are cut into pieces of `share` rows.
+// The block's segment: each pivot's rows are cut into segments of `share`.
 __device__ void find_rows(const MoveArguments &a, Block &block)
 {
     const auto share = static_cast<unsigned>(a.share);
-    unsigned piece = blockIdx.x;
-    for (int g = 0; g < a.groups.count; ++g) {
-        const auto rows = static_cast<unsigned>(a.groups.first_row[g + 1] - a.groups.first_row[g]);
-        const unsigned pieces = (rows + share - 1) / share;
-        if (piece < pieces) {
-            block.group = g;
-            block.first = static_cast<int>(a.groups.first_row[g]) + static_cast<int>(piece * share);
-            block.count = static_cast<int>(min(share, rows - piece * share));
+    unsigned segment = blockIdx.x;
+    for (int g = 0; g < a.pivots.count; ++g) {
+        const auto rows = static_cast<unsigned>(a.pivots.first_row[g + 1] - a.pivots.first_row[g]);
+        const unsigned segments = (rows + share - 1) / share;
+        if (segment < segments) {
+            block.pivot = g;
+            block.first = static_cast<int>(a.pivots.first_row[g]) + static_cast<int>(segment * share);
+            block.count = static_cast<int>(min(share, rows - segment * share));
             return;
         }
-        piece -= pieces;
+        segment -= segments;
     }
-    block.group = block.first = block.count = 0;
+    block.pivot = block.first = block.count = 0;
 }
 
 __device__ Block carve_block(const LoopArguments &l)
@@ -105,7 +105,7 @@ __device__ Block carve_block(const LoopArguments &l)
     find_rows(a, block);
     block.shifts = at(l.layout.shifts, static_cast<double *>(nullptr));
     block.previous = at(l.layout.previous, static_cast<std::int32_t *>(nullptr));
-    block.anchor = at(l.layout.anchor, static_cast<float *>(nullptr));
+    block.shift = at(l.layout.shift, static_cast<float *>(nullptr));
     block.exponents = at(l.layout.exponents, static_cast<std::int32_t *>(nullptr));
     block.now = at(l.layout.centroids, static_cast<float *>(nullptr));
     block.before = block.now + set;
@@ -128,7 +128,7 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
     const MoveArguments &a = l.moves;
     const int self = static_cast<int>(threadIdx.x), k = a.view.k, d = a.view.d;
     for (int f = self; f < d; f += threads) {
-        block.anchor[f] = a.groups.anchors[block.group * d + f];
+        block.shift[f] = a.pivots.pivots[block.pivot * d + f];
         block.exponents[f] = a.view.feature_exponent[f];
     }
     for (int i = self; i < k * d; i += threads) {
@@ -142,7 +142,7 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
     block.cells[1].clear();
     for (int i = self; i < block.count; i += threads) {
         block.slack[i] = -1.0f;
-        block.row[i] = a.groups.order != nullptr ? a.groups.order[block.first + i] : block.first + i;
+        block.row[i] = a.pivots.order != nullptr ? a.pivots.order[block.first + i] : block.first + i;
         block.label[i] = static_cast<const std::uint8_t *>(a.last.values)[block.first + i]; // strips_k < 255
     }
     __syncthreads();
@@ -170,11 +170,11 @@ __device__ float slack_of(int first, int second, float square, const HalfScale &
     return gap / scale.scale; // a power of two
 }
 
-// What a block knows of its group's list beside the group itself; one warp writes it.
+// What a block knows of its pivot's list beside the centroids on it; one warp writes it.
 struct ListState {
     int listed;
     float reach;
-    float drift; // of the list's centroids since slacks were made anew, an upper bound
+    float drift; // of the list's centroids since slacks were made anew: an upper bound of what a slack can have lost
     float limit; // rows with more slack keep their labels
 };
 
@@ -206,7 +206,7 @@ __device__ float largest_two_moves(const double *shifts, const std::int32_t *lis
     return __fadd_ru(first, second);
 }
 
-// Lists the group's centroids, and says which slack they leave; by one warp. moved: slacks are there.
+// Lists the pivot's centroids, and says which slack they leave; by one warp. moved: slacks are there.
 __device__ void update_list(const Block &block, const Shared &shared, int k, float radius, bool moved, ListState &state)
 {
     float reach;

@@ -1,11 +1,11 @@
 // strips_loop.cu - all iterations of a fit in one launch, for few rows of 17 to 64 features: the products and
-// candidates of strips.cu, but each block keeps its rows, which belong to one group, for the whole fit.
+// candidates of strips.cu, but each block keeps its rows, which belong to one pivot, for the whole fit.
 //
 // What a block keeps in shared memory: its rows' labels, their slack, the rows themselves where there is room, and the
 // centroids, which it makes itself in each iteration (replicated_update.cuh). A row's slack is how much nearer it was
-// to its own centroid than to any other of the group's list when it was last compared with them, less what centroids of
+// to its own centroid than to any other of the pivot's list when it was last compared with them, less what centroids of
 // the list have moved since (Hamerly 2010): while that is positive its label stays. Warps gather the rows without
-// slack, so that strips are full of them. A centroid that is not on the list cannot be nearest to any row of the group,
+// slack, so that strips are full of them. A centroid that is not on the list cannot be nearest to any row of the pivot,
 // whatever the slack; where the list changes, all rows are compared again.
 #include "plan/choose.hpp"
 #include "fused/strips_block.cuh"
@@ -16,7 +16,7 @@ namespace {
 // Compares up to 16 rows of the warp's queue with the centroids; returns whether labels changed.
 template <int C, int W>
 __device__ bool take_queued(const MoveArguments &a, const Block &block, const Shared &shared, const MoveCells &cells,
-                            const Group &group, float drift, const std::uint16_t *queue, int rows_queued)
+                            const PivotList &list, float drift, const std::uint16_t *queue, int rows_queued)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), odd = lane & 1;
     const int place[2] = {queue[min(lane / 4, rows_queued - 1)], queue[min(8 + lane / 4, rows_queued - 1)]};
@@ -26,18 +26,18 @@ __device__ bool take_queued(const MoveArguments &a, const Block &block, const Sh
     const bool valid = odd * 8 + lane / 4 < rows_queued && (lane & 2) == 0;
     Rows<C> rows;
     float square[2];
-    load_rows<C, W>(block.source, a.view.d, shared, row, group.scale.scale, rows, square);
+    load_rows<C, W>(block.source, a.view.d, shared, row, list.scale.scale, rows, square);
     unsigned own[2];
     Least<true> least;
-    filter_group<C>(shared, rows, group, own, least);
-    const int sole = sole_label(shared, group, own);
+    filter_list<C>(shared, rows, list, own, least);
+    const int sole = sole_label(shared, list, own);
     float sum = (odd ? square[1] : square[0]) + __shfl_xor_sync(~0u, odd ? square[0] : square[1], 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
     const float slack = sole < 0 ? -1.0f
                                  : slack_of(odd ? least.first[1] : least.first[0],
-                                            odd ? least.second[1] : least.second[0], sum, group.scale, a.view.d);
+                                            odd ? least.second[1] : least.second[0], sum, list.scale, a.view.d);
     const int label = settle_strip(block.source, {block.now, a.view.k, a.view.d, centroid_stride(a.view.d)}, shared,
-                                   group, row, own, sole);
+                                   list, row, own, sole);
     if (valid)
         block.slack[mine] = __fadd_rd(slack, drift);
     const bool moves = valid && label != last;
@@ -65,7 +65,7 @@ __device__ void prefetch_row(const MoveArguments &a, std::int32_t row)
 // Labels and moves of the block's rows; returns whether labels of the warp's rows changed.
 template <int C, int W>
 __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shared &shared, const MoveCells &cells,
-                          const Group &group, const ListState &state)
+                          const PivotList &list, const ListState &state)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const float limit = state.limit, drift = state.drift;
@@ -87,7 +87,7 @@ __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shar
         while (waiting >= strip_rows || (ends && waiting > 0)) {
             const int taken = min(waiting, strip_rows);
             waiting -= taken;
-            moved |= take_queued<C, W>(a, block, shared, cells, group, drift, block.queue + waiting, taken);
+            moved |= take_queued<C, W>(a, block, shared, cells, list, drift, block.queue + waiting, taken);
         }
         __syncwarp();
         if (ends)
@@ -96,21 +96,17 @@ __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shar
 }
 
 // New centroids from the sums, and their shifts, by the whole block; false: a cluster is empty, and nothing has
-// changed. Other threads than those of the shifts find the centroids' distances from the anchor meanwhile.
+// changed. Other threads than those of the shifts find the centroids' distances from the pivot meanwhile.
 __device__ bool update_centroids(const LoopArguments &l, Block &block, const Shared &shared, const Accumulators &sums)
 {
     const UpdateArguments<float> &u = l.moves.update;
-    const int self = static_cast<int>(threadIdx.x), k = u.k, d = u.d, stride = centroid_stride(d);
-    if (make_means(sums, k, d, block.exponents, block.next))
+    const int k = u.k, d = u.d, stride = centroid_stride(d);
+    if (make_means(sums, k, d, block.exponents, block.next, stride))
         return false;
-    if (u.cosine) {
-        for (int j = self; j < k; j += threads)
-            normalise_mean(u, block.next + j * stride, block.now + j * stride);
+    make_shifts(u, block.next, block.now, stride, block.shifts);
+    if (u.cosine) // the means have changed
         __syncthreads();
-    }
-    for (int j = self; j < k; j += threads)
-        block.shifts[j] = distance_ahead(block.next + j * stride, block.now + j * stride, d);
-    measure_centroids({block.next, k, d, stride}, block.anchor, shared.squares, (k + 31) / 32 * 32);
+    measure_centroids({block.next, k, d, stride}, block.shift, shared.squares, (k + 31) / 32 * 32);
     __syncthreads();
     float *free = block.before;
     block.before = block.now;
@@ -135,13 +131,10 @@ __device__ void leave_centroids(const UpdateArguments<float> &u, const Block &bl
 __device__ StopReason decide_alike(const UpdateArguments<float> &u, const Block &block, double tol,
                                    std::int32_t iteration, std::int32_t most)
 {
-    double shift = 0.0;
-#pragma unroll 8
-    for (int j = 0; j < u.k; ++j)
-        shift += block.shifts[j];
+    const double shift = sum_shifts(block.shifts, u.k);
     const StopReason reason = reason_to_stop(shift, tol, iteration, most);
     if (blockIdx.x == 0)
-        note_iteration(u, shift, shift <= tol, iteration, reason);
+        note_iteration(u, shift, tol, iteration, reason);
     return reason;
 }
 
@@ -170,9 +163,9 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     std::int32_t iteration = u.control->n_iter;
     const Shared shared = carve<C>(a);
     Block block = carve_block(l);
-    const float radius = a.groups.radius[block.group];
+    const float radius = a.pivots.radius[block.pivot];
     load_block(l, block);
-    measure_centroids({block.now, u.k, u.d, centroid_stride(u.d)}, block.anchor, shared.squares);
+    measure_centroids({block.now, u.k, u.d, centroid_stride(u.d)}, block.shift, shared.squares);
     if (first_thread)
         state = {};
     __syncthreads();
@@ -183,9 +176,9 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     bool moved_before = false;
     for (int turn = 0;; turn ^= 1) {
         const bool cancels = first_thread && blockIdx.x == 0 && stopped(u.control);
-        const Group group = fill_group<C, W>({block.now, u.k, u.d, centroid_stride(u.d)}, shared, block.anchor, radius,
+        const PivotList list = fill_list<C, W>({block.now, u.k, u.d, centroid_stride(u.d)}, shared, block.shift, radius,
                                              state.listed, state.reach);
-        const bool warp_moved = take_rows<C, W>(a, block, shared, block.cells[turn], group, state);
+        const bool warp_moved = take_rows<C, W>(a, block, shared, block.cells[turn], list, state);
         const bool moved = __syncthreads_or(warp_moved) != 0;
         const Accumulators &sums = turn == 0 ? u.sums : l.memory.other;
         if (moved || moved_before)
@@ -228,9 +221,9 @@ bool launch(const Stage<float> &stage, LoopArguments l)
     if (l.layout.bytes > most)
         return false;
     const auto kernel = strips_loop_kernel<C, W>;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, l.layout.bytes); });
-    const std::int64_t pieces = (a.view.n + a.share - 1) / a.share + a.groups.count;
-    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(stage.context.facts.multiprocessors, pieces));
+    allow_memory(kernel, static_cast<std::size_t>(l.layout.bytes));
+    const std::int64_t segments = (a.view.n + a.share - 1) / a.share + a.pivots.count;
+    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(stage.context.facts.multiprocessors, segments));
     void *arguments[] = {&l};
     checked("strips_loop_kernel", [&] {
         return cudaLaunchCooperativeKernel(reinterpret_cast<void *>(kernel), dim3(blocks), dim3(threads), arguments,
@@ -239,32 +232,21 @@ bool launch(const Stage<float> &stage, LoopArguments l)
     return true;
 }
 
-template <int C>
-bool launch_for(const Stage<float> &stage, const LoopArguments &l)
-{
-    if (l.moves.view.d % 4 == 0)
-        return launch<C, 4>(stage, l);
-    return l.moves.view.d % 2 == 0 ? launch<C, 2>(stage, l) : launch<C, 1>(stage, l);
-}
-
 } // namespace
 
 bool loop_strips(const Stage<float> &stage, const MoveArguments &arguments, const LoopMemory &memory)
 {
     const std::int64_t most = stage.context.facts.multiprocessors, n = arguments.view.n;
     LoopArguments l = {arguments, memory, {}};
-    if (n > alone_rows(stage.context.facts) || 2 * arguments.groups.count > most)
+    if (n > alone_rows(stage.context.facts) || 2 * arguments.pivots.count > most)
         return false;
-    // So many that all groups' pieces, of which each may have one that is not full, find a block.
-    l.moves.share = (n - 1) / (most - arguments.groups.count) + 1;
-    switch ((arguments.view.d + 15) / 16) {
-    case 2:
-        return launch_for<2>(stage, l);
-    case 3:
-        return launch_for<3>(stage, l);
-    default:
-        return launch_for<4>(stage, l);
-    }
+    // So many that all pivots' segments, of which each may have one that is not full, find a block.
+    l.moves.share = (n - 1) / (most - arguments.pivots.count) + 1;
+    bool launched = false;
+    with_strip_shape(arguments.view.d, [&](auto chunks, auto width) {
+        launched = launch<decltype(chunks)::value, decltype(width)::value>(stage, l);
+    });
+    return launched;
 }
 
 } // namespace pgkm::cuda

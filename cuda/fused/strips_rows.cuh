@@ -1,8 +1,8 @@
 // strips_rows.cuh - what warps do with strips of 16 rows, whichever kernel gives them to them: products with the
-// centroids of the group, the candidates these leave, exact labels, and sums that follow the rows.
+// centroids of the pivot's list, the candidates these leave, exact labels, and sums that follow the rows.
 #pragma once
 
-#include "fused/strips_group.cuh"
+#include "fused/strips_pivot.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -169,27 +169,27 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, flo
     }
 }
 
-// The same for a group's list, however long.
+// The same for a pivot's list, however long.
 template <int C, bool Second>
-__device__ void filter_group(const Shared &shared, const Rows<C> &rows, const Group &group, unsigned (&own)[2],
+__device__ void filter_list(const Shared &shared, const Rows<C> &rows, const PivotList &list, unsigned (&own)[2],
                              Least<Second> &least)
 {
-    if (tiles_of(group.listed) == 1)
-        filter<C, 1>(shared, rows, 1, group.scale.margin, own, least);
-    else if (tiles_of(group.listed) == 2)
-        filter<C, 2>(shared, rows, 2, group.scale.margin, own, least);
+    if (tiles_of(list.listed) == 1)
+        filter<C, 1>(shared, rows, 1, list.scale.margin, own, least);
+    else if (tiles_of(list.listed) == 2)
+        filter<C, 2>(shared, rows, 2, list.scale.margin, own, least);
     else
-        filter<C, 4>(shared, rows, tiles_of(group.listed), group.scale.margin, own, least);
+        filter<C, 4>(shared, rows, tiles_of(list.listed), list.scale.margin, own, least);
 }
 
 // The label of the row that a lane sees to, its first for even lanes, its second for odd ones: the only candidate's, or
 // -1.
-__device__ inline int sole_label(const Shared &shared, const Group &group, const unsigned (&own)[2])
+__device__ inline int sole_label(const Shared &shared, const PivotList &list, const unsigned (&own)[2])
 {
     const int odd = static_cast<int>(threadIdx.x & 1), sums[2] = {candidates_of(own[0]), candidates_of(own[1])};
     int sum = (odd ? sums[1] : sums[0]) + __shfl_xor_sync(~0u, odd ? sums[0] : sums[1], 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
-    const int sole = group.scale.usable ? sole_candidate(sum) : -1;
+    const int sole = list.scale.usable ? sole_candidate(sum) : -1;
     return sole < 0 ? -1 : shared.list[sole];
 }
 
@@ -219,7 +219,7 @@ __device__ inline std::int32_t exact_label(const float *x, const Centroids &cent
 
 // Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the
 // contract's own to all centroids where those are too near to each other.
-__device__ __noinline__ int settle(RowSource source, Centroids centroids, const std::int32_t *list, std::int32_t row,
+__device__ __noinline__ int settle(RowSource source, Centroids centroids, const std::int32_t *listed, std::int32_t row,
                                    int label, unsigned candidates, bool usable)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = centroids.d;
@@ -232,7 +232,7 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
     for (int q = 0; q < 4; ++q) {
         unsigned mask = __shfl_sync(~0u, open && usable ? candidates : 0u, (lane & ~3) + q);
         while (__any_sync(~0u, mask != 0)) {
-            const int j = list[mask == 0 ? 0 : column_of(__ffs(static_cast<int>(mask)) - 1, q)];
+            const int j = listed[mask == 0 ? 0 : column_of(__ffs(static_cast<int>(mask)) - 1, q)];
             const double measured = rough_distance(x, centroids[j], d);
             const double distance = mask == 0 ? INFINITY : measured;
             second = fmin(second, fmax(best, distance));
@@ -256,7 +256,7 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
 
 // The same of a strip's two rows, for the lanes that see to them.
 __device__ inline int settle_strip(const RowSource &source, const Centroids &centroids, const Shared &shared,
-                                   const Group &group, const std::int32_t (&row)[2], const unsigned (&own)[2],
+                                   const PivotList &list, const std::int32_t (&row)[2], const unsigned (&own)[2],
                                    int label)
 {
     if (!__any_sync(~0u, label < 0))
@@ -267,7 +267,7 @@ __device__ inline int settle_strip(const RowSource &source, const Centroids &cen
         int mine = __shfl_sync(~0u, label, (lane & ~3) + h);
         if (!__any_sync(~0u, mine < 0))
             continue;
-        mine = settle(source, centroids, shared.list, row[h], mine, own[h], group.scale.usable);
+        mine = settle(source, centroids, shared.list, row[h], mine, own[h], list.scale.usable);
         label = h == (lane & 1) ? mine : label;
     }
     return label;
@@ -289,7 +289,7 @@ __device__ inline void add_limbs(Limbs15 &sum, const Limbs15 &limbs)
 }
 
 // Moves the rows of a warp whose label changed, lanes over the features. Those that take the same way
-// are added up in registers first: neighbours in the groups' order mostly do. A cell's limbs stay
+// are added up in registers first: neighbours in the pivots' order mostly do. A cell's limbs stay
 // within those of as many additions as rows.
 __device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, MoveCells cells, std::int32_t row,
                                        int from, int to, unsigned moved)

@@ -3,7 +3,7 @@
 // Sums lie in shared memory, in copies of 32-bit limbs that are flushed before they can
 // overflow, and leave the block once.
 #include "plan/choose.hpp"
-#include "fit/measure.hpp"
+#include "assign/measure.hpp"
 #include "plan/stages.hpp"
 #include "backend/update.hpp"
 #include "groups/groups.hpp"

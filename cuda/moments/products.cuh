@@ -1,7 +1,7 @@
 // products.cuh - what the kernels of the moments share: how rows come in and how a warp finds its tile.
 #pragma once
 
-#include "assign/tensor_mma.cuh"
+#include "device/tensor_mma.cuh"
 #include "moments/plan.hpp"
 #include "moments/products.hpp"
 

@@ -3,8 +3,7 @@
 //
 // Lane l sums feature l, l + 32, ... over the rows of the ballot into the block's copy of the sums;
 // the inter-block reduction is a kernel of its own. To use: few clusters, or rows sorted by label.
-#include "fit/copies.hpp"
-#include "plan/stages.hpp"
+#include "papers/copies.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -14,7 +13,7 @@ __global__ void ballot_kernel(View<T> view, const Control *control, const std::i
 {
     if (stopped(control))
         return;
-    std::int64_t *totals = own_copy(copies);
+    std::int64_t *totals = copies.own();
     const int lane = static_cast<int>(threadIdx.x & 31);
     const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / 32);
     for (std::int64_t start = (std::int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32) * 32; start < view.n;
@@ -31,19 +30,14 @@ __global__ void ballot_kernel(View<T> view, const Control *control, const std::i
                 const double scale = power_of_two(view.feature_exponent[f]);
                 for (unsigned m = members; m != 0; m &= m - 1)
                     sum += feature_integer(view, start + __ffs(static_cast<int>(m)) - 1, f, scale, view.part);
-                const std::int64_t hi = sum >> limb_bits;
-                std::int64_t *cell = totals + (std::int64_t{cluster} * view.d + f) * 2;
-                add64(cell, hi);
-                add64(cell + 1, sum - hi * (std::int64_t{1} << limb_bits));
+                add_integer(totals + (std::int64_t{cluster} * view.d + f) * 2, sum);
             }
         }
     }
 }
 
-} // namespace
-
 template <typename T>
-void sum_features_ballot(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
     const int blocks = blocks_for(view.n, 256, stage.context.facts.multiprocessors * 16);
     const std::int64_t cells = std::int64_t{view.k} * view.d * 2;
@@ -55,8 +49,8 @@ void sum_features_ballot(const Stage<T> &stage, const View<T> &view, const std::
     merge_copies(copies, totals, stage.control, stage.stream);
 }
 
-template void sum_features_ballot<float>(const Stage<float> &, const View<float> &, const std::int32_t *, std::int64_t *);
-template void sum_features_ballot<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
-                                          std::int64_t *);
+} // namespace
+
+const Both<Sum> sum_features_ballot = {sum<float>, sum<double>};
 
 } // namespace pgkm::cuda

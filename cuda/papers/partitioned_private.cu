@@ -40,10 +40,8 @@ __global__ void private_kernel(View<T> view, const Control *control, const std::
     }
 }
 
-} // namespace
-
 template <typename T>
-void sum_masses_partitioned_private(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
                                     std::int64_t *masses)
 {
     const int windows = (view.k + window - 1) / window;
@@ -57,9 +55,8 @@ void sum_masses_partitioned_private(const Stage<T> &stage, const View<T> &view, 
     launched("private_kernel");
 }
 
-template void sum_masses_partitioned_private<float>(const Stage<float> &, const View<float> &, const std::int32_t *,
-                                                    std::int64_t *);
-template void sum_masses_partitioned_private<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
-                                                     std::int64_t *);
+} // namespace
+
+const Both<Sum> sum_masses_partitioned_private = {sum<float>, sum<double>};
 
 } // namespace pgkm::cuda

@@ -4,12 +4,13 @@
 
 #include <initializer_list>
 
-#include "plan/tuning.hpp"
+#include "plugin/tuning.hpp"
 
 namespace pgkm::cuda {
 
-// Largest d with a point held in registers, and the bytes of one group of eight centroids there.
+// Largest d with a row held in registers, and the clusters that are treated together there.
 inline constexpr int register_d = 16;
+inline constexpr int octet_size = 8;
 
 // d padded to a size that the register kernels are built for; 0: none.
 constexpr int register_size(int d)
@@ -20,30 +21,39 @@ constexpr int register_size(int d)
     return 0;
 }
 
-// Bytes of shared memory that the fused register kernel needs with `replicas` copies of the sums.
-constexpr long long fused_register_bytes(const Shape &shape, int replicas)
+// Most clusters that a block's memory holds as operands, 32-bit sums of three limbs and the update's workspace;
+// fused/slots.cu and fused/strips.cu.
+inline constexpr int strips_k = 128;
+inline constexpr int slots_k = 1024;
+
+constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 {
-    const long long d = register_size(shape.d), k = shape.k;
-    const long long panel = (k + 7) / 8 * ((d + 1) * 8 + 4) * 4;
-    return panel + k * (2 * d + 1) * (4LL * replicas + 8) + 4096 + 64 + 256; // and the queue, the factors
+    const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
+    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + 8192 +
+               shape.k * (shape.d + 1LL) * 12 <=
+           device.shared_bytes_per_block / 2 - 1024;
 }
 
-constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
+constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
-    return !shape.float64 && shape.d <= register_d &&
-           fused_register_bytes(shape, 8) <= device.shared_bytes_per_block - 1024;
+    const long long tiles = (shape.k + 31LL) / 32 * 4, chunks = (shape.d + 15LL) / 16;
+    return tiles * (chunks * 512 + 128) + chunks * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <=
+           device.shared_bytes_per_block - 1024;
 }
 
+// float32 rows that fused/few.cu or fused/slots.cu takes.
 constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 {
-    const long long d = register_size(shape.d);
-    return shape.d <= register_d && (shape.k + 7LL) / 8 * ((d + 1) * 8 + 4) * 4 <= device.shared_bytes_per_block - 8192;
+    return !shape.float64 && device.capability >= 80 && shape.d <= register_d &&
+           (shape.k <= octet_size || (shape.k <= slots_k && fits_slots(shape, device)));
 }
 
-// The narrow kernel: 256 rows, a panel of 32 centroids and two copies of their sums on the chip.
-constexpr bool fits_narrow(int d, const DeviceFacts &device)
+// Those whose sums they take along: with more cells the tensor cores and sums apart are faster (16, 256: 0.29 ms an
+// iteration against 1.05; d, k).
+constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
 {
-    return d * 20LL + d * 128LL + 1024LL * (d | 1) + 256LL * (2 * d + 1) + 160 <= device.shared_bytes_per_block - 1024;
+    return fits_register(shape, device) &&
+           43LL * shape.k * (2 * register_size(shape.d) + 1) <= device.shared_bytes_per_block;
 }
 
 // Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with.
@@ -57,7 +67,7 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
 // 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
-// 3.3; 16, 256: 0.29 against 1.05). Above 16 features one read of the rows by the tiled kernel wins
+// 3.3). Above 16 features one read of the rows by the tiled kernel wins
 // at 24, 256 (0.20 against 0.26), the tensor cores at 64, 256 (0.21 against 0.40).
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
@@ -76,7 +86,10 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
 
 // Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
 // 0.33 by cluster_merge and 0.20 by the fused kernel).
-constexpr bool partitions_features(const Shape &shape) { return shape.d >= 192 && shape.k <= 64; }
+constexpr bool partitions_features(const Shape &shape)
+{
+    return shape.d >= 192 && shape.k <= 64;
+}
 
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
@@ -105,37 +118,11 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
     return MassSum::global_atomic;
 }
 
-// Most centroids and cells that a block's memory holds as operands, 32-bit sums of three limbs
-// and the update's workspace; fused/slots.cu and fused/strips.cu.
-inline constexpr int strips_k = 128;
-inline constexpr int slots_k = 1024;
-
 // Lists of centroids for the cells of a grid (fused/cells.hpp): most features, and the fewest centroids
 // and rows that repay the grid and the lists.
 inline constexpr int cells_d = 8;
 inline constexpr int cells_k = 48;
 inline constexpr int cells_n = 1 << 19;
-
-// Rows that rest (fused/resting.hpp) with up to eight clusters: fewer values than so many are read in
-// little more time than three launches take.
-inline constexpr long long resting_values = 1LL << 25;
-
-constexpr bool choose_resting(const Shape &shape, Moves moves)
-{
-    return moves == Moves::few && shape.d <= cells_d && shape.n * shape.d >= resting_values;
-}
-
-constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
-{
-    const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
-    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + 8192 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block / 2 - 1024;
-}
-
-constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
-{
-    const long long tiles = (shape.k + 31LL) / 32 * 4, chunks = (shape.d + 15LL) / 16;
-    return tiles * (chunks * 512 + 128) + chunks * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <= device.shared_bytes_per_block - 1024;
-}
 
 // Most rows change their label in the first iterations alone: after those, an iteration whose
 // sums follow the rows has only the assignment to do.
@@ -143,9 +130,9 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
 {
     if (shape.float64 || device.capability < 80)
         return Moves::none;
-    if (shape.d <= register_d && shape.k <= 8)
+    if (fits_register(shape, device) && shape.k <= octet_size)
         return Moves::few;
-    if (shape.d <= register_d && shape.k <= slots_k && fits_slots(shape, device))
+    if (fits_register(shape, device))
         return shape.d <= cells_d && shape.k >= cells_k && shape.n >= cells_n ? Moves::cells : Moves::slots;
     if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
         fits_strips(shape, device))
@@ -164,7 +151,7 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
                              ? Execution::multi_pass
                              : choose_execution(shape, device);
     if (shape.weighted && plan.execution == Execution::single_pass)
-        plan.execution = Execution::multi_pass; // fused kernels make sums of one part (view.cuh)
+        plan.execution = Execution::multi_pass; // fused kernels make sums of one part (device/view.cuh)
     if (plan.assignment == Assignment::automatic)
         plan.assignment = choose_assignment(shape, device);
     if (plan.feature_sum == FeatureSum::automatic)

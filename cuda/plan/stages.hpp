@@ -1,18 +1,19 @@
-// stages.hpp - one signature per stage; each strategy is one file that implements it.
+// stages.hpp - one signature per stage of an iteration; each strategy is one file that implements it.
 //
 // All of them only enqueue work in `stream`, and every kernel returns at once when
-// control->stop is set (control may be nullptr). Limits on a launch's length are kept by
-// rows_per_launch: no kernel may run longer than about 50 ms, so that a cancel is seen.
+// control->stop is set (control may be nullptr). No kernel may run longer than about 50 ms, so that a cancel is seen:
+// in_launches() cuts the rows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "plugin/check.hpp"
 #include "plugin/context.hpp"
-#include "fit/grouping.hpp"
-#include "device/operands.cuh"
+#include "plan/choose.hpp"
+#include "device/pivots.hpp"
 #include "device/view.cuh"
 
 namespace pgkm::cuda {
@@ -21,85 +22,70 @@ namespace pgkm::cuda {
 // drops it when the rows change; refused: there was no memory for it.
 struct PreparedRows {
     struct Part {
-        const void        *values;
-        std::int64_t       n;
-        std::int32_t       k;
-        DeviceArray<char>  memory;
+        const void *values;
+        std::int64_t n;
+        std::int32_t k;
+        DeviceArray<char> memory;
     };
     std::vector<Part> parts;
-    bool              refused = false;
+    bool refused = false;
+};
+
+// The middle of the rows' box, which filters take from rows and centroids, so that large common offsets cost no
+// precision.
+template <typename T>
+struct Middle {
+    const T *shift = nullptr; // d; nullptr: not in use
+    float reach = 0.0f;       // at least |x - shift| of every row
 };
 
 // What a stage may use beside its rows.
 template <typename T>
 struct Stage {
-    Context          &context;
-    cudaStream_t      stream;
-    const Control    *control;
-    const Operands<T> operands; // centroids prepared for the register filter
-    const Groups<T>   groups;   // rows and centroids prepared for the tiled filter
-    PreparedRows     *prepared = nullptr; // given when the same rows will come again
-    bool              constant = false;   // the job holds the process's constant memory
+    Context &context;
+    cudaStream_t stream;
+    const Control *control;
+    Middle<T> middle;
+    PivotedRows<T> pivots;            // rows and centroids prepared for the tiled filter
+    PreparedRows *prepared = nullptr; // given when the same rows will come again
+    bool constant = false;            // the problem holds the process's constant memory
+};
+
+// A strategy for both element types, called as a function of either.
+template <template <typename> typename Function>
+struct Both {
+    Function<float> f32;
+    Function<double> f64;
+
+    template <typename T, typename... More>
+    void operator()(const Stage<T> &stage, const View<T> &rows, const More &...more) const
+    {
+        if constexpr (std::is_same_v<T, float>)
+            f32(stage, rows, more...);
+        else
+            f64(stage, rows, more...);
+    }
 };
 
 // ---- assignment: labels[i] of every row of the view ----
 template <typename T>
-void assign_generic(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_register(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <>
-void assign_register<float>(const Stage<float> &stage, const View<float> &view, std::int32_t *labels);
-template <>
-void assign_register<double>(const Stage<double> &stage, const View<double> &view, std::int32_t *labels);
-template <typename T>
-void assign_register_constant(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_register_shared(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_register_global(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_generic_constant(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_tiled(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
-template <typename T>
-void assign_tensor(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+using Assign = void (*)(const Stage<T> &stage, const View<T> &rows, std::int32_t *labels);
+extern const Both<Assign> assign_generic, assign_register, assign_tiled, assign_tensor;
+extern const Both<Assign> assign_register_constant, assign_register_shared, assign_register_global,
+    assign_generic_constant;
 
-// ---- feature sums and mass sums over given labels, added to totals or masses ----
+// ---- feature sums (k x d x 2) and mass sums (k x 2) of one part over given labels, added to what is there ----
 template <typename T>
-using SumFunction = void (*)(const Stage<T> &, const View<T> &, const std::int32_t *labels, std::int64_t *sums);
+using Sum = void (*)(const Stage<T> &stage, const View<T> &rows, const std::int32_t *labels, std::int64_t *sums);
+extern const Both<Sum> sum_features_atomic, sum_features_cluster_merge, sum_features_partitioned, sum_features_sorted;
+extern const Both<Sum> sum_features_ballot, sum_features_divide_and_conquer;
+extern const Both<Sum> sum_masses_global_atomic, sum_masses_partitioned_local;
+extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_private;
 
+// ---- fused: labels and both sums in one read of the rows, which have no weights ----
 template <typename T>
-void sum_features_atomic(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_features_cluster_merge(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_features_partitioned(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_features_ballot(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_features_divide_and_conquer(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_features_sorted(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-
-template <typename T>
-void sum_masses_global_atomic(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_masses_partitioned_global(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_masses_partitioned_local(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-template <typename T>
-void sum_masses_partitioned_private(const Stage<T> &, const View<T> &, const std::int32_t *, std::int64_t *);
-
-// ---- fused: labels and both sums in one read of the rows ----
-template <typename T>
-void fused_generic(const Stage<T> &stage, const View<T> &view, const Accumulators &sums);
-// skip: groups whose list is at most this long are left out.
-template <typename T>
-void fused_tiled(const Stage<T> &stage, const View<T> &view, const Accumulators &sums, int skip = 0);
-// Lists of up to narrow_list by the narrow kernel, longer ones by the tiled one.
-inline constexpr int narrow_list = 32;
-void fused_narrow(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
-void fused_register(const Stage<float> &stage, const View<float> &view, const Accumulators &sums);
+using Fuse = void (*)(const Stage<T> &stage, const View<T> &rows, const Accumulators &sums);
+extern const Both<Fuse> fused_generic, fused_tiled;
 
 // The view without its first `skip` rows, cut to `rows`.
 template <typename T>
@@ -124,17 +110,71 @@ void in_launches(const View<T> &view, double rate, Body &&body)
         body(first, std::min(step, view.n - first));
 }
 
-// The same for a kernel that does all terms in float64, which some devices do at a sixty-fourth of their rate: a quarter
-// of what the device declares at most.
+// The same for a kernel that does all terms in float64, which some devices do at a sixty-fourth of their rate: a
+// quarter of what the device declares at most.
 template <typename T, typename Body>
 void in_exact_launches(const Stage<T> &stage, const View<T> &view, double rate, Body &&body)
 {
     in_launches(view, std::min(rate, float64_rate(stage.context.facts) / 4), body);
 }
 
+// Blocks for `work` items of which each takes `per_block`: 1 to `most`.
 inline int blocks_for(std::int64_t work, int per_block, int most)
 {
     return static_cast<int>(std::clamp<std::int64_t>((work + per_block - 1) / per_block, 1, most));
+}
+
+// Lets launches of the kernel have so many bytes of dynamic shared memory.
+template <typename... Arguments>
+void allow_memory(void (*kernel)(Arguments...), std::size_t bytes)
+{
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, static_cast<int>(bytes)); });
+}
+
+// The same; returns how many blocks of the kernel the device runs at a time, at least one for each multiprocessor.
+template <typename... Arguments>
+int resident_blocks(const Context &context, void (*kernel)(Arguments...), int threads, std::size_t bytes)
+{
+    allow_memory(kernel, bytes);
+    int per_unit = 0;
+    checked("cudaOccupancy",
+            [&] { return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, bytes); });
+    return context.facts.multiprocessors * std::max(per_unit, 1);
+}
+
+// Calls body(std::integral_constant<int, D>{}) with the least D >= d that kernels are built for;
+// false where a row of d features does not fit the registers.
+template <typename Body>
+bool with_register_size(int d, Body &&body)
+{
+    switch (register_size(d)) {
+    case 1:
+        body(std::integral_constant<int, 1>{});
+        return true;
+    case 2:
+        body(std::integral_constant<int, 2>{});
+        return true;
+    case 3:
+        body(std::integral_constant<int, 3>{});
+        return true;
+    case 4:
+        body(std::integral_constant<int, 4>{});
+        return true;
+    case 6:
+        body(std::integral_constant<int, 6>{});
+        return true;
+    case 8:
+        body(std::integral_constant<int, 8>{});
+        return true;
+    case 12:
+        body(std::integral_constant<int, 12>{});
+        return true;
+    case 16:
+        body(std::integral_constant<int, 16>{});
+        return true;
+    default:
+        return false;
+    }
 }
 
 } // namespace pgkm::cuda

@@ -1,3 +1,4 @@
+// check.cu - what a CUDA error means to the caller, and the faults that tests inject.
 #include "plugin/check.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// context.cu - a device opened for a caller: its facts, what the caller forces, waits that see a cancel.
 #include "plugin/context.hpp"
 
 #include <algorithm>
@@ -10,21 +11,6 @@
 
 namespace pgkm::cuda {
 namespace {
-
-// "auto" or NULL means the first name; an unknown one is PGKM_UNSUPPORTED.
-template <typename Enum>
-Enum parse(const char *stage, const char *name, const char *const *names)
-{
-    if (name == nullptr || std::strcmp(name, "auto") == 0)
-        return Enum{};
-    for (int i = 0; names[i] != nullptr; ++i)
-        if (std::strcmp(name, names[i]) == 0)
-            return static_cast<Enum>(i + 1);
-    std::string text = std::string("the CUDA backend has no ") + stage + " strategy \"" + name + "\"; it has: auto";
-    for (int i = 0; names[i] != nullptr; ++i)
-        text += std::string(", ") + names[i];
-    throw Error(PGKM_UNSUPPORTED, text);
-}
 
 // The driver is asked once for each device.
 int float64_ratio(int device)
@@ -44,16 +30,15 @@ int float64_ratio(int device)
 
 } // namespace
 
-// Defined in plugin.cu: the list that strategies() shows.
-const char *const *strategy_names(const char *stage) noexcept;
-
 Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : options.device), host(options.host)
 {
-    forced.assignment = parse<Assignment>("assignment", options.tuning.assignment, strategy_names("assignment"));
-    forced.execution = parse<Execution>("execution", options.tuning.execution, strategy_names("execution"));
-    forced.feature_sum = parse<FeatureSum>("feature_sum", options.tuning.feature_sum, strategy_names("feature_sum"));
-    forced.mass_sum = parse<MassSum>("mass_sum", options.tuning.mass_sum, strategy_names("mass_sum"));
-    parse<std::int8_t>("instruction_set", options.tuning.instruction_set, strategy_names("instruction_set"));
+    const PgkmTuning &tuning = options.tuning;
+    forced.assignment = parse_strategy<Assignment>(on_cuda, tuning.assignment);
+    forced.execution = parse_strategy<Execution>(on_cuda, tuning.execution);
+    forced.feature_sum = parse_strategy<FeatureSum>(on_cuda, tuning.feature_sum);
+    forced.mass_sum = parse_strategy<MassSum>(on_cuda, tuning.mass_sum);
+    if (tuning.instruction_set != nullptr && std::strcmp(tuning.instruction_set, "auto") != 0)
+        throw_no_strategy(on_cuda, "instruction_set", tuning.instruction_set, strategy_names(on_cuda, "instruction_set"));
     arm_fault_injection();
     int count = 0;
     checked("cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&count); });
@@ -154,14 +139,13 @@ void Context::make_room(std::uint64_t bytes)
 
 void Context::use(const Plan &plan)
 {
-    const auto name = [](const char *stage, auto value) { return strategy_names(stage)[static_cast<int>(value) - 1]; };
     chosen = {};
-    chosen.assignment = name("assignment", plan.assignment);
-    chosen.execution = name("execution", plan.execution);
+    chosen.assignment = name_of(plan.assignment);
+    chosen.execution = name_of(plan.execution);
     if (plan.execution != Execution::multi_pass)
         return; // no stages of their own for sums
-    chosen.feature_sum = name("feature_sum", plan.feature_sum);
-    chosen.mass_sum = name("mass_sum", plan.mass_sum);
+    chosen.feature_sum = name_of(plan.feature_sum);
+    chosen.mass_sum = name_of(plan.mass_sum);
 }
 
 void Context::report(const char *phase, int problem, int iteration, double shift) const

@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "plugin/memory.hpp"
-#include "plan/tuning.hpp"
+#include "plugin/tuning.hpp"
 
 namespace pgkm::cuda {
 

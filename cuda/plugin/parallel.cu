@@ -1,3 +1,4 @@
+// parallel.cu - threads that take pieces of the work until none is left.
 #include "plugin/parallel.hpp"
 
 #include <algorithm>

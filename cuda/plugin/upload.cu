@@ -1,3 +1,5 @@
+// upload.cu - copies through page-locked buffers that several threads fill or empty, two each in turn. The buffers are
+// kept for the next call of the process.
 #include "plugin/upload.hpp"
 
 #include <algorithm>

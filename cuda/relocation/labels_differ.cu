@@ -1,3 +1,4 @@
+// labels_differ.cu - a thread takes a row and finds its nearest centroid by the contract's distance.
 #include "relocation/labels_differ.hpp"
 
 #include "device/exact.cuh"

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "fit/job.hpp"
+#include "fit/device_problem.hpp"
 #include "backend/update.hpp"
 #include "seed/seeder.hpp"
 
@@ -48,9 +48,9 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std
     PgkmProblem around = problem;
     around.k = count;
     around.centroids = values.data();
-    Job<T> job(data, around);
+    DeviceProblem<T> job(data, around);
     job.iterates = false;
-    job.upload_centroids(values.data(), nullptr);
+    job.upload_centroids(values.data());
     job.each_slice(0, [&](const View<T> &rows, std::int64_t) {
         data.context.poll();
         job.assign_rows(rows, job.control.get(), job.labels.get());

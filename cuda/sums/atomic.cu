@@ -1,41 +1,37 @@
-// atomic.cu - feature sums by global atomics: one thread per value (O'Leary 2021, basic CUDA).
+// atomic.cu - sums by global atomics: one thread per value (O'Leary 2021, basic CUDA), one per row for masses
+// (Lutz et al. 2018, "global atomic").
 //
-// To use: many clusters and many features, where no copy of the sums fits shared memory and
-// additions rarely meet.
-#include "plan/stages.hpp"
+// To use: many clusters, where no copy of the sums fits shared memory and additions rarely meet.
+#include "sums/sums.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
-template <typename T>
-__global__ void atomic_kernel(View<T> view, const Control *control, const std::int32_t *labels, std::int64_t *totals)
+template <typename What, typename T>
+__global__ void atomic_kernel(View<T> view, const Control *control, const std::int32_t *labels, std::int64_t *sums)
 {
     if (stopped(control))
         return;
-    const std::int64_t values = view.n * view.d;
-    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+    const int width = What::width(view);
+    const std::int64_t values = view.n * width, stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < values; i += stride) {
-        const std::int64_t row = i / view.d;
-        const int feature = static_cast<int>(i - row * view.d);
-        const Split limbs = feature_limbs(view, row, feature, view.part);
-        std::int64_t *cell = totals + (std::int64_t{labels[row]} * view.d + feature) * 2;
-        add64(cell, limbs.hi);
-        add64(cell + 1, limbs.lo);
+        const std::int64_t row = i / width;
+        const int f = static_cast<int>(i - row * width);
+        add_limbs(sums + (std::int64_t{labels[row]} * width + f) * 2, What::limbs(view, row, f));
     }
+}
+
+template <typename What, typename T>
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *sums)
+{
+    const int blocks = blocks_for(view.n * What::width(view), 256, stage.context.facts.multiprocessors * 32);
+    atomic_kernel<What><<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, sums);
+    launched("atomic_kernel");
 }
 
 } // namespace
 
-template <typename T>
-void sum_features_atomic(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
-{
-    const int blocks = blocks_for(view.n * view.d, 256, stage.context.facts.multiprocessors * 32);
-    atomic_kernel<<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, totals);
-    launched("feature_sum atomic_kernel");
-}
-
-template void sum_features_atomic<float>(const Stage<float> &, const View<float> &, const std::int32_t *, std::int64_t *);
-template void sum_features_atomic<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
-                                          std::int64_t *);
+const Both<Sum> sum_features_atomic = {sum<Features, float>, sum<Features, double>};
+const Both<Sum> sum_masses_global_atomic = {sum<Masses, float>, sum<Masses, double>};
 
 } // namespace pgkm::cuda

@@ -3,7 +3,7 @@
 //
 // A block's threads read neighbouring features of a row together; their sums, 64-bit limbs
 // joined in one integer, lie in shared memory and need no atomics. To use: d large, k small.
-#include "plan/stages.hpp"
+#include "sums/sums.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -28,19 +28,12 @@ __global__ void partitioned_kernel(View<T> view, const Control *control, const s
     const double scale = power_of_two(view.feature_exponent[feature]);
     for (std::int64_t row = first; row < last; ++row)
         own[labels[row] * blockDim.x + threadIdx.x] += feature_integer(view, row, feature, scale, view.part);
-    for (int j = 0; j < view.k; ++j) {
-        const std::int64_t sum = own[j * blockDim.x + threadIdx.x];
-        const std::int64_t hi = sum >> limb_bits;
-        std::int64_t *cell = totals + (std::int64_t{j} * view.d + feature) * 2;
-        add64(cell, hi);
-        add64(cell + 1, sum - hi * (std::int64_t{1} << limb_bits));
-    }
+    for (int j = 0; j < view.k; ++j)
+        add_integer(totals + (std::int64_t{j} * view.d + feature) * 2, own[j * blockDim.x + threadIdx.x]);
 }
 
-} // namespace
-
 template <typename T>
-void sum_features_partitioned(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
                               std::int64_t *totals)
 {
     const std::int64_t room = stage.context.facts.shared_bytes_per_block / 2;
@@ -52,9 +45,7 @@ void sum_features_partitioned(const Stage<T> &stage, const View<T> &view, const 
     while (threads < 256 && threads < view.d && std::int64_t{view.k} * threads * 2 * 8 <= room)
         threads *= 2;
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(threads) * 8;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(partitioned_kernel<T>, static_cast<int>(bytes));
-    });
+    allow_memory(partitioned_kernel<T>, bytes);
     const std::int64_t least = (view.n + rows_per_block - 1) / rows_per_block;
     const std::int64_t blocks = std::max<std::int64_t>(least, blocks_for(view.n, 256, stage.context.facts.multiprocessors * 8));
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((view.d + threads - 1) / threads));
@@ -62,9 +53,8 @@ void sum_features_partitioned(const Stage<T> &stage, const View<T> &view, const 
     launched("partitioned_kernel");
 }
 
-template void sum_features_partitioned<float>(const Stage<float> &, const View<float> &, const std::int32_t *,
-                                              std::int64_t *);
-template void sum_features_partitioned<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
-                                               std::int64_t *);
+} // namespace
+
+const Both<Sum> sum_features_partitioned = {sum<float>, sum<double>};
 
 } // namespace pgkm::cuda

@@ -2,15 +2,15 @@
 // summed and leave one addition each.
 //
 // To use: large k x d, where sums on the fly would be one global atomic per value: a run
-// costs one. Each warp takes a stretch of the sorted rows; lanes share out the features.
+// costs one. Each warp takes some of the sorted rows; lanes share out the features.
 #include <cub/device/device_radix_sort.cuh>
 
-#include "plan/stages.hpp"
+#include "sums/sums.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
-constexpr int stretch = 64; // sorted rows per warp
+constexpr int warp_rows = 64; // sorted rows per warp
 
 __global__ void number_kernel(std::int32_t *rows, std::int32_t n)
 {
@@ -27,7 +27,7 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
         return;
     const int lane = static_cast<int>(threadIdx.x & 31);
     const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
-    const std::int64_t first = warp * stretch, last = min(first + stretch, view.n);
+    const std::int64_t first = warp * warp_rows, last = min(first + warp_rows, view.n);
     for (int f = lane; f < view.d; f += 32) {
         const double scale = power_of_two(view.feature_exponent[f]);
         std::int64_t sum = 0;
@@ -35,10 +35,7 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
             sum += feature_integer(view, rows[i], f, scale, view.part);
             if (i + 1 < last && labels[i + 1] == labels[i])
                 continue;
-            const std::int64_t hi = sum >> limb_bits;
-            std::int64_t *cell = totals + (std::int64_t{labels[i]} * view.d + f) * 2;
-            add64(cell, hi);
-            add64(cell + 1, sum - hi * (std::int64_t{1} << limb_bits));
+            add_integer(totals + (std::int64_t{labels[i]} * view.d + f) * 2, sum);
             sum = 0;
         }
     }
@@ -79,10 +76,8 @@ std::int64_t rows_per_sort(Context &context, Sort sort, std::int64_t n)
     }
 }
 
-} // namespace
-
 template <typename T>
-void sum_features_sorted(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
     Sort sort = {labels, 0, 1, stage.stream};
     while (sort.bits < 31 && (std::int64_t{1} << sort.bits) < view.k)
@@ -100,15 +95,15 @@ void sum_features_sorted(const Stage<T> &stage, const View<T> &view, const std::
         launched("number_kernel");
         checked("cub::DeviceRadixSort",
                 [&] { return sort.run(reinterpret_cast<char *>(array) + sort.arrays(), temporary, array); });
-        const std::int64_t warps = (part.n + stretch - 1) / stretch;
+        const std::int64_t warps = (part.n + warp_rows - 1) / warp_rows;
         runs_kernel<<<static_cast<unsigned>((warps + 7) / 8), 256, 0, stage.stream>>>(part, stage.control, array,
                                                                                      array + 2 * part.n, totals);
         launched("runs_kernel");
     }
 }
 
-template void sum_features_sorted<float>(const Stage<float> &, const View<float> &, const std::int32_t *, std::int64_t *);
-template void sum_features_sorted<double>(const Stage<double> &, const View<double> &, const std::int32_t *,
-                                          std::int64_t *);
+} // namespace
+
+const Both<Sum> sum_features_sorted = {sum<float>, sum<double>};
 
 } // namespace pgkm::cuda

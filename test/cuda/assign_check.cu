@@ -1,7 +1,8 @@
 // assign_check.cu - the tensor-core assignment against the generic one, label for label, and its
 // times; with rows converted on every call, and with rows prepared once as in a fit. Needs a GPU.
 // Build: nvcc -std=c++20 --fmad=false -O3 -DPGKM_CUDA_PLUGIN -Isrc -Icuda -arch=native
-//   cuda/{check,context,assign/generic,assign/tensor}.cu test/cuda/assign_check.cu -o assign_check
+//   cuda/{plugin/check,plugin/context,assign/generic,assign/tensor}.cu src/backend/strategies.cpp test/cuda/assign_check.cu
+//   -o assign_check
 //   assign_check check         every case; exit status 1 if a label differs
 //   assign_check quick         a few small ones, for compute-sanitizer
 //   assign_check time [rows]   milliseconds over the shapes of the design, by CUDA events
@@ -12,15 +13,6 @@
 
 #include "assign/tensor_layout.cuh"
 #include "assign_data.cuh"
-
-namespace pgkm::cuda {
-// The plugin's list of names; nothing is forced here.
-const char *const *strategy_names(const char *) noexcept
-{
-    static const char *const none[] = {nullptr};
-    return none;
-}
-} // namespace pgkm::cuda
 
 namespace {
 
@@ -58,7 +50,7 @@ struct Case {
         return made;
     }
 
-    using Function = void (*)(const Stage<T> &, const View<T> &, std::int32_t *);
+    using Function = const Both<Assign> &;
 
     // Rows of the first `rows` whose label is not the generic kernel's.
     unsigned long long differences(Function function, std::int64_t rows)
@@ -135,9 +127,9 @@ void check_case(Context &context, const char *name, Kind kind, std::int64_t n, i
     // The plain Lloyd step sums in float32, which huge and tiny values do not fit.
     const int steps = kind == Kind::huge || kind == Kind::tiny ? 1 : 2;
     for (int step = 0; step < steps; ++step) {
-        const unsigned long long tensor = c.differences(assign_tensor<T>, n);
+        const unsigned long long tensor = c.differences(assign_tensor, n);
         c.prepares = true;
-        const unsigned long long kept = c.differences(assign_tensor<T>, n);
+        const unsigned long long kept = c.differences(assign_tensor, n);
         const bool wrong = tensor != 0 || kept != 0;
         failures += wrong;
         if (wrong || step == 0) {
@@ -191,14 +183,14 @@ void time_all(Context &context, int only)
         for (int step = 0; step <= steps; ++step) {
             if (step == 0 || step == 1 || step == steps) {
                 c.prepares = false;
-                const float once = c.time(assign_tensor<float>, only >= 0 ? 1 : 10);
+                const float once = c.time(assign_tensor, only >= 0 ? 1 : 10);
                 c.prepares = true;
-                const float tensor = c.time(assign_tensor<float>, only >= 0 ? 1 : 10);
+                const float tensor = c.time(assign_tensor, only >= 0 ? 1 : 10);
                 std::printf("%s %lld x %d, k = %d, step %d: tensor %.3f ms, on prepared rows %.3f ms",
                             kind == Kind::blobs ? "blobs" : "uniform", static_cast<long long>(n), d, k, step,
                             static_cast<double>(once), static_cast<double>(tensor));
                 c.print_leftovers();
-                std::printf("  wrong: %llu of %lld\n", c.differences(assign_tensor<float>, checked_rows),
+                std::printf("  wrong: %llu of %lld\n", c.differences(assign_tensor, checked_rows),
                             static_cast<long long>(checked_rows));
                 std::fflush(stdout);
             }

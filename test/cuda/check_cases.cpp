@@ -219,12 +219,12 @@ std::vector<Case> make_cases(Extent extent)
         add({.name = "longer", .n = 200000, .d = 4, .k = 8, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "longer 40", .n = 60000, .d = 40, .k = 20, .weighted = true, .init = PGKM_INIT_RANDOM});
         add({.name = "longer 2", .n = 300000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM});
-        // Enough values for rows to rest, in cells that lie with one cluster and in groups with one centroid.
-        cases.push_back({.name = "resting 2", .n = 1 << 24, .d = 2, .k = 5, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "resting weighted", .n = 1 << 22, .d = 8, .k = 8, .weighted = true, .distinct = 300, .init = PGKM_INIT_RANDOM});
+        // Many rows of few features, and pivots that have one centroid each, so that their rows rest.
+        cases.push_back({.name = "many rows of 2", .n = 1 << 24, .d = 2, .k = 5, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "many rows weighted", .n = 1 << 22, .d = 8, .k = 8, .weighted = true, .distinct = 300, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "resting duplicates", .n = 1 << 23, .d = 4, .k = 7, .offset = 1e5, .distinct = 500, .init = PGKM_INIT_RANDOM, .far_start = true});
-        cases.push_back({.name = "groups at rest", .n = 1100000, .d = 20, .k = 4, .distinct = 30, .init = PGKM_INIT_RANDOM});
+            {.name = "many rows duplicates", .n = 1 << 23, .d = 4, .k = 7, .offset = 1e5, .distinct = 500, .init = PGKM_INIT_RANDOM, .far_start = true});
+        cases.push_back({.name = "pivots at rest", .n = 1100000, .d = 20, .k = 4, .distinct = 30, .init = PGKM_INIT_RANDOM});
     }
     for (const Case &c : long_cases())
         cases.push_back(c);

@@ -6,6 +6,7 @@
 
 namespace {
 
+using namespace pgkm;
 using namespace pgkm::cuda;
 
 constexpr DeviceFacts hopper = {132, 90, 232448};
@@ -91,18 +92,6 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
     EXPECT_NE(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
 }
 
-// Rows rest in the cells of a grid where there are many of few features, and few clusters.
-TEST(Choose, ManyRowsOfFewFeaturesRest)
-{
-    const auto rests = [](const Shape &s) { return choose_resting(s, choose_moves(s, hopper)); };
-    EXPECT_TRUE(rests(shape(134217728, 4, 4)));
-    EXPECT_TRUE(rests(shape(8388608, 8, 8)));
-    EXPECT_FALSE(rests(shape(8388608, 12, 4)));
-    EXPECT_FALSE(rests(shape(134217728, 4, 64)));
-    EXPECT_FALSE(rests(shape(1000000, 4, 4)));
-    EXPECT_FALSE(rests({134217728, 4, 4, true, false}));
-}
-
 // A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
 TEST(Choose, SumsFollowTheRows)
 {
@@ -167,16 +156,22 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(65536, 24, 16384).mass_sum, MassSum::global_atomic);
 }
 
-// What a plan takes of a block's shared memory is there.
-TEST(Choose, FusedRegisterFitsTheDevice)
+// Wherever one pass by the register kernels is chosen there are kernels that take the shape, for iterations and for
+// labels alone.
+TEST(Choose, RegisterKernelsTakeWhatIsChosenForThem)
 {
     for (const DeviceFacts &device : {hopper, ampere, small})
         for (std::int32_t d = 1; d <= register_d; ++d)
-            for (std::int32_t k = 1; k < 8192; k = k * 5 / 4 + 1)
-                if (const Shape s = shape(1 << 20, d, k); fits_fused_register(s, device)) {
-                    EXPECT_LT(fused_register_bytes(s, 8), device.shared_bytes_per_block);
+            for (std::int32_t k = 1; k < 8192; k = k * 5 / 4 + 1) {
+                const Shape s = shape(1 << 20, d, k);
+                if (fits_fused_register(s, device)) {
+                    EXPECT_TRUE(fits_register(s, device));
+                    EXPECT_NE(choose_moves(s, device), Moves::none);
+                }
+                if (choose(s, device, {}).assignment == Assignment::register_) {
                     EXPECT_TRUE(fits_register(s, device));
                 }
+            }
 }
 
 } // namespace

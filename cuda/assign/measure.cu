@@ -1,5 +1,5 @@
 // measure.cu - exact distances of rows to the centroids of their labels, and sums of them.
-#include "fit/measure.hpp"
+#include "assign/measure.hpp"
 
 #include "plan/stages.hpp"
 

@@ -1,33 +1,11 @@
-// tuning.hpp - names of the strategies and the plan made of them: plain data, no CUDA.
+// tuning.hpp - the plan made of strategies, and what it is made from: plain data, no CUDA.
 #pragma once
 
 #include <cstdint>
 
-namespace pgkm::cuda {
+#include "backend/strategies.hpp"
 
-// In the order of the names that strategies() lists (plugin.cu).
-enum class Assignment : std::int8_t {
-    automatic,
-    register_,
-    register_constant,
-    register_shared,
-    register_global,
-    generic,
-    generic_constant,
-    tiled,
-    tensor_core
-};
-enum class Execution : std::int8_t { automatic, cross_processing, multi_pass, single_pass };
-enum class FeatureSum : std::int8_t {
-    automatic,
-    cluster_merge,
-    partitioned_features,
-    ballot,
-    divide_and_conquer,
-    atomic,
-    sorted
-};
-enum class MassSum : std::int8_t { automatic, global_atomic, partitioned_global, partitioned_local, partitioned_private };
+namespace pgkm::cuda {
 
 // Kernels of a whole iteration whose sums follow the rows from label to label (fused/moves.hpp).
 enum class Moves : std::int8_t { none, few, slots, cells, strips };
@@ -35,18 +13,18 @@ enum class Moves : std::int8_t { none, few, slots, cells, strips };
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {
     Assignment assignment = Assignment::automatic;
-    Execution  execution = Execution::automatic;
+    Execution execution = Execution::automatic;
     FeatureSum feature_sum = FeatureSum::automatic;
-    MassSum    mass_sum = MassSum::automatic;
+    MassSum mass_sum = MassSum::automatic;
 };
 
 // What choose() decides: nothing is automatic any more.
 struct Plan {
     Assignment assignment;
-    Execution  execution;
+    Execution execution;
     FeatureSum feature_sum;
-    MassSum    mass_sum;
-    Moves      moves; // what a fit's iterations run instead, where rows and labels are resident
+    MassSum mass_sum;
+    Moves moves; // what a fit's iterations run instead, where rows and labels are resident
 };
 
 // The shape of one problem.
@@ -54,14 +32,14 @@ struct Shape {
     std::int64_t n;
     std::int32_t d;
     std::int32_t k;
-    bool         float64;
-    bool         weighted;
+    bool float64;
+    bool weighted;
 };
 
 // The facts of a device that decide anything.
 struct DeviceFacts {
     std::int32_t multiprocessors;
-    std::int32_t capability; // 90 for 9.0
+    std::int32_t capability;             // 90 for 9.0
     std::int32_t shared_bytes_per_block; // with opt-in
     std::int32_t float64_ratio = 2;      // operations in float32 in the time of one in float64
 };

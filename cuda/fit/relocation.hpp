@@ -2,19 +2,19 @@
 // two iterations' labels are the same. Both go over the rows on the device, slice by slice.
 #pragma once
 
-#include "fit/job.hpp"
+#include "fit/device_problem.hpp"
 #include "backend/update.hpp"
 
 namespace pgkm::cuda {
 
-// Both expect the job's control to say `running`, and where set 0 is meant its operands to be prepared.
+// Both expect the problem's control to say `running`, and where set 0 is meant its operands to be prepared.
 
 // relocate_empty_clusters() for `sums`, which are those under centroid set 0.
 template <typename T>
-void relocate(Job<T> &job, Sums &sums);
+void relocate(DeviceProblem<T> &problem, Sums &sums);
 
 // Whether centroid sets `set` and `other` (not 0) give all rows the same labels.
 template <typename T>
-bool same_labels(Job<T> &job, int set, int other);
+bool same_labels(DeviceProblem<T> &problem, int set, int other);
 
 } // namespace pgkm::cuda

@@ -3,7 +3,8 @@
 // mma.sync and cp.async are there from compute capability 8.0 on.
 #pragma once
 
-#include "assign/tensor_layout.cuh"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace pgkm::cuda::tensor {
 

@@ -1,5 +1,5 @@
-// strips_group.cuh - what the strips kernel makes of a group of rows: the list of its centroids,
-// their side of the products, and the scale of both (strips.cu says why).
+// strips_pivot.cuh - what the strips kernels make of a pivot: the list of the centroids that can be nearest to one of
+// its rows, their side of the products, and the scale of both (strips.cu says why).
 #pragma once
 
 #include "device/halves.cuh"
@@ -12,10 +12,10 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 constexpr int strip_rows = 16;
 constexpr float unreachable = 1e9f; // above every score
-// Rows that move lie together in the groups' order: a block takes up to so many pieces of it, far
-// apart, as long as a piece is worth preparing a group.
-constexpr int pieces = 8;
-constexpr int piece_rows = 1536;
+// Rows that move lie together in the pivots' order: a block takes up to so many segments of it, far
+// apart, as long as a segment is worth preparing a pivot.
+constexpr int most_segments = 8;
+constexpr int segment_rows = 1536;
 
 // Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
 __host__ __device__ inline int tiles_of(int k)
@@ -25,7 +25,7 @@ __host__ __device__ inline int tiles_of(int k)
 
 struct Shared {
     uint4 *operands;    // tiles x C x lanes: c1 and c2
-    float4 *shift;      // C x 4: the anchor, scaled, as the lanes of a quad need it
+    float4 *shift;      // C x 4: the pivot, scaled, as the lanes of a quad need it
     double *squares;    // tiles x 8: |c'|^2
     float *constant;    // tiles x 8: h + b
     std::int32_t *list; // tiles x 8
@@ -74,14 +74,14 @@ struct Centroids {
     __device__ const float *operator[](int j) const { return values + j * stride; }
 };
 
-struct Group {
+struct PivotList {
     int listed; // centroids
     HalfScale scale;
 };
 
-// Squared distances of all centroids from the group's anchor: eight lanes each, by the block's threads from `first` on,
+// Squared distances of all centroids from the pivot: eight lanes each, by the block's threads from `first` on,
 // a whole warp's.
-__device__ void measure_centroids(const Centroids &centroids, const float *anchor, double *squares, int first = 0)
+__device__ void measure_centroids(const Centroids &centroids, const float *shift, double *squares, int first = 0)
 {
     const int self = static_cast<int>(threadIdx.x) - first, d = centroids.d;
     if (self < 0)
@@ -89,7 +89,7 @@ __device__ void measure_centroids(const Centroids &centroids, const float *ancho
     for (int j = self / 8; j < (centroids.k + 3) / 4 * 4; j += (threads - first) / 8) {
         double square = 0.0;
         for (int f = self & 7; j < centroids.k && f < d; f += 8) {
-            const double centred = static_cast<double>(centroids[j][f] - anchor[f]);
+            const double centred = static_cast<double>(centroids[j][f] - shift[f]);
             square += centred * centred;
         }
         for (int offset = 4; offset > 0; offset >>= 1)
@@ -99,7 +99,7 @@ __device__ void measure_centroids(const Centroids &centroids, const float *ancho
     }
 }
 
-// The list of one group, ascending, by one warp; returns its length and an upper bound of the
+// The list of one pivot, ascending, by one warp; returns its length and an upper bound of the
 // distances. Float32 will do: its roundings are far below the slack.
 __device__ int list_centroids(const Shared &shared, int k, float radius, float &reach)
 {
@@ -109,7 +109,7 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, float &
         least = fminf(least, static_cast<float>(shared.squares[j]));
     for (int offset = 16; offset > 0; offset >>= 1)
         least = fminf(least, __shfl_xor_sync(~0u, least, offset));
-    // Nearer to some row x than the centroid nearest to the anchor s is: |c - s| <= least + 2 |x - s|.
+    // Nearer to some row x than the centroid nearest to the pivot s is: |c - s| <= least + 2 |x - s|.
     const float limit = (sqrtf(least) + 2.0f * radius) * (1.0f + 0x1p-16f), square_limit = limit * limit;
     int listed = 0;
     for (int first = 0; first < k; first += 32) {
@@ -131,23 +131,23 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, float &
     return listed;
 }
 
-// The scale of a group with this list and the operands of its centroids, by the whole block.
+// The scale of a pivot with this list and the operands of its centroids, by the whole block.
 template <int C, int W>
-__device__ Group fill_group(const Centroids &centroids, const Shared &shared, const float *anchor, float radius,
+__device__ PivotList fill_list(const Centroids &centroids, const Shared &shared, const float *shift, float radius,
                             int listed, float reach)
 {
     const int d = centroids.d;
     const float longest = radius * (1.0f + 0x1p-20f);
-    Group group = {listed, half_scale(longest, reach)};
-    const float scale = group.scale.scale;
-    group.scale.margin = 2.04f * parts_error(longest * scale, reach * scale, group.scale.bias, d, C);
+    PivotList list = {listed, half_scale(longest, reach)};
+    const float scale = list.scale.scale;
+    list.scale.margin = 2.04f * parts_error(longest * scale, reach * scale, list.scale.bias, d, C);
     const double factor = static_cast<double>(scale) * static_cast<double>(scale) / 2;
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * 8; i += threads)
         shared.constant[i] =
-            i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + group.scale.bias : unreachable;
+            i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + list.scale.bias : unreachable;
     for (int i = static_cast<int>(threadIdx.x); i < C * 16; i += threads) {
         const int f = feature_of<W>(i / 16, i / 4 % 4, i % 4);
-        reinterpret_cast<float *>(shared.shift)[i] = f < d ? anchor[f] * scale : 0.0f;
+        reinterpret_cast<float *>(shared.shift)[i] = f < d ? shift[f] * scale : 0.0f;
     }
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * C * 32; i += threads) {
         const int lane = i & 31, c = (i >> 5) % C, place = (i >> 5) / C * 8 + lane / 4;
@@ -156,7 +156,7 @@ __device__ Group fill_group(const Centroids &centroids, const Shared &shared, co
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
             const int f = feature_of<W>(c, lane & 3, w);
-            const float value = f < d ? (anchor[f] - centroids[j][f]) * scale : 0.0f; // negated
+            const float value = f < d ? (shift[f] - centroids[j][f]) * scale : 0.0f; // negated
             high[w] = upper_half(value);
             low[w] = value - high[w];
         }
@@ -164,19 +164,19 @@ __device__ Group fill_group(const Centroids &centroids, const Shared &shared, co
                               pack_halves(low[2], low[3])};
     }
     __syncthreads();
-    return group;
+    return list;
 }
 
-// Prepares group g for the block's warps.
+// Prepares pivot p for the block's warps.
 template <int C, int W>
-__device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
+__device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, int p)
 {
     __shared__ int listed;
     __shared__ float reach;
     const Centroids centroids = {a.view.centroids, a.view.k, a.view.d, a.view.d};
-    const float *anchor = a.groups.anchors + std::int64_t{g} * a.view.d;
-    const float radius = a.groups.radius[g];
-    measure_centroids(centroids, anchor, shared.squares);
+    const float *shift = a.pivots.pivots + std::int64_t{p} * a.view.d;
+    const float radius = a.pivots.radius[p];
+    measure_centroids(centroids, shift, shared.squares);
     __syncthreads();
     if (threadIdx.x < 32) {
         float most;
@@ -187,7 +187,26 @@ __device__ Group open_group(const MoveArguments &a, const Shared &shared, int g)
         }
     }
     __syncthreads();
-    return fill_group<C, W>(centroids, shared, anchor, radius, listed, reach);
+    return fill_list<C, W>(centroids, shared, shift, radius, listed, reach);
+}
+
+// Calls body(C, W) as integral constants: 16-deep products of d features, and values that a lane loads at a time.
+template <typename Body>
+void with_strip_shape(int d, Body &&body)
+{
+    const auto with = [&](auto chunks) {
+        if (d % 4 == 0)
+            body(chunks, std::integral_constant<int, 4>());
+        else if (d % 2 == 0)
+            body(chunks, std::integral_constant<int, 2>());
+        else
+            body(chunks, std::integral_constant<int, 1>());
+    };
+    switch ((d + 15) / 16) {
+    case 2: return with(std::integral_constant<int, 2>());
+    case 3: return with(std::integral_constant<int, 3>());
+    default: return with(std::integral_constant<int, 4>());
+    }
 }
 
 } // namespace

@@ -1,10 +1,10 @@
-// update.cu - from integer sums to new centroids, as update_centroids() of the engine does,
-// and the decision whether the fit goes on.
+// update.cu - from integer sums to new centroids, as update_centroids() of src/backend/update.hpp does, for any shape.
 //
 // One warp per cluster. Divisions are independent and shared out to the lanes; the two sums
 // whose order counts (norm, shift) run as one chain over values that the lanes exchange. The
-// block that arrives last adds the clusters' shifts in order and decides.
-#include "fit/update_decide.cuh"
+// block that arrives last adds the clusters' shifts in order and decides. For few cells the kernels that make the sums
+// update, too (fused/finish.cuh).
+#include "sums/update.cuh"
 
 #include "plugin/check.hpp"
 #include "device/exact.cuh"
@@ -46,7 +46,7 @@ __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
     return true;
 }
 
-// Moves cluster j on: shift, history, operands.
+// Replaces the centroid of cluster j; notes its history and shift.
 template <typename T>
 __device__ void replace_centroid(const UpdateArguments<T> &a, int j)
 {
@@ -74,17 +74,6 @@ __device__ void replace_centroid(const UpdateArguments<T> &a, int j)
         a.shifts[j] = shift;
 }
 
-template <typename T>
-__device__ void prepare_operands(const UpdateArguments<T> &a, int j)
-{
-    if (a.operands.panel == nullptr)
-        return;
-    __syncwarp();
-    const float radius = prepare_centroid(a.operands, j, a.k, a.centroids + std::int64_t{j} * a.d, a.d);
-    if ((threadIdx.x & 31) == 0)
-        atomicMax(&a.control->radius_bits, __float_as_uint(radius));
-}
-
 // The last block to arrive closes the iteration.
 template <typename T>
 __device__ void close_iteration(const UpdateArguments<T> &a)
@@ -102,60 +91,40 @@ __device__ void close_iteration(const UpdateArguments<T> &a)
     }
     for (int j = threadIdx.x; j < 2 * a.k * parts_of(a.sums.weighted); j += blockDim.x)
         a.sums.masses[j] = 0;
-    if (threadIdx.x != 0)
-        return;
-    if (a.operands.head != nullptr)
-        a.operands.head->radius = __uint_as_float(atomicExch(&a.control->radius_bits, 0u));
-    decide(a, shift);
+    if (threadIdx.x == 0)
+        decide(a, shift);
+}
+
+// Any cluster without mass? Every thread of the block gets the answer.
+__device__ bool block_finds_empty(const Accumulators &sums, int k)
+{
+    bool empty = false;
+    for (int j = static_cast<int>(threadIdx.x); j < k; j += static_cast<int>(blockDim.x)) {
+        std::int64_t any = 0;
+        for (int i = 2 * j; i < 2 * k * parts_of(sums.weighted); i += 2 * k)
+            any |= __ldcg(sums.masses + i) | __ldcg(sums.masses + i + 1);
+        empty |= any == 0;
+    }
+    return __syncthreads_or(empty) != 0;
 }
 
 template <typename T>
 __global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArguments<T> a)
 {
-    __shared__ bool last;
-    __shared__ bool halted; // one answer for the block: the flag may change while its threads read it
-    if (threadIdx.x == 0)
-        halted = stopped(a.control);
-    __syncthreads();
+    bool halted = block_stopped(a.control); // one answer for the block: the flag may change while its threads read it
     if (!halted && block_finds_empty(a.sums, a.k)) {
         if (threadIdx.x == 0)
             stop_for_empty(a);
         halted = true;
     }
-    __syncthreads();
     if (!halted) {
-        const int padded = (a.k + panel_group - 1) / panel_group * panel_group;
-        for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < padded; j += gridDim.x * update_warps) {
-            if (j < a.k)
-                replace_centroid(a, j);
-            prepare_operands(a, j);
-        }
-        __threadfence();
-        __syncthreads();
-        if (threadIdx.x == 0)
-            last = atomicAdd(&a.control->arrived, 1u) == gridDim.x - 1;
-        __syncthreads();
-        if (last)
+        for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < a.k; j += gridDim.x * update_warps)
+            replace_centroid(a, j);
+        if (arrives_last(&a.control->arrived))
             close_iteration(a);
     }
     if (a.has_handle && blockIdx.x == 0 && threadIdx.x == 0 && halted)
         cudaGraphSetConditional(a.handle, 0);
-}
-
-template <typename T>
-__global__ void __launch_bounds__(update_warps * 32) prepare_kernel(UpdateArguments<T> a)
-{
-    const int padded = (a.k + panel_group - 1) / panel_group * panel_group;
-    for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < padded; j += gridDim.x * update_warps)
-        prepare_operands(a, j);
-}
-
-template <typename T>
-__global__ void finish_prepare_kernel(UpdateArguments<T> a)
-{
-    if (a.operands.head != nullptr)
-        a.operands.head->radius = __uint_as_float(a.control->radius_bits);
-    a.control->radius_bits = 0;
 }
 
 } // namespace
@@ -163,26 +132,12 @@ __global__ void finish_prepare_kernel(UpdateArguments<T> a)
 template <typename T>
 void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
 {
-    const int padded = (arguments.k + panel_group - 1) / panel_group * panel_group;
-    const int blocks = std::min((padded + update_warps - 1) / update_warps, 1024);
+    const int blocks = std::min((arguments.k + update_warps - 1) / update_warps, 1024);
     update_kernel<<<blocks, update_warps * 32, 0, stream>>>(arguments);
     launched("update_kernel");
 }
 
-template <typename T>
-void prepare(const UpdateArguments<T> &arguments, cudaStream_t stream)
-{
-    const int padded = (arguments.k + panel_group - 1) / panel_group * panel_group;
-    const int blocks = std::min((padded + update_warps - 1) / update_warps, 1024);
-    prepare_kernel<<<blocks, update_warps * 32, 0, stream>>>(arguments);
-    launched("prepare_kernel");
-    finish_prepare_kernel<<<1, 1, 0, stream>>>(arguments);
-    launched("finish_prepare_kernel");
-}
-
 template void update<float>(const UpdateArguments<float> &, cudaStream_t);
 template void update<double>(const UpdateArguments<double> &, cudaStream_t);
-template void prepare<float>(const UpdateArguments<float> &, cudaStream_t);
-template void prepare<double>(const UpdateArguments<double> &, cudaStream_t);
 
 } // namespace pgkm::cuda

@@ -1,10 +1,12 @@
-#include "fit/grouping.hpp"
+// pivots.cu - pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez
+// 1985). Kernels: a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves
+// for each pivot; a block makes the list, panel and margin of a pivot for each set of centroids.
+#include "assign/pivots.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "plan/stages.hpp"
+#include <vector>
 
 namespace pgkm::cuda {
 namespace {
@@ -15,15 +17,15 @@ constexpr int samples = 512;
 // Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
 __host__ __device__ inline float distance_slack(int d) { return 1e-5f + static_cast<float>(d) * 0x1p-22f; }
 
-// The nearest anchor of each row, one warp per row; counts and radii of the groups.
+// The nearest pivot of each row, one warp per row; counts and radii of the pivots.
 template <typename T>
-__global__ void __launch_bounds__(threads) nearest_anchor_kernel(const T *values, std::int64_t n, int d, const T *anchors,
-                                                                 int count, std::uint8_t *group,
+__global__ void __launch_bounds__(threads) nearest_pivot_kernel(const T *values, std::int64_t n, int d, const T *pivots,
+                                                                 int count, std::uint8_t *of_row,
                                                                  unsigned long long *counts, std::uint32_t *radius)
 {
-    __shared__ unsigned own_count[most_anchors];
-    __shared__ std::uint32_t own_radius[most_anchors];
-    if (threadIdx.x < most_anchors) {
+    __shared__ unsigned own_count[most_pivots];
+    __shared__ std::uint32_t own_radius[most_pivots];
+    if (threadIdx.x < most_pivots) {
         own_count[threadIdx.x] = 0;
         own_radius[threadIdx.x] = 0;
     }
@@ -36,7 +38,7 @@ __global__ void __launch_bounds__(threads) nearest_anchor_kernel(const T *values
         for (int a = 0; a < count; ++a) {
             float sum = 0.0f;
             for (int f = lane; f < d; f += 32) {
-                const float difference = static_cast<float>(values[row * d + f] - anchors[a * d + f]);
+                const float difference = static_cast<float>(values[row * d + f] - pivots[a * d + f]);
                 sum = __fmaf_rn(difference, difference, sum);
             }
             for (int offset = 16; offset > 0; offset >>= 1)
@@ -47,7 +49,7 @@ __global__ void __launch_bounds__(threads) nearest_anchor_kernel(const T *values
             }
         }
         if (lane == 0) {
-            group[row] = static_cast<std::uint8_t>(nearest);
+            of_row[row] = static_cast<std::uint8_t>(nearest);
             atomicAdd(own_count + nearest, 1u);
             atomicMax(own_radius + nearest, __float_as_uint(least));
         }
@@ -59,36 +61,37 @@ __global__ void __launch_bounds__(threads) nearest_anchor_kernel(const T *values
     }
 }
 
-// Writes row numbers group by group; a block reserves its places in each group at once.
-__global__ void __launch_bounds__(threads) scatter_kernel(const std::uint8_t *group, std::int64_t n,
+// Writes row numbers pivot by pivot; a block reserves its places for each pivot at once.
+__global__ void __launch_bounds__(threads) scatter_kernel(const std::uint8_t *of_row, std::int64_t n,
                                                           unsigned long long *cursor, std::int32_t *order)
 {
     constexpr int per_block = threads * 16;
-    __shared__ unsigned counts[most_anchors];
-    __shared__ unsigned long long base[most_anchors];
+    __shared__ unsigned counts[most_pivots];
+    __shared__ unsigned long long base[most_pivots];
     for (std::int64_t start = std::int64_t{blockIdx.x} * per_block; start < n; start += std::int64_t{gridDim.x} * per_block) {
-        if (threadIdx.x < most_anchors)
+        if (threadIdx.x < most_pivots)
             counts[threadIdx.x] = 0;
         __syncthreads();
         const std::int64_t last = min(start + per_block, n);
         for (std::int64_t row = start + threadIdx.x; row < last; row += threads)
-            atomicAdd(counts + group[row], 1u);
+            atomicAdd(counts + of_row[row], 1u);
         __syncthreads();
-        if (threadIdx.x < most_anchors) {
+        if (threadIdx.x < most_pivots) {
             base[threadIdx.x] = atomicAdd(cursor + threadIdx.x, static_cast<unsigned long long>(counts[threadIdx.x]));
             counts[threadIdx.x] = 0;
         }
         __syncthreads();
         for (std::int64_t row = start + threadIdx.x; row < last; row += threads)
-            order[base[group[row]] + atomicAdd(counts + group[row], 1u)] = static_cast<std::int32_t>(row);
+            order[base[of_row[row]] + atomicAdd(counts + of_row[row], 1u)] = static_cast<std::int32_t>(row);
         __syncthreads();
     }
 }
 
-// Lists, panels and margin of one group per block. Margin: the bound of fused/register.cuh with
-// X = radius of the group and R = the largest |c - s| of its list.
+// List, panel and margin of one pivot per block. Margin: the bound of fused/few.cuh with X = radius of the
+// pivot and R = the largest |c - s| of its list; a product summed in steps meets chain_step roundings on its longest
+// path, and one for each step.
 template <typename T>
-__global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, const T *centroids, int k, int d,
+__global__ void __launch_bounds__(1024) prepare_kernel(PivotedRows<T> rows, const T *centroids, int k, int d,
                                                               const Control *control)
 {
     if (block_stopped(control))
@@ -98,13 +101,13 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
     __shared__ float shared_limit;
     __shared__ int listed;
     const int a = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
-    const T *anchor = groups.anchors + std::int64_t{a} * d;
-    float *distance = groups.scratch + std::int64_t{a} * k;
+    const T *pivot = rows.pivots + std::int64_t{a} * d;
+    float *distance = rows.scratch + std::int64_t{a} * k;
     float least = INFINITY;
     for (int j = warp; j < k; j += 32) {
         float sum = 0.0f;
         for (int f = lane; f < d; f += 32) {
-            const float difference = static_cast<float>(centroids[std::int64_t{j} * d + f] - anchor[f]);
+            const float difference = static_cast<float>(centroids[std::int64_t{j} * d + f] - pivot[f]);
             sum = __fmaf_rn(difference, difference, sum);
         }
         for (int offset = 16; offset > 0; offset >>= 1)
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
         for (int w = 1; w < 32; ++w)
             least = fminf(least, warp_value[w]);
         const float slack = distance_slack(d);
-        shared_limit = (least * (1.0f + slack) + 2.0f * groups.radius[a]) * (1.0f + 2.0f * slack);
+        shared_limit = (least * (1.0f + slack) + 2.0f * rows.radius[a]) * (1.0f + 2.0f * slack);
     }
     __syncthreads();
     const float limit = shared_limit;
@@ -138,7 +141,7 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
         for (int w = 0; w < warp; ++w)
             place += warp_count[w];
         if (taken) {
-            groups.list[std::int64_t{a} * k + place] = j;
+            rows.list[std::int64_t{a} * k + place] = j;
             largest = fmaxf(largest, distance[j]);
         }
         __syncthreads();
@@ -152,15 +155,15 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
     if (lane == 0)
         warp_value[warp] = largest;
     __syncthreads();
-    float *half = groups.half + std::int64_t{a} * groups.stride;
-    float *panel = groups.panel + std::int64_t{a} * groups.stride * d;
-    for (int c = warp; c < groups.stride && c < (listed + 63) / 64 * 64; c += 32) {
-        const int j = c < listed ? groups.list[std::int64_t{a} * k + c] : -1;
+    float *half = rows.half + std::int64_t{a} * rows.stride;
+    float *panel = rows.panel + std::int64_t{a} * rows.stride * d;
+    for (int c = warp; c < rows.stride && c < (listed + 63) / 64 * 64; c += 32) {
+        const int j = c < listed ? rows.list[std::int64_t{a} * k + c] : -1;
         double square = 0.0;
         for (int f = lane; f < d; f += 32) {
-            const float centred = j < 0 ? 0.0f : static_cast<float>(centroids[std::int64_t{j} * d + f] - anchor[f]);
+            const float centred = j < 0 ? 0.0f : static_cast<float>(centroids[std::int64_t{j} * d + f] - pivot[f]);
             square += static_cast<double>(centred) * static_cast<double>(centred);
-            panel[std::int64_t{f} * groups.stride + c] = centred;
+            panel[std::int64_t{f} * rows.stride + c] = centred;
         }
         for (int offset = 16; offset > 0; offset >>= 1)
             square += __shfl_xor_sync(~0u, square, offset);
@@ -171,14 +174,10 @@ __global__ void __launch_bounds__(1024) prepare_groups_kernel(Groups<T> groups, 
         return;
     for (int w = 0; w < 32; ++w)
         largest = fmaxf(largest, warp_value[w]);
-    const float r = largest * (1.0f + distance_slack(d)), x = groups.radius[a];
-    groups.listed[a] = listed;
-    // A product summed in one chain meets d roundings on its longest path, one summed in steps
-    // chain_step and one for each step.
-    const float lengths[2] = {static_cast<float>(d + 4), static_cast<float>(chain_step + d / chain_step + 6)};
-    for (int i = 0; i < 2; ++i)
-        groups.margin[2 * a + i] =
-            2.04f * 0x1p-24f * (lengths[i] * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
+    const float r = largest * (1.0f + distance_slack(d)), x = rows.radius[a];
+    rows.listed[a] = listed;
+    const float length = static_cast<float>(chain_step + d / chain_step + 6);
+    rows.margin[a] = 2.04f * 0x1p-24f * (length * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
 }
 
 double squared(const double *a, const double *b, std::size_t d)
@@ -189,11 +188,11 @@ double squared(const double *a, const double *b, std::size_t d)
     return sum;
 }
 
-// Farthest-first among sampled rows. One anchor where more would not bring rows much nearer.
-std::vector<double> choose_anchors(const std::vector<double> &rows, std::size_t d, int most)
+// Farthest-first among sampled rows. One pivot where more would not bring rows much nearer.
+std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d, int most)
 {
     const std::size_t n = rows.size() / d;
-    std::vector<double> mean(d, 0.0), nearest(n, std::numeric_limits<double>::infinity()), anchors;
+    std::vector<double> mean(d, 0.0), nearest(n, std::numeric_limits<double>::infinity()), pivots;
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t f = 0; f < d; ++f)
             mean[f] += rows[i * d + f] / static_cast<double>(n);
@@ -202,7 +201,7 @@ std::vector<double> choose_anchors(const std::vector<double> &rows, std::size_t 
         first = std::max(first, squared(&rows[i * d], mean.data(), d));
     std::size_t pick = 0;
     for (int a = 0; a < most; ++a) {
-        anchors.insert(anchors.end(), rows.begin() + static_cast<long>(pick * d), rows.begin() + static_cast<long>((pick + 1) * d));
+        pivots.insert(pivots.end(), rows.begin() + static_cast<long>(pick * d), rows.begin() + static_cast<long>((pick + 1) * d));
         radius = 0.0;
         for (std::size_t i = 0; i < n; ++i) {
             nearest[i] = std::min(nearest[i], squared(&rows[i * d], &rows[pick * d], d));
@@ -215,30 +214,30 @@ std::vector<double> choose_anchors(const std::vector<double> &rows, std::size_t 
             break;
     }
     // A quarter of the radius (a sixteenth of its square) is the least gain worth an order.
-    return std::isfinite(first) && radius * 16 <= first ? anchors : mean;
+    return std::isfinite(first) && radius * 16 <= first ? pivots : mean;
 }
 
 template <typename T>
-void allocate_lists(Context &context, Grouping<T> &g, int d, int k)
+void allocate_lists(Context &context, PivotMemory<T> &g, int d, int k)
 {
-    Groups<T> &groups = g.groups;
-    const auto count = static_cast<std::size_t>(groups.count);
-    groups.stride = (k + 63) / 64 * 64;
-    const auto stride = static_cast<std::size_t>(groups.stride);
+    PivotedRows<T> &rows = g.rows;
+    const auto count = static_cast<std::size_t>(rows.count);
+    rows.stride = (k + 63) / 64 * 64;
+    const auto stride = static_cast<std::size_t>(rows.stride);
     g.list = DeviceArray<std::int32_t>(context.budget, count * static_cast<std::size_t>(k));
     g.panel = DeviceArray<float>(context.budget, count * stride * static_cast<std::size_t>(d));
     g.half = DeviceArray<float>(context.budget, count * stride);
     g.listed = DeviceArray<std::int32_t>(context.budget, count);
-    g.margin = DeviceArray<float>(context.budget, 2 * count);
+    g.margin = DeviceArray<float>(context.budget, count);
     g.scratch = DeviceArray<float>(context.budget, count * static_cast<std::size_t>(k));
-    groups.list = g.list.get();
-    groups.panel = g.panel.get();
-    groups.half = g.half.get();
-    groups.listed = g.listed.get();
-    groups.margin = g.margin.get();
-    groups.scratch = g.scratch.get();
-    groups.anchors = g.anchors.get();
-    groups.radius = g.radius.get();
+    rows.list = g.list.get();
+    rows.panel = g.panel.get();
+    rows.half = g.half.get();
+    rows.listed = g.listed.get();
+    rows.margin = g.margin.get();
+    rows.scratch = g.scratch.get();
+    rows.pivots = g.pivots.get();
+    rows.radius = g.radius.get();
 }
 
 template <typename T>
@@ -258,9 +257,9 @@ std::vector<double> sample_rows(Context &context, const T *values, std::int64_t 
 } // namespace
 
 template <typename T>
-Grouping<T> one_group(Context &context, const Box &box, int d, int k)
+PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
 {
-    Grouping<T> g;
+    PivotMemory<T> g;
     std::vector<T> middle(static_cast<std::size_t>(d));
     double square = 0.0;
     for (std::size_t f = 0; f < middle.size(); ++f) {
@@ -268,12 +267,12 @@ Grouping<T> one_group(Context &context, const Box &box, int d, int k)
         const double reach = std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
         square += reach * reach;
     }
-    // 2^-60 as in group_rows(): squares of distances below it are lost in float32.
+    // 2^-60 as in order_rows(): squares of distances below it are lost in float32.
     const float radius = static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20)) + 0x1p-60f;
     const cudaStream_t stream = context.compute.get();
-    g.groups.count = 1;
-    g.anchors = DeviceArray<T>(context.budget, middle.size());
-    g.anchors.upload(middle.data(), middle.size(), stream);
+    g.rows.count = 1;
+    g.pivots = DeviceArray<T>(context.budget, middle.size());
+    g.pivots.upload(middle.data(), middle.size(), stream);
     g.radius = DeviceArray<float>(context.budget, 1);
     g.radius.upload(&radius, 1, stream);
     context.wait(stream);
@@ -282,32 +281,32 @@ Grouping<T> one_group(Context &context, const Box &box, int d, int k)
 }
 
 template <typename T>
-Grouping<T> group_rows(Context &context, const T *values, std::int64_t n, int d, int k)
+PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, int k)
 {
-    Grouping<T> g;
+    PivotMemory<T> g;
     const cudaStream_t stream = context.compute.get();
-    // The lists of all groups take at most 256 MB, and a quarter of what the limit leaves.
+    // The lists of all pivots take at most 256 MB, and a quarter of what the limit leaves.
     const std::int64_t panel = std::int64_t{(k + 63) / 64 * 64} * (d * 4 + 16);
     const auto room = static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
-    const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_anchors));
-    const std::vector<double> chosen = choose_anchors(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
-    const std::vector<T> anchors(chosen.begin(), chosen.end());
-    const auto count = anchors.size() / static_cast<std::size_t>(d);
-    g.groups.count = static_cast<int>(count);
-    g.anchors = DeviceArray<T>(context.budget, anchors.size());
-    g.anchors.upload(anchors.data(), anchors.size(), stream);
-    DeviceArray<std::uint8_t> group(context.budget, static_cast<std::size_t>(n));
-    DeviceArray<unsigned long long> counts(context.budget, most_anchors);
-    DeviceArray<std::uint32_t> squares(context.budget, most_anchors);
+    const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_pivots));
+    const std::vector<double> chosen = choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
+    const std::vector<T> pivots(chosen.begin(), chosen.end());
+    const auto count = pivots.size() / static_cast<std::size_t>(d);
+    g.rows.count = static_cast<int>(count);
+    g.pivots = DeviceArray<T>(context.budget, pivots.size());
+    g.pivots.upload(pivots.data(), pivots.size(), stream);
+    DeviceArray<std::uint8_t> of_row(context.budget, static_cast<std::size_t>(n));
+    DeviceArray<unsigned long long> counts(context.budget, most_pivots);
+    DeviceArray<std::uint32_t> squares(context.budget, most_pivots);
     counts.fill_zero(stream);
     squares.fill_zero(stream);
-    nearest_anchor_kernel<<<blocks_for(n, 64, context.facts.multiprocessors * 8), threads, 0, stream>>>(
-        values, n, d, g.anchors.get(), g.groups.count, group.get(), counts.get(), squares.get());
-    launched("nearest_anchor_kernel");
-    std::vector<unsigned long long> sizes(most_anchors), cursor(most_anchors, 0);
-    std::vector<std::uint32_t> bits(most_anchors);
-    counts.download(sizes.data(), most_anchors, stream);
-    squares.download(bits.data(), most_anchors, stream);
+    nearest_pivot_kernel<<<blocks_for(n, 64, context.facts.multiprocessors * 8), threads, 0, stream>>>(
+        values, n, d, g.pivots.get(), g.rows.count, of_row.get(), counts.get(), squares.get());
+    launched("nearest_pivot_kernel");
+    std::vector<unsigned long long> sizes(most_pivots), cursor(most_pivots, 0);
+    std::vector<std::uint32_t> bits(most_pivots);
+    counts.download(sizes.data(), most_pivots, stream);
+    squares.download(bits.data(), most_pivots, stream);
     context.wait(stream);
     std::vector<std::int64_t> first_row(count + 1, 0), first_tile(count + 1, 0);
     std::vector<float> radius(count);
@@ -326,16 +325,16 @@ Grouping<T> group_rows(Context &context, const T *values, std::int64_t n, int d,
     g.first_row.upload(first_row.data(), count + 1, stream);
     g.first_tile = DeviceArray<std::int64_t>(context.budget, count + 1);
     g.first_tile.upload(first_tile.data(), count + 1, stream);
-    g.groups.first_row = g.first_row.get();
-    g.groups.first_tile = g.first_tile.get();
-    g.groups.tiles = first_tile[count];
+    g.rows.first_row = g.first_row.get();
+    g.rows.first_tile = g.first_tile.get();
+    g.rows.tiles = first_tile[count];
     if (count > 1) {
-        counts.upload(cursor.data(), most_anchors, stream);
+        counts.upload(cursor.data(), most_pivots, stream);
         g.order = DeviceArray<std::int32_t>(context.budget, static_cast<std::size_t>(n));
         scatter_kernel<<<blocks_for(n, threads * 16, context.facts.multiprocessors * 4), threads, 0, stream>>>(
-            group.get(), n, counts.get(), g.order.get());
+            of_row.get(), n, counts.get(), g.order.get());
         launched("scatter_kernel");
-        g.groups.order = g.order.get();
+        g.rows.order = g.order.get();
     }
     context.wait(stream);
     allocate_lists(context, g, d, k);
@@ -343,19 +342,19 @@ Grouping<T> group_rows(Context &context, const T *values, std::int64_t n, int d,
 }
 
 template <typename T>
-void prepare_groups(const Groups<T> &groups, const T *centroids, int k, int d, const Control *control, cudaStream_t stream)
+void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d, const Control *control, cudaStream_t stream)
 {
-    if (groups.count == 0)
+    if (rows.count == 0)
         return;
-    prepare_groups_kernel<<<static_cast<unsigned>(groups.count), 1024, 0, stream>>>(groups, centroids, k, d, control);
-    launched("prepare_groups_kernel");
+    prepare_kernel<<<static_cast<unsigned>(rows.count), 1024, 0, stream>>>(rows, centroids, k, d, control);
+    launched("prepare_kernel");
 }
 
-template Grouping<float> group_rows<float>(Context &, const float *, std::int64_t, int, int);
-template Grouping<double> group_rows<double>(Context &, const double *, std::int64_t, int, int);
-template Grouping<float> one_group<float>(Context &, const Box &, int, int);
-template Grouping<double> one_group<double>(Context &, const Box &, int, int);
-template void prepare_groups<float>(const Groups<float> &, const float *, int, int, const Control *, cudaStream_t);
-template void prepare_groups<double>(const Groups<double> &, const double *, int, int, const Control *, cudaStream_t);
+template PivotMemory<float> order_rows<float>(Context &, const float *, std::int64_t, int, int);
+template PivotMemory<double> order_rows<double>(Context &, const double *, std::int64_t, int, int);
+template PivotMemory<float> one_pivot<float>(Context &, const Box &, int, int);
+template PivotMemory<double> one_pivot<double>(Context &, const Box &, int, int);
+template void prepare_pivots<float>(const PivotedRows<float> &, const float *, int, int, const Control *, cudaStream_t);
+template void prepare_pivots<double>(const PivotedRows<double> &, const double *, int, int, const Control *, cudaStream_t);
 
 } // namespace pgkm::cuda

@@ -1,0 +1,283 @@
+// device_problem.cu - the memory of a problem, and its stages by the kernels of the plan.
+#include "fit/device_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pgkm::cuda {
+namespace {
+
+// Rows whose labels are held at a time, so that labels never need much memory.
+std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
+{
+    const std::int64_t most = data.resident ? std::int64_t{1} << 25 : data.chunks.rows;
+    std::int64_t rows = std::min(problem.n_rows, most);
+    const Budget &budget = data.context.budget;
+    if (budget.limit != 0)
+        rows = std::min(rows, std::max<std::int64_t>(static_cast<std::int64_t>(budget.room() / 32), 1024));
+    return std::max<std::int64_t>(rows, 1);
+}
+
+// Device memory that a problem needs beside its rows, whatever the strategies.
+template <typename T>
+std::uint64_t least_bytes(std::int32_t d, std::int32_t k, std::uint64_t parts)
+{
+    const auto cells = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
+    const std::uint64_t per_cell = 4 * sizeof(T) + 16 * parts; // three sets of centroids, fresh ones, totals
+    return cells * per_cell + static_cast<std::uint64_t>(k) * (8 + 16 * parts + 48) +
+           static_cast<std::uint64_t>(d) * 16 + 65536;
+}
+
+// The kernels of the strategies that src/backend/strategies.hpp names.
+template <typename Id, template <typename> typename Function>
+struct Kernel {
+    Id strategy;
+    const Both<Function> &function;
+};
+
+const Kernel<Assignment, Assign> assignments[] = {
+    {Assignment::generic, assign_generic},
+    {Assignment::register_, assign_register},
+    {Assignment::tiled, assign_tiled},
+    {Assignment::tensor_core, assign_tensor},
+    {Assignment::register_constant, assign_register_constant},
+    {Assignment::register_shared, assign_register_shared},
+    {Assignment::register_global, assign_register_global},
+    {Assignment::generic_constant, assign_generic_constant},
+};
+const Kernel<FeatureSum, Sum> feature_sums[] = {
+    {FeatureSum::atomic, sum_features_atomic},
+    {FeatureSum::cluster_merge, sum_features_cluster_merge},
+    {FeatureSum::partitioned_features, sum_features_partitioned},
+    {FeatureSum::sorted, sum_features_sorted},
+    {FeatureSum::ballot, sum_features_ballot},
+    {FeatureSum::divide_and_conquer, sum_features_divide_and_conquer},
+};
+const Kernel<MassSum, Sum> mass_sums[] = {
+    {MassSum::global_atomic, sum_masses_global_atomic},
+    {MassSum::partitioned_local, sum_masses_partitioned_local},
+    {MassSum::partitioned_global, sum_masses_partitioned_global},
+    {MassSum::partitioned_private, sum_masses_partitioned_private},
+};
+
+template <typename Id, template <typename> typename Function, std::size_t N>
+const Both<Function> &find(const Kernel<Id, Function> (&kernels)[N], Id strategy)
+{
+    return std::find_if(kernels, kernels + N, [=](const auto &kernel) { return kernel.strategy == strategy; })
+        ->function;
+}
+
+} // namespace
+
+template <typename T>
+DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
+    : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k),
+      weighted(owner.host.weights != nullptr), constant(owner.context)
+{
+    if (k < 1 || problem.n_rows < 1 || problem.first_row < 0 || problem.first_row + problem.n_rows > data.host.n)
+        throw Error(PGKM_INVALID, "a problem needs k >= 1 and rows within the points");
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
+    plan = choose(shape, context.facts, context.forced);
+    const auto parts = static_cast<std::size_t>(parts_of(weighted));
+    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    DeviceMemory &budget = context.budget;
+    context.make_room(least_bytes<T>(d, k, parts));
+    if (!budget.fits(least_bytes<T>(d, k, parts)))
+        data.stream();
+    centroids = DeviceArray<T>(budget, 3 * cells);
+    centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
+    fresh = DeviceArray<T>(budget, cells);
+    shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
+    totals = DeviceArray<std::int64_t>(budget, parts * 2 * cells);
+    masses = DeviceArray<std::int64_t>(budget, parts * 2 * static_cast<std::size_t>(k));
+    exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
+    control = DeviceArray<Control>(budget, 1);
+    control.fill_zero(stream());
+    stop_flag.emplace(context, &control.get()->stop);
+    if (problem.feature_exponent != nullptr)
+        exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
+    else
+        exponents.fill_zero(stream());
+    if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
+        constant.take();
+    find_middle();
+    find_pivots();
+    Plan named = plan;
+    if (plan.execution == Execution::single_pass)
+        named.assignment = fused_assignment();
+    context.use(named);
+    labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
+}
+
+// The middle of each feature's range; with c the half-width of a feature, |x - s| <= c plus one rounding of s and one
+// of x - s.
+template <typename T>
+void DeviceProblem<T>::find_middle()
+{
+    const bool wanted = plan.assignment == Assignment::register_ || plan.execution == Execution::single_pass;
+    if (!wanted || d > register_d || sizeof(T) == 8)
+        return;
+    const Box box = feature_box(data, problem);
+    std::vector<T> middle_of(static_cast<std::size_t>(d));
+    double square = 0.0;
+    for (std::size_t f = 0; f < middle_of.size(); ++f) {
+        middle_of[f] = static_cast<T>(box.min[f] + (box.max[f] - box.min[f]) / 2);
+        const double of = static_cast<double>(middle_of[f]), half = std::max(box.max[f] - of, of - box.min[f]);
+        square += half * half;
+    }
+    shift = DeviceArray<T>(context.budget, middle_of.size());
+    shift.upload(middle_of.data(), middle_of.size(), stream());
+    middle = {shift.get(), static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20))};
+}
+
+// Resident rows are ordered by pivots; those that come in parts (streamed, or more than labels are held
+// for) are taken as they come, around the middle of the box. Where the device's limit has no
+// room for the pivots' lists, the generic kernels serve, which need none.
+template <typename T>
+void DeviceProblem<T>::find_pivots()
+{
+    if (plan.assignment != Assignment::tiled)
+        return;
+    const bool found = within_limit([&] {
+        if (data.resident && problem.n_rows < (std::int64_t{1} << 31))
+            pivots = order_rows(context, reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d,
+                                problem.n_rows, d, k);
+        if (!data.resident || problem.n_rows > label_rows(data, problem))
+            whole = one_pivot<T>(context, feature_box(data, problem), d, k);
+    });
+    if (found)
+        return;
+    pivots = {};
+    whole = {};
+    plan.assignment = Assignment::generic;
+}
+
+template <typename T>
+Stage<T> DeviceProblem<T>::stage_for(const View<T> &rows, const Control *watched)
+{
+    const bool all = rows.n == problem.n_rows && pivots.rows.count > 0;
+    return {context, stream(), watched, middle, all ? pivots.rows : whole.rows};
+}
+
+template <typename T>
+void DeviceProblem<T>::prepare_tiles(const Control *watched)
+{
+    prepare_pivots(pivots.rows, centroids.get(), k, d, watched, stream());
+    prepare_pivots(whole.rows, centroids.get(), k, d, watched, stream());
+}
+
+template <typename T>
+UpdateArguments<T> DeviceProblem<T>::update_arguments(const PgkmFitParams *params, Progress *progress) const
+{
+    UpdateArguments<T> a{};
+    a.control = control.get();
+    a.progress = progress;
+    a.sums = {totals.get(), masses.get(), weighted};
+    a.centroids = centroids.get();
+    a.fresh = fresh.get();
+    a.shifts = shifts.get();
+    a.feature_exponent = exponents.get();
+    a.weight_exponent = problem.weight_exponent;
+    a.k = k;
+    a.d = d;
+    a.cosine = params != nullptr && params->metric == PGKM_COSINE;
+    return a;
+}
+
+template <typename T>
+void DeviceProblem<T>::upload_centroids(const void *values)
+{
+    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    centroids.upload(static_cast<const T *>(values), cells, stream());
+    totals.fill_zero(stream());
+    masses.fill_zero(stream());
+    forget_labels();
+    prepare_tiles(nullptr);
+}
+
+template <typename T>
+View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
+{
+    return under(set, {values, weights, rows, d, k, nullptr, exponents.get(), problem.weight_exponent});
+}
+
+template <typename T>
+void DeviceProblem<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out)
+{
+    const Stage<T> by = plan.assignment == Assignment::tiled ? stage_for(rows, watched) : stage(watched);
+    find(assignments, plan.assignment)(by, rows, out);
+}
+
+template <typename T>
+void DeviceProblem<T>::sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of)
+{
+    sum_parts(find(feature_sums, plan.feature_sum), rows, watched, of, totals);
+}
+
+template <typename T>
+void DeviceProblem<T>::sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of)
+{
+    sum_parts(find(mass_sums, plan.mass_sum), rows, watched, of, masses);
+}
+
+// A sum over rows, part by part; `sums` has all parts.
+template <typename T>
+void DeviceProblem<T>::sum_parts(const Both<Sum> &function, View<T> rows, const Control *watched,
+                                 const std::int32_t *of, const DeviceArray<std::int64_t> &sums)
+{
+    const int parts = parts_of(weighted);
+    for (rows.part = 0; rows.part < parts; ++rows.part)
+        function(stage(watched), rows, of, sums.get() + static_cast<std::size_t>(rows.part) * (sums.count() / 2));
+}
+
+template <typename T>
+Assignment DeviceProblem<T>::fused_assignment() const
+{
+    if (plan.assignment == Assignment::tiled)
+        return Assignment::tiled;
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
+    return fits_fused_register(shape, context.facts) ? Assignment::register_ : Assignment::generic;
+}
+
+template <typename T>
+void DeviceProblem<T>::fused_pass(const View<T> &rows, const Control *watched)
+{
+    const Accumulators sums = {totals.get(), masses.get()};
+    switch (fused_assignment()) {
+    case Assignment::register_:
+        return register_pass(rows, watched);
+    case Assignment::tiled:
+        return fused_tiled(stage_for(rows, watched), rows, sums);
+    default:
+        return fused_generic(stage(watched), rows, sums);
+    }
+}
+
+template <typename T>
+void DeviceProblem<T>::pass(const View<T> &rows, const Control *watched)
+{
+    if (plan.execution == Execution::single_pass)
+        return fused_pass(rows, watched);
+    const auto most = static_cast<std::int64_t>(labels.count());
+    for (std::int64_t done = 0; done < rows.n; done += most) {
+        const View<T> part = slice(rows, done, std::min(most, rows.n - done));
+        assign_rows(part, watched, labels.get());
+        sum_features(part, watched, labels.get());
+        sum_masses(part, watched, labels.get());
+    }
+}
+
+template <typename T>
+void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Control *watched)
+{
+    if (keeps_labels())
+        return iterate_moves(arguments);
+    each_chunk([&](const View<T> &rows) { pass(rows, watched); });
+    update(arguments, stream());
+    prepare_tiles(watched);
+}
+
+template struct DeviceProblem<float>;
+template struct DeviceProblem<double>;
+
+} // namespace pgkm::cuda

@@ -1,0 +1,131 @@
+// device_problem.hpp - the device memory of one problem while it is fitted or assigned, and its stages.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "assign/pivots.hpp"
+#include "plugin/operations.hpp"
+#include "fused/cells.hpp"
+#include "papers/constant.hpp"
+#include "plan/stages.hpp"
+#include "sums/update.cuh"
+
+namespace pgkm::cuda {
+
+struct MoveArguments;
+
+template <typename T>
+struct DeviceProblem {
+    Data &data;
+    Context &context;
+    const PgkmProblem problem; // as it was given
+    Plan plan;
+    std::int32_t d, k;
+    bool weighted;
+    ConstantMemory constant;
+
+    DeviceArray<T> centroids; // three sets
+    DeviceArray<T> fresh;
+    DeviceArray<T> shift;
+    DeviceArray<double> shifts;
+    DeviceArray<std::int64_t> totals;
+    DeviceArray<std::int64_t> masses;
+    DeviceArray<std::int64_t> other_sums; // of every second iteration, where one launch runs them all
+    DeviceArray<std::int32_t> exponents;
+    DeviceArray<Control> control;
+    std::optional<StopFlag> stop_flag; // control's
+    DeviceArray<std::int32_t> labels;  // of one slice of rows
+    Middle<T> middle;
+    PreparedRows prepared;          // by assign_tensor, for iterations over resident rows
+    bool iterates = true;           // the same rows come again
+    PivotMemory<T> pivots;          // of the problem's rows
+    PivotMemory<T> whole;           // one pivot, for rows that come in parts
+    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows
+    std::optional<Cells> cells;     // made with them
+    DeviceArray<std::uint8_t> sole; // centroids of pivots, where their rows may rest
+
+    DeviceProblem(Data &owner, const PgkmProblem &given);
+
+    cudaStream_t stream() const { return context.compute.get(); }
+    Stage<T> stage(const Control *watched)
+    {
+        return {context,        stream(), watched, middle, {}, iterates && data.resident ? &prepared : nullptr,
+                constant.held()};
+    }
+    // With the pivots of these rows.
+    Stage<T> stage_for(const View<T> &rows, const Control *watched);
+    UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
+
+    // Waits for what was enqueued under `control`; on cancel the rest of it returns at once.
+    void wait() { context.wait(stream(), &control.get()->stop); }
+
+    // Centroids from the caller's memory, and all that depends on them anew.
+    void upload_centroids(const void *values);
+    // Enqueues what the tiled filter needs of the current centroids, after every update.
+    void prepare_tiles(const Control *watched);
+
+    // The view of rows that lie on the device, compared with centroid set `set`.
+    View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
+    // The same rows, compared with centroid set `set`.
+    View<T> under(int set, View<T> rows) const
+    {
+        rows.centroids = centroids.get() + std::int64_t{set} * k * d;
+        return rows;
+    }
+
+    // Whose kernel a pass in one read of the rows is: tiled, register_ or generic.
+    Assignment fused_assignment() const;
+    // Labels of a view by the planned assignment.
+    void assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out);
+    void sum_features(const View<T> &rows, const Control *watched, const std::int32_t *of);
+    void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
+    // One pass over rows on the device: labels (not kept) and sums.
+    void pass(const View<T> &rows, const Control *watched);
+    // One iteration over all rows: labels, sums, new centroids, and what the next one needs.
+    void iteration(const UpdateArguments<T> &arguments, const Control *watched);
+    // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.
+    bool iterations(const UpdateArguments<T> &arguments);
+
+    // All rows, as they lie on the device: body(view), more than once where they come in chunks.
+    template <typename Body>
+    void each_chunk(Body &&body, int set = 0)
+    {
+        data.template each_chunk<T>(problem.first_row, problem.n_rows,
+                                    [&](const T *values, const double *weights, std::int64_t first, std::int64_t rows) {
+                                        if constexpr (std::is_invocable_v<Body, const View<T> &, std::int64_t>)
+                                            body(view(values, weights, rows, set), first);
+                                        else
+                                            body(view(values, weights, rows, set));
+                                    });
+    }
+
+    // Slices of rows whose labels fit the labels array: body(view, first row).
+    template <typename Body>
+    void each_slice(int set, Body &&body)
+    {
+        each_chunk(
+            [&](const View<T> &rows, std::int64_t first) {
+                const auto most = static_cast<std::int64_t>(labels.count());
+                for (std::int64_t done = 0; done < rows.n; done += most)
+                    body(slice(rows, done, std::min(most, rows.n - done)), first + done);
+            },
+            set);
+    }
+
+private:
+    void sum_parts(const Both<Sum> &function, View<T> rows, const Control *watched, const std::int32_t *of,
+                   const DeviceArray<std::int64_t> &sums);
+    void fused_pass(const View<T> &rows, const Control *watched);
+    void register_pass(const View<T> &rows, const Control *watched);
+    void find_middle();
+    void find_pivots();
+    bool keeps_labels();
+    bool takes_floats() const;
+    void forget_labels();
+    MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
+    void iterate_moves(const UpdateArguments<T> &arguments);
+    void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
+};
+
+} // namespace pgkm::cuda

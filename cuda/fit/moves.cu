@@ -1,0 +1,150 @@
+// moves.cu (fit) - iterations in which sums follow the rows: what is kept from one to the next, and whose kernels run.
+#include "fit/device_problem.hpp"
+#include "fused/moves.hpp"
+
+namespace pgkm::cuda {
+
+template <typename T>
+bool DeviceProblem<T>::takes_floats() const
+{
+    bool fits = true;
+    for (std::int32_t f = 0; f < d && problem.feature_exponent != nullptr; ++f)
+        fits = fits && cuda::takes_floats(problem.feature_exponent[f]);
+    return fits;
+}
+
+// Sums follow the rows where the plan has it and there is memory for their labels.
+template <typename T>
+bool DeviceProblem<T>::keeps_labels()
+{
+    const bool prepared = plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr;
+    if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
+        return false;
+    if (kept.get() != nullptr)
+        return true;
+    const std::size_t bytes = static_cast<std::size_t>(problem.n_rows) * (k > 255 ? 2 : 1);
+    if (!within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); })) {
+        plan.moves = Moves::none;
+        return false;
+    }
+    if (plan.moves == Moves::cells && !within_limit([&] {
+            const auto *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
+            cells.emplace(context, values, problem.n_rows, d, feature_box(data, problem));
+        }))
+        plan.moves = Moves::slots;
+    if (plan.moves == Moves::strips)
+        within_limit(
+            [&] { sole = DeviceArray<std::uint8_t>(context.budget, 2 * static_cast<std::size_t>(pivots.rows.count)); });
+    forget_labels();
+    return true;
+}
+
+template <typename T>
+void DeviceProblem<T>::forget_labels()
+{
+    if (cells)
+        cells->forget(stream());
+    if (sole.get() != nullptr)
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
+    if (kept.get() != nullptr)
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
+}
+
+template <typename T>
+MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const
+{
+    MoveArguments moves{};
+    if constexpr (sizeof(T) == 4) {
+        moves.view = rows;
+        moves.shift = middle.shift;
+        moves.reach = middle.reach;
+        moves.pivots = pivots.rows;
+        moves.update = arguments;
+        moves.last = {kept.get(), k > 255};
+        moves.finish = true;
+        moves.floats = takes_floats();
+        moves.sole = sole.get();
+    }
+    return moves;
+}
+
+template <typename T>
+void DeviceProblem<T>::iterate_moves(const UpdateArguments<T> &arguments)
+{
+    if constexpr (sizeof(T) == 4)
+        each_chunk([&](const View<T> &rows) {
+            const MoveArguments moves = move_arguments(arguments, rows);
+            switch (plan.moves) {
+            case Moves::few:
+                return iterate_few(stage(arguments.control), moves);
+            case Moves::cells:
+                return iterate_cells(stage(arguments.control), moves, *cells);
+            case Moves::slots:
+                return iterate_slots(stage(arguments.control), moves);
+            default:
+                return iterate_strips(stage(arguments.control), moves);
+            }
+        });
+}
+
+// Rows of no sum yet move into one: what the first iteration does. Their labels are forgotten.
+template <typename T>
+void DeviceProblem<T>::register_pass(const View<T> &rows, const Control *watched)
+{
+    if constexpr (sizeof(T) == 4) {
+        MoveArguments moves = move_arguments(update_arguments(nullptr, nullptr), rows);
+        moves.update.control = const_cast<Control *>(watched); // read alone
+        moves.last.values = labels.get();
+        moves.finish = false;
+        const auto most = static_cast<std::int64_t>(labels.count());
+        for (std::int64_t done = 0; done < rows.n; done += most) {
+            moves.view = slice(rows, done, std::min(most, rows.n - done));
+            const std::size_t bytes = static_cast<std::size_t>(moves.view.n) * (moves.last.wide ? 2 : 1);
+            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(labels.get(), 0xff, bytes, stream()); });
+            k <= octet_size ? iterate_few(stage(watched), moves) : iterate_slots(stage(watched), moves);
+        }
+    }
+}
+
+template <typename T>
+bool DeviceProblem<T>::iterations(const UpdateArguments<T> &arguments)
+{
+    if (sizeof(T) != 4 || plan.moves != Moves::strips || problem.n_rows > alone_rows(context.facts) || !keeps_labels())
+        return false;
+    constexpr std::size_t barriers = 2; // words behind the sums
+    const std::size_t words = totals.count() + masses.count() + barriers;
+    if (other_sums.get() == nullptr &&
+        !within_limit([&] { other_sums = DeviceArray<std::int64_t>(context.budget, words); }))
+        return false;
+    const Accumulators other = {other_sums.get(), other_sums.get() + totals.count()};
+    other_sums.fill_zero(stream());
+    copy(totals, other.totals);
+    copy(masses, other.masses);
+    const LoopMemory memory = {other, reinterpret_cast<unsigned long long *>(other_sums.get() + words - barriers)};
+    bool launched = false;
+    if constexpr (sizeof(T) == 4)
+        each_chunk([&](const View<T> &rows) {
+            launched = loop_strips(stage(arguments.control), move_arguments(arguments, rows), memory);
+        });
+    return launched;
+}
+
+template <typename T>
+void DeviceProblem<T>::copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const
+{
+    checked("cudaMemcpyAsync",
+            [&] { return cudaMemcpyAsync(to, from.get(), from.bytes(), cudaMemcpyDeviceToDevice, stream()); });
+}
+
+template bool DeviceProblem<float>::keeps_labels();
+template void DeviceProblem<float>::forget_labels();
+template void DeviceProblem<float>::iterate_moves(const UpdateArguments<float> &);
+template void DeviceProblem<float>::register_pass(const View<float> &, const Control *);
+template bool DeviceProblem<float>::iterations(const UpdateArguments<float> &);
+template bool DeviceProblem<double>::keeps_labels();
+template void DeviceProblem<double>::forget_labels();
+template void DeviceProblem<double>::iterate_moves(const UpdateArguments<double> &);
+template void DeviceProblem<double>::register_pass(const View<double> &, const Control *);
+template bool DeviceProblem<double>::iterations(const UpdateArguments<double> &);
+
+} // namespace pgkm::cuda

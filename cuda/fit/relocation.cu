@@ -1,0 +1,76 @@
+// relocation.cu (fit) - the rows farthest from their centroids, found on the device slice by slice, and the choice
+// among them, made on the host as every backend makes it (src/backend/update.hpp).
+#include "fit/relocation.hpp"
+
+#include <optional>
+
+#include "assign/measure.hpp"
+#include "relocation/farthest.hpp"
+#include "relocation/labels_differ.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+template <typename T>
+std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
+{
+    Context &context = problem.context;
+    const std::size_t slice_rows = problem.labels.count();
+    context.make_room(slice_rows * sizeof(double) + FarthestRows::bytes(most, slice_rows));
+    DeviceArray<double> squares(context.budget, slice_rows);
+    FarthestRows farthest(context, most, slice_rows);
+    const Control *control = problem.control.get();
+    problem.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+        problem.assign_rows(rows, control, problem.labels.get());
+        measure<T>({rows, problem.labels.get(), squares.get(), nullptr, 0, control}, context.facts.multiprocessors, 0,
+                   problem.stream());
+        problem.wait();
+        farthest.add(squares.get(), problem.labels.get(), static_cast<std::int32_t>(rows.n), first);
+    });
+    return farthest.take();
+}
+
+} // namespace
+
+template <typename T>
+void relocate(DeviceProblem<T> &problem, Sums &sums)
+{
+    std::optional<Claim> claim;
+    relocate_by_farthest<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
+        claim.reset();
+        claim.emplace(problem.context.host_budget, 3 * most * sizeof(FarRow)); // of two slices, and the device's
+        return farthest_rows(problem, most);
+    });
+}
+
+template <typename T>
+bool same_labels(DeviceProblem<T> &problem, int set, int other)
+{
+    Context &context = problem.context;
+    context.make_room(sizeof(std::int32_t));
+    DeviceArray<std::int32_t> differ(context.budget, 1);
+    differ.fill_zero(problem.stream());
+    const Control *control = problem.control.get();
+    std::int32_t different = 0;
+    problem.each_slice(set, [&](const View<T> &rows, std::int64_t) {
+        if (different != 0)
+            return;
+        // The operands belong to the current centroids: other sets are assigned without a filter.
+        if (set == 0)
+            problem.assign_rows(rows, control, problem.labels.get());
+        else
+            assign_generic(problem.stage(control), rows, problem.labels.get());
+        labels_differ(problem.stage(control), problem.under(other, rows), problem.labels.get(), differ.get());
+        problem.wait();
+        differ.download(&different, 1, problem.stream());
+        context.wait(problem.stream());
+    });
+    return different == 0;
+}
+
+template void relocate<float>(DeviceProblem<float> &, Sums &);
+template void relocate<double>(DeviceProblem<double> &, Sums &);
+template bool same_labels<float>(DeviceProblem<float> &, int, int);
+template bool same_labels<double>(DeviceProblem<double> &, int, int);
+
+} // namespace pgkm::cuda

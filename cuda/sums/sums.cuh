@@ -1,0 +1,63 @@
+// sums.cuh - what the strategies of feature sums and mass sums share: what of a row is summed, and how a global sum
+// takes it.
+#pragma once
+
+#include "plan/stages.hpp"
+
+namespace pgkm::cuda {
+
+// What of a row is summed, `width` integers: its d features, or its mass.
+struct Features {
+    template <typename T>
+    __host__ __device__ static int width(const View<T> &view)
+    {
+        return view.d;
+    }
+    template <typename T>
+    __device__ static Split limbs(const View<T> &view, std::int64_t row, int f)
+    {
+        return feature_limbs(view, row, f, view.part);
+    }
+    // Whether the limbs of any number of rows fit 32 bits.
+    template <typename T>
+    __device__ static bool is_count(const View<T> &)
+    {
+        return false;
+    }
+};
+
+struct Masses {
+    template <typename T>
+    __host__ __device__ static constexpr int width(const View<T> &)
+    {
+        return 1;
+    }
+    template <typename T>
+    __device__ static Split limbs(const View<T> &view, std::int64_t row, int)
+    {
+        return mass_limbs(view, row, view.part);
+    }
+    template <typename T>
+    __device__ static bool is_count(const View<T> &view)
+    {
+        return view.weights == nullptr;
+    }
+};
+
+// Adds limbs to a sum, whose two words lie at `sum`.
+__device__ inline void add_limbs(std::int64_t *sum, const Split &limbs)
+{
+    if (limbs.hi != 0)
+        add64(sum, limbs.hi);
+    add64(sum + 1, limbs.lo);
+}
+
+// Adds an integer of 64 bits.
+__device__ inline void add_integer(std::int64_t *sum, std::int64_t value)
+{
+    const std::int64_t hi = value >> limb_bits;
+    add64(sum, hi);
+    add64(sum + 1, value - hi * (std::int64_t{1} << limb_bits));
+}
+
+} // namespace pgkm::cuda

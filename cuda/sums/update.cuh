@@ -1,0 +1,102 @@
+// update.cuh - the end of an iteration on the device: new centroids, shift, and whether the fit goes on.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "device/view.cuh"
+
+namespace pgkm::cuda {
+
+// What the host reads while the device iterates; page-locked and mapped.
+struct Progress {
+    volatile std::int32_t iteration;
+    volatile double shift;
+};
+
+template <typename T>
+struct UpdateArguments {
+    Control *control;
+    Progress *progress;                   // or nullptr
+    Accumulators sums;                    // zeroed by update() for the next iteration
+    T *centroids;                         // three sets of k x d: current, previous, the one before it
+    T *fresh;                             // k x d
+    double *shifts;                       // k
+    const std::int32_t *feature_exponent; // d
+    std::int32_t weight_exponent;
+    std::int32_t k;
+    std::int32_t d;
+    bool cosine;
+    cudaGraphConditionalHandle handle; // set to 0 when the fit stops, if has_handle
+    bool has_handle;
+};
+
+// Enqueues one update. What it decides is in arguments.control.
+template <typename T>
+void update(const UpdateArguments<T> &arguments, cudaStream_t stream);
+
+// Why a fit stops, or that it goes on, after an iteration that is the `iteration`th.
+//
+// Labels are not compared: equal labels in two iterations without empty clusters mean equal
+// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
+// A negative tol stops the device and goes to the host.
+__device__ inline StopReason reason_to_stop(double shift, double tol, std::int32_t iteration, std::int32_t most)
+{
+    if (shift <= tol || (shift != 0.0 && iteration >= most))
+        return finished;
+    return shift == 0.0 ? compare_labels : running;
+}
+
+// Notes the iteration and its outcome (one thread of the device).
+template <typename T>
+__device__ inline void note_iteration(const UpdateArguments<T> &a, double shift, double tol, std::int32_t iteration,
+                                      StopReason reason)
+{
+    Control *control = a.control;
+    if (shift <= tol)
+        control->converged = 1;
+    control->shift = shift;
+    control->n_iter = iteration;
+    if (reason != running)
+        atomicCAS(&control->stop, running, reason);
+    if (a.progress != nullptr) {
+        a.progress->shift = shift;
+        a.progress->iteration = iteration;
+    }
+}
+
+// One thread: takes the iteration's shift into account and decides whether the fit goes on.
+template <typename T>
+__device__ inline void decide(const UpdateArguments<T> &a, double shift)
+{
+    Control *control = a.control;
+    const std::int32_t iteration = control->n_iter + 1;
+    const bool cancels = stopped(control);
+    const StopReason reason = reason_to_stop(shift, control->tol, iteration, control->max_iter);
+    control->arrived = 0;
+    note_iteration(a, shift, control->tol, iteration, reason);
+    if (a.has_handle && (reason != running || cancels))
+        cudaGraphSetConditional(a.handle, 0);
+}
+
+// A cluster without mass: the device stops and has changed nothing.
+template <typename T>
+__device__ inline void stop_for_empty(const UpdateArguments<T> &a)
+{
+    atomicCAS(&a.control->stop, running, empty_cluster);
+}
+
+// Whether this block is the last of the launch to get here, by a count of those that did; all its
+// threads get the answer, and see what the others wrote.
+__device__ inline bool arrives_last(std::uint32_t *arrived)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicAdd(arrived, 1u) == gridDim.x - 1;
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+} // namespace pgkm::cuda
