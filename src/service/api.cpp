@@ -13,13 +13,8 @@
 
 using pgkm::Error;
 
-struct PgkmService {
-    PgkmService(const PgkmBackend &table, const char *path, const PgkmServiceHost &host,
-                const PgkmServiceLimits &limits)
-        : server(table, path, host, limits)
-    {
-    }
-    pgkm::service::Server server;
+struct PgkmService : pgkm::service::Server {
+    using Server::Server;
 };
 
 PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceHost *host,
@@ -43,27 +38,27 @@ void pgkm_service_stop(PgkmService *service)
 
 int pgkm_service_wakeup(const PgkmService *service)
 {
-    return const_cast<PgkmService *>(service)->server.state().host.wakeup();
+    return const_cast<PgkmService *>(service)->state().host.wakeup();
 }
 
 void pgkm_service_serve(PgkmService *service)
 {
-    service->server.state().host.serve();
+    service->state().host.serve();
 }
 
 void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits)
 {
-    service->server.set_limits(*limits);
+    service->set_limits(*limits);
 }
 
 void pgkm_service_counts(PgkmService *service, PgkmServiceCounts *counts)
 {
-    *counts = service->server.state().counts();
+    *counts = service->state().counts();
 }
 
 int pgkm_service_close_if_idle(PgkmService *service, uint64_t requests_seen)
 {
-    return service->server.state().close_if_idle(requests_seen) ? 1 : 0;
+    return service->state().close_if_idle(requests_seen) ? 1 : 0;
 }
 
 int pgkm_service_connect(const char *path)

@@ -18,7 +18,7 @@ public:
     // Whether the distances between these centroids can be held, and the error bounds hold.
     static bool fits(const Rows<T> &rows);
 
-    // New centroids; `distances` says whether those between them are wanted this time.
+    // New centroids, k x d; `distances` says whether those between them are wanted this time.
     void set(const T *centroids, bool distances);
 
     // k + 1 rows of d in float64; the last is at infinity, to fill up lists.
@@ -26,7 +26,7 @@ public:
     Drift drift() const { return {own_.data(), others_.data(), half_.data()}; }
     // Distances of centroid a to all, rounded down; 0 to itself.
     const float *distance(std::int32_t a) const { return distance_.data() + std::int64_t{a} * k_; }
-    // Few centroids that lie apart: each is the farthest from those before it.
+    // `count` centroids (<= k) that lie apart: each is the farthest from those before it.
     std::vector<std::int32_t> spread(std::int32_t count) const;
 
 private:

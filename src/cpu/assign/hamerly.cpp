@@ -40,15 +40,15 @@ template <typename T>
 Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int rows_at_once)
     : block(budget, std::int64_t{d} * width), best(budget, width), second(budget, width), label(budget, width),
       list(budget, k + list_panel + list_room), active(budget, rows_at_once + list_room), sorted(budget, rows_at_once),
-      start(budget, k + 1), x(budget, 256), c(budget, 256)
+      start(budget, k + 1)
 {
 }
 
 template <typename T>
 Hamerly<T>::Hamerly(const Rows<T> &rows)
     : rows_(rows), rows_at_once_(rows_for(rows)), kernels_(list_kernels(rows.context.instruction_set)),
-      direct_(direct_kernels(rows.context.instruction_set)), pairs_(pair_kernels(rows.context.instruction_set)),
-      geometry_(rows), upper_(rows.context.budget, rows.n), lower_(rows.context.budget, rows.n)
+      direct_(direct_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
+      lower_(rows.context.budget, rows.n)
 {
     if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows);
@@ -103,7 +103,7 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         done += size;
     }
     if (distances != nullptr)
-        find_distances(scratch, first, count, labels, distances);
+        own_distances(rows_, centroids_, first, count, labels, distances);
 }
 
 template <typename T>
@@ -289,22 +289,6 @@ void Hamerly<T>::flush(Scratch &scratch, int worker, std::int64_t first, std::in
         labels[scratch.dense[i]] = found[i];
         upper_[first + scratch.dense[i]] = infinity;
         lower_[first + scratch.dense[i]] = 0.0f;
-    }
-}
-
-template <typename T>
-void Hamerly<T>::find_distances(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels,
-                                double *distances)
-{
-    const int batch = static_cast<int>(scratch.x.size());
-    for (int done = 0; done < count; done += batch) {
-        const int size = std::min(batch, count - done);
-        for (int i = 0; i < size; ++i) {
-            scratch.x[i] = rows_.values + (first + done + i) * rows_.d;
-            scratch.c[i] = centroids_ + std::int64_t{labels[done + i]} * rows_.d;
-        }
-        rows_.context.poll();
-        pairs_.distances(scratch.x.data(), scratch.c.data(), size, rows_.d, distances + done);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/geometry.hpp"
+#include "cpu/assign/own_distances.hpp"
 #include "cpu/kernels/list_kernels.hpp"
 #include "cpu/assign/tiled.hpp"
 
@@ -42,7 +43,6 @@ private:
         Buffer<std::int32_t> active;        // rows of the block to look at
         Buffer<std::int32_t> sorted;        // the same by centroid
         Buffer<std::int32_t> start;         // where a centroid's rows begin in it
-        Buffer<const T *> x, c;             // pairs for distances
         std::int32_t dense[tiled_width];    // rows put aside for the filter
         int dense_count = 0;
         std::int64_t looked = 0; // rows in blocks since begin()
@@ -59,14 +59,12 @@ private:
     void put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
                    std::int32_t *labels);
     void flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels);
-    void find_distances(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels, double *distances);
     bool is_dense(const Scratch &scratch) const;
 
     Rows<T> rows_;
     int rows_at_once_;
     const ListKernels &kernels_;
     const DirectKernels &direct_;
-    const PairKernels &pairs_;
     Geometry<T> geometry_;
     std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
     Buffer<float> upper_, lower_;

@@ -5,8 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpu/kernels/pair_kernels.hpp"
-#include "cpu/rows.hpp"
+#include "cpu/assign/own_distances.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -42,19 +41,13 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
                                   std::size_t most)
 {
     constexpr int batch = 64;
-    const PairKernels &kernels = pair_kernels(rows.context.instruction_set);
     const auto *centroids = static_cast<const T *>(problem.centroids);
     // Per worker a heap with the last of its rows on top.
     std::vector<std::vector<FarRow>> heaps(rows.pool.size());
     for_blocks(rows, batch, [&](int worker, std::int64_t first, int count) {
-        const T *x[batch] = {}, *c[batch] = {};
         double squares[batch];
         std::vector<FarRow> &heap = heaps[worker];
-        for (int i = 0; i < count; ++i) {
-            x[i] = rows.values + (first + i) * rows.d;
-            c[i] = centroids + std::int64_t{labels[first + i]} * rows.d;
-        }
-        kernels.distances(x, c, count, rows.d, squares);
+        own_distances(rows, centroids, first, count, labels + first, squares);
         for (int i = 0; i < count; ++i) {
             const FarRow candidate = {squares[i], first + i, labels[first + i]};
             if (squares[i] == 0.0 || (heap.size() == most && !(candidate < heap.front())))

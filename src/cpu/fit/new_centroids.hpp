@@ -5,8 +5,8 @@
 
 namespace pgkm::cpu {
 
-// Writes the new centroids and returns their summed squared shift, as the engine's
-// relocate_empty_clusters() and update_centroids() do; labels are those that made the sums.
+// Writes problem.centroids (k x d) and returns their summed squared shift, as relocate_empty_clusters() and
+// update_centroids() of backend/update.hpp do. labels: one for each row, those that made the sums. Throws Error.
 template <typename T>
 double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const ClusterSums<T> &sums,
                      const std::int32_t *labels);

@@ -1,7 +1,7 @@
 // direct_kernels.cpp - exact distances of a block of rows to all centroids.
 //
-// Rows lie feature by feature (pack-inl.hpp), lanes run over rows; a panel of four centroids shares the loads. Panels that
-// stay in half of L1 meet all rows of the block before the next ones do.
+// Rows lie feature by feature (pack-inl.hpp), lanes run over rows; a panel of four centroids shares the loads.
+// Panels that stay in half of L1 meet all rows of the block before the next ones do.
 #include "cpu/kernels/direct_kernels.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// pair_kernels.cpp - exact distances of eight pairs at a time: differences by vectors, sums one feature after the other.
+// pair_kernels.cpp - exact distances of eight pairs at a time.
+//
+// Differences are taken by vectors, sums one feature after the other.
 #include "cpu/kernels/pair_kernels.hpp"
 
 #include <algorithm>

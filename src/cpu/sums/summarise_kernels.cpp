@@ -1,4 +1,4 @@
-// summarise_kernels.cpp - ranges and integer moments of a block of rows: row-major, lanes along the rows' values.
+// summarise_kernels.cpp - ranges and integer moments of a block of row-major rows.
 #include "cpu/sums/summarise_kernels.hpp"
 
 #include <algorithm>

@@ -86,21 +86,25 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-// PgkmProblem with the centroids that a call begins with.
-WireProblem wire_clusters(const PgkmProblem &from, std::uint32_t parts)
+// Problems with the centroids that a call begins with; parts(i) are the other arrays of problem i.
+template <typename Parts>
+void describe_clusters(Call &call, const PgkmProblem *problems, Parts &&parts)
 {
-    WireProblem to = wire_range(from, parts | part_centroids | part_if(from.feature_exponent, part_exponents));
-    to.k = from.k;
-    to.weight_exponent = from.weight_exponent;
-    to.distance_exponent = from.distance_exponent;
-    to.tol = from.tol;
-    return to;
-}
-
-void fill_clusters(const Call &call, const PgkmProblem &from, const Arrays &arrays)
-{
-    std::memcpy(arrays.centroids, from.centroids, static_cast<std::size_t>(from.k) * call.row_bytes());
-    copy_array(arrays.exponents, from.feature_exponent, call.d());
+    call.describe(
+        [&](std::size_t i) {
+            const PgkmProblem &from = problems[i];
+            WireProblem to =
+                wire_range(from, parts(i) | part_centroids | part_if(from.feature_exponent, part_exponents));
+            to.k = from.k;
+            to.weight_exponent = from.weight_exponent;
+            to.distance_exponent = from.distance_exponent;
+            to.tol = from.tol;
+            return to;
+        },
+        [&](std::size_t i, const Arrays &arrays) {
+            std::memcpy(arrays.centroids, problems[i].centroids, problems[i].k * call.row_bytes());
+            copy_array(arrays.exponents, problems[i].feature_exponent, call.d());
+        });
 }
 
 PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
@@ -130,7 +134,7 @@ PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n
 void take_centroids(const Call &call, PgkmProblem &to, const WireProblem &problem, const Arrays &arrays)
 {
     to.k = std::min(to.k, problem.found_k);
-    std::memcpy(to.centroids, arrays.centroids, static_cast<std::size_t>(to.k) * call.row_bytes());
+    std::memcpy(to.centroids, arrays.centroids, to.k * call.row_bytes());
 }
 
 PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
@@ -142,8 +146,7 @@ PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, 
         to.init = params->init;
         to.seed = params->seed;
         to.restart = params->restart;
-        call.describe([&](std::size_t i) { return wire_clusters(problems[i], 0); },
-                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        describe_clusters(call, problems, [](std::size_t) { return 0u; });
         call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
             take_centroids(call, problems[i], problem, arrays);
         });
@@ -156,8 +159,7 @@ PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, c
     return guarded(error, [&] {
         Call call(data, Op::fit, n_problems);
         call.request().fit = *params;
-        call.describe([&](std::size_t i) { return wire_clusters(problems[i], 0); },
-                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        describe_clusters(call, problems, [](std::size_t) { return 0u; });
         call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
             take_centroids(call, problems[i], problem, arrays);
             problems[i].n_iter = problem.n_iter;
@@ -172,13 +174,12 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
 {
     return guarded(error, [&] {
         Call call(data, Op::assign, n_problems);
-        const auto wanted = [](const PgkmAssignment &to) {
+        describe_clusters(call, problems, [&](std::size_t i) {
+            const PgkmAssignment &to = assignments[i];
             return part_if(to.labels, part_labels) | part_if(to.distances, part_distances) |
                    part_if(to.totals, part_totals) | part_if(to.masses, part_masses) | part_if(to.within, part_within) |
                    part_if(to.sizes, part_sizes);
-        };
-        call.describe([&](std::size_t i) { return wire_clusters(problems[i], wanted(assignments[i])); },
-                      [&](std::size_t i, const Arrays &arrays) { fill_clusters(call, problems[i], arrays); });
+        });
         call.run([&](std::size_t i, const WireProblem &, const Arrays &arrays) {
             const PgkmAssignment &to = assignments[i];
             const auto n = static_cast<std::uint64_t>(problems[i].n_rows),
