@@ -68,8 +68,13 @@ void pgkm_run_end(const PgkmRun *run);
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
 
+/* What the view shows of a job beside how far it is. */
+struct PgkmShownFit {
+    int32 max_iter; /* 0: it has no iterations that could be counted */
+    int32 n_init;
+};
+
 /* How far a job is. */
-struct PgkmShownFit;
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job);
 
 /* Labels are being returned, or written to the table. */
