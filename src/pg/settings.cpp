@@ -5,8 +5,6 @@
 
 #include <climits>
 
-#include "pg/scan/scan.h"
-
 extern "C" {
 #include "miscadmin.h"
 #include "utils/guc.h"
@@ -145,9 +143,9 @@ int pgkm_gpu_idle_timeout(void)
     return gpu_idle_timeout_s;
 }
 
-int pgkm_scan_choice(void)
+ScanChoice pgkm_scan_choice(void)
 {
-    return scan;
+    return (ScanChoice) scan;
 }
 
 static const char *plugin_path(void)

@@ -26,7 +26,9 @@ bool pgkm_service_enabled(void);
 int pgkm_max_gpu_jobs(void);
 int pgkm_gpu_idle_timeout(void);
 
-/* pg_kmeans.scan: a ScanChoice of scan.h. */
-int pgkm_scan_choice(void);
+/* pg_kmeans.scan: how table functions read rows. Auto: from the pages where that is possible. */
+enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
+
+ScanChoice pgkm_scan_choice(void);
 
 #endif

@@ -7,13 +7,13 @@
 #ifndef PGKM_PG_TABLE_LABELS_H
 #define PGKM_PG_TABLE_LABELS_H
 
-#include "pg/table/call.h"
+#include "pg/kmeans/call.h"
 
 /* The columns that kmeans_labels returns. */
 enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLE, LABEL_COLUMNS };
 
 struct TableLabels {
-    TableCall           *call;
+    KmeansCall          *call;
     TableRows           *rows;
     const PgkmFitResult *result; /* NULL: no row takes part */
 };

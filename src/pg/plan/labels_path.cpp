@@ -7,6 +7,7 @@
 #include "pg/plan/labels_scan.h"
 #include "pg/plan/function.h"
 #include "pg/kmeans/labels.h"
+#include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -60,7 +61,7 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
 
     FuncExpr *const call = (FuncExpr *) expression;
 
-    return call->funcretset && list_length(call->args) == TABLE_LOADED + 1 &&
+    return call->funcretset && list_length(call->args) == KMEANS_LOADED + 1 &&
                    pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) &&
                    returns_labels(call) && !reads_loaded_rows(call)
                ? call
@@ -150,14 +151,15 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
         add_labels_path(rel, call);
 }
 
+static bool others_choose_paths(void)
+{
+    return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
+}
+
 void labels_path_install(void)
 {
     RegisterCustomScanMethods(&labels_scan_methods);
     previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = choose_path;
-}
-
-bool labels_path_others(void)
-{
-    return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
+    scan_set_other_hooks(others_choose_paths);
 }

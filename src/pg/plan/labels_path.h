@@ -10,7 +10,4 @@
 /* From _PG_init: takes part in planning from now on. */
 void labels_path_install(void);
 
-/* Whether another extension takes part in the choice of paths too. */
-bool labels_path_others(void);
-
 #endif

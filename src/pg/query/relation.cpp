@@ -126,6 +126,12 @@ void table_raise_denied(const TableRelation *relation, const char *hint)
     pg_unreachable();
 }
 
+/* Column grants do not reach ctid: a SELECT of it needs the privilege on the whole table. */
+bool table_may_read_ctid(const TableRelation *relation)
+{
+    return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
 /* Only a cast by a function counts: any text can be cast to real[] through its input function. */
 static bool has_cast_to_real_array(Oid type)
 {

@@ -44,6 +44,9 @@ struct TableColumn {
  * all; 42P01 (dropped meanwhile), 42501 and 42809. */
 void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock);
 
+/* Whether the caller may read where the relation's rows are. */
+bool table_may_read_ctid(const TableRelation *relation);
+
 /* 42501: permission denied, with a hint that says which privilege is needed. */
 [[noreturn]] void table_raise_denied(const TableRelation *relation, const char *hint);
 

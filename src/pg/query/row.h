@@ -1,10 +1,11 @@
 /*
- * row.h - one row as the SELECT of the reader returns it.
+ * row.h - one row of a query, as its SELECT returns it.
  */
 #ifndef PGKM_PG_TABLE_ROW_H
 #define PGKM_PG_TABLE_ROW_H
 
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
+#include "pg/rows/table_rows.h"
 
 /* Which column of the SELECT holds what, counted from 0; -1: absent. Features come first. */
 struct TableRowShape {

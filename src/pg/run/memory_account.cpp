@@ -3,7 +3,6 @@
  */
 #include "pg/run/memory_account.h"
 
-#include "pg/table/loaded.h"
 #include "pg/settings.h"
 
 #include "engine/api.h"
@@ -13,6 +12,13 @@ static uint64 reserved_bytes = 0;
 
 /* Of all processes that read rows for the session at the moment, or NULL. */
 static pg_atomic_uint64 *shared_bytes = NULL;
+
+static const PgkmMemoryHolder *holder = NULL;
+
+void pgkm_memory_set_holder(const PgkmMemoryHolder *other)
+{
+    holder = other;
+}
 
 static uint64 total_bytes(void)
 {
@@ -27,6 +33,22 @@ uint64 pgkm_memory_available(void)
     if (limit == 0)
         return PG_UINT64_MAX;
     return limit > total ? limit - total : 0;
+}
+
+uint64 pgkm_memory_obtainable(void)
+{
+    const uint64 available = pgkm_memory_available();
+    const uint64 reclaimable = holder == NULL ? 0 : holder->reclaimable();
+
+    return available + Min(reclaimable, PG_UINT64_MAX - available);
+}
+
+void pgkm_memory_make_room(uint64 bytes)
+{
+    if (pgkm_memory_obtainable() < bytes)
+        return;
+    while (pgkm_memory_available() < bytes && holder != NULL && holder->give_up())
+        ;
 }
 
 /* Not less than what is needed: buffers grow up to the limit, and then by one row. */
@@ -63,7 +85,7 @@ void pgkm_raise_working_memory(const char *what, uint64 estimate)
 void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
 {
     if (unlikely(bytes > pgkm_memory_available()))
-        pgkm_loaded_make_room(bytes);
+        pgkm_memory_make_room(bytes);
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
     reserved_bytes += bytes;

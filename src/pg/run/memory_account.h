@@ -27,6 +27,21 @@ void pgkm_memory_release(uint64 bytes);
 /* Bytes that may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);
 
+/* Bytes that could be reserved if all were given up that may be. */
+uint64 pgkm_memory_obtainable(void);
+
+/* Has memory given up until so many bytes are available; none when that would not be enough. */
+void pgkm_memory_make_room(uint64 bytes);
+
+/* Who holds memory that it would give up for others' rows. */
+struct PgkmMemoryHolder {
+    uint64 (*reclaimable)(void); /* bytes in all */
+    bool (*give_up)(void);       /* gives up a part; false when there is none */
+};
+
+/* There is one such holder: the session's loaded rows. `holder` stays valid. */
+void pgkm_memory_set_holder(const PgkmMemoryHolder *holder);
+
 /* From now on the limit holds for all processes that share this counter, which the bytes
  * reserved so far are added to; with NULL for this process alone again. */
 void pgkm_memory_share(pg_atomic_uint64 *total);

@@ -6,7 +6,7 @@
  */
 #include "pg/scan/plan.h"
 
-#include "pg/table/loaded.h"
+#include "pg/run/memory_account.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -87,6 +87,6 @@ void scan_plan_memory(ScanPlan *plan)
     for (int i = 0; i < plan->n_relations; ++i)
         add_table(plan, &scan_plan_relations(plan)[i], &estimate);
     plan->estimate = (uint64) estimate.bytes;
-    if (estimate.certain > CERTAIN_FACTOR * (double) pgkm_loaded_available())
+    if (estimate.certain > CERTAIN_FACTOR * (double) pgkm_memory_obtainable())
         pgkm_raise_memory_limit(0, plan->estimate);
 }

@@ -20,6 +20,7 @@
 #include "pg/compat.h"
 #include "pg/scan/count.h"
 #include "pg/scan/gather.h"
+#include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/parallel.h"
@@ -36,6 +37,7 @@ enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN
 
 enum ScanPhase { SCAN_COUNTING, SCAN_PREPARING, SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
 
+/* The workers of a parallel scan, and what its leader read by itself. */
 struct ScanCrew {
     ParallelContext *context;
     TableRows       *own; /* the leader's, as it read them */
@@ -252,8 +254,13 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     return rows;
 }
 
-void scan_dismiss(ScanCrew *crew)
+void scan_dismiss(TableRows *rows)
 {
+    ScanCrew *const crew = rows->crew;
+
+    rows->crew = NULL;
+    if (crew == NULL)
+        return;
     table_rows_clear(crew->own);
     WaitForParallelWorkersToFinish(crew->context);
     DestroyParallelContext(crew->context);

@@ -5,7 +5,8 @@
 #ifndef PGKM_PG_SCAN_PLAN_H
 #define PGKM_PG_SCAN_PLAN_H
 
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
+#include "pg/rows/table_rows.h"
 
 extern "C" {
 #include "nodes/pg_list.h"

@@ -4,7 +4,6 @@
 #include "pg/scan/scan.h"
 
 #include "pg/compat.h"
-#include "pg/plan/labels_path.h"
 #include "pg/scan/leaves.h"
 #include "pg/scan/plan.h"
 #include "pg/settings.h"
@@ -21,6 +20,13 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
+}
+
+static bool (*other_hooks)(void) = NULL;
+
+void scan_set_other_hooks(bool (*others)(void))
+{
+    other_hooks = others;
 }
 
 /* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
@@ -98,7 +104,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
     /* One that swaps scans (a sharded or compressed table's) or guards them keeps its say. */
-    if (labels_path_others() || ExecutorCheckPerms_hook != NULL)
+    if ((other_hooks != NULL && other_hooks()) || ExecutorCheckPerms_hook != NULL)
         return "Another extension takes part in reading tables.";
     if (query->features[0].kind == COLUMN_VECTOR &&
         scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)
@@ -114,7 +120,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
 
 bool scan_possible(const TableQuery *query, List **leaves)
 {
-    const ScanChoice choice = (ScanChoice) pgkm_scan_choice();
+    const ScanChoice choice = pgkm_scan_choice();
 
     if (choice == SCAN_EXECUTOR || !privileged(query))
         return false;

@@ -62,7 +62,7 @@ TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext contex
     TableRows *const rows = read_in_context(query, leaves, context, workers);
 
     if (!query->keep_crew || !leaves_room(rows))
-        table_read_end(rows);
+        scan_dismiss(rows);
     if (query->new_snapshot)
         PopActiveSnapshot();
     MemoryContextSwitchTo(caller);

@@ -1,21 +1,19 @@
 /*
  * scan.h - rows straight from the pages of a heap, without the executor in between.
  *
- * The fast one of the two roads behind table_read(); it returns the same rows in the same
- * order, and raises the same errors about them, as the SELECT of the other one. A large
- * table is read by parallel workers together; how many they are never shows in the result.
+ * The fast one of the two roads to the rows of a query. It returns the same rows in the same order, and
+ * raises the same errors about them, as the other one (pg/query/select.h). A large table is read by
+ * parallel workers together; how many they are never shows in the result.
  */
 #ifndef PGKM_PG_SCAN_H
 #define PGKM_PG_SCAN_H
 
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
+#include "pg/rows/table_rows.h"
 
 extern "C" {
 #include "nodes/pg_list.h"
 }
-
-/* pg_kmeans.scan */
-enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
 
 /*
  * Whether the query can be read directly. False where the executor does something that a
@@ -27,13 +25,16 @@ enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
  */
 bool scan_possible(const TableQuery *query, List **leaves);
 
-/* The workers of a parallel scan, and what its leader read by itself. */
-struct ScanCrew;
+/* Who takes part in the server's choice of paths tells so here. `others`: whether another extension does,
+ * too; such a one may read tables in its own way. */
+void scan_set_other_hooks(bool (*others)(void));
 
-/* Waits for the workers' end, and ends the parallel mode that the transaction is in since the scan. */
-void scan_dismiss(ScanCrew *crew);
-
-/* As table_read, for a query that scan_possible has found possible with these leaves. *workers: how many helped. */
+/* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many helped. */
 TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers);
+
+/* Waits for the end of the workers that have read the rows, and ends the parallel mode that the transaction
+ * is in since then; nothing where there are none. After a query with keep_crew, before the transaction goes
+ * on with anything else: to start work on the rows first saves that time. */
+void scan_dismiss(TableRows *rows);
 
 #endif

@@ -45,11 +45,4 @@ PgkmLoaded *pgkm_loaded_use(const TableCall *call);
  * were loaded, so that their ctids tell nothing any more. */
 void pgkm_loaded_check_places(const PgkmLoaded *loaded);
 
-/* Bytes that would be available, were all loaded rows given back that are not in use. */
-uint64 pgkm_loaded_available(void);
-
-/* Gives back loaded rows, those not used for the longest time first, until so many bytes are
- * available; none when that would not be enough, and never those in use. A NOTICE names each. */
-void pgkm_loaded_make_room(uint64 bytes);
-
 #endif

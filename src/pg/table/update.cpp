@@ -4,6 +4,7 @@
  */
 #include "pg/table/update.h"
 
+#include "pg/query/select.h"
 #include "pg/table/label_lookup.h"
 
 extern "C" {
@@ -49,11 +50,6 @@ void table_lock_for_update(TableRelation *relation, Oid id)
         table_run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
         table_relation_find(relation, id, TABLE_UPDATE, false);
     } while (strcmp(locked, relation->sql_name) != 0);
-}
-
-static void set_for_now(const char *name, const char *value)
-{
-    (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 /* What the UPDATE calls, and the table whose rows they are all in; InvalidOid: there are several. */
@@ -110,7 +106,7 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     SPIExecuteOptions options;
 
     /* Rows in their order are found without a search. */
-    set_for_now("synchronize_seqscans", "off");
+    table_set_for_now("synchronize_seqscans", "off");
 
     memset(&options, 0, sizeof options);
     options.params = makeParamList(0);

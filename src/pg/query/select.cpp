@@ -1,22 +1,18 @@
 /*
- * reader.cpp - rows through the executor: one SELECT, whose receiver appends to the
- * row buffer without a tuple store in between.
+ * select.cpp - rows through the executor: one SELECT, whose receiver appends to the row buffer without a
+ * tuple store in between.
  */
-#include "pg/table/reader.h"
+#include "pg/query/select.h"
 
-#include "pg/compat.h"
-#include "pg/scan/scan.h"
+#include "pg/progress.h"
 #include "pg/query/order.h"
 #include "pg/query/row.h"
 
 extern "C" {
-#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "tcop/dest.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -62,12 +58,6 @@ static void end_nothing(DestReceiver *)
 {
 }
 
-/* Column grants do not reach ctid: a SELECT of it needs the privilege on the whole table. */
-bool table_may_read_ctid(const TableRelation *relation)
-{
-    return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
-}
-
 /* Appends one more column to the list and returns its place. */
 static int add_column(StringInfo sql, int *count, const char *name, const char *cast)
 {
@@ -94,7 +84,7 @@ static char *build_select(const TableQuery *query, TableRowShape *shape)
     return sql.data;
 }
 
-static void set_for_now(const char *name, const char *value)
+void table_set_for_now(const char *name, const char *value)
 {
     (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
@@ -105,8 +95,8 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
     SPIExecuteOptions options;
     const int         nest_level = NewGUCNestLevel();
 
-    set_for_now("synchronize_seqscans", "off");
-    set_for_now("max_parallel_workers_per_gather", "0");
+    table_set_for_now("synchronize_seqscans", "off");
+    table_set_for_now("max_parallel_workers_per_gather", "0");
 
     memset(&options, 0, sizeof options);
     options.read_only = !new_snapshot;
@@ -119,29 +109,8 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
     AtEOXact_GUC(false, nest_level);
 }
 
-void table_read_end(TableRows *rows)
+TableRows *table_select(const TableQuery *query, MemoryContext context)
 {
-    ScanCrew *const crew = rows->crew;
-
-    rows->crew = NULL;
-    if (crew != NULL)
-        scan_dismiss(crew);
-}
-
-TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
-{
-    List *leaves = NIL;
-
-    if (query->need_ctid && !table_may_read_ctid(query->relation))
-        table_raise_denied(query->relation,
-                           "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
-    report->road = "executor";
-    report->workers = 0;
-    if (scan_possible(query, &leaves)) {
-        report->road = "direct";
-        return scan_read(query, leaves, context, &report->workers);
-    }
-
     Receiver   receiver;
     TableWants wants;
 

@@ -1,0 +1,26 @@
+/*
+ * query.h - what a table function asks for: which rows of a relation, and which of their columns.
+ */
+#ifndef PGKM_PG_QUERY_QUERY_H
+#define PGKM_PG_QUERY_QUERY_H
+
+#include "pg/query/relation.h"
+
+/*
+ * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
+ * takes no part in the fit if its features are NULL (its array; all of its columns), or if its weight is
+ * NULL or 0.
+ */
+struct TableQuery {
+    const TableRelation *relation;
+    const TableColumn   *features;
+    int                  n_features;
+    const TableColumn   *weight;         /* a number, or NULL */
+    const char          *label;          /* an integer column to read along, or NULL */
+    bool                 need_ctid;      /* else it is read only where the caller may */
+    bool                 need_direction; /* a row of zeros, which has none, is an error */
+    bool                 new_snapshot;   /* see what was committed until now, not what the query sees */
+    bool                 keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
+};
+
+#endif
