@@ -23,6 +23,7 @@ extern "C" {
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "parser/scansup.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -33,6 +34,20 @@ extern "C" {
 
 /* A column is ours when its comment begins so. Users may write on, or write it themselves. */
 #define OUR_COMMENT "made by pg_kmeans"
+
+void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual)
+{
+    memset(target, 0, sizeof *target);
+    target->named = !PG_ARGISNULL(number);
+    target->overwrite = !PG_ARGISNULL(number + 1) && PG_GETARG_BOOL(number + 1);
+
+    char *const name = target->named ? TextDatumGetCString(PG_GETARG_DATUM(number)) : pstrdup(usual);
+
+    if (name[0] == '\0')
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("label_column must not be empty")));
+    truncate_identifier(name, strlen(name), true);
+    target->name = name;
+}
 
 [[noreturn]] static void raise_occupied(const LabelTarget *target, const char *relation, const char *why,
                                         bool replaceable)
@@ -76,12 +91,11 @@ static void check_may_update(const LabelTarget *target, const TableRelation *rel
 }
 
 /* Children may have keys and constraints of their own. */
-static void check_uses(const LabelTarget *target, const TableRelation *relation)
+static void check_uses(const LabelTarget *target)
 {
-    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
     ListCell *cell;
 
-    foreach (cell, tables) {
+    foreach (cell, target->tables) {
         const Oid         table = lfirst_oid(cell);
         const char *const why = pgkm_column_use(table, get_attnum(table, target->name));
 
@@ -129,7 +143,7 @@ static void check_ownership(LabelTarget *target, const TableRelation *relation)
     target->ours = is_ours(relation->id, target->name);
     if (target->named && target->overwrite)
         return;
-    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+    foreach (cell, target->tables) {
         const Oid table = lfirst_oid(cell);
 
         if (!is_ours(table, target->name) && (table == relation->id || holds_values(table, target->name)))
@@ -169,11 +183,10 @@ static void check_has_own_columns(const LabelTarget *target, Relation table)
 
 static void check_can_be_added(const LabelTarget *target, const TableRelation *relation)
 {
-    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
     ListCell *cell;
 
     PreventCommandIfReadOnly("ALTER TABLE");
-    foreach (cell, tables) {
+    foreach (cell, target->tables) {
         const Relation table = table_open(lfirst_oid(cell), NoLock);
 
         check_can_grow(table);
@@ -189,6 +202,7 @@ static void check_can_be_added(const LabelTarget *target, const TableRelation *r
 
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k)
 {
+    target->tables = find_all_inheritors(relation->id, NoLock, NULL);
     target->missing = get_attnum(relation->id, target->name) == InvalidAttrNumber;
     if (target->missing) {
         check_can_be_added(target, relation);
@@ -196,17 +210,17 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
     } else {
         check_type(target, relation, k);
         check_may_update(target, relation);
-        check_uses(target, relation);
+        check_uses(target);
         check_ownership(target, relation);
     }
 }
 
 /* Of a partition or child as well, which may be the relation of a later call. Comments of users stay. */
-static void mark(const LabelTarget *target, const TableRelation *relation)
+static void mark(const LabelTarget *target)
 {
     ListCell *cell;
 
-    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+    foreach (cell, target->tables) {
         const Oid        table = lfirst_oid(cell);
         const AttrNumber column = get_attnum(table, target->name);
 
@@ -221,5 +235,5 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
         table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
                                    quote_identifier(target->name)));
     if (target->missing || target->ours)
-        mark(target, relation);
+        mark(target);
 }

@@ -124,6 +124,35 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     AtEOXact_GUC(false, nest_level);
 }
 
+/* Labels that come from themselves would never settle. */
+static void check_label_is_no_input(const TableCall *call, const char *label)
+{
+    bool used = call->weight != NULL && strcmp(call->weight->name, label) == 0;
+
+    for (int i = 0; i < call->n_features; ++i)
+        used = used || strcmp(call->features[i].name, label) == 0;
+    if (used)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("label column \"%s\" must not be among the features or be the weight", label)));
+}
+
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
+                                 int weight, const char *function)
+{
+    TableQuery query;
+
+    table_lock_for_update(&call->relation, id);
+    table_call_find_columns(call, fcinfo, weight);
+    check_label_is_no_input(call, target->name);
+    label_target_check(target, &call->relation, call->k);
+
+    memset(&query, 0, sizeof query);
+    query.label = target->missing ? NULL : target->name;
+    query.need_ctid = true;
+    query.new_snapshot = true;
+    return table_call_read(call, function, &query);
+}
+
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function)
 {

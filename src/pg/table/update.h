@@ -18,6 +18,7 @@ struct LabelTarget {
     bool        overwrite; /* the caller agrees to lose what the column holds */
     bool        missing;   /* it is added just before labels are written */
     bool        ours;      /* it is there, and pg_kmeans made it */
+    List       *tables;    /* OIDs of the relation and all below it, which are locked */
 };
 
 /* Argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
