@@ -79,7 +79,8 @@ static void show(int count, const int *params, const int64 *values)
         pgstat_progress_update_multi_param(count, params, values);
 }
 
-void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation)
+/* Keeps what is shown until now in *outer. */
+static void start_showing(PgkmProgressEntry *outer, Oid relation)
 {
     outer->command = PROGRESS_COMMAND_INVALID;
     if (MyBEEntry != NULL) {
@@ -90,7 +91,8 @@ void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation)
     pgstat_progress_start_command(PROGRESS_COMMAND_KMEANS, relation);
 }
 
-void pgkm_progress_stop(const PgkmProgressEntry *outer)
+/* Shows that again. */
+static void stop_showing(const PgkmProgressEntry *outer)
 {
     int params[PGSTAT_NUM_PROGRESS_PARAM];
 
@@ -243,12 +245,12 @@ void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
     run->relation = relation;
     run->started = GetCurrentTimestamp();
     memset(&noted, 0, sizeof noted);
-    pgkm_progress_start(&run->outer, relation);
+    start_showing(&run->outer, relation);
 }
 
 void pgkm_run_end(const PgkmRun *run)
 {
-    pgkm_progress_stop(&run->outer);
+    stop_showing(&run->outer);
     if (noted.groups == 0)
         return;
     last.function = run->function;

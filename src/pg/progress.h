@@ -54,10 +54,6 @@ struct PgkmRun {
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 
-/* Shows that k-means begins, and what was shown before again. */
-void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation);
-void pgkm_progress_stop(const PgkmProgressEntry *outer);
-
 /* Starts to show the run. */
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
 

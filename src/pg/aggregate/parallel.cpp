@@ -114,11 +114,7 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
  */
 Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 {
-    MemoryContext context;
-
-    if (!AggCheckCallContext(fcinfo, &context))
-        elog(ERROR, "aggregate support function called in non-aggregate context");
-
+    const MemoryContext  context = pgkm_aggregate_context(fcinfo);
     AggregateState      *a = PG_ARGISNULL(0) ? NULL : (AggregateState *) PG_GETARG_POINTER(0);
     IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *) PG_GETARG_POINTER(1);
 

@@ -4,7 +4,6 @@
 #include "pg/query/relation.h"
 
 #include "pg/compat.h"
-#include "pg/values/datum.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -239,6 +238,14 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
                                relation->name, format_type_be(type)),
                         errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
                                 "precision or numeric.")));
+}
+
+PgkmElement table_columns_element(const TableColumn *columns, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
+            return PGKM_FLOAT64;
+    return PGKM_FLOAT32;
 }
 
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)

@@ -13,6 +13,8 @@ extern "C" {
 #include "utils/array.h"
 }
 
+#include "pg/values/datum.h"
+
 /* What a function needs of its relation. */
 enum TableUse {
     TABLE_READ,   /* rows: tables, partitioned and foreign tables, views, materialized views */
@@ -55,6 +57,9 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
 
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);
+
+/* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
+PgkmElement table_columns_element(const TableColumn *columns, int count);
 
 /* The feature columns: numbers, or one array or vector. Their count goes to *count. 42703; 42804. */
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);

@@ -3,8 +3,6 @@
  */
 #include "pg/query/row.h"
 
-#include "pg/values/datum.h"
-
 extern "C" {
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -117,15 +115,6 @@ static void append_array(const TableRowShape *shape, const PgkmVector *vector, c
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
-/* float32 arithmetic only where every value is a real. */
-static PgkmElement common_element(const TableColumn *columns, int count)
-{
-    for (int i = 0; i < count; ++i)
-        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
-            return PGKM_FLOAT64;
-    return PGKM_FLOAT32;
-}
-
 static void append_numbers(const TableRowShape *shape, const Datum *values, const bool *nulls,
                            const TableOrigin *origin, TableRows *rows)
 {
@@ -133,7 +122,7 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
     const int                count = shape->query->n_features;
 
     if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, common_element(columns, count), count,
+        rows->used = pgkm_rows_create(rows->context, table_columns_element(columns, count), count,
                                       shape->query->weight != NULL);
 
     void *const       row = pgkm_rows_next(rows->used);

@@ -57,6 +57,9 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
 /* Gives back what rows in shared memory have of it beyond their last page. */
 void pgkm_rows_trim(PgkmRows *rows);
 
+/* Makes what is counted for the rows against the limit so many bytes. 54000 when that passes it. */
+void pgkm_rows_count(PgkmRows *rows, Size bytes);
+
 /* For pgkm_rows_grow: makes place for `needed` rows in all in shared memory, if they lie or belong
  * there; false when they lie, or lie now, in memory of this process. */
 bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);

@@ -150,11 +150,8 @@ static void keep_rest(Rest *rest, const char *bytes, Size count)
 /* What of a slice's rows, `count` bytes, comes before `whole` of all is mapped. */
 static void take_slice(PgkmRows *rows, const SharedSlice *slice, Size count, Size whole, Rest *rest)
 {
-    dsm_segment *const segment = dsm_attach(slice->handle);
+    dsm_segment *const segment = shared_segment_attach(slice->handle);
 
-    if (segment == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
     keep_rest(rest, (const char *) dsm_segment_address(segment) + whole, count - whole);
     if (whole > 0)
         shared_view_append(rows->view, segment, whole);
@@ -173,25 +170,26 @@ static void cut_view(PgkmRows *rows, Size unit, Rest *rest)
     rows->n = rows->capacity = (int64) (whole / rows->row_bytes);
 }
 
-/* What is counted for the rows becomes what the view has. */
-static void count_view(PgkmRows *rows)
+void pgkm_rows_count(PgkmRows *rows, Size bytes)
 {
-    const Size bytes = rows->view->bytes;
-
     if (bytes > rows->reserved)
         pgkm_memory_reserve(bytes - rows->reserved);
     else
         pgkm_memory_release(rows->reserved - bytes);
     rows->reserved = bytes;
-    rows->n = rows->capacity = (int64) (bytes / rows->row_bytes);
+}
+
+/* What is counted for the rows, and what they have place for, becomes what the view has. */
+static void count_view(PgkmRows *rows)
+{
+    pgkm_rows_count(rows, rows->view->bytes);
+    rows->capacity = (int64) (rows->view->bytes / rows->row_bytes);
 }
 
 void pgkm_rows_trim(PgkmRows *rows)
 {
     shared_view_truncate(rows->view, TYPEALIGN(shared_page_bytes(), rows->n * rows->row_bytes));
-    pgkm_memory_release(rows->reserved - rows->view->bytes);
-    rows->reserved = rows->view->bytes;
-    rows->capacity = (int64) (rows->view->bytes / rows->row_bytes);
+    count_view(rows);
 }
 
 bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n)
@@ -216,6 +214,7 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
         offset += count;
     }
     count_view(rows);
+    rows->n = rows->capacity;
     pgkm_rows_append(rows, rest.bytes, NULL, (int64) (rest.used / rows->row_bytes));
     pfree(rest.bytes);
     return true;

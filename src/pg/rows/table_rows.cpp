@@ -51,12 +51,6 @@ static void *resize(MemoryContext context, void *memory, int64 count, Size size)
     return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
 }
 
-static Size origin_bytes(const TableRows *rows)
-{
-    return (rows->wants.ctid ? sizeof(ItemPointerData) : 0) + (rows->wants.table ? sizeof(Oid) : 0) +
-           (rows->wants.label ? sizeof(int32) : 0);
-}
-
 static void reserve(TableRows *rows, uint64 bytes)
 {
     pgkm_memory_reserve_part(bytes, rows->estimate);
@@ -82,7 +76,7 @@ static void resize_skipped(TableRows *rows, int64 capacity)
 
 static void grow_origins(TableRows *rows)
 {
-    const Size  bytes_per_row = origin_bytes(rows);
+    const Size  bytes_per_row = table_origin_bytes(&rows->wants);
     const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
 
     reserve(rows, (uint64) (capacity - rows->capacity) * bytes_per_row);
@@ -126,7 +120,7 @@ void table_rows_shrink(TableRows *rows)
     if (rows->segment != NULL)
         return;
     if (rows->capacity > capacity) {
-        unused += (uint64) (rows->capacity - capacity) * origin_bytes(rows);
+        unused += (uint64) (rows->capacity - capacity) * table_origin_bytes(&rows->wants);
         resize_origins(rows, capacity);
     }
     if (rows->skipped_capacity > skipped) {

@@ -31,6 +31,13 @@ struct TableWants {
     bool label;
 };
 
+/* Bytes that they take, of one row. */
+static inline Size table_origin_bytes(const TableWants *wants)
+{
+    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->table ? sizeof(Oid) : 0) +
+           (wants->label ? sizeof(int32) : 0);
+}
+
 struct ScanCrew;
 
 struct TableRows {

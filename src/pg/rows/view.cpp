@@ -188,11 +188,8 @@ void pgkm_raise_state(const char *detail)
 static void copy_slice(char *to, const SharedSlice *slice, Size bytes)
 {
     dsm_segment *const mapped = dsm_find_mapping(slice->handle);
-    dsm_segment *const segment = mapped == NULL ? dsm_attach(slice->handle) : mapped;
+    dsm_segment *const segment = mapped == NULL ? shared_segment_attach(slice->handle) : mapped;
 
-    if (segment == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
     pgkm_copy(to, dsm_segment_address(segment), bytes);
     if (mapped == NULL)
         dsm_detach(segment);

@@ -13,11 +13,11 @@ static uint64 reserved_bytes = 0;
 /* Of all processes that read rows for the session at the moment, or NULL. */
 static pg_atomic_uint64 *shared_bytes = NULL;
 
-static const PgkmMemoryHolder *holder = NULL;
+static const PgkmReclaimHooks *reclaim_hooks = NULL;
 
-void pgkm_memory_set_holder(const PgkmMemoryHolder *other)
+void pgkm_memory_register_reclaim(const PgkmReclaimHooks *hooks)
 {
-    holder = other;
+    reclaim_hooks = hooks;
 }
 
 static uint64 total_bytes(void)
@@ -38,7 +38,7 @@ uint64 pgkm_memory_available(void)
 uint64 pgkm_memory_obtainable(void)
 {
     const uint64 available = pgkm_memory_available();
-    const uint64 reclaimable = holder == NULL ? 0 : holder->reclaimable();
+    const uint64 reclaimable = reclaim_hooks == NULL ? 0 : reclaim_hooks->reclaimable();
 
     return available + Min(reclaimable, PG_UINT64_MAX - available);
 }
@@ -47,7 +47,7 @@ void pgkm_memory_make_room(uint64 bytes)
 {
     if (pgkm_memory_obtainable() < bytes)
         return;
-    while (pgkm_memory_available() < bytes && holder != NULL && holder->give_up())
+    while (pgkm_memory_available() < bytes && reclaim_hooks != NULL && reclaim_hooks->reclaim())
         ;
 }
 

@@ -109,16 +109,6 @@ void scan_slices_drop(const ScanSlices *slices, int first)
         shared_slice_drop(&slices->made[i]);
 }
 
-/* Changes what is counted for the rows. */
-static void count_bytes(PgkmRows *used, Size bytes)
-{
-    if (bytes > used->reserved)
-        pgkm_memory_reserve(bytes - used->reserved);
-    else
-        pgkm_memory_release(used->reserved - bytes);
-    used->reserved = bytes;
-}
-
 /* Rows for which the slices do not suffice get one more, of what is missing. */
 static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, PgkmRows *used, ScanTarget *target)
 {
@@ -126,7 +116,7 @@ static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Pgk
     const Size         made = slices->wanted * slices->bytes;
     const int          needed = (int) Min(layout.end / slices->bytes + (layout.end % slices->bytes != 0), (Size) slices->wanted);
 
-    count_bytes(used, layout.end > made ? layout.end : needed * slices->bytes);
+    pgkm_rows_count(used, layout.end > made ? layout.end : needed * slices->bytes);
     if (layout.end > made)
         slices->made[slices->wanted] = shared_slice_create(layout.end - made);
     pgkm_rows_adopt(used, shared_view_create(used->context, slices->made, layout.end > made ? needed + 1 : needed), n,
@@ -159,7 +149,7 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
     TableRows *const rows = table_rows_create(context, plan->wants);
 
     rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
-    count_bytes(rows->used, slices->wanted * slices->bytes);
+    pgkm_rows_count(rows->used, slices->wanted * slices->bytes);
     return rows;
 }
 
@@ -170,7 +160,7 @@ void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Table
     if (n > 0)
         create_points(plan, n, slices, rows->used, target);
     else
-        count_bytes(rows->used, 0);
+        pgkm_rows_count(rows->used, 0);
 }
 
 void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target)

@@ -26,19 +26,6 @@ struct ScanEstimate {
     double certain; /* of them those of tables that have statistics */
 };
 
-/* Of a row that takes part. */
-static double features_bytes(const ScanPlan *plan)
-{
-    return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
-}
-
-/* Of every row. */
-static double origin_bytes(const ScanPlan *plan)
-{
-    return (plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.table ? sizeof(Oid) : 0) +
-           (plan->wants.label ? sizeof(int32) : 0);
-}
-
 /* The part of a column's values that are NULL, by the statistics; false when it has none. */
 static bool null_fraction(Oid table, const char *column, double *fraction)
 {
@@ -71,7 +58,8 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
         missing = Min(missing, fraction);
     }
 
-    const double bytes = rows * ((1 - missing) * features_bytes(plan) + missing * sizeof(int64) + origin_bytes(plan));
+    const double bytes = rows * ((1 - missing) * scan_features_bytes(plan) + missing * sizeof(int64) +
+                                 table_origin_bytes(&plan->wants));
 
     estimate->bytes += bytes;
     estimate->certain += known ? bytes : 0;
@@ -79,7 +67,7 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
 
 void scan_plan_memory(ScanPlan *plan)
 {
-    const double row = Max(features_bytes(plan), (double) sizeof(int64)) + origin_bytes(plan);
+    const double row = Max(scan_features_bytes(plan), (double) sizeof(int64)) + table_origin_bytes(&plan->wants);
     ScanEstimate estimate = {0, 0};
 
     if (plan->d == 0 || (double) plan->expected_rows * row <= (double) pgkm_memory_available())

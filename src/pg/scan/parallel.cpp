@@ -290,13 +290,6 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
     return reader->rows;
 }
 
-[[noreturn]] static void raise_gone(void)
-{
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("could not map dynamic shared memory segment")));
-    pg_unreachable();
-}
-
 static void map_points(ScanMember *member)
 {
     const dsm_handle handle = member->shared->target.points;
@@ -305,7 +298,7 @@ static void map_points(ScanMember *member)
         return;
     member->points = shared_view_attach(CurrentMemoryContext, handle);
     if (member->points == NULL)
-        raise_gone();
+        shared_raise_gone();
 }
 
 /* The leader goes on before this process has given its mappings back, which takes its time. */
@@ -316,8 +309,8 @@ static void copy_to_target(ScanMember *member)
 
     if (!shared->counted)
         map_points(member);
-    if (shared->target.origins != DSM_HANDLE_INVALID && (origins = dsm_attach(shared->target.origins)) == NULL)
-        raise_gone();
+    if (shared->target.origins != DSM_HANDLE_INVALID)
+        origins = shared_segment_attach(shared->target.origins);
     scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : member->points,
               origins == NULL ? NULL : (char *) dsm_segment_address(origins), shared->n_processes);
     BarrierArriveAndDetach(&member->shared->barrier);

@@ -3,8 +3,6 @@
  */
 #include "pg/scan/plan.h"
 
-#include "pg/values/datum.h"
-
 extern "C" {
 #include "access/table.h"
 #include "catalog/pg_type.h"
@@ -34,14 +32,11 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
 {
     ScanColumn *column = scan_plan_columns(plan);
 
-    plan->element = PGKM_FLOAT32;
+    plan->element = table_columns_element(query->features, query->n_features);
     for (int i = 0; i < query->n_features; ++i, ++column) {
         const TableColumn *feature = &query->features[i];
 
         set_column(column, query, feature->name, feature->kind, feature->type);
-        /* float32 arithmetic only where every value is a real. */
-        if (pgkm_element_of(feature->type) != PGKM_FLOAT32)
-            plan->element = PGKM_FLOAT64;
     }
     if (plan->weighted)
         set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);

@@ -79,6 +79,12 @@ static inline ScanColumn *scan_plan_columns(const ScanPlan *plan)
     return (ScanColumn *) ((char *) scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
 }
 
+/* Bytes of the features, as far as d is known, and the weight of a row that takes part. */
+static inline double scan_features_bytes(const ScanPlan *plan)
+{
+    return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
+}
+
 /* For the rows of these tables, which are locked. In the current memory context. */
 ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 

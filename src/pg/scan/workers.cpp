@@ -69,7 +69,6 @@ static double expansion(const ScanColumn *column)
 /* What the rows of a table will take; adds to the plan's number of rows. */
 static double estimate_bytes(ScanPlan *plan, const Relation relation)
 {
-    const Size  element = plan->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
     BlockNumber blocks;
     double      rows;
     double      all_visible;
@@ -77,12 +76,9 @@ static double estimate_bytes(ScanPlan *plan, const Relation relation)
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     plan->expected_rows += (int64) (rows * ESTIMATE_SLACK);
 
-    double bytes = rows * ((plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.label ? sizeof(int32) : 0) +
-                           (plan->weighted ? sizeof(double) : 0));
+    double bytes = rows * (table_origin_bytes(&plan->wants) + scan_features_bytes(plan));
 
-    if (plan->d > 0)
-        bytes += rows * plan->d * element;
-    else
+    if (plan->d == 0)
         bytes += ((double) blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
                  expansion(&scan_plan_columns(plan)[0]);
     return bytes;

@@ -36,6 +36,22 @@ dsm_segment *shared_segment_create(Size bytes, int flags)
     return segment;
 }
 
+void shared_raise_gone(void)
+{
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("could not map dynamic shared memory segment")));
+    pg_unreachable();
+}
+
+dsm_segment *shared_segment_attach(dsm_handle handle)
+{
+    dsm_segment *const segment = dsm_attach(handle);
+
+    if (segment == NULL)
+        shared_raise_gone();
+    return segment;
+}
+
 /* What the folder's name is elsewhere than on Linux does not matter, the error comes then. */
 bool pgkm_fits_shared_memory(double bytes)
 {

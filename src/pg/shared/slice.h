@@ -29,6 +29,12 @@ void shared_populate(char *begin, Size bytes);
 /* As dsm_create, with a hint for scans in the server's error when there is no memory. */
 dsm_segment *shared_segment_create(Size bytes, int flags);
 
+/* As dsm_attach, but 55000 when the segment is gone. */
+dsm_segment *shared_segment_attach(dsm_handle handle);
+
+/* 55000: a segment is gone. */
+[[noreturn]] void shared_raise_gone(void);
+
 /* The length of slices that are to hold `total` bytes in about `count` parts. */
 Size shared_slice_bytes(Size total, int count);
 

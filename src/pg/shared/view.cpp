@@ -140,8 +140,7 @@ SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices,
     if (view == NULL) {
         /* A worker that was terminated has taken its slice along, and may have said so. */
         CHECK_FOR_INTERRUPTS();
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
+        shared_raise_gone();
     }
     keep(view, directory);
     list_slices(view);

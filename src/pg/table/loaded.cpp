@@ -138,7 +138,7 @@ static bool give_up_oldest(void)
     return true;
 }
 
-static const PgkmMemoryHolder as_memory_holder = {reclaimable_bytes, give_up_oldest};
+static const PgkmReclaimHooks reclaim_hooks = {reclaimable_bytes, give_up_oldest};
 
 static PgkmLoaded *create(const TableCall *call, MemoryContext context)
 {
@@ -211,7 +211,7 @@ static void keep(PgkmLoaded *loaded)
     MemoryContextSetParent(loaded->context, TopMemoryContext);
     loaded->next = all_loaded;
     all_loaded = loaded;
-    pgkm_memory_set_holder(&as_memory_holder);
+    pgkm_memory_register_reclaim(&reclaim_hooks);
 }
 
 /*

@@ -35,7 +35,9 @@ void table_run_utility(const char *sql)
     SPI_finish();
 }
 
-void table_lock_for_update(TableRelation *relation, Oid id)
+/* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up under it: from
+ * then on nobody else changes its rows, nor what tables lie below it. */
+static void lock_for_update(TableRelation *relation, Oid id)
 {
     const char *locked;
 
@@ -141,7 +143,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
 {
     TableQuery query;
 
-    table_lock_for_update(&call->relation, id);
+    lock_for_update(&call->relation, id);
     table_call_find_columns(call, fcinfo, weight);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->k);

@@ -40,10 +40,6 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
                                  int weight, const char *function);
 
-/* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
- * under it: from then on nobody else changes its rows. */
-void table_lock_for_update(TableRelation *relation, Oid id);
-
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 
