@@ -1,5 +1,5 @@
 /*
- * view.cpp - one stretch of shared memory made of several dynamic shared memory segments.
+ * view.cpp - one range of addresses made of several dynamic shared memory segments.
  */
 #include "pg/shared/view.h"
 

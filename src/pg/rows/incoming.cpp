@@ -1,5 +1,5 @@
 /*
- * view.cpp - rows that another process of a parallel query has written, read where they lie.
+ * incoming.cpp - rows that another process of a parallel query has written, read where they lie.
  */
 #include "pg/rows/image.h"
 
@@ -71,47 +71,47 @@ static int processes_of(const PlanState *gather)
 }
 
 /* Where the process that wrote the image, and this one, have their area. */
-static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmRowsView *view)
+static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmIncomingRows *incoming)
 {
     AggState *const reader = (AggState *) fcinfo->context;
     Search          found = {image, NULL, NULL};
 
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         pgkm_raise_state("Its rows belong to another query.");
-    view->processes = processes_of(found.gather);
+    incoming->processes = processes_of(found.gather);
     /* A node between might hand out the same tuple again, for a rescan: a sort does. */
-    view->last = outerPlanState(reader) == found.gather;
+    incoming->last = outerPlanState(reader) == found.gather;
     return found.area;
 }
 
-static void view_slices(const PgkmRowsImage *image, const char *place, PgkmRowsView *view)
+static void read_slices(const PgkmRowsImage *image, const char *place, PgkmIncomingRows *incoming)
 {
     const Size bytes = image->n_slices * sizeof(SharedSlice);
 
-    view->slices = (SharedSlice *) palloc(bytes);
-    view->n_slices = image->n_slices;
-    memcpy(view->slices, place, bytes);
+    incoming->slices = (SharedSlice *) palloc(bytes);
+    incoming->n_slices = image->n_slices;
+    memcpy(incoming->slices, place, bytes);
 }
 
 /* Rows in memory that the image names, once its seal has told that a process of this server wrote it. */
-static void view_memory(const PgkmRowsImage *image, const char *place, Size size, FunctionCallInfo fcinfo,
-                        PgkmRowsView *view)
+static void read_memory(const PgkmRowsImage *image, const char *place, Size size, FunctionCallInfo fcinfo,
+                        PgkmIncomingRows *incoming)
 {
-    PgkmRows *const rows = &view->rows;
+    PgkmRows *const rows = &incoming->rows;
 
     if (image->n_slices < 0 || image->n_slices > SHARED_VIEW_SLICES || size != pgkm_image_sealed_bytes(image) + PGKM_SEAL_BYTES)
         pgkm_raise_state("Its length does not match its rows.");
     if (!pgkm_seal_holds(place, pgkm_image_sealed_bytes(image), place + pgkm_image_sealed_bytes(image)))
         pgkm_raise_state("It names shared memory without the seal of this server.");
 
-    dsa_area *const area = find_area(image, fcinfo, view);
+    dsa_area *const area = find_area(image, fcinfo, incoming);
 
     if (image->n_slices > 0) {
-        view_slices(image, place + sizeof *image, view);
+        read_slices(image, place + sizeof *image, incoming);
         return;
     }
-    view->area = area;
-    view->shared = image->shared;
+    incoming->area = area;
+    incoming->shared = image->shared;
     rows->values = (char *) dsa_get_address(area, image->shared);
     rows->weights = rows->weighted ? (double *) (rows->values + pgkm_weights_offset(rows)) : NULL;
 }
@@ -132,9 +132,9 @@ static bool all_within(const char *values, Size count, T least, T most)
 }
 
 /* Rows that follow the image; they may come from anywhere. */
-static void view_values(const char *place, Size size, PgkmRowsView *view)
+static void read_values(const char *place, Size size, PgkmIncomingRows *incoming)
 {
-    PgkmRows *const rows = &view->rows;
+    PgkmRows *const rows = &incoming->rows;
     const Size      row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
 
     if (size % row != 0 || size / row != (Size) rows->n)
@@ -153,9 +153,9 @@ static void view_values(const char *place, Size size, PgkmRowsView *view)
         pgkm_raise_state("A weight is out of its range.");
 }
 
-void pgkm_rows_image_view(const char *place, Size size, FunctionCallInfo fcinfo, PgkmRowsView *view)
+void pgkm_rows_image_read(const char *place, Size size, FunctionCallInfo fcinfo, PgkmIncomingRows *incoming)
 {
-    PgkmRows *const rows = &view->rows;
+    PgkmRows *const rows = &incoming->rows;
     PgkmRowsImage   image;
 
     if (size < sizeof image)
@@ -164,17 +164,17 @@ void pgkm_rows_image_view(const char *place, Size size, FunctionCallInfo fcinfo,
     if ((image.element != PGKM_FLOAT32 && image.element != PGKM_FLOAT64) || image.d < 1 || image.n < 1 ||
         (image.weighted != 0 && image.weighted != 1))
         pgkm_raise_state("A number is out of its range.");
-    memset(view, 0, sizeof *view);
-    view->processes = 1;
+    memset(incoming, 0, sizeof *incoming);
+    incoming->processes = 1;
     rows->element = (PgkmElement) image.element;
     rows->d = image.d;
     rows->n = image.n;
     rows->weighted = image.weighted != 0;
     rows->row_bytes = (Size) image.d * pgkm_element_size(rows->element);
     if (pgkm_image_names_memory(&image))
-        view_memory(&image, place, size, fcinfo, view);
+        read_memory(&image, place, size, fcinfo, incoming);
     else
-        view_values(place + sizeof image, size - sizeof image, view);
+        read_values(place + sizeof image, size - sizeof image, incoming);
 }
 
 void pgkm_raise_state(const char *detail)
@@ -195,34 +195,34 @@ static void copy_slice(char *to, const SharedSlice *slice, Size bytes)
         dsm_detach(segment);
 }
 
-static void copy_slices(PgkmRows *to, const PgkmRowsView *view)
+static void copy_slices(PgkmRows *to, const PgkmIncomingRows *incoming)
 {
-    const Size bytes = pgkm_values_bytes(&view->rows);
+    const Size bytes = pgkm_values_bytes(&incoming->rows);
     Size       offset = 0;
 
-    pgkm_rows_grow(to, view->rows.n);
-    for (int i = 0; i < view->n_slices && offset < bytes; ++i) {
-        const Size part = Min(view->slices[i].bytes, bytes - offset);
+    pgkm_rows_grow(to, incoming->rows.n);
+    for (int i = 0; i < incoming->n_slices && offset < bytes; ++i) {
+        const Size part = Min(incoming->slices[i].bytes, bytes - offset);
 
-        copy_slice(to->values + to->n * to->row_bytes + offset, &view->slices[i], part);
+        copy_slice(to->values + to->n * to->row_bytes + offset, &incoming->slices[i], part);
         offset += part;
     }
-    to->n += view->rows.n;
+    to->n += incoming->rows.n;
 }
 
-void pgkm_rows_view_append(PgkmRows *to, PgkmRowsView *view)
+void pgkm_rows_append_incoming(PgkmRows *to, PgkmIncomingRows *incoming)
 {
-    const PgkmRows *rows = &view->rows;
-    const bool      take = view->n_slices > 0 && view->last;
+    const PgkmRows *rows = &incoming->rows;
+    const bool      take = incoming->n_slices > 0 && incoming->last;
 
     if (take && to->view == NULL)
         (void) pgkm_rows_share(to);
-    if (view->n_slices == 0)
+    if (incoming->n_slices == 0)
         pgkm_rows_append(to, rows->values, (const char *) rows->weights, rows->n);
-    else if (!take || !pgkm_rows_take(to, view->slices, view->n_slices, rows->n))
-        copy_slices(to, view);
+    else if (!take || !pgkm_rows_take(to, incoming->slices, incoming->n_slices, rows->n))
+        copy_slices(to, incoming);
     if (take)
-        (void) pinned_slices_take(view->slices, view->n_slices);
-    if (view->last && view->area != NULL)
-        dsa_free(view->area, view->shared);
+        (void) pinned_slices_take(incoming->slices, incoming->n_slices);
+    if (incoming->last && incoming->area != NULL)
+        dsa_free(incoming->area, incoming->shared);
 }
