@@ -1,9 +1,9 @@
 /*
  * order.cpp - rows by table and ctid.
  *
- * A sequential scan delivers them so. A plan may still come otherwise: an index scan that a
- * row security policy invites, or a scan provider of another extension. Then the rows are
- * sorted afterwards, so that a result never depends on the plan.
+ * A sequential scan delivers them so. Other plans may not: an index scan that a row security policy allows,
+ * or the scan of another extension. Then the rows are sorted afterwards, so that no result depends on the
+ * plan.
  */
 #include "pg/query/order.h"
 

@@ -1,5 +1,5 @@
 /*
- * relation.cpp - lookup of relation and columns for the table functions.
+ * relation.cpp - looks up the relation and the columns of a table function.
  */
 #include "pg/query/relation.h"
 

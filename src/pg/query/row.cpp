@@ -1,5 +1,5 @@
 /*
- * row.cpp - from the columns of one row to the row buffer.
+ * row.cpp - reads the columns of one row into the buffer of rows.
  */
 #include "pg/query/row.h"
 

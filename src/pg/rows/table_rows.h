@@ -1,7 +1,9 @@
 /*
- * table_rows.h - the rows of a table as a table function reads them: those that take part
- * in the fit as a row-major buffer, and for every row, those that are skipped too, where it
- * came from.
+ * table_rows.h - the rows of a table as a table function reads them.
+ *
+ * Those that take part in the fit lie in a row-major buffer. For every row, skipped ones too, the place that
+ * it came from is kept, as far as the function wants it. All of it is counted against
+ * pg_kmeans.memory_limit: what makes it grow raises 54000 when that passes the limit.
  */
 #ifndef PGKM_PG_TABLE_ROWS_H
 #define PGKM_PG_TABLE_ROWS_H
@@ -54,11 +56,12 @@ struct TableRows {
     int64                 n_skipped;
     int64                 skipped_capacity;
     uint64                reserved; /* bytes of the arrays above, counted against the limit */
-    uint64                estimate; /* of what they and `used` will take (rows.h) */
+    uint64                estimate; /* bytes that they and `used` will take, for the error; 0: not known */
     dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
     ScanCrew             *crew;     /* processes that have read them and not ended yet (scan.h); or NULL */
 };
 
+/* No rows yet, in `context`. */
 TableRows *table_rows_create(MemoryContext context, TableWants wants);
 
 /* Appends where a row came from. Call it with used = true after adding the row to `used`. */
@@ -80,8 +83,8 @@ static inline int64 table_rows_used(const TableRows *rows)
     return rows->n - rows->n_skipped;
 }
 
-/* The rows of one table, which lie together: begin to end - 1. `table` is InvalidOid where the rows are all
- * in one and their tables are not kept. */
+/* The rows of one table, which lie together: positions begin to end - 1. `table` is InvalidOid where all rows
+ * are in one table and it is not kept. */
 struct TableRange {
     Oid   table;
     int64 begin;
@@ -102,6 +105,7 @@ struct TableCursor {
     int64 n_skipped;
 };
 
+/* Before the first row. */
 static inline void table_cursor_start(TableCursor *cursor)
 {
     cursor->position = -1;
@@ -110,6 +114,7 @@ static inline void table_cursor_start(TableCursor *cursor)
     cursor->n_skipped = 0;
 }
 
+/* One row on; false behind the last. */
 static inline bool table_cursor_next(TableCursor *cursor, const TableRows *rows)
 {
     if (cursor->position + 1 >= rows->n) {

@@ -1,5 +1,5 @@
 /*
- * access.cpp - finding out where a table's tuples hold the columns of the plan.
+ * access.cpp - finds out where a table's tuples hold the columns of the plan.
  */
 #include "pg/scan/access.h"
 

@@ -1,5 +1,5 @@
 /*
- * count.cpp - how many rows each chunk has, before any is read.
+ * count.cpp - counts the rows of each chunk before any is read.
  */
 #include "pg/scan/count.h"
 

@@ -1,8 +1,8 @@
 /*
- * fast.cpp - features read where they lie in the tuple, with a weight and a label beside them.
+ * fast.cpp - reads features where they lie in the tuple, with a weight and a label beside them.
  *
- * Whatever is not as it should be, from a NULL to a value that is no number, is left to the
- * general way, which knows how to read it or what to say about it.
+ * A tuple with anything unusual in it, such as a NULL or a value that is not finite, is left to slow.cpp,
+ * which can read it or says what is wrong.
  */
 #include "pg/scan/access.h"
 
@@ -31,8 +31,8 @@ static bool none_null(HeapTupleHeader tuple, AttrNumber last)
 
 /*
  * A few floats, as most rows have; false when one is not finite. Its exponent is all ones,
- * and only then does adding one to that reach the sign's bit. Groups of four, for these
- * become vector instructions.
+ * and only then does adding one to that reach the sign's bit. Four at a time, which become vector
+ * instructions.
  */
 static inline bool copy_floats(const char *data, int32 count, char *out)
 {

@@ -1,5 +1,5 @@
 /*
- * gather.cpp - from the rows of single processes to all rows in order.
+ * gather.cpp - brings the rows of all processes together in shared memory, in order.
  */
 #include "pg/scan/gather.h"
 

@@ -8,7 +8,7 @@ extern "C" {
 #include "postgres.h"
 }
 
-/* From unaligned memory; exact, as every half is a float. Returns whether all are finite. */
+/* Converts `count` halves from unaligned memory, exactly. Returns whether all are finite. */
 static inline bool scan_halves_to_floats(const char *halves, int32 count, float *out)
 {
     bool finite = true;

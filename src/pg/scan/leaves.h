@@ -9,7 +9,7 @@ extern "C" {
 #include "nodes/pg_list.h"
 }
 
-/* OIDs in the order in which a plain SELECT reads them; each is locked as by a SELECT. */
+/* OIDs of the tables in the order in which a SELECT reads them. Each is locked as by a SELECT. */
 List *scan_leaves(Oid relation);
 
 #endif

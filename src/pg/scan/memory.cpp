@@ -1,8 +1,8 @@
 /*
- * memory.cpp - whether a scan's rows will fit pg_kmeans.memory_limit.
+ * memory.cpp - tells before a scan whether its rows will pass pg_kmeans.memory_limit.
  *
- * A table that cannot fit shall not be read up to the limit first. The statistics that tell may be
- * old, so that only what is far beyond the limit is refused before it is read.
+ * A table that cannot fit is refused at once, not when the limit is reached. Statistics may be old, so only
+ * a table far beyond the limit is refused.
  */
 #include "pg/scan/plan.h"
 
@@ -39,7 +39,8 @@ static bool null_fraction(Oid table, const char *column, double *fraction)
     return true;
 }
 
-/* A row without any of its features is skipped, as one without a weight is: of those nobody knows how many there are. */
+/* A row without any of its features is skipped, and so is one without a weight. How many rows lack a weight
+ * nobody knows. */
 static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstimate *estimate)
 {
     const Relation relation = table_open(table->id, NoLock);

@@ -1,5 +1,5 @@
 /*
- * page.cpp - visibility, a page at a time.
+ * page.cpp - finds the tuples of a heap page that a snapshot sees.
  */
 #include "pg/scan/page.h"
 

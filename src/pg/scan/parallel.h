@@ -7,10 +7,11 @@
 #include "pg/scan/reader.h"
 
 /*
- * Reads what is left of the scan together with up to n_workers workers and returns all
- * rows, those that the leader's reader had read before included. The reader takes notes,
- * and plan->d is known. When no worker is free the rows stay where the reader collects them.
- * *launched: how many workers came. Where some did, the rows have a crew, for scan_dismiss.
+ * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
+ * those that the leader's reader had read before. The reader takes notes, and plan->d is known.
+ * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
+ * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
+ * shared memory is gone.
  */
 TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched);
 

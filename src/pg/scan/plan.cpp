@@ -1,5 +1,5 @@
 /*
- * plan.cpp - from a query to the flat plan of its scan.
+ * plan.cpp - makes the flat plan of a query's scan.
  */
 #include "pg/scan/plan.h"
 

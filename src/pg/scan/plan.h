@@ -1,6 +1,8 @@
 /*
- * plan.h - what a direct scan reads: flat data without pointers, in one piece of
- * memory, so that a copy of it in shared memory serves the workers.
+ * plan.h - what a direct scan reads.
+ *
+ * The plan is flat data without pointers in one allocation, so that a copy of it in shared memory serves
+ * the workers.
  */
 #ifndef PGKM_PG_SCAN_PLAN_H
 #define PGKM_PG_SCAN_PLAN_H
@@ -34,7 +36,7 @@ struct ScanColumn {
     ScanLayout  layout;
 };
 
-/* A table that holds rows. Its blocks are handed out in chunks, numbered across all tables. */
+/* A table that holds rows. Its blocks are read in chunks, which are numbered across all tables. */
 struct ScanRelation {
     Oid         id;
     BlockNumber n_blocks;
@@ -88,21 +90,24 @@ static inline double scan_features_bytes(const ScanPlan *plan)
 /* For the rows of these tables, which are locked. In the current memory context. */
 ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 
-/* Where a chunk lies; `hint` is a table that is not behind it. */
+/* Where a chunk lies. `hint` is the number of its table, or of one before that. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
-/* Workers that would help, by the rules of the planner and within the memory limit. */
+/* How many workers would help, by the rules of the planner and within the memory limit. Sets expected_rows. */
 int scan_plan_workers(ScanPlan *plan);
 
-/* What the rows will take, when d and expected_rows are known. 54000 where the tables' statistics leave
- * no doubt that it is more than the limit. */
+/* Sets `estimate`, when d and expected_rows are known. 54000 where the tables' statistics leave no doubt that
+ * the rows pass the limit. */
 void scan_plan_memory(ScanPlan *plan);
 
+/* How values of a vector type lie in a tuple; SCAN_UNKNOWN unless it is one of pgvector's. */
 ScanLayout scan_vector_layout(Oid type);
 
 /* Whether a value of SCAN_VECTOR or SCAN_HALFVEC, of `size` bytes behind its varlena header, is as long
- * as its head says; that goes to *head. */
+ * as its head says. The head goes to *head. */
 bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVectorHead *head);
-bool       scan_may_read_column(Oid table, const char *name, Oid user);
+
+/* Whether the user has SELECT on this column. */
+bool scan_may_read_column(Oid table, const char *name, Oid user);
 
 #endif

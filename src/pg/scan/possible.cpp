@@ -1,5 +1,5 @@
 /*
- * possible.cpp - what stands against reading a relation directly.
+ * possible.cpp - finds out whether a relation can be read directly, and why not.
  */
 #include "pg/scan/scan.h"
 

@@ -1,5 +1,5 @@
 /*
- * read.cpp - a direct scan from start to end.
+ * read.cpp - runs a direct scan from start to end.
  */
 #include "pg/scan/scan.h"
 

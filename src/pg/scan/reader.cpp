@@ -1,5 +1,5 @@
 /*
- * reader.cpp - one process of a direct scan.
+ * reader.cpp - reads chunks of blocks in one process of a direct scan.
  */
 #include "pg/scan/reader.h"
 

@@ -11,7 +11,7 @@ extern "C" {
 #include "port/atomics.h"
 }
 
-/* Rows, used rows and skipped rows: numbers of them, or positions. */
+/* Numbers of all rows, used rows and skipped rows; or positions among them. */
 struct ScanPlace {
     int64 rows;
     int64 used;
@@ -35,23 +35,23 @@ struct ScanReader {
     MemoryContext        scratch;  /* of one row */
     int32                relation; /* the plan's, open in access; -1: none */
     int32                begun;    /* the last one of which rows have been read; -1: none */
-    bool                 account;  /* take notes */
+    bool                 account;  /* takes notes */
     ScanNote            *notes;
     int32                n_notes;
     int32                notes_capacity;
 };
 
-/* A reader under the active snapshot, in the current memory context; its rows, and `used` as
- * soon as d is known, in `context`. With account = true it takes notes. */
+/* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`.
+ * With account = true it takes notes of its chunks. */
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account);
 
-/* Prepares for the rest of the scan as one of so many processes. */
+/* Makes place for its share of the rest of the scan, as one of so many processes. */
 void scan_reader_expect(ScanReader *reader, int n_processes);
 
-/* Reads the next chunk that no process has taken; false when there is none. */
+/* Reads the next chunk that no process has taken; false when there is none. Errors as of table_select. */
 bool scan_reader_step(ScanReader *reader);
 
-/* Opens a table of the plan, which come in ascending order, instead of the one that is open. */
+/* Opens table number `index` of the plan and closes the one that is open. Numbers ascend. */
 void scan_reader_open(ScanReader *reader, int32 index);
 
 /* Closes the table that is open. */

@@ -16,25 +16,25 @@ extern "C" {
 }
 
 /*
- * Whether the query can be read directly. False where the executor does something that a
- * walk over pages does not: for views, foreign tables, other table access methods, row
- * security, serializable transactions, virtual columns; and where the caller lacks a
- * privilege, so that the executor raises that. With pg_kmeans.scan = direct, 0A000 with the
- * reason instead of false. Locks the partitions or children as a SELECT does, and lists in *leaves
- * the tables that hold the rows.
+ * Whether the query can be read directly. False where the executor does more than walk over pages: for
+ * views, foreign tables, other table access methods, row security, serializable transactions and virtual
+ * columns. False also where the caller lacks a privilege, so that the executor raises that. With
+ * pg_kmeans.scan = direct it raises 0A000 with the reason instead.
+ * When it is true, *leaves lists the tables that hold the rows, each locked as by a SELECT.
  */
 bool scan_possible(const TableQuery *query, List **leaves);
 
-/* Who takes part in the server's choice of paths tells so here. `others`: whether another extension does,
- * too; such a one may read tables in its own way. */
+/* For whoever hooks the server's choice of paths: `others` tells whether another extension does so, too. Such
+ * an extension may read tables in its own way, so that a direct scan is not possible. */
 void scan_set_other_hooks(bool (*others)(void));
 
-/* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many helped. */
+/* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many
+ * helped. */
 TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers);
 
-/* Waits for the end of the workers that have read the rows, and ends the parallel mode that the transaction
- * is in since then; nothing where there are none. After a query with keep_crew, before the transaction goes
- * on with anything else: to start work on the rows first saves that time. */
+/* Waits for the end of the workers that have read the rows, and leaves the parallel mode that they needed;
+ * nothing where there were none. Whoever set keep_crew calls it before the transaction does anything else.
+ * To start work on the rows first saves the wait. */
 void scan_dismiss(TableRows *rows);
 
 #endif

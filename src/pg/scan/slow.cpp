@@ -1,5 +1,5 @@
 /*
- * slow.cpp - any tuple, any column: values as Datums, rows as the executor's.
+ * slow.cpp - reads any column of any tuple: values become Datums, and rows are appended like the executor's.
  */
 #include "pg/scan/access.h"
 

@@ -1,5 +1,5 @@
 /*
- * types.cpp - what the catalogs say about the columns of a direct scan.
+ * types.cpp - asks the catalogs about the columns of a direct scan: pgvector's types and privileges.
  */
 #include "pg/scan/plan.h"
 

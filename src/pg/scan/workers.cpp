@@ -1,5 +1,5 @@
 /*
- * workers.cpp - how many workers a scan asks for.
+ * workers.cpp - decides how many workers a scan asks for.
  */
 #include "pg/scan/plan.h"
 
