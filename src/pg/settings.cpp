@@ -1,5 +1,5 @@
 /*
- * settings.cpp - the settings pg_kmeans.*.
+ * settings.cpp - defines the settings pg_kmeans.* and reads their values.
  */
 #include "pg/settings.h"
 

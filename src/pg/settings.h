@@ -1,5 +1,5 @@
 /*
- * settings.h - the settings pg_kmeans.*.
+ * settings.h - the settings pg_kmeans.*: their definitions and current values.
  */
 #ifndef PGKM_PG_SETTINGS_H
 #define PGKM_PG_SETTINGS_H

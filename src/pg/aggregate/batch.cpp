@@ -1,5 +1,5 @@
 /*
- * batch.cpp - the groups of a hash aggregate, fitted together.
+ * batch.cpp - fits the groups of a hash aggregate together.
  */
 #include "pg/aggregate/batch.h"
 

@@ -4,8 +4,8 @@
  * Two do: the function kmeans_labels, which fills a tuple store, and the scan of labels_scan.h,
  * which takes the function's place in FROM and returns one row at a time.
  */
-#ifndef PGKM_PG_TABLE_LABELS_H
-#define PGKM_PG_TABLE_LABELS_H
+#ifndef PGKM_PG_KMEANS_LABELS_H
+#define PGKM_PG_KMEANS_LABELS_H
 
 #include "pg/kmeans/call.h"
 

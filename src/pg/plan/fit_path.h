@@ -1,16 +1,16 @@
 /*
- * fit_path.h - the planner's side of fits in subqueries: each is made once, however often the plan
- * reads the subquery.
+ * fit_path.h - the planner's side of fits in subqueries: each fit runs once, however often the plan reads the
+ * subquery.
  */
-#ifndef PGKM_PG_FIT_PATH_H
-#define PGKM_PG_FIT_PATH_H
+#ifndef PGKM_PG_PLAN_FIT_PATH_H
+#define PGKM_PG_PLAN_FIT_PATH_H
 
 extern "C" {
 #include "postgres.h"
 #include "nodes/pathnodes.h"
 }
 
-/* From _PG_init, with labels_path_install. */
+/* For _PG_init, with labels_path_install. */
 void fit_path_install(void);
 
 /* Puts a scan that keeps its rows (fit_scan.h) on top of the plan of a subquery that fits. */

@@ -1,11 +1,11 @@
 /*
  * fit_scan.h - the executor's side of fits in subqueries: a custom scan that keeps its child's rows.
  *
- * The server's Material would do, did it not pass rows through wherever it expects to be read but once:
- * in a correlated subquery, or beside a relation that is looked up by an index for each row.
+ * The server's Material is not enough. It keeps no rows where it expects to be read once: in a correlated
+ * subquery, or beside a relation that is looked up by an index for each row.
  */
-#ifndef PGKM_PG_FIT_SCAN_H
-#define PGKM_PG_FIT_SCAN_H
+#ifndef PGKM_PG_PLAN_FIT_SCAN_H
+#define PGKM_PG_PLAN_FIT_SCAN_H
 
 extern "C" {
 #include "postgres.h"

@@ -1,5 +1,5 @@
 /*
- * function.cpp - finds our functions in a query, and brings the library in to plan it.
+ * function.cpp - recognises our functions in a query, and has the library loaded to plan it.
  */
 #include "pg/plan/function.h"
 

@@ -6,10 +6,10 @@
  * asked for, and in a parallel plan the rows of all groups go from process to process. Unless the
  * planner knows, it takes a parallel plan with sorted groups for thousands of tenants.
  */
-#ifndef PGKM_PG_GROUPS_PATH_H
-#define PGKM_PG_GROUPS_PATH_H
+#ifndef PGKM_PG_PLAN_GROUPS_PATH_H
+#define PGKM_PG_PLAN_GROUPS_PATH_H
 
-/* From _PG_init: takes part in planning from now on. */
+/* For _PG_init: takes part in planning from now on. */
 void groups_path_install(void);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * labels_scan.h - the custom scan "KmeansLabels": kmeans_labels in FROM, row by row.
  *
- * Clusters at the first row that is asked for, as the function would, and then returns rows straight
- * from the arrays of the fit. A rescan starts again from the same labels, unless a parameter in the
- * function's arguments has changed. Cursors may go backwards.
+ * It runs the fit when the first row is asked for, and returns rows straight from the arrays of the fit. A
+ * rescan starts again from the same labels, unless a parameter in the function's arguments has changed.
+ * Cursors may go backwards.
  */
-#ifndef PGKM_PG_LABELS_SCAN_H
-#define PGKM_PG_LABELS_SCAN_H
+#ifndef PGKM_PG_PLAN_LABELS_SCAN_H
+#define PGKM_PG_PLAN_LABELS_SCAN_H
 
 #include "pg/compat.h"
 

@@ -2,8 +2,8 @@
  * order.h - the order of rows by which results are defined: by table, in the order in which tables first
  * appear, then by ctid.
  */
-#ifndef PGKM_PG_TABLE_ORDER_H
-#define PGKM_PG_TABLE_ORDER_H
+#ifndef PGKM_PG_QUERY_ORDER_H
+#define PGKM_PG_QUERY_ORDER_H
 
 #include "pg/rows/table_rows.h"
 

@@ -5,8 +5,8 @@
  * catalog does, quoted, and runs as the caller. So the only privilege that is checked here is USAGE of the
  * schema, which a name in a query would need.
  */
-#ifndef PGKM_PG_TABLE_RELATION_H
-#define PGKM_PG_TABLE_RELATION_H
+#ifndef PGKM_PG_QUERY_RELATION_H
+#define PGKM_PG_QUERY_RELATION_H
 
 extern "C" {
 #include "postgres.h"

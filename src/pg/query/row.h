@@ -1,8 +1,8 @@
 /*
  * row.h - one row of a query, as its SELECT returns it.
  */
-#ifndef PGKM_PG_TABLE_ROW_H
-#define PGKM_PG_TABLE_ROW_H
+#ifndef PGKM_PG_QUERY_ROW_H
+#define PGKM_PG_QUERY_ROW_H
 
 #include "pg/query/query.h"
 #include "pg/rows/table_rows.h"

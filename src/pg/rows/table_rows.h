@@ -5,8 +5,8 @@
  * it came from is kept, as far as the function wants it. All of it is counted against
  * pg_kmeans.memory_limit: what makes it grow raises 54000 when that passes the limit.
  */
-#ifndef PGKM_PG_TABLE_ROWS_H
-#define PGKM_PG_TABLE_ROWS_H
+#ifndef PGKM_PG_ROWS_TABLE_ROWS_H
+#define PGKM_PG_ROWS_TABLE_ROWS_H
 
 extern "C" {
 #include "postgres.h"

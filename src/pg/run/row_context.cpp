@@ -1,5 +1,5 @@
 /*
- * row_context.cpp - which row an error is about.
+ * row_context.cpp - names the row that an error is about.
  */
 #include "pg/run/row_context.h"
 

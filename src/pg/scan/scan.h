@@ -5,8 +5,8 @@
  * raises the same errors about them, as the other one (pg/query/select.h). A large table is read by
  * parallel workers together; how many they are never shows in the result.
  */
-#ifndef PGKM_PG_SCAN_H
-#define PGKM_PG_SCAN_H
+#ifndef PGKM_PG_SCAN_SCAN_H
+#define PGKM_PG_SCAN_SCAN_H
 
 #include "pg/query/query.h"
 #include "pg/rows/table_rows.h"

@@ -1,5 +1,5 @@
 /*
- * session.cpp - finding, starting and asking the GPU service.
+ * session.cpp - finds, starts and asks the GPU service.
  */
 #include "pg/service/session.h"
 

@@ -1,5 +1,5 @@
 /*
- * state.cpp - the service's few words in shared memory, with and without preloading.
+ * state.cpp - finds or makes the service's struct in shared memory, with and without preloading.
  */
 #include "pg/service/state.h"
 

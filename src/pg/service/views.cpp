@@ -1,5 +1,5 @@
 /*
- * views.cpp - the clients' rows in the GPU service.
+ * views.cpp - maps the clients' rows in the GPU service.
  */
 #include "pg/service/views.h"
 

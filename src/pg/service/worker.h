@@ -10,10 +10,10 @@ extern "C" {
 #include "postmaster/bgworker.h"
 }
 
-/* With the server; for _PG_init in the postmaster. */
+/* Starts it with the server; for _PG_init in the postmaster. */
 void pgkm_service_register(void);
 
-/* From a session; NULL when no worker slot is free (max_worker_processes). */
+/* Starts it from a session; NULL when no worker slot is free (max_worker_processes). */
 BackgroundWorkerHandle *pgkm_service_launch(void);
 
 #endif

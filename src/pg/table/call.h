@@ -32,9 +32,10 @@ struct TableCall {
     int64          k;
     PgkmJobHolder *job;
     PgkmRun        run;
-    PgkmLoaded    *loaded; /* what the rows are taken from, instead of the table; or NULL */
+    PgkmLoaded    *loaded; /* the loaded rows that are used instead of the table's; or NULL */
 };
 
+/* The argument number of a function without weights. */
 #define NO_WEIGHT (-1)
 
 /* The relation as given; 22004 when it is NULL. */
@@ -44,12 +45,12 @@ Oid table_call_relation(FunctionCallInfo fcinfo);
  * TableCall. The rest is zero. */
 TableCall *table_call_create(Size bytes = sizeof(TableCall));
 
-/* Looks up the feature and weight columns of call->relation; the weight's name is argument
- * number `weight`, unless the function takes NO_WEIGHT. */
+/* Looks up the feature and weight columns of call->relation. The weight's name is argument number `weight`,
+ * or NO_WEIGHT. 22004 when features is NULL; else errors as of table_features_find and table_weight_find. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight);
 
-/* Finds what argument number `loaded` (a boolean) asks for: the relation, its columns, and,
- * when it is true, the rows loaded under those names. */
+/* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
+ * loaded under those names: 55000 when there are none. */
 void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
@@ -59,7 +60,7 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
 /* Reads them into a context of their own, and takes no loaded ones. */
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
 
-/* Ends the run and frees everything. After an ERROR the contexts above see to that. */
+/* Ends the run and frees everything. After an ERROR the memory contexts do. */
 void table_call_destroy(TableCall *call);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * column_use.cpp - what a column is for: its own properties, and the objects that depend on it.
+ * column_use.cpp - finds what else depends on a column: its own properties, and objects that use it.
  */
 #include "pg/table/column_use.h"
 

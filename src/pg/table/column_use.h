@@ -1,8 +1,8 @@
 /*
- * column_use.h - what a column is for, beside holding values.
+ * column_use.h - what else depends on a column, so that its values must not change their meaning.
  */
-#ifndef PGKM_PG_COLUMN_USE_H
-#define PGKM_PG_COLUMN_USE_H
+#ifndef PGKM_PG_TABLE_COLUMN_USE_H
+#define PGKM_PG_TABLE_COLUMN_USE_H
 
 extern "C" {
 #include "postgres.h"
@@ -10,10 +10,10 @@ extern "C" {
 }
 
 /*
- * Why a column of this table, which is not to be a system column, must not get values of another meaning:
- * it is generated or an identity, part of a key (primary, unique, foreign, on either side), of a constraint or
- * of a generated column. A sentence for a DETAIL, or NULL. Indexes that are not unique, views and partition
- * keys do not count.
+ * Why this column, which is no system column, must not get values of another meaning: a sentence for a
+ * DETAIL; or NULL. It counts that the column is generated, an identity, NOT NULL or of a domain with
+ * constraints, and that a key (primary, unique, or foreign on either side), a constraint or a generated
+ * column uses it. Other indexes, views and partition keys do not count.
  */
 const char *pgkm_column_use(Oid table, AttrNumber column);
 

@@ -1,5 +1,5 @@
 /*
- * label_lookup.cpp - the new label of a row by its place.
+ * label_lookup.cpp - finds the new label of a row by its place.
  */
 #include "pg/table/label_lookup.h"
 

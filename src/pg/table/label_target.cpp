@@ -1,10 +1,9 @@
 /*
- * label_target.cpp - the column that kmeans_cluster and gmm_cluster write: whether they may, or how it
- * is added.
+ * label_target.cpp - checks, and adds, the column that kmeans_cluster and gmm_cluster write.
  *
- * A column that holds something else is never written by accident, and nobody waits for a fit whose
- * labels cannot be written. Nobody else can change the answers meanwhile, as the table and its children
- * are locked.
+ * All that stands against writing it is found before the fit, so that nobody waits for labels that cannot
+ * be written, and no column that holds something else is overwritten by accident. The table and all below
+ * it are locked, so nobody else can change the answers meanwhile.
  */
 #include "pg/table/update.h"
 

@@ -1,6 +1,7 @@
 /*
- * update.cpp - locking a table and writing labels into it, all through SPI as the
- * caller, so that privileges, row security, triggers and constraints hold.
+ * update.cpp - locks a table, reads its rows and writes labels into it.
+ *
+ * All of it goes through SPI as the caller, so that privileges, row security, triggers and constraints hold.
  */
 #include "pg/table/update.h"
 
