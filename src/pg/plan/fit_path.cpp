@@ -5,14 +5,9 @@
  * planner does not put it in the place of s.m. But a nested loop may read the subquery again for each row
  * of t: the planner thinks nothing of that where it expects one row. So its rows are kept in between.
  */
-#include "pg/plan/fit_path.h"
-
-#include "pg/compat.h"
-#include "pg/plan/fit_scan.h"
-#include "pg/plan/function.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
-#include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 }
 

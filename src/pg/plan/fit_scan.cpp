@@ -1,7 +1,7 @@
 /*
  * fit_scan.cpp - reads its child once and returns the rows as often as it is asked.
  */
-#include "pg/plan/fit_scan.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
 #include "executor/executor.h"

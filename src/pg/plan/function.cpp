@@ -1,7 +1,7 @@
 /*
  * function.cpp - recognises our functions in a query, and has the library loaded to plan it.
  */
-#include "pg/plan/function.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
 #include "access/htup_details.h"

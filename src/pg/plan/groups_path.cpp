@@ -1,10 +1,14 @@
 /*
  * groups_path.cpp - corrects the costs of grouping paths with our aggregates.
+ *
+ * The server charges a final function alike in every plan, and a state like one tuple. But the groups of a
+ * hash aggregate are fitted together by all threads (pg/aggregate/batch.h), and in a parallel plan the rows
+ * of all groups go from process to process. Without this hook the planner takes a parallel plan with sorted
+ * groups for thousands of tenants.
  */
-#include "pg/plan/groups_path.h"
+#include "pg/plan/plan.h"
 
 #include "pg/aggregate/batch.h"
-#include "pg/plan/function.h"
 #include "pg/rows/rows.h"
 #include "pg/settings.h"
 

@@ -1,18 +1,14 @@
 /*
  * labels_path.cpp - offers the planner a custom scan for kmeans_labels in FROM.
  */
-#include "pg/plan/labels_path.h"
+#include "pg/plan/plan.h"
 
-#include "pg/plan/fit_path.h"
-#include "pg/plan/labels_scan.h"
-#include "pg/plan/function.h"
 #include "pg/kmeans/labels.h"
 #include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/sysattr.h"
 #include "catalog/pg_type.h"
-#include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"

@@ -1,7 +1,7 @@
 /*
  * labels_scan.cpp - the executor's side of kmeans_labels in FROM.
  */
-#include "pg/plan/labels_scan.h"
+#include "pg/plan/plan.h"
 
 #include "pg/kmeans/labels.h"
 

@@ -1,10 +1,12 @@
 /*
- * query.h - what a table function asks for: which rows of a relation, and which of their columns.
+ * query.h - what a table function asks for: which rows of a relation, and which of their columns; and the
+ * SELECT that answers it.
  */
 #ifndef PGKM_PG_QUERY_QUERY_H
 #define PGKM_PG_QUERY_QUERY_H
 
 #include "pg/query/relation.h"
+#include "pg/rows/table_rows.h"
 
 /*
  * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
@@ -22,5 +24,15 @@ struct TableQuery {
     bool                 new_snapshot;   /* see what was committed until now, not what the query sees */
     bool                 keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
+
+/*
+ * All rows of the query, in `context`, by one SELECT as the current user. 22004, 22003, 22023 and 2202E for bad values, which name the column
+ * or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be passed; and what the SELECT
+ * raises.
+ */
+TableRows *table_select(const TableQuery *query, MemoryContext context);
+
+/* Sets a setting until the current nest level ends (NewGUCNestLevel, AtEOXact_GUC). */
+void table_set_for_now(const char *name, const char *value);
 
 #endif

@@ -5,7 +5,6 @@
 #define PGKM_PG_QUERY_ROW_H
 
 #include "pg/query/query.h"
-#include "pg/rows/table_rows.h"
 
 /* Which column of the SELECT holds what, counted from 0; -1: none does. Features come first. */
 struct TableRowShape {
@@ -26,7 +25,7 @@ static inline int32 table_row_label(int64 label)
 void table_row_origin(const TableRowShape *shape, const Datum *values, const bool *nulls, TableOrigin *origin);
 
 /* Appends the row's features and weight to rows->used, which the first row creates. False when the row takes
- * no part in the fit. Errors as of table_select (select.h). */
+ * no part in the fit. Errors as of table_select (query.h). */
 bool table_row_append(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin,
                       TableRows *rows);
 

@@ -2,7 +2,7 @@
  * select.cpp - rows through the executor: one SELECT, whose receiver appends to the row buffer without a
  * tuple store in between.
  */
-#include "pg/query/select.h"
+#include "pg/query/query.h"
 
 #include "pg/progress.h"
 #include "pg/query/order.h"

@@ -68,7 +68,7 @@ void scan_access_open(ScanAccess *access, Relation relation);
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin);
 
 /* Reads what the plan wants of any tuple and appends it. Leaves memory behind in the current memory context.
- * Errors as of table_select (pg/query/select.h). */
+ * Errors as of table_select (pg/query/query.h). */
 void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid, TableRows *rows);
 
 #endif

@@ -3,7 +3,7 @@
  * first; inheritance children as find_all_inheritors lists them. The result of a fit depends on the order
  * of the rows, so both roads must agree on it.
  */
-#include "pg/scan/leaves.h"
+#include "pg/scan/plan.h"
 
 extern "C" {
 #include "access/table.h"

@@ -14,7 +14,7 @@
  * A worker that starts when chunks are being read reads, too; one that starts when the others have met
  * after that finds nothing to do and leaves.
  */
-#include "pg/scan/parallel.h"
+#include "pg/scan/reader.h"
 
 #include "pg/run/memory_account.h"
 #include "pg/compat.h"

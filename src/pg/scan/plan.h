@@ -8,7 +8,6 @@
 #define PGKM_PG_SCAN_PLAN_H
 
 #include "pg/query/query.h"
-#include "pg/rows/table_rows.h"
 
 extern "C" {
 #include "nodes/pg_list.h"
@@ -86,6 +85,10 @@ static inline double scan_features_bytes(const ScanPlan *plan)
 {
     return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
 }
+
+/* OIDs of the tables that hold a relation's rows, in the order in which a SELECT reads them. Each is locked
+ * as by a SELECT. */
+List *scan_leaves(Oid relation);
 
 /* For the rows of these tables, which are locked. In the current memory context. */
 ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);

@@ -4,7 +4,6 @@
 #include "pg/scan/scan.h"
 
 #include "pg/compat.h"
-#include "pg/scan/leaves.h"
 #include "pg/scan/plan.h"
 #include "pg/settings.h"
 

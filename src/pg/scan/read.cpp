@@ -4,7 +4,7 @@
 #include "pg/scan/scan.h"
 
 #include "pg/run/memory_account.h"
-#include "pg/scan/parallel.h"
+#include "pg/scan/reader.h"
 
 extern "C" {
 #include "access/xact.h"

@@ -1,5 +1,5 @@
 /*
- * reader.h - one process of a direct scan: chunks of blocks in, rows out.
+ * reader.h - one process of a direct scan: chunks of blocks in, rows out; and several of them together.
  */
 #ifndef PGKM_PG_SCAN_READER_H
 #define PGKM_PG_SCAN_READER_H
@@ -56,6 +56,15 @@ void scan_reader_open(ScanReader *reader, int32 index);
 
 /* Closes the table that is open. */
 void scan_reader_close(ScanReader *reader);
+
+/*
+ * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
+ * those that the leader's reader had read before. The reader takes notes, and plan->d is known.
+ * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
+ * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
+ * shared memory is gone.
+ */
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched);
 
 /* Rows read so far. */
 static inline ScanPlace scan_reader_count(const ScanReader *reader)

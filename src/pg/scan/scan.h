@@ -2,14 +2,13 @@
  * scan.h - rows straight from the pages of a heap, without the executor in between.
  *
  * The fast one of the two roads to the rows of a query. It returns the same rows in the same order, and
- * raises the same errors about them, as the other one (pg/query/select.h). A large table is read by
+ * raises the same errors about them, as the other one (pg/query/query.h). A large table is read by
  * parallel workers together; how many they are never shows in the result.
  */
 #ifndef PGKM_PG_SCAN_SCAN_H
 #define PGKM_PG_SCAN_SCAN_H
 
 #include "pg/query/query.h"
-#include "pg/rows/table_rows.h"
 
 extern "C" {
 #include "nodes/pg_list.h"

@@ -1,7 +1,7 @@
 /*
  * views.cpp - maps the clients' rows in the GPU service.
  */
-#include "pg/service/views.h"
+#include "pg/service/worker.h"
 
 #include "pg/compat.h"
 #include "pg/shared/view.h"

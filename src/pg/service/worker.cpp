@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "pg/service/views.h"
 #include "pg/service/worker.h"
 #include "pg/settings.h"
 #include "service/service.h"

@@ -3,7 +3,6 @@
  */
 #include "pg/table/call.h"
 
-#include "pg/query/select.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
 

@@ -9,7 +9,6 @@
 
 #include "pg/progress.h"
 #include "pg/query/query.h"
-#include "pg/rows/table_rows.h"
 #include "pg/run/run_job.h"
 
 /* Arguments by position, of functions that take k and options; of others relation and features. */

@@ -1,7 +1,7 @@
 /*
  * column_use.cpp - finds what else depends on a column: its own properties, and objects that use it.
  */
-#include "pg/table/column_use.h"
+#include "pg/table/update.h"
 
 extern "C" {
 #include "access/genam.h"

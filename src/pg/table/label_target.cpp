@@ -7,8 +7,6 @@
  */
 #include "pg/table/update.h"
 
-#include "pg/table/column_use.h"
-
 extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"

@@ -5,7 +5,6 @@
  */
 #include "pg/table/update.h"
 
-#include "pg/query/select.h"
 #include "pg/table/label_lookup.h"
 
 extern "C" {

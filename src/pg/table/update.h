@@ -35,6 +35,14 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
 /* Adds the column where it is missing, as the caller. Marks a column that is ours by a comment. */
 void label_target_prepare(const LabelTarget *target, const TableRelation *relation);
 
+/*
+ * Why this column, which is no system column, must not get values of another meaning: a sentence for a
+ * DETAIL; or NULL. It counts that the column is generated, an identity, NOT NULL or of a domain with
+ * constraints, and that a key (primary, unique, or foreign on either side), a constraint or a generated
+ * column uses it. Other indexes, views and partition keys do not count.
+ */
+const char *pgkm_column_use(Oid table, AttrNumber column);
+
 /* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. `weight` as for
  * table_call_find_columns. Errors of these steps. */
