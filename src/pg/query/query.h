@@ -25,6 +25,16 @@ struct TableQuery {
     bool                 keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
 
+/* Column number i of those that are read, from 0: features, weight and label; NULL behind the last. */
+static inline const char *table_query_column(const TableQuery *query, int i)
+{
+    if (i < query->n_features)
+        return query->features[i].name;
+    if (i == query->n_features && query->weight != NULL)
+        return query->weight->name;
+    return i == query->n_features + (query->weight != NULL) ? query->label : NULL;
+}
+
 /*
  * All rows of the query, in `context`, by one SELECT as the current user. 22004, 22003, 22023 and 2202E for bad values, which name the column
  * or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be passed; and what the SELECT

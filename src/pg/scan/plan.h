@@ -110,7 +110,4 @@ ScanLayout scan_vector_layout(Oid type);
  * as its head says. The head goes to *head. */
 bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVectorHead *head);
 
-/* Whether the user has SELECT on this column. */
-bool scan_may_read_column(Oid table, const char *name, Oid user);
-
 #endif

@@ -28,23 +28,29 @@ void scan_set_other_hooks(bool (*others)(void))
     other_hooks = others;
 }
 
+static bool may_read_column(Oid table, const char *name, Oid user)
+{
+    const AttrNumber number = get_attnum(table, name);
+
+    return number != InvalidAttrNumber && pg_attribute_aclcheck(table, number, user, ACL_SELECT) == ACLCHECK_OK;
+}
+
 /* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
 static bool privileged(const TableQuery *query)
 {
-    const Oid user = GetUserId();
-    const Oid table = query->relation->id;
-    bool      all;
+    const Oid   user = GetUserId();
+    const Oid   table = query->relation->id;
+    const char *name;
 
     if (pg_class_aclcheck(table, user, ACL_SELECT) == ACLCHECK_OK)
         return true;
     /* Column grants do not reach ctid. */
     if (query->need_ctid)
         return false;
-    all = query->weight == NULL || scan_may_read_column(table, query->weight->name, user);
-    all = all && (query->label == NULL || scan_may_read_column(table, query->label, user));
-    for (int i = 0; all && i < query->n_features; ++i)
-        all = scan_may_read_column(table, query->features[i].name, user);
-    return all;
+    for (int i = 0; (name = table_query_column(query, i)) != NULL; ++i)
+        if (!may_read_column(table, name, user))
+            return false;
+    return true;
 }
 
 static const char *relation_obstacle(const Relation relation)
@@ -77,13 +83,10 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 {
     const Relation relation = table_open(leaf, NoLock);
     const char    *obstacle = relation_obstacle(relation);
+    const char    *name;
 
-    for (int i = 0; obstacle == NULL && i < query->n_features; ++i)
-        obstacle = column_obstacle(relation, query->features[i].name);
-    if (obstacle == NULL && query->weight != NULL)
-        obstacle = column_obstacle(relation, query->weight->name);
-    if (obstacle == NULL && query->label != NULL)
-        obstacle = column_obstacle(relation, query->label);
+    for (int i = 0; obstacle == NULL && (name = table_query_column(query, i)) != NULL; ++i)
+        obstacle = column_obstacle(relation, name);
     table_close(relation, NoLock);
     return obstacle;
 }

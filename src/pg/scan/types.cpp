@@ -1,5 +1,5 @@
 /*
- * types.cpp - asks the catalogs about the columns of a direct scan: pgvector's types and privileges.
+ * types.cpp - recognises pgvector's types, and their values.
  */
 #include "pg/scan/plan.h"
 
@@ -9,7 +9,6 @@ extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
-#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -60,11 +59,4 @@ bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVecto
         return false;
     memcpy(head, bytes, sizeof *head);
     return head->count >= 1 && size == sizeof *head + head->count * element;
-}
-
-bool scan_may_read_column(Oid table, const char *name, Oid user)
-{
-    const AttrNumber number = get_attnum(table, name);
-
-    return number != InvalidAttrNumber && pg_attribute_aclcheck(table, number, user, ACL_SELECT) == ACLCHECK_OK;
 }
