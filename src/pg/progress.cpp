@@ -17,7 +17,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
 PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 }
 
-/* The views of the server count from 1 and ask for their own number alone. */
+/* The server's own views ask for numbers that count from 1, so none asks for this one. */
 static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType) 0x6B6D;
 
 enum ProgressPhase {
@@ -67,7 +67,7 @@ static int backend_number(const char *name)
     return 0;
 }
 
-/* A process that is no backend (a parallel worker that reads for one) shows nothing. */
+/* A parallel worker that reads for a session shows nothing itself. */
 static bool is_shown(void)
 {
     return MyBEEntry != NULL && MyBEEntry->st_progress_command == PROGRESS_COMMAND_KMEANS;

@@ -79,7 +79,7 @@ static void define_int(const char *name, const char *text, const char *more, int
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
 }
 
-/* What the service and all sessions must agree on is set in the configuration alone. */
+/* Settings on which the service and all sessions must agree are set in the configuration alone. */
 static void define_service(void)
 {
     DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",

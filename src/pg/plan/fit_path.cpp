@@ -27,7 +27,7 @@ static Plan *plan_fit(PlannerInfo *, RelOptInfo *, CustomPath *path, List *tlist
 {
     CustomScan *const scan = makeNode(CustomScan);
 
-    /* No relation of its own: as a join it describes its rows itself, which are the child's. */
+    /* It scans no relation: as a join it describes its rows itself, and they are the child's. */
     scan->scan.scanrelid = 0;
     scan->scan.plan.targetlist = tlist;
     scan->flags = path->flags;
@@ -60,7 +60,7 @@ void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte)
     if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL ||
         !calls_fit((Node *) rel->subroot->parse->targetList, NULL))
         return;
-    /* Below what the scan itself computes and tests, which may depend on a row of t. */
+    /* The scan is put below what the subquery's own scan computes and tests, which may depend on a row of t. */
     foreach (cell, rel->pathlist)
         if (IsA(lfirst(cell), SubqueryScanPath)) {
             SubqueryScanPath *const scan = (SubqueryScanPath *) lfirst(cell);

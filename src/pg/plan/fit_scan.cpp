@@ -76,7 +76,7 @@ static void forget_rows(FitScan *scan)
     scan->rows = NULL;
 }
 
-/* Rows are other ones only where the child depends on what has changed. */
+/* The rows change only where the child depends on a parameter that has changed. */
 static void rescan_fit(CustomScanState *node)
 {
     FitScan *const scan = (FitScan *) node;

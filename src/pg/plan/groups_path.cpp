@@ -41,7 +41,7 @@ static bool collects_rows(Oid final_function)
             pgkm_plan_is(final_function, "pgkm_gmm_final", pgkm_gmm_final));
 }
 
-/* What the server charges for the final functions of a group's aggregates that are fits; 0: there are none. */
+/* What the server charges for the final functions of a group that are fits; 0: there are none. */
 static Cost cost_of_fits(PlannerInfo *root)
 {
     QualCost  cost = {0, 0};
@@ -86,7 +86,7 @@ static void correct(const Groups *groups, AggPath *path)
     }
 }
 
-/* Hash aggregation of `input`'s cheapest path; the server may have dropped its own, whose costs were wrong. */
+/* Offers hash aggregation of `input`'s cheapest path. The server may have dropped its own, whose costs were wrong. */
 static void offer_hashed(const Groups *groups, RelOptInfo *input, AggSplit split, const AggClauseCosts *costs,
                          const GroupPathExtraData *extra, double n_groups)
 {
@@ -109,7 +109,7 @@ static void offer_all_hashed(const Groups *groups, const GroupPathExtraData *ext
         offer_hashed(groups, partial, AGGSPLIT_FINAL_DESERIAL, &extra->agg_final_costs, extra, n_groups);
 }
 
-/* The same paths with costs as they are, and those that lost by the others. */
+/* Offers the same paths with right costs, and those that wrong costs had ruled out. */
 static void correct_all(const Groups *groups, const GroupPathExtraData *extra)
 {
     List *const before = groups->output->pathlist;

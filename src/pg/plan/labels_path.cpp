@@ -44,7 +44,7 @@ static bool reads_loaded_rows(const FuncExpr *call)
     return !IsA(loaded, Const) || (!((const Const *) loaded)->constisnull && DatumGetBool(((const Const *) loaded)->constvalue));
 }
 
-/* The call of kmeans_labels that is all there is of this range table entry; or NULL. */
+/* The call of kmeans_labels, when this range table entry is nothing else; or NULL. */
 static FuncExpr *call_of(const RangeTblEntry *rte)
 {
     if (rte->rtekind != RTE_FUNCTION || rte->funcordinality || list_length(rte->functions) != 1)
@@ -64,8 +64,8 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
                : NULL;
 }
 
-/* Rows as a whole (l.*::text, or to be read again after a lock) are the tuple store's. What conditions
- * on this relation alone need is not among what the planner notes. */
+/* Whether the query needs rows as a whole (l.*::text, or to read them again after a lock), which the tuple store
+ * has. What conditions on this relation alone need is not in attr_needed. */
 static bool needs_whole_rows(const RelOptInfo *rel)
 {
     Bitmapset *columns = NULL;
@@ -96,12 +96,12 @@ static Plan *plan_labels(PlannerInfo *, RelOptInfo *rel, CustomPath *path, List 
 {
     CustomScan *const scan = makeNode(CustomScan);
 
-    /* No relation whose storage the executor could open: as a join, it describes its rows itself. */
+    /* It scans no relation that the executor could open: as a join it describes its rows itself. */
     scan->scan.scanrelid = 0;
     scan->scan.plan.targetlist = tlist;
     scan->scan.plan.qual = extract_actual_clauses(clauses, false);
     scan->flags = path->flags;
-    /* An expression among others: its parameters are replaced, and what it depends on is noted. */
+    /* As an expression its parameters are replaced, and what it depends on is noted. */
     scan->custom_exprs = path->custom_private;
     for (int i = 0; i < LABEL_COLUMNS; ++i) {
         Var *const column = makeVar(rel->relid, i + 1, label_types[i], -1, InvalidOid, 0);

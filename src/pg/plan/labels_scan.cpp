@@ -37,7 +37,7 @@ struct ParameterSearch {
     Bitmapset         *found;
 };
 
-/* A subquery depends on what its plan takes from outside, less what it is passed. */
+/* A subquery depends on what its plan takes from outside, except what it is passed. */
 static Bitmapset *parameters_of_subquery(const SubPlan *subquery, const PlannedStmt *plan)
 {
     const Plan *const body = (const Plan *) list_nth(plan->subplans, subquery->plan_id - 1);
@@ -103,8 +103,8 @@ static void evaluate_arguments(LabelsScan *scan)
     }
 }
 
-/* Once more, after a reset or at the start. Between rows other queries may run and show their own
- * progress, so this one's ends here; the rows that were clustered are not needed any more. */
+/* Runs the fit, at the start or after a reset. Between rows other queries may run and show their own progress, so
+ * this one's ends here. The rows themselves are not needed any more. */
 static void fit_labels(LabelsScan *scan)
 {
     const MemoryContext     caller = MemoryContextSwitchTo(scan->context);
@@ -139,7 +139,7 @@ static TupleTableSlot *store_label(const LabelsScan *scan, TupleTableSlot *slot)
     return ExecStoreVirtualTuple(slot);
 }
 
-/* The next row in the scan's direction; an empty slot behind either end. */
+/* The next row in the scan's direction; an empty slot behind the last and before the first. */
 static TupleTableSlot *fetch_label(LabelsScan *scan)
 {
     TupleTableSlot *const  slot = scan->css.ss.ss_ScanTupleSlot;

@@ -37,7 +37,7 @@ static bool kind_serves(char relkind, TableUse use)
     }
 }
 
-/* A partition of a partitioned table may live elsewhere, where a ctid means nothing here. */
+/* A partition may be a foreign table. A ctid means nothing there. */
 static bool has_foreign_part(Oid relation_id)
 {
     List     *parts = find_all_inheritors(relation_id, NoLock, NULL);
@@ -73,7 +73,7 @@ static int label_otherwise(void)
     pg_unreachable();
 }
 
-/* An OID may come from anywhere: a schema that is closed to the caller stays so. */
+/* An OID may come from anywhere, so USAGE of its schema is checked. */
 static void check_schema(Oid id)
 {
     const Oid schema = get_rel_namespace(id);
@@ -146,7 +146,7 @@ Oid table_column_type(const TableRelation *relation, const char *name)
     return number == InvalidAttrNumber ? InvalidOid : getBaseType(get_atttype(relation->id, number));
 }
 
-/* As it would stand in the catalog: without quotes and blanks around it. */
+/* The name without quotes and blanks, as the catalog would have it. */
 static char *without_quotes(const char *name)
 {
     char *const bare = pstrdup(name);
@@ -159,7 +159,7 @@ static char *without_quotes(const char *name)
     return bare;
 }
 
-/* The column that was meant if case or quotes are all that is wrong with the name; or NULL. */
+/* The column whose name differs in case, quotes or blanks alone; or NULL. */
 static const char *similar_column(Oid relation, const char *name)
 {
     const char *const bare = without_quotes(name);

@@ -87,8 +87,8 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
     return weight;
 }
 
-/* A NULL row takes no part: all columns, the array or all its elements. Of an array *vector is what
- * it holds, or *fault what is wrong with it; *opened tells which. */
+/* Whether the row takes no part because all columns, the array or all its elements are NULL. For an array, *opened
+ * tells whether *vector is what it holds; if not, *fault is what is wrong with it. */
 static bool is_null_row(const TableRowShape *shape, const Datum *values, const bool *nulls, bool *opened,
                         PgkmVector *vector, PgkmRowFault *fault)
 {

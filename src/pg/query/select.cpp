@@ -126,7 +126,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
     SPI_connect();
     const char *sql = build_select(query, &receiver.shape);
 
-    /* Kept even where only kmeans_fit asks: should the rows have to be sorted. */
+    /* Kept even where the caller does not need them: the rows may have to be sorted. */
     wants.ctid = receiver.shape.ctid >= 0;
     wants.table = receiver.shape.table >= 0;
     wants.label = query->label != NULL;

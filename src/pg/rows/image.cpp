@@ -16,20 +16,18 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* Left free below the largest allocation for the tuple and message around a state. */
+/* Bytes left for the tuple and message around a state, below the largest allocation. */
 #define TUPLE_MARGIN 65536
 
-/* Rows of fewer bytes are copied faster than they are left somewhere. */
+/* Fewer bytes are copied faster than they are left in shared memory. */
 #define LEAST_SHARED_BYTES 16384
 
 /* Some of the shared memory is left to others. */
 #define SHARED_FACTOR 1.1
 
-/*
- * The area of the parallel query that this process reads a part of; NULL elsewhere. Only for
- * a partial aggregate of the executor's own: a state that is serialized for another purpose
- * (a distributed planner sends it to another server) has to carry its rows.
- */
+/* The area of the parallel query in which this process reads a part; NULL elsewhere. Only for a partial aggregate of
+ * the executor: a state that is serialized for another purpose has to carry its rows. A distributed planner sends it
+ * to another server. */
 static dsa_area *area_of_part(FunctionCallInfo fcinfo)
 {
     if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
@@ -58,7 +56,8 @@ void pgkm_rows_image_expect(PgkmRows *rows, FunctionCallInfo fcinfo)
     rows->expected = (int64) Min(Max(of_group, 1.0), (double) (PG_INT64_MAX / 4 / rows->row_bytes));
 }
 
-/* False when they do not lie in segments, or those cannot be left there. */
+/* Leaves the segments that hold the rows for the leader. False when the rows do not lie in segments, or these cannot
+ * be left. */
 static bool leave_slices(PgkmRows *rows, PgkmRowsImage *image)
 {
     SharedSlice slices[SHARED_VIEW_SLICES];

@@ -53,8 +53,8 @@ static bool search(PlanState *node, void *argument)
     return true;
 }
 
-/* Both halves of the aggregate may lie below the Gather: a partitionwise one in a part of the plan
- * that each process runs by itself, as it does a hashed subquery. */
+/* Whether this process wrote the image itself: both halves of the aggregate may lie below the Gather. So it is with
+ * a partitionwise aggregate in a part of the plan that each process runs by itself, and in a hashed subquery. */
 static bool wrote_here(const AggState *reader, Search *state)
 {
     state->area = reader->ss.ps.state->es_query_dsa;
@@ -70,7 +70,7 @@ static int processes_of(const PlanState *gather)
                                          : ((const GatherMergeState *) gather)->nworkers_launched);
 }
 
-/* Where the process that wrote the image, and this one, have their area. */
+/* The area of the process that wrote the image, as this process has it. */
 static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmIncomingRows *incoming)
 {
     AggState *const reader = (AggState *) fcinfo->context;
@@ -79,7 +79,7 @@ static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, 
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         pgkm_raise_state("Its rows belong to another query.");
     incoming->processes = processes_of(found.gather);
-    /* A node between might hand out the same tuple again, for a rescan: a sort does. */
+    /* A node between, such as a sort, might return the same tuple again in a rescan. */
     incoming->last = outerPlanState(reader) == found.gather;
     return found.area;
 }

@@ -11,8 +11,8 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* The first buffer holds about so many bytes, the second one the others: where there are millions of
- * groups most of them are of a row or two, and the end of a query gives all of their memory back. */
+/* Bytes of the first buffer, about, and the least of the next ones. Where there are millions of groups, most of them
+ * have a row or two. */
 #define FIRST_BUFFER_BYTES 64
 #define SECOND_BUFFER_BYTES 512
 
@@ -46,8 +46,8 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     return rows;
 }
 
-/* From here on a buffer grows by a quarter: the system moves such blocks without a copy, and what
- * is left empty counts. */
+/* From so many bytes on a buffer grows by a quarter. The system moves such blocks without a copy, and what is left
+ * empty counts against the limit. */
 #define LARGE_BUFFER_BYTES ((Size) 64 * 1024 * 1024)
 
 static Size bytes_per_row(const PgkmRows *rows)
@@ -79,8 +79,8 @@ static void *resize(MemoryContext context, void *memory, Size bytes)
     return memory == NULL ? MemoryContextAllocHuge(context, bytes) : repalloc_huge(memory, bytes);
 }
 
-/* Touching memory for the first time costs more than filling it; in large pages, where the
- * system has them, it costs little. A buffer that grows would lose them, one by one. */
+/* The first touch of memory costs more than filling it. With large pages, where the system has them, it costs
+ * little. A buffer that grows would lose them one by one. */
 static void ask_for_large_pages(char *memory, Size bytes)
 {
 #ifdef MADV_HUGEPAGE

@@ -7,20 +7,19 @@
 
 #include "pg/run/memory_account.h"
 
-/* Segments are few in a server, and a hash aggregate may have many groups at once. */
+/* Groups of a query that have segments at a time: a server has few segments, a hash aggregate may have many groups. */
 #define MOST_SHARED_GROUPS 8
 
 /* Addresses are free; memory is taken as rows come. */
 #define MOST_BYTES ((Size) 1 << 40)
 
-/* The system provides so much in some milliseconds, which cannot be interrupted. */
+/* The system takes some milliseconds to provide so much, which cannot be interrupted. */
 #define LARGE_SLICE_BYTES ((Size) 64 * 1024 * 1024)
 
-/* Beside rows that need not lie in shared memory, so much of it is left to others. */
+/* Rows that need not lie in shared memory leave at least as much of it to others. */
 #define ROOM_FACTOR 2
 
-/* A guess of the planner's is the first extension's measure. Of rows that come beyond it nobody knows
- * how many there will be: few at first. */
+/* The first extension is as long as the planner guesses. How many rows come beyond that nobody knows: few at first. */
 static Size wanted_extension(const PgkmRows *rows)
 {
     const Size before = rows->view->bytes;
@@ -51,7 +50,7 @@ static bool extend(PgkmRows *rows, Size more)
     return true;
 }
 
-/* By exactly what is asked for, when parts of many rows come at once; else by much. */
+/* By exactly what is asked for when parts of many rows come at once; else by more. */
 static bool grow_view(PgkmRows *rows, int64 needed)
 {
     const Size more = (Size) needed * rows->row_bytes - rows->view->bytes;
@@ -65,8 +64,8 @@ static bool grow_view(PgkmRows *rows, int64 needed)
     return extend(rows, more);
 }
 
-/* Rows in one memory are copied to where `to` has its. Whatever is raised meanwhile, `rows` still has
- * them. */
+/* Copies the rows to where `to` has its memory, and makes that theirs. When an error comes in between, `rows` is as
+ * before. */
 static void move(PgkmRows *rows, PgkmRows *to)
 {
     const PgkmRows left = *rows;
@@ -129,7 +128,7 @@ bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed)
     return needed <= rows->capacity;
 }
 
-/* Whole pages and whole rows: what follows so many bytes, or a multiple, can be mapped there. */
+/* The least bytes that are whole pages and whole rows. Behind a multiple of them other slices can be mapped. */
 static Size bytes_of_unit(const PgkmRows *rows)
 {
     return std::lcm(shared_page_bytes(), rows->row_bytes);
@@ -147,7 +146,7 @@ static void keep_rest(Rest *rest, const char *bytes, Size count)
     rest->used += count;
 }
 
-/* What of a slice's rows, `count` bytes, comes before `whole` of all is mapped. */
+/* Of the `count` bytes of a slice's rows, maps the first `whole` and keeps the rest. */
 static void take_slice(PgkmRows *rows, const SharedSlice *slice, Size count, Size whole, Rest *rest)
 {
     dsm_segment *const segment = shared_segment_attach(slice->handle);
@@ -199,7 +198,7 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
     const Size whole = bytes / unit * unit;
     Size       offset = 0;
 
-    /* One more for the rest; segments of this process belong to other rows of it. */
+    /* One more slice for the rest. Segments of this process belong to other rows of it. */
     if (rows->view == NULL || whole == 0 || shared_view_room(rows->view, bytes + unit) <= n_slices ||
         dsm_find_mapping(slices[0].handle) != NULL)
         return false;

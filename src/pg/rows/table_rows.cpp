@@ -133,7 +133,7 @@ void table_rows_shrink(TableRows *rows)
 
 void table_rows_adopt(TableRows *rows, dsm_segment *segment)
 {
-    /* From the resource owner, which would take it first, to the context. */
+    /* The segment belongs to the context from now on. The resource owner would detach it too early. */
     dsm_pin_mapping(segment);
     rows->segment = segment;
 }

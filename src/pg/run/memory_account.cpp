@@ -10,7 +10,7 @@
 /* Of this process. */
 static uint64 reserved_bytes = 0;
 
-/* Of all processes that read rows for the session at the moment, or NULL. */
+/* Of all processes that read rows for the session at the moment; or NULL. */
 static pg_atomic_uint64 *shared_bytes = NULL;
 
 static const PgkmReclaimHooks *reclaim_hooks = NULL;
@@ -51,7 +51,7 @@ void pgkm_memory_make_room(uint64 bytes)
         ;
 }
 
-/* Not less than what is needed: buffers grow up to the limit, and then by one row. */
+/* Rounded up: buffers grow up to the limit, and then by one row. */
 static unsigned long long whole_kb(uint64 bytes)
 {
     return (unsigned long long) (bytes / 1024 + (bytes % 1024 != 0));

@@ -7,7 +7,7 @@ extern "C" {
 #include "nodes/execnodes.h"
 }
 
-/* Each process of a parallel plan has a part of the group, and knows of no other. */
+/* Whether this process has a part of the group alone, as in a parallel plan. */
 static bool is_part(fmNodePtr node)
 {
     return node != NULL && IsA(node, AggState) && DO_AGGSPLIT_SKIPFINAL(((const AggState *) node)->aggsplit);

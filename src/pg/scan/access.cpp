@@ -10,7 +10,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-/* The query as pg/query/row.h knows it, from the names and types of the plan. */
+/* The query as pg/query/row.h needs it, made from the names and types of the plan. */
 static void set_query(TableQuery *query, const ScanPlan *plan)
 {
     ScanColumn  *columns = scan_plan_columns(plan);
@@ -46,8 +46,8 @@ ScanAccess *scan_access_create(const ScanPlan *plan)
     return access;
 }
 
-/* Where attribute `number` starts in a tuple without NULLs before it, not yet aligned for
- * itself; false when that varies from tuple to tuple. */
+/* Sets *offset to where attribute `number` starts in a tuple without NULLs before it, not yet aligned for itself.
+ * False when that varies from tuple to tuple. */
 static bool fixed_offset(TupleDesc desc, AttrNumber number, uint32 *offset)
 {
     *offset = 0;

@@ -22,8 +22,8 @@ static BlockNumber blocks_of(const ScanPlan *plan)
     return blocks;
 }
 
-/* Pages that may not lie in shared buffers (the server's own measure) are not read twice. Weights of 0
- * skip rows. A standby cannot trust a page's flag. */
+/* False where pages may not lie in shared buffers (by the server's own measure): they would be read twice. Also
+ * where rows have weights, as a weight of 0 skips a row; and on a standby, which cannot trust a page's flag. */
 static bool worth_counting(const ScanReader *reader)
 {
     const ScanPlan *plan = reader->plan;

@@ -86,7 +86,7 @@ static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRow
     return true;
 }
 
-/* pgvector's types hold no NaN and nothing infinite, but neither do we rely on it. */
+/* pgvector's types hold no NaN and nothing infinite, but we do not rely on it. */
 static bool read_pgvector(ScanLayout layout, struct varlena *value, PgkmRows *used)
 {
     const char *const data = VARDATA_ANY(value) + sizeof(ScanVectorHead);
@@ -148,8 +148,8 @@ static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
                   : table_row_label(scan_int8(value, scan_plan_columns(access->plan)[column].column.type));
 }
 
-/* A tuple shorter than the table has it lacks columns that were added later; one with NULLs
- * before or among the features has them elsewhere. */
+/* A tuple with fewer attributes than its table lacks columns that were added later. In one with NULLs before or
+ * among the features they lie elsewhere. */
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin)
 {
     char *const data = (char *) tuple + tuple->t_hoff;

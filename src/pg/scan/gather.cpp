@@ -87,8 +87,8 @@ void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
     const Size total = points_layout(plan, plan->expected_rows).end;
 
     slices->bytes = shared_slice_bytes(total, (int) Min((Size) Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
-    /* Segments in the server's own memory cannot be mapped side by side: one is made of all rows, when
-     * they are counted. */
+    /* Segments in the server's own memory cannot be mapped side by side. Then one is created for all rows, when they
+     * are counted. */
     slices->wanted = min_dynamic_shared_memory > 0 ? 0 : (int) (total / slices->bytes + (total % slices->bytes != 0));
     pg_atomic_init_u32(&slices->next, 0);
 }
@@ -109,7 +109,7 @@ void scan_slices_drop(const ScanSlices *slices, int first)
         shared_slice_drop(&slices->made[i]);
 }
 
-/* Rows for which the slices do not suffice get one more, of what is missing. */
+/* Makes one view of the slices. When they do not suffice, it adds one of what is missing. */
 static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, PgkmRows *used, ScanTarget *target)
 {
     const PointsLayout layout = points_layout(plan, n);
@@ -266,7 +266,7 @@ void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarg
                             points_layout(plan, target->capacity).weights,
                             origins,
                             origins_layout(plan, &places[plan->n_chunks])};
-    /* Everybody begins elsewhere, for a slice is written by one at a time. */
+    /* Every process begins elsewhere, for one process at a time writes to a slice. */
     const int32 first = (int32) ((int64) reader->n_notes * ((ParallelWorkerNumber + 1) % n_processes) / n_processes);
 
     for (int round = 0; round < 2; ++round) {

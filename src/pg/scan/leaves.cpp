@@ -19,7 +19,7 @@ static List *add_partitions(List *leaves, Relation parent)
     const PartitionDesc parts = RelationGetPartitionDesc(parent, true);
 
     for (int i = 0; i < parts->nparts; ++i) {
-        /* One that is detached and dropped at this moment is none any more. */
+        /* It may have been detached and dropped at this moment. */
         const Relation part = try_table_open(parts->oids[i], AccessShareLock);
 
         if (part == NULL)

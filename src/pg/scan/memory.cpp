@@ -26,7 +26,7 @@ struct ScanEstimate {
     double certain; /* of them those of tables that have statistics */
 };
 
-/* The part of a column's values that are NULL, by the statistics; false when it has none. */
+/* The share of a column's values that are NULL, by the statistics; false when it has none. */
 static bool null_fraction(Oid table, const char *column, double *fraction)
 {
     const HeapTuple tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),

@@ -12,10 +12,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/*
- * The common case without a call: committed, as its hint bits know, by a transaction that
- * is over for the snapshot, and neither deleted nor locked. All else is for the server.
- */
+/* The common case without a call: the tuple's hint bits say that a transaction inserted it which is over for the
+ * snapshot, and that nobody has deleted or locked it. All else is for the server. */
 static inline bool plainly_visible(ScanSight *sight, const HeapTupleHeaderData *tuple)
 {
     const uint16 hints = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
@@ -54,8 +52,7 @@ int scan_page_visible(ScanSight *sight, Relation relation, Buffer buffer, Offset
 
     const Page         page = BufferGetPage(buffer);
     const OffsetNumber last = PageGetMaxOffsetNumber(page);
-    /* A standby may learn of the flag before the transactions that it speaks of are over
-     * for its snapshots. */
+    /* On a standby the flag may be set before the transactions that it speaks of are over for its snapshots. */
     const bool all = PageIsAllVisible(page) && !sight->snapshot->takenDuringRecovery;
 
     pgkm_check_old_snapshot(sight->snapshot, relation, page);

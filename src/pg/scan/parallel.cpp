@@ -93,7 +93,7 @@ static void *put(shm_toc *toc, TocKey key, Size bytes)
     return memory;
 }
 
-/* The segment is going: after an error it may be gone before the rows that are counted in it. */
+/* Called when the segment goes. After an error that may be before the rows that are counted in it go. */
 static void stop_sharing(dsm_segment *, Datum)
 {
     pgkm_memory_share(NULL);
@@ -151,7 +151,7 @@ static void make_slices(ScanShared *shared)
         CHECK_FOR_INTERRUPTS();
 }
 
-/* One process's part until all meet. The chunks that the leader has read before count as read. */
+/* What each process does until all meet. The chunks that the leader has read before count as read. */
 static void count_chunks(const ScanMember *member)
 {
     ScanShared *const shared = member->shared;
@@ -301,7 +301,7 @@ static void map_points(ScanMember *member)
         shared_raise_gone();
 }
 
-/* The leader goes on before this process has given its mappings back, which takes its time. */
+/* Tells the leader to go on before this process unmaps the memory, which takes its time. */
 static void copy_to_target(ScanMember *member)
 {
     const ScanShared *shared = member->shared;
@@ -349,7 +349,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 
     const int phase = BarrierAttach(&shared->barrier);
 
-    /* Too late: the counts are out, and chunks read now would have no place. */
+    /* Too late: the counts are published, and rows read now would have no place. */
     if (phase > SCAN_READING) {
         BarrierDetach(&shared->barrier);
         return;

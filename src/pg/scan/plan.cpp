@@ -88,7 +88,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     plan->weighted = query->weight != NULL;
     plan->labelled = query->label != NULL;
     plan->need_direction = query->need_direction;
-    /* Whoever may read only some columns is not told where a bad row is. */
+    /* A caller who may read only some columns is not told where a bad row is. */
     plan->with_ctid =
         query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
     plan->with_table = plan->with_ctid && query->relation->has_rows_of_others;

@@ -105,7 +105,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
         return "Serializable transactions need predicate locks.";
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
-    /* One that swaps scans (a sharded or compressed table's) or guards them keeps its say. */
+    /* It may replace scans (of a sharded or compressed table) or guard them. */
     if ((other_hooks != NULL && other_hooks()) || ExecutorCheckPerms_hook != NULL)
         return "Another extension takes part in reading tables.";
     if (query->features[0].kind == COLUMN_VECTOR &&

@@ -12,10 +12,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/*
- * The first row decides how long all arrays are. It is read before workers start, so that
- * every process knows, and a row of another length is the same error whoever meets it.
- */
+/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
+ * length, and a row of another length is the same error in each of them. */
 static void read_first(ScanPlan *plan, ScanReader *reader)
 {
     while (reader->rows->used == NULL && scan_reader_step(reader))
@@ -43,7 +41,7 @@ static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryC
     return reader->rows;
 }
 
-/* Until the crew has gone its memory counts as well; it shall be in nobody's way. */
+/* Until the crew has gone its memory counts as well. It must not be in the way of the fit. */
 static bool leaves_room(const TableRows *rows)
 {
     return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;

@@ -54,7 +54,7 @@ void scan_reader_close(ScanReader *reader)
     reader->relation = -1;
 }
 
-/* A worker locks for itself, as the members of a parallel query do; the leader holds the lock already. */
+/* A worker takes a lock of its own, as workers of a parallel query do. The leader holds the lock already. */
 void scan_reader_open(ScanReader *reader, int32 index)
 {
     scan_reader_close(reader);
@@ -69,7 +69,8 @@ static void begin_relation(ScanReader *reader, int32 index)
     if (index > reader->begun)
         pgstat_count_heap_scan(reader->access->relation);
     reader->begun = index;
-    /* As the server's own scans: a table that would sweep the buffer pool reads through a ring. */
+    /* As in the server's own scans, a large table is read through a ring of buffers, so that it does not sweep the
+     * pool. */
     if (!RelationUsesLocalBuffers(reader->access->relation) && scan_plan_relations(reader->plan)[index].n_blocks > (BlockNumber) NBuffers / 4)
         reader->strategy = GetAccessStrategy(BAS_BULKREAD);
 }
@@ -95,8 +96,8 @@ static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber bl
         MemoryContextReset(reader->scratch);
 }
 
-/* The pin lasts until all rows are read: values are read in place, and detoasting one must
- * not happen under the page's lock. */
+/* The pin lasts until all rows are read. Values are read in place, and detoasting one must not happen under the
+ * page's lock. */
 static void read_block(ScanReader *reader, BlockNumber block)
 {
     OffsetNumber   offsets[MaxHeapTuplesPerPage];
@@ -106,7 +107,7 @@ static void read_block(ScanReader *reader, BlockNumber block)
     const Page     page = BufferGetPage(buffer);
 
     for (int i = 0; i < count; ++i) {
-        /* Tuples lie backwards in the page, which the processor does not foresee by itself. */
+        /* Tuples lie backwards in the page, which the processor does not expect by itself. */
         if (i + AHEAD < count)
             __builtin_prefetch(PageGetItem(page, PageGetItemId(page, offsets[i + AHEAD])));
         read_tuple(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);

@@ -20,8 +20,8 @@ static ScanLayout layout_by_name(const char *name)
     return strcmp(name, "halfvec") == 0 ? SCAN_HALFVEC : SCAN_UNKNOWN;
 }
 
-/* The owner of an extension may add types of his own to it, whatever their names. Base types only a
- * superuser makes, and of the extension's own ones the input function belongs to it as well. */
+/* The owner of an extension may add types of any name to it. But only a superuser makes base types, and the input
+ * functions of the extension's own types belong to it as well. */
 static bool made_by_extension(Form_pg_type type, Oid extension)
 {
     return type->typtype == TYPTYPE_BASE && type->typlen == -1 &&

@@ -19,13 +19,12 @@ extern "C" {
 #include "utils/rel.h"
 }
 
-/* What the rows may take at the worst, in multiples of their bytes: the processes' growing
- * buffers are up to a fifth empty, small ones up to half, when the rows move on to the shared segment. */
+/* What the rows may take at most, in multiples of their bytes. The processes' growing buffers are up to a fifth
+ * empty, small ones up to half, when the rows move on to shared memory. */
 #define PEAK_FACTOR 2.5
 
-/* Rows in shared memory cost about as much again as reading them, and a worker some milliseconds
- * until it reads: a process with fewer blocks than this, and one worker alone below twice as
- * much, save nothing. */
+/* To bring rows together in shared memory costs about as much as reading them, and a worker needs some milliseconds
+ * to start. So a process with fewer bytes to read saves nothing; nor does one worker alone below twice as much. */
 #define LEAST_BYTES_PER_PROCESS ((uint64) 32 * 1024 * 1024)
 
 /* Statistics are samples. */
@@ -48,7 +47,7 @@ static uint64 heap_bytes(Oid id)
     return blocks * BLCKSZ;
 }
 
-/* An element in memory takes so many times its bytes in the table, about. */
+/* About how many times its bytes in the table an element takes in memory. */
 static double expansion(const ScanColumn *column)
 {
     if (column->layout == SCAN_VECTOR)
@@ -84,8 +83,8 @@ static double estimate_bytes(ScanPlan *plan, const Relation relation)
     return bytes;
 }
 
-/* The planner's own formula, over all tables as if they were one, and not more than pay; what a
- * table's storage parameter asks for is done. */
+/* By the planner's own formula over all tables as if they were one, but no more workers than pay. A number that a
+ * table's storage parameter sets is obeyed. */
 static int planned_workers(uint64 blocks, int fixed)
 {
     RelOptInfo *const relation = makeNode(RelOptInfo);

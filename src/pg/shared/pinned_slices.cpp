@@ -18,7 +18,7 @@ extern "C" {
 /* Another layout gets another name: a library of another version may be loaded beside this one. */
 #define LIST_NAME "pg_kmeans pinned slices 1"
 
-/* Some for each worker of a few parallel queries at a time; rows of others are copied. */
+/* Enough for the workers of a few parallel queries at a time. Rows of others are copied. */
 #define MOST_PINNED 512
 
 struct PinnedSlice {
@@ -103,7 +103,7 @@ bool pinned_slices_add(const SharedSlice *slices, int n_slices)
     if (list == NULL || !IsParallelWorker() || MyProc->lockGroupLeader == NULL)
         return false;
 
-    /* What stands in the list is pinned, for everybody who finds it there later. */
+    /* A slice in the list is pinned, for whoever finds it there later. So nothing may come in between. */
     HOLD_INTERRUPTS();
 
     const bool possible = enlist(list, slices, n_slices);
@@ -152,7 +152,7 @@ static int abandoned(PinnedSlices *list, SharedSlice *slices)
     return n_slices;
 }
 
-/* Called while resources are released, of a transaction that fails among others. */
+/* Called when resources are released, also of a transaction that fails. */
 static void drop_abandoned(ResourceReleasePhase phase, bool, bool, void *)
 {
     PinnedSlices *list;

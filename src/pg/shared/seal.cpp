@@ -33,7 +33,7 @@ static const Key *find_key(void)
 {
     static const Key *key = NULL;
 
-    /* Asked again after a failure: workers, which are new processes, may have got it meanwhile. */
+    /* Asked again after a failure: a worker, which is a new process, may have made the key meanwhile. */
     if (key == NULL && IsUnderPostmaster)
         key = (const Key *) shared_struct(KEY_NAME, sizeof(Key), init_key);
     return key != NULL && key->usable ? key : NULL;

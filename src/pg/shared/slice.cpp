@@ -52,7 +52,7 @@ dsm_segment *shared_segment_attach(dsm_handle handle)
     return segment;
 }
 
-/* What the folder's name is elsewhere than on Linux does not matter, the error comes then. */
+/* Looks at Linux's folder. Elsewhere the server's error comes when there is no memory. */
 bool pgkm_fits_shared_memory(double bytes)
 {
     struct statvfs space;

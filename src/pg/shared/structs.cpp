@@ -61,7 +61,8 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
     const ResourceOwner owner = CurrentResourceOwner;
     const uint32        holdoffs = InterruptHoldoffCount;
 
-    /* It is mapped for good, even if a transaction's resources are being released at the moment. */
+    /* No resource owner: the struct stays mapped, even if a transaction's resources are being released at the
+     * moment. */
     CurrentResourceOwner = NULL;
     PG_TRY();
     {
@@ -69,7 +70,7 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
     }
     PG_CATCH();
     {
-        /* The error's way here has left the lock held, and its holdoff of interrupts forgotten. */
+        /* The error came here with the lock still held, but has reset the holdoff of interrupts. */
         MemoryContextSwitchTo(context);
         FlushErrorState();
         InterruptHoldoffCount = holdoffs;

@@ -43,8 +43,7 @@ static bool reserve_addresses(SharedView *view, Size bytes)
     return true;
 }
 
-/* At an offset among the addresses of the view: Linux maps shared memory a second time when it is
- * asked to move none of it. */
+/* Maps a segment a second time, at an offset of the view. Linux does so when mremap is asked to move no byte. */
 static bool map_again(const SharedView *view, dsm_segment *slice, Size offset, Size bytes)
 {
     return offset % shared_page_bytes() == 0 && offset + bytes <= view->reserved &&
@@ -96,7 +95,7 @@ static SharedView *join(MemoryContext context, const SharedSlice *slices, int n_
     return NULL;
 }
 
-/* From the resource owner, which would take the segments first, to the view. */
+/* The segments belong to the view from now on. The resource owner would detach them too early. */
 static void keep(SharedView *view, dsm_segment *directory)
 {
     for (int i = 0; i < view->n_slices; ++i)
@@ -138,7 +137,7 @@ SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices,
     SharedView *const  view = join(context, slices, n_slices);
 
     if (view == NULL) {
-        /* A worker that was terminated has taken its slice along, and may have said so. */
+        /* A worker that was terminated has taken its slice with it. Its error comes first. */
         CHECK_FOR_INTERRUPTS();
         shared_raise_gone();
     }

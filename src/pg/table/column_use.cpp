@@ -21,7 +21,8 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
-/* From version 18 on a column that is not null has a constraint, too; all tell of it alike. */
+/* From version 18 on a NOT NULL column has a constraint as well. That is no use: pgkm_column_use looks at the column
+ * itself. */
 static bool is_not_null_constraint(Oid constraint)
 {
     const HeapTuple tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
@@ -49,8 +50,8 @@ static bool is_unique_index(Oid relation)
     return is_unique;
 }
 
-/* Whether this dependency on a column is a use of it. A default depends on its own column automatically, a
- * generated column's on those that it is computed from. */
+/* Whether this dependency on a column is a use of it. A default depends on its own column automatically, and
+ * normally on columns that it is computed from. */
 static bool counts(const FormData_pg_depend *dependency)
 {
     switch (dependency->classid) {

@@ -12,7 +12,7 @@ PG_FUNCTION_INFO_V1(pgkm_new_label);
 
 static LabelLookup *current = NULL;
 
-/* How many of the rows before `position` take no part in the fit; whether it does itself. */
+/* How many of the rows before `position` take no part in the fit, and whether that row does not. */
 static int64 count_skipped(const TableRows *rows, int64 position, bool *skipped)
 {
     int64 low = 0;
@@ -88,7 +88,7 @@ static inline bool is_at(const TableRows *rows, int64 position, Oid table, const
            (!rows->wants.table || rows->tables[position] == table);
 }
 
-/* Among the rows of its table, which are in the order of their ctids. */
+/* Searches the rows of its table, which are in the order of their ctids. */
 static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData *ctid)
 {
     const TableRows *const rows = lookup->rows;

@@ -108,7 +108,7 @@ static bool is_ours(Oid table, const char *column)
     return comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0;
 }
 
-/* By a scan of our own: the caller may have no right to read a partition by itself. */
+/* Reads the table directly: the caller may have no right to read a partition by itself. */
 static bool holds_values(Oid table, const char *column)
 {
     const Relation   relation = table_open(table, NoLock);
@@ -132,7 +132,7 @@ static bool holds_values(Oid table, const char *column)
     return found;
 }
 
-/* A partition or child that joined later has a column of its own, in which labels replace nothing but NULLs. */
+/* A partition or child that joined later has a column of its own. Labels may replace nothing but NULLs there. */
 static void check_ownership(LabelTarget *target, const TableRelation *relation)
 {
     ListCell *cell;
@@ -190,7 +190,7 @@ static void check_can_be_added(const LabelTarget *target, const TableRelation *r
         if (RelationGetRelid(table) == relation->id)
             check_has_own_columns(target, table);
         else if (get_attnum(RelationGetRelid(table), target->name) != InvalidAttrNumber)
-            /* It would become the new column of its parent, with all that it holds. */
+            /* ALTER TABLE would make it the new column of its parent, with all that it holds. */
             raise_occupied(target, RelationGetRelationName(table),
                            psprintf("It exists, and its parent \"%s\" lacks it.", relation->name), false);
         table_close(table, NoLock);
@@ -212,7 +212,8 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
     }
 }
 
-/* Of a partition or child as well, which may be the relation of a later call. Comments of users stay. */
+/* Marks the column of partitions and children as well, which may be the relation of a later call. Comments of users
+ * stay. */
 static void mark(const LabelTarget *target)
 {
     ListCell *cell;

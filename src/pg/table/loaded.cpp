@@ -174,7 +174,7 @@ static Oid current_file(Oid table)
     return number;
 }
 
-/* The tables were locked when their rows were read, so that the files are those that were read. */
+/* The tables have been locked since their rows were read, so these are the files that were read. */
 static void note_files(PgkmLoaded *loaded)
 {
     const MemoryContext     caller = MemoryContextSwitchTo(loaded->context);

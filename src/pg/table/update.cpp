@@ -41,9 +41,8 @@ static void lock_for_update(TableRelation *relation, Oid id)
 {
     const char *locked;
 
-    /* Without a lock of our own before: two sessions that both hold one and both want the
-     * stronger one for the new column would wait for each other. The table may get another
-     * name before it is locked by this one. */
+    /* Takes no lock of its own before: two sessions that both hold one and both want the stronger one would wait for
+     * each other. The table may get another name before the lock is there. */
     table_relation_find(relation, id, TABLE_UPDATE, false);
     if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
         table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
@@ -54,7 +53,7 @@ static void lock_for_update(TableRelation *relation, Oid id)
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
-/* What the UPDATE calls, and the table whose rows they are all in; InvalidOid: there are several. */
+/* The functions that the UPDATE calls. `table` has all rows; InvalidOid: several tables do. */
 struct LabelFunctions {
     Oid new_label;
     Oid label_changes;
@@ -72,14 +71,14 @@ static Oid find_function(const char *name, Oid schema)
                            ObjectIdGetDatum(schema));
 }
 
-/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not named, as
- * the caller may have no right to look into their schema, nor has it to be in the search path. */
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not called by name, for the
+ * caller may lack USAGE of their schema, and it need not be in the search path. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
     const bool                  is_label = reference->number == 1;
 
-    /* A schema can be renamed at any time, and another one get its name. */
+    /* A schema can be renamed at any time, and another one can get its name. */
     if (RelationGetRelid(state->p_target_relation) != functions->relation)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
