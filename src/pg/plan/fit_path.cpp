@@ -18,7 +18,7 @@ static bool calls_fit(Node *node, void *context)
 {
     if (node == NULL)
         return false;
-    if (IsA(node, FuncExpr) && pgkm_plan_source_among(((FuncExpr *) node)->funcid, fits, lengthof(fits)))
+    if (IsA(node, FuncExpr) && pgkm_plan_source_among(((FuncExpr *)node)->funcid, fits, lengthof(fits)))
         return true;
     return pgkm_expression_tree_walker(node, calls_fit, context);
 }
@@ -32,7 +32,7 @@ static Plan *plan_fit(PlannerInfo *, RelOptInfo *, CustomPath *path, List *tlist
     scan->scan.plan.targetlist = tlist;
     scan->flags = path->flags;
     scan->custom_plans = children;
-    scan->custom_scan_tlist = (List *) copyObjectImpl(((Plan *) linitial(children))->targetlist);
+    scan->custom_scan_tlist = (List *)copyObjectImpl(((Plan *)linitial(children))->targetlist);
     scan->methods = &fit_scan_methods;
     return &scan->scan.plan;
 }
@@ -58,12 +58,12 @@ void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte)
     ListCell *cell;
 
     if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL ||
-        !calls_fit((Node *) rel->subroot->parse->targetList, NULL))
+        !calls_fit((Node *)rel->subroot->parse->targetList, NULL))
         return;
     /* The scan is put below what the subquery's own scan computes and tests, which may depend on a row of t. */
     foreach (cell, rel->pathlist)
         if (IsA(lfirst(cell), SubqueryScanPath)) {
-            SubqueryScanPath *const scan = (SubqueryScanPath *) lfirst(cell);
+            SubqueryScanPath *const scan = (SubqueryScanPath *)lfirst(cell);
 
             scan->subpath = keep(scan->subpath);
         }

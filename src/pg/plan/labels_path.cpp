@@ -28,7 +28,7 @@ static bool returns_labels(FuncExpr *call)
 {
     TupleDesc tupdesc;
 
-    if (get_expr_result_type((Node *) call, NULL, &tupdesc) != TYPEFUNC_COMPOSITE || tupdesc->natts != LABEL_COLUMNS)
+    if (get_expr_result_type((Node *)call, NULL, &tupdesc) != TYPEFUNC_COMPOSITE || tupdesc->natts != LABEL_COLUMNS)
         return false;
     for (int i = 0; i < LABEL_COLUMNS; ++i)
         if (TupleDescAttr(tupdesc, i)->atttypid != label_types[i])
@@ -39,9 +39,10 @@ static bool returns_labels(FuncExpr *call)
 /* Rows of kmeans_load can be let go between two rows of a scan. */
 static bool reads_loaded_rows(const FuncExpr *call)
 {
-    const Node *const loaded = (const Node *) llast(call->args);
+    const Node *const loaded = (const Node *)llast(call->args);
 
-    return !IsA(loaded, Const) || (!((const Const *) loaded)->constisnull && DatumGetBool(((const Const *) loaded)->constvalue));
+    return !IsA(loaded, Const) ||
+           (!((const Const *)loaded)->constisnull && DatumGetBool(((const Const *)loaded)->constvalue));
 }
 
 /* The call of kmeans_labels, when this range table entry is nothing else; or NULL. */
@@ -50,16 +51,16 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
     if (rte->rtekind != RTE_FUNCTION || rte->funcordinality || list_length(rte->functions) != 1)
         return NULL;
 
-    Node *const expression = ((RangeTblFunction *) linitial(rte->functions))->funcexpr;
+    Node *const expression = ((RangeTblFunction *)linitial(rte->functions))->funcexpr;
 
     if (!IsA(expression, FuncExpr))
         return NULL;
 
-    FuncExpr *const call = (FuncExpr *) expression;
+    FuncExpr *const call = (FuncExpr *)expression;
 
     return call->funcretset && list_length(call->args) == KMEANS_LOADED + 1 &&
-                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) &&
-                   returns_labels(call) && !reads_loaded_rows(call)
+                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) && returns_labels(call) &&
+                   !reads_loaded_rows(call)
                ? call
                : NULL;
 }
@@ -69,12 +70,12 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
 static bool needs_whole_rows(const RelOptInfo *rel)
 {
     Bitmapset *columns = NULL;
-    ListCell  *cell;
+    ListCell *cell;
 
     if (rel->min_attr > 0 || rel->attr_needed[0 - rel->min_attr] != NULL)
         return true;
     foreach (cell, rel->baserestrictinfo)
-        pull_varattnos((Node *) lfirst_node(RestrictInfo, cell)->clause, rel->relid, &columns);
+        pull_varattnos((Node *)lfirst_node(RestrictInfo, cell)->clause, rel->relid, &columns);
     return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
 
@@ -84,7 +85,7 @@ static const Path *function_path(const RelOptInfo *rel)
     ListCell *cell;
 
     foreach (cell, rel->pathlist) {
-        const Path *const path = (const Path *) lfirst(cell);
+        const Path *const path = (const Path *)lfirst(cell);
 
         if (path->pathtype == T_FunctionScan)
             return path;
@@ -106,7 +107,7 @@ static Plan *plan_labels(PlannerInfo *, RelOptInfo *rel, CustomPath *path, List 
     for (int i = 0; i < LABEL_COLUMNS; ++i) {
         Var *const column = makeVar(rel->relid, i + 1, label_types[i], -1, InvalidOid, 0);
 
-        scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) column, i + 1, NULL, false));
+        scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *)column, i + 1, NULL, false));
     }
     scan->methods = &labels_scan_methods;
     return &scan->scan.plan;

@@ -9,11 +9,11 @@
 
 /* Whether rows arrive in that order. */
 struct TableOrder {
-    Oid            *tables; /* seen so far, in order of appearance */
-    int             n_tables;
-    int             capacity;
+    Oid *tables; /* seen so far, in order of appearance */
+    int n_tables;
+    int capacity;
     ItemPointerData last;
-    bool            broken; /* a row came before one that it belongs behind */
+    bool broken; /* a row came before one that it belongs behind */
 };
 
 /* Before the first row. `tables` is allocated in the current memory context. */

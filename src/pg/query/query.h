@@ -15,14 +15,14 @@
  */
 struct TableQuery {
     const TableRelation *relation;
-    const TableColumn   *features;
-    int                  n_features;
-    const TableColumn   *weight;         /* a number, or NULL */
-    const char          *label;          /* an integer column to read along, or NULL */
-    bool                 need_ctid;      /* else it is read only where the caller may */
-    bool                 need_direction; /* a row of zeros, which has none, is an error */
-    bool                 new_snapshot;   /* see what was committed until now, not what the query sees */
-    bool                 keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
+    const TableColumn *features;
+    int n_features;
+    const TableColumn *weight; /* a number, or NULL */
+    const char *label;         /* an integer column to read along, or NULL */
+    bool need_ctid;            /* else it is read only where the caller may */
+    bool need_direction;       /* a row of zeros, which has none, is an error */
+    bool new_snapshot;         /* see what was committed until now, not what the query sees */
+    bool keep_crew;            /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
 
 /* Column number i of those that are read, from 0: features, weight and label; NULL behind the last. */
@@ -36,9 +36,9 @@ static inline const char *table_query_column(const TableQuery *query, int i)
 }
 
 /*
- * All rows of the query, in `context`, by one SELECT as the current user. 22004, 22003, 22023 and 2202E for bad values, which name the column
- * or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be passed; and what the SELECT
- * raises.
+ * All rows of the query, in `context`, by one SELECT as the current user. 22004, 22003, 22023 and 2202E for bad values,
+ * which name the column or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be passed; and what the
+ * SELECT raises.
  */
 TableRows *table_select(const TableQuery *query, MemoryContext context);
 

@@ -23,11 +23,11 @@ enum TableUse {
 };
 
 struct TableRelation {
-    Oid         id;
-    const char *name;     /* as it is in the catalog, for messages */
-    const char *sql_name; /* schema-qualified and quoted, for queries */
-    bool        has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
-    bool        has_ctid;           /* every row has one */
+    Oid id;
+    const char *name;        /* as it is in the catalog, for messages */
+    const char *sql_name;    /* schema-qualified and quoted, for queries */
+    bool has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
+    bool has_ctid;           /* every row has one */
 };
 
 enum TableColumnKind {
@@ -37,9 +37,9 @@ enum TableColumnKind {
 };
 
 struct TableColumn {
-    const char     *name;
+    const char *name;
     TableColumnKind kind;
-    Oid             type;   /* domains resolved; of an array its element's, of a vector float4 */
+    Oid type; /* domains resolved; of an array its element's, of a vector float4 */
 };
 
 /* Looks the relation up. With lock = true it locks it against change, as a SELECT does. 42P01 when it was

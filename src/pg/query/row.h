@@ -9,16 +9,16 @@
 /* Which column of the SELECT holds what, counted from 0; -1: none does. Features come first. */
 struct TableRowShape {
     const TableQuery *query;
-    int               weight;
-    int               label;
-    int               ctid;
-    int               table;
+    int weight;
+    int label;
+    int ctid;
+    int table;
 };
 
 /* A label that is not NULL, as TableOrigin has it. */
 static inline int32 table_row_label(int64 label)
 {
-    return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32) label;
+    return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32)label;
 }
 
 /* The row's place and its old label, from the columns of the SELECT. What that does not hold is zero. */

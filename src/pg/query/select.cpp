@@ -21,24 +21,23 @@ extern "C" {
 #define ROWS_BETWEEN_REPORTS 4096
 
 struct Receiver {
-    DestReceiver  base;
+    DestReceiver base;
     TableRowShape shape;
-    TableRows    *rows;
-    TableOrder    order;
+    TableRows *rows;
+    TableOrder order;
     MemoryContext scratch; /* of one row */
 };
 
 static bool receive(TupleTableSlot *slot, DestReceiver *self)
 {
-    Receiver *const receiver = (Receiver *) self;
-    MemoryContext   caller = MemoryContextSwitchTo(receiver->scratch);
-    TableOrigin     origin;
+    Receiver *const receiver = (Receiver *)self;
+    MemoryContext caller = MemoryContextSwitchTo(receiver->scratch);
+    TableOrigin origin;
 
     slot_getallattrs(slot);
     table_row_origin(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin);
 
-    const bool used =
-        table_row_append(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin, receiver->rows);
+    const bool used = table_row_append(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin, receiver->rows);
 
     table_rows_add(receiver->rows, &origin, used);
     MemoryContextSwitchTo(caller);
@@ -50,13 +49,9 @@ static bool receive(TupleTableSlot *slot, DestReceiver *self)
     return true;
 }
 
-static void start_nothing(DestReceiver *, int, TupleDesc)
-{
-}
+static void start_nothing(DestReceiver *, int, TupleDesc) {}
 
-static void end_nothing(DestReceiver *)
-{
-}
+static void end_nothing(DestReceiver *) {}
 
 /* Appends one more column to the list and returns its place. */
 static int add_column(StringInfo sql, int *count, const char *name, const char *cast)
@@ -67,8 +62,8 @@ static int add_column(StringInfo sql, int *count, const char *name, const char *
 
 static char *build_select(const TableQuery *query, TableRowShape *shape)
 {
-    const bool     with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
-    int            count = 0;
+    const bool with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
+    int count = 0;
     StringInfoData sql;
 
     initStringInfo(&sql);
@@ -86,14 +81,14 @@ static char *build_select(const TableQuery *query, TableRowShape *shape)
 
 void table_set_for_now(const char *name, const char *value)
 {
-    (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 /* Runs the SELECT with settings under which a scan starts at the first block and one process reads. */
 static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 {
     SPIExecuteOptions options;
-    const int         nest_level = NewGUCNestLevel();
+    const int nest_level = NewGUCNestLevel();
 
     table_set_for_now("synchronize_seqscans", "off");
     table_set_for_now("max_parallel_workers_per_gather", "0");
@@ -111,7 +106,7 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 
 TableRows *table_select(const TableQuery *query, MemoryContext context)
 {
-    Receiver   receiver;
+    Receiver receiver;
     TableWants wants;
 
     memset(&receiver, 0, sizeof receiver);

@@ -31,15 +31,15 @@ extern "C" {
 
 /* The head of the rows in a bytea. Only processes of one server read it. */
 struct PgkmRowsImage {
-    int32       element; /* a PgkmElement */
-    int32       d;
-    int64       n;
-    int32       weighted; /* 0 or 1 */
-    int32       pid;     /* of the process that wrote it; like the rest 0 where the rows follow */
-    dsa_area   *area;    /* its address there */
-    dsm_handle  segment; /* of the parallel query, when a worker of it wrote this */
-    int32       n_slices; /* that hold the values; they follow the image, and a seal of both follows them */
-    dsa_pointer shared;  /* values, then weights; the seal follows. InvalidDsaPointer: not there */
+    int32 element; /* a PgkmElement */
+    int32 d;
+    int64 n;
+    int32 weighted;     /* 0 or 1 */
+    int32 pid;          /* of the process that wrote it; like the rest 0 where the rows follow */
+    dsa_area *area;     /* its address there */
+    dsm_handle segment; /* of the parallel query, when a worker of it wrote this */
+    int32 n_slices;     /* that hold the values; they follow the image, and a seal of both follows them */
+    dsa_pointer shared; /* values, then weights; the seal follows. InvalidDsaPointer: not there */
     /* with neither the values and weights follow */
 };
 
@@ -75,13 +75,13 @@ static inline Size pgkm_image_sealed_bytes(const PgkmRowsImage *image)
 
 /* Rows that another process has written, read where they lie. */
 struct PgkmIncomingRows {
-    PgkmRows     rows;      /* not to be grown or cleared; without values where they lie in slices */
-    int          processes; /* that leave rows in the same way; 1: not known */
-    bool         last;      /* nobody will ask for them again */
-    dsa_area    *area;      /* holds them at `shared`; or NULL */
-    dsa_pointer  shared;
+    PgkmRows rows;  /* not to be grown or cleared; without values where they lie in slices */
+    int processes;  /* that leave rows in the same way; 1: not known */
+    bool last;      /* nobody will ask for them again */
+    dsa_area *area; /* holds them at `shared`; or NULL */
+    dsa_pointer shared;
     SharedSlice *slices;
-    int          n_slices;
+    int n_slices;
 };
 
 /* For a state that begins in the transition function called with `fcinfo`: if its rows are to go to another

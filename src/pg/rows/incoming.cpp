@@ -18,16 +18,16 @@ extern "C" {
 /* Looking for the Gather whose processes wrote an image. */
 struct Search {
     const PgkmRowsImage *image;
-    const PlanState     *gather; /* NULL: not found */
-    dsa_area            *area;
+    const PlanState *gather; /* NULL: not found */
+    dsa_area *area;
 };
 
 static ParallelExecutorInfo *parallel_of(PlanState *node)
 {
     if (IsA(node, GatherState))
-        return ((GatherState *) node)->pei;
+        return ((GatherState *)node)->pei;
     if (IsA(node, GatherMergeState))
-        return ((GatherMergeState *) node)->pei;
+        return ((GatherMergeState *)node)->pei;
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static bool wrote(const ParallelExecutorInfo *parallel, const PgkmRowsImage *ima
 
 static bool search(PlanState *node, void *argument)
 {
-    Search *const               state = (Search *) argument;
+    Search *const state = (Search *)argument;
     ParallelExecutorInfo *const parallel = parallel_of(node);
 
     if (parallel == NULL)
@@ -66,15 +66,15 @@ static int processes_of(const PlanState *gather)
 {
     if (gather == NULL)
         return 1;
-    return 1 + (IsA(gather, GatherState) ? ((const GatherState *) gather)->nworkers_launched
-                                         : ((const GatherMergeState *) gather)->nworkers_launched);
+    return 1 + (IsA(gather, GatherState) ? ((const GatherState *)gather)->nworkers_launched
+                                         : ((const GatherMergeState *)gather)->nworkers_launched);
 }
 
 /* The area of the process that wrote the image, as this process has it. */
 static dsa_area *find_area(const PgkmRowsImage *image, FunctionCallInfo fcinfo, PgkmIncomingRows *incoming)
 {
-    AggState *const reader = (AggState *) fcinfo->context;
-    Search          found = {image, NULL, NULL};
+    AggState *const reader = (AggState *)fcinfo->context;
+    Search found = {image, NULL, NULL};
 
     if (reader == NULL || !IsA(reader, AggState) || !(search(&reader->ss.ps, &found) || wrote_here(reader, &found)))
         pgkm_raise_state("Its rows belong to another query.");
@@ -88,7 +88,7 @@ static void read_slices(const PgkmRowsImage *image, const char *place, PgkmIncom
 {
     const Size bytes = image->n_slices * sizeof(SharedSlice);
 
-    incoming->slices = (SharedSlice *) palloc(bytes);
+    incoming->slices = (SharedSlice *)palloc(bytes);
     incoming->n_slices = image->n_slices;
     memcpy(incoming->slices, place, bytes);
 }
@@ -99,7 +99,8 @@ static void read_memory(const PgkmRowsImage *image, const char *place, Size size
 {
     PgkmRows *const rows = &incoming->rows;
 
-    if (image->n_slices < 0 || image->n_slices > SHARED_VIEW_SLICES || size != pgkm_image_sealed_bytes(image) + PGKM_SEAL_BYTES)
+    if (image->n_slices < 0 || image->n_slices > SHARED_VIEW_SLICES ||
+        size != pgkm_image_sealed_bytes(image) + PGKM_SEAL_BYTES)
         pgkm_raise_state("Its length does not match its rows.");
     if (!pgkm_seal_holds(place, pgkm_image_sealed_bytes(image), place + pgkm_image_sealed_bytes(image)))
         pgkm_raise_state("It names shared memory without the seal of this server.");
@@ -112,8 +113,8 @@ static void read_memory(const PgkmRowsImage *image, const char *place, Size size
     }
     incoming->area = area;
     incoming->shared = image->shared;
-    rows->values = (char *) dsa_get_address(area, image->shared);
-    rows->weights = rows->weighted ? (double *) (rows->values + pgkm_weights_offset(rows)) : NULL;
+    rows->values = (char *)dsa_get_address(area, image->shared);
+    rows->weights = rows->weighted ? (double *)(rows->values + pgkm_weights_offset(rows)) : NULL;
 }
 
 /* From unaligned memory; false for NaN, too. */
@@ -135,28 +136,28 @@ static bool all_within(const char *values, Size count, T least, T most)
 static void read_values(const char *place, Size size, PgkmIncomingRows *incoming)
 {
     PgkmRows *const rows = &incoming->rows;
-    const Size      row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
+    const Size row = rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
 
-    if (size % row != 0 || size / row != (Size) rows->n)
+    if (size % row != 0 || size / row != (Size)rows->n)
         pgkm_raise_state("Its length does not match its rows.");
-    rows->values = (char *) place;
-    rows->weights = rows->weighted ? (double *) (rows->values + pgkm_values_bytes(rows)) : NULL;
+    rows->values = (char *)place;
+    rows->weights = rows->weighted ? (double *)(rows->values + pgkm_values_bytes(rows)) : NULL;
 
-    const Size count = (Size) rows->n * rows->d;
+    const Size count = (Size)rows->n * rows->d;
     const bool usable = rows->element == PGKM_FLOAT32
                             ? all_within<float>(rows->values, count, -FLT_MAX, FLT_MAX)
                             : all_within<double>(rows->values, count, -PGKM_MAX_MAGNITUDE, PGKM_MAX_MAGNITUDE);
 
     if (!usable)
         pgkm_raise_state("A feature is not finite or too large.");
-    if (rows->weighted && !all_within<double>((const char *) rows->weights, rows->n, DBL_TRUE_MIN, PGKM_MAX_MAGNITUDE))
+    if (rows->weighted && !all_within<double>((const char *)rows->weights, rows->n, DBL_TRUE_MIN, PGKM_MAX_MAGNITUDE))
         pgkm_raise_state("A weight is out of its range.");
 }
 
 void pgkm_rows_image_read(const char *place, Size size, FunctionCallInfo fcinfo, PgkmIncomingRows *incoming)
 {
     PgkmRows *const rows = &incoming->rows;
-    PgkmRowsImage   image;
+    PgkmRowsImage image;
 
     if (size < sizeof image)
         pgkm_raise_state("It is too short.");
@@ -166,11 +167,11 @@ void pgkm_rows_image_read(const char *place, Size size, FunctionCallInfo fcinfo,
         pgkm_raise_state("A number is out of its range.");
     memset(incoming, 0, sizeof *incoming);
     incoming->processes = 1;
-    rows->element = (PgkmElement) image.element;
+    rows->element = (PgkmElement)image.element;
     rows->d = image.d;
     rows->n = image.n;
     rows->weighted = image.weighted != 0;
-    rows->row_bytes = (Size) image.d * pgkm_element_size(rows->element);
+    rows->row_bytes = (Size)image.d * pgkm_element_size(rows->element);
     if (pgkm_image_names_memory(&image))
         read_memory(&image, place, size, fcinfo, incoming);
     else
@@ -198,7 +199,7 @@ static void copy_slice(char *to, const SharedSlice *slice, Size bytes)
 static void copy_slices(PgkmRows *to, const PgkmIncomingRows *incoming)
 {
     const Size bytes = pgkm_values_bytes(&incoming->rows);
-    Size       offset = 0;
+    Size offset = 0;
 
     pgkm_rows_grow(to, incoming->rows.n);
     for (int i = 0; i < incoming->n_slices && offset < bytes; ++i) {
@@ -213,16 +214,16 @@ static void copy_slices(PgkmRows *to, const PgkmIncomingRows *incoming)
 void pgkm_rows_append_incoming(PgkmRows *to, PgkmIncomingRows *incoming)
 {
     const PgkmRows *rows = &incoming->rows;
-    const bool      take = incoming->n_slices > 0 && incoming->last;
+    const bool take = incoming->n_slices > 0 && incoming->last;
 
     if (take && to->view == NULL)
-        (void) pgkm_rows_share(to);
+        (void)pgkm_rows_share(to);
     if (incoming->n_slices == 0)
-        pgkm_rows_append(to, rows->values, (const char *) rows->weights, rows->n);
+        pgkm_rows_append(to, rows->values, (const char *)rows->weights, rows->n);
     else if (!take || !pgkm_rows_take(to, incoming->slices, incoming->n_slices, rows->n))
         copy_slices(to, incoming);
     if (take)
-        (void) pinned_slices_take(incoming->slices, incoming->n_slices);
+        (void)pinned_slices_take(incoming->slices, incoming->n_slices);
     if (incoming->last && incoming->area != NULL)
         dsa_free(incoming->area, incoming->shared);
 }

@@ -13,23 +13,23 @@
 
 struct PgkmRows {
     MemoryContextCallback on_reset;
-    MemoryContext         context;
-    PgkmElement           element;
-    int32                 d;
-    int64                 n;
-    int64                 capacity;  /* rows that fit before the next pgkm_rows_grow */
-    Size                  row_bytes; /* d elements */
-    char                 *values;    /* n x d */
-    double               *weights;   /* n, or NULL when unweighted */
-    bool                  weighted;
-    uint64                reserved;  /* bytes counted against the limit */
-    uint64                estimate;  /* bytes that all rows will take, for the error; 0: not known */
-    SharedView           *view;      /* holds the buffers; or NULL */
-    int64                 expected;  /* rows, about, that move to shared memory when they are many; 0: they do not */
+    MemoryContext context;
+    PgkmElement element;
+    int32 d;
+    int64 n;
+    int64 capacity;  /* rows that fit before the next pgkm_rows_grow */
+    Size row_bytes;  /* d elements */
+    char *values;    /* n x d */
+    double *weights; /* n, or NULL when unweighted */
+    bool weighted;
+    uint64 reserved;  /* bytes counted against the limit */
+    uint64 estimate;  /* bytes that all rows will take, for the error; 0: not known */
+    SharedView *view; /* holds the buffers; or NULL */
+    int64 expected;   /* rows, about, that move to shared memory when they are many; 0: they do not */
 };
 
 /* Rows of at least so many bytes are worth segments of their own. */
-#define PGKM_LARGE_PART_BYTES ((Size) 1024 * 1024)
+#define PGKM_LARGE_PART_BYTES ((Size)1024 * 1024)
 
 static inline Size pgkm_element_size(PgkmElement element)
 {

@@ -11,10 +11,10 @@
 #define MOST_SHARED_GROUPS 8
 
 /* Addresses are free; memory is taken as rows come. */
-#define MOST_BYTES ((Size) 1 << 40)
+#define MOST_BYTES ((Size)1 << 40)
 
 /* The system takes some milliseconds to provide so much, which cannot be interrupted. */
-#define LARGE_SLICE_BYTES ((Size) 64 * 1024 * 1024)
+#define LARGE_SLICE_BYTES ((Size)64 * 1024 * 1024)
 
 /* Rows that need not lie in shared memory leave at least as much of it to others. */
 #define ROOM_FACTOR 2
@@ -23,7 +23,7 @@
 static Size wanted_extension(const PgkmRows *rows)
 {
     const Size before = rows->view->bytes;
-    const Size expected = (Size) rows->expected * rows->row_bytes;
+    const Size expected = (Size)rows->expected * rows->row_bytes;
     const Size large = Max(LARGE_SLICE_BYTES, before / 2);
 
     if (expected > before)
@@ -34,8 +34,8 @@ static Size wanted_extension(const PgkmRows *rows)
 static bool extend(PgkmRows *rows, Size more)
 {
     SharedView *const view = rows->view;
-    const Size        before = view->bytes;
-    const Size        reserved = shared_slice_bytes(more, 1);
+    const Size before = view->bytes;
+    const Size reserved = shared_slice_bytes(more, 1);
 
     pgkm_memory_reserve(reserved);
     rows->reserved += reserved;
@@ -44,7 +44,7 @@ static bool extend(PgkmRows *rows, Size more)
         pgkm_memory_release(reserved);
         return false;
     }
-    rows->capacity = (int64) (view->bytes / rows->row_bytes);
+    rows->capacity = (int64)(view->bytes / rows->row_bytes);
     if (rows->expected > 0)
         shared_populate(view->base + before, view->bytes - before);
     return true;
@@ -53,12 +53,13 @@ static bool extend(PgkmRows *rows, Size more)
 /* By exactly what is asked for when parts of many rows come at once; else by more. */
 static bool grow_view(PgkmRows *rows, int64 needed)
 {
-    const Size more = (Size) needed * rows->row_bytes - rows->view->bytes;
+    const Size more = (Size)needed * rows->row_bytes - rows->view->bytes;
 
     if (rows->expected > 0) {
         const Size wanted = Max(more, wanted_extension(rows));
 
-        if (wanted < pgkm_memory_available() / 2 && pgkm_fits_shared_memory((double) wanted * ROOM_FACTOR) && extend(rows, wanted))
+        if (wanted < pgkm_memory_available() / 2 && pgkm_fits_shared_memory((double)wanted * ROOM_FACTOR) &&
+            extend(rows, wanted))
             return true;
     }
     return extend(rows, more);
@@ -117,7 +118,7 @@ bool pgkm_rows_share(PgkmRows *rows)
 
 bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed)
 {
-    if (rows->view == NULL && rows->expected > 0 && (Size) needed * rows->row_bytes > PGKM_LARGE_PART_BYTES &&
+    if (rows->view == NULL && rows->expected > 0 && (Size)needed * rows->row_bytes > PGKM_LARGE_PART_BYTES &&
         !pgkm_rows_share(rows))
         rows->expected = 0;
     if (rows->view == NULL)
@@ -137,7 +138,7 @@ static Size bytes_of_unit(const PgkmRows *rows)
 /* Rows that do not fill a unit, one after the other. */
 struct Rest {
     char *bytes;
-    Size  used;
+    Size used;
 };
 
 static void keep_rest(Rest *rest, const char *bytes, Size count)
@@ -151,7 +152,7 @@ static void take_slice(PgkmRows *rows, const SharedSlice *slice, Size count, Siz
 {
     dsm_segment *const segment = shared_segment_attach(slice->handle);
 
-    keep_rest(rest, (const char *) dsm_segment_address(segment) + whole, count - whole);
+    keep_rest(rest, (const char *)dsm_segment_address(segment) + whole, count - whole);
     if (whole > 0)
         shared_view_append(rows->view, segment, whole);
     else
@@ -166,7 +167,7 @@ static void cut_view(PgkmRows *rows, Size unit, Rest *rest)
 
     keep_rest(rest, rows->values + whole, used - whole);
     shared_view_truncate(rows->view, whole);
-    rows->n = rows->capacity = (int64) (whole / rows->row_bytes);
+    rows->n = rows->capacity = (int64)(whole / rows->row_bytes);
 }
 
 void pgkm_rows_count(PgkmRows *rows, Size bytes)
@@ -182,7 +183,7 @@ void pgkm_rows_count(PgkmRows *rows, Size bytes)
 static void count_view(PgkmRows *rows)
 {
     pgkm_rows_count(rows, rows->view->bytes);
-    rows->capacity = (int64) (rows->view->bytes / rows->row_bytes);
+    rows->capacity = (int64)(rows->view->bytes / rows->row_bytes);
 }
 
 void pgkm_rows_trim(PgkmRows *rows)
@@ -196,14 +197,14 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
     const Size unit = bytes_of_unit(rows);
     const Size bytes = n * rows->row_bytes;
     const Size whole = bytes / unit * unit;
-    Size       offset = 0;
+    Size offset = 0;
 
     /* One more slice for the rest. Segments of this process belong to other rows of it. */
     if (rows->view == NULL || whole == 0 || shared_view_room(rows->view, bytes + unit) <= n_slices ||
         dsm_find_mapping(slices[0].handle) != NULL)
         return false;
 
-    Rest rest = {(char *) MemoryContextAllocHuge(CurrentMemoryContext, 2 * unit), 0};
+    Rest rest = {(char *)MemoryContextAllocHuge(CurrentMemoryContext, 2 * unit), 0};
 
     cut_view(rows, unit, &rest);
     for (int i = 0; i < n_slices && offset < bytes; ++i) {
@@ -214,7 +215,7 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
     }
     count_view(rows);
     rows->n = rows->capacity;
-    pgkm_rows_append(rows, rest.bytes, NULL, (int64) (rest.used / rows->row_bytes));
+    pgkm_rows_append(rows, rest.bytes, NULL, (int64)(rest.used / rows->row_bytes));
     pfree(rest.bytes);
     return true;
 }

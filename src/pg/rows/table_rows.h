@@ -22,8 +22,8 @@ extern "C" {
 /* What is known of one row beside its features. */
 struct TableOrigin {
     ItemPointerData ctid;
-    Oid             table; /* of the partition or child that holds it */
-    int32           label; /* its old label, or one of TABLE_LABEL_* */
+    Oid table;   /* of the partition or child that holds it */
+    int32 label; /* its old label, or one of TABLE_LABEL_* */
 };
 
 /* Which parts of TableOrigin are kept. */
@@ -44,21 +44,21 @@ struct ScanCrew;
 
 struct TableRows {
     MemoryContextCallback on_reset;
-    MemoryContext         context;
-    TableWants            wants;
-    PgkmRows             *used;    /* the rows that are clustered; NULL when there are none */
-    int64                 n;       /* all rows */
-    int64                 capacity;
-    ItemPointerData      *ctids;   /* n; NULL unless wanted; likewise below */
-    Oid                  *tables;
-    int32                *labels;
-    int64                *skipped; /* positions, ascending, of rows that are not in `used` */
-    int64                 n_skipped;
-    int64                 skipped_capacity;
-    uint64                reserved; /* bytes of the arrays above, counted against the limit */
-    uint64                estimate; /* bytes that they and `used` will take, for the error; 0: not known */
-    dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
-    ScanCrew             *crew;     /* processes that have read them and not ended yet (scan.h); or NULL */
+    MemoryContext context;
+    TableWants wants;
+    PgkmRows *used; /* the rows that are clustered; NULL when there are none */
+    int64 n;        /* all rows */
+    int64 capacity;
+    ItemPointerData *ctids; /* n; NULL unless wanted; likewise below */
+    Oid *tables;
+    int32 *labels;
+    int64 *skipped; /* positions, ascending, of rows that are not in `used` */
+    int64 n_skipped;
+    int64 skipped_capacity;
+    uint64 reserved;      /* bytes of the arrays above, counted against the limit */
+    uint64 estimate;      /* bytes that they and `used` will take, for the error; 0: not known */
+    dsm_segment *segment; /* holds those arrays, which cannot grow then; or NULL */
+    ScanCrew *crew;       /* processes that have read them and not ended yet (scan.h); or NULL */
 };
 
 /* No rows yet, in `context`. */
@@ -86,7 +86,7 @@ static inline int64 table_rows_used(const TableRows *rows)
 /* The rows of one table, which lie together: positions begin to end - 1. `table` is InvalidOid where all rows
  * are in one table and it is not kept. */
 struct TableRange {
-    Oid   table;
+    Oid table;
     int64 begin;
     int64 end;
 };

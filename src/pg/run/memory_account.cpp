@@ -54,7 +54,7 @@ void pgkm_memory_make_room(uint64 bytes)
 /* Rounded up: buffers grow up to the limit, and then by one row. */
 static unsigned long long whole_kb(uint64 bytes)
 {
-    return (unsigned long long) (bytes / 1024 + (bytes % 1024 != 0));
+    return (unsigned long long)(bytes / 1024 + (bytes % 1024 != 0));
 }
 
 [[noreturn]] static void raise_limit(const char *detail)
@@ -62,8 +62,8 @@ static unsigned long long whole_kb(uint64 bytes)
     const uint64 left_behind = pgkm_bytes_left_behind();
 
     if (left_behind != 0)
-        detail = psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail,
-                          whole_kb(left_behind));
+        detail =
+            psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail, whole_kb(left_behind));
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
                     errdetail_internal("%s", detail),
                     errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
@@ -90,7 +90,7 @@ void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
         pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
     reserved_bytes += bytes;
     if (shared_bytes != NULL)
-        pg_atomic_fetch_add_u64(shared_bytes, (int64) bytes);
+        pg_atomic_fetch_add_u64(shared_bytes, (int64)bytes);
 }
 
 void pgkm_memory_reserve(uint64 bytes)
@@ -102,12 +102,12 @@ void pgkm_memory_release(uint64 bytes)
 {
     reserved_bytes -= bytes;
     if (shared_bytes != NULL)
-        pg_atomic_fetch_sub_u64(shared_bytes, (int64) bytes);
+        pg_atomic_fetch_sub_u64(shared_bytes, (int64)bytes);
 }
 
 void pgkm_memory_share(pg_atomic_uint64 *total)
 {
     shared_bytes = total;
     if (total != NULL)
-        pg_atomic_fetch_add_u64(total, (int64) (reserved_bytes + pgkm_bytes_left_behind()));
+        pg_atomic_fetch_add_u64(total, (int64)(reserved_bytes + pgkm_bytes_left_behind()));
 }

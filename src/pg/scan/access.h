@@ -20,9 +20,9 @@ extern "C" {
 /* Features that lie side by side in the tuple in their order, all of one fixed-length type. */
 struct ScanRun {
     uint32 offset; /* bytes, in the tuple's data */
-    int32  first;  /* the first feature's number */
-    int32  count;
-    Oid    type;
+    int32 first;   /* the first feature's number */
+    int32 count;
+    Oid type;
 };
 
 /* How features can be read in place: not at all, as runs of numbers, or as one array or vector. */
@@ -30,23 +30,23 @@ enum ScanFast { SCAN_SLOW, SCAN_RUNS, SCAN_VARLENA };
 
 struct ScanAccess {
     const ScanPlan *plan;
-    TableRowShape   shape;
-    TableQuery      query; /* of the shape */
-    Relation        relation;
-    TupleDesc       desc;
-    AttrNumber     *numbers; /* of the plan's columns */
-    AttrNumber      last;    /* the highest of them */
-    ScanFast        fast;
-    AttrNumber      last_feature;
-    ScanRun        *runs;
-    int             n_runs;
-    uint32          varlena_offset; /* bytes, before alignment */
-    char            varlena_align;
-    Datum          *attributes; /* 1 to last */
-    bool           *absent;
-    int             attributes_capacity;
-    Datum          *values; /* by shape */
-    bool           *nulls;
+    TableRowShape shape;
+    TableQuery query; /* of the shape */
+    Relation relation;
+    TupleDesc desc;
+    AttrNumber *numbers; /* of the plan's columns */
+    AttrNumber last;     /* the highest of them */
+    ScanFast fast;
+    AttrNumber last_feature;
+    ScanRun *runs;
+    int n_runs;
+    uint32 varlena_offset; /* bytes, before alignment */
+    char varlena_align;
+    Datum *attributes; /* 1 to last */
+    bool *absent;
+    int attributes_capacity;
+    Datum *values; /* by shape */
+    bool *nulls;
 };
 
 /* A label, of whatever integer type, as bigint. */

@@ -12,17 +12,17 @@
 
 /* Slices of the memory that will hold all rows, which the processes create together. */
 struct ScanSlices {
-    int              wanted;
-    Size             bytes; /* of each */
-    pg_atomic_uint32 next;  /* the slice that nobody has begun to create */
-    SharedSlice      made[SHARED_VIEW_SLICES];
+    int wanted;
+    Size bytes;            /* of each */
+    pg_atomic_uint32 next; /* the slice that nobody has begun to create */
+    SharedSlice made[SHARED_VIEW_SLICES];
 };
 
 /* Where all rows belong. */
 struct ScanTarget {
-    int64      capacity; /* rows that fit into `points` */
-    dsm_handle points;   /* of a view that holds what PgkmRows does: values from the start on, then weights */
-    dsm_handle origins;  /* of a segment that holds what TableRows does; DSM_HANDLE_INVALID when that is nothing */
+    int64 capacity;     /* rows that fit into `points` */
+    dsm_handle points;  /* of a view that holds what PgkmRows does: values from the start on, then weights */
+    dsm_handle origins; /* of a segment that holds what TableRows does; DSM_HANDLE_INVALID when that is nothing */
 };
 
 /* Slices for as many rows as are expected, to be created by about so many processes. */

@@ -36,7 +36,7 @@ static List *add_partitions(List *leaves, Relation parent)
 List *scan_leaves(Oid relation_id)
 {
     const Relation relation = table_open(relation_id, NoLock);
-    List          *leaves;
+    List *leaves;
 
     if (relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
         leaves = add_partitions(NIL, relation);

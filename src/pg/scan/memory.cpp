@@ -34,7 +34,7 @@ static bool null_fraction(Oid table, const char *column, double *fraction)
 
     if (!HeapTupleIsValid(tuple))
         return false;
-    *fraction = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+    *fraction = ((Form_pg_statistic)GETSTRUCT(tuple))->stanullfrac;
     ReleaseSysCache(tuple);
     return true;
 }
@@ -44,11 +44,11 @@ static bool null_fraction(Oid table, const char *column, double *fraction)
 static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstimate *estimate)
 {
     const Relation relation = table_open(table->id, NoLock);
-    BlockNumber    blocks;
-    double         rows;
-    double         all_visible;
-    double         missing = 1;
-    bool           known = !plan->weighted;
+    BlockNumber blocks;
+    double rows;
+    double all_visible;
+    double missing = 1;
+    bool known = !plan->weighted;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     table_close(relation, NoLock);
@@ -59,8 +59,8 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
         missing = Min(missing, fraction);
     }
 
-    const double bytes = rows * ((1 - missing) * scan_features_bytes(plan) + missing * sizeof(int64) +
-                                 table_origin_bytes(&plan->wants));
+    const double bytes =
+        rows * ((1 - missing) * scan_features_bytes(plan) + missing * sizeof(int64) + table_origin_bytes(&plan->wants));
 
     estimate->bytes += bytes;
     estimate->certain += known ? bytes : 0;
@@ -68,14 +68,14 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
 
 void scan_plan_memory(ScanPlan *plan)
 {
-    const double row = Max(scan_features_bytes(plan), (double) sizeof(int64)) + table_origin_bytes(&plan->wants);
+    const double row = Max(scan_features_bytes(plan), (double)sizeof(int64)) + table_origin_bytes(&plan->wants);
     ScanEstimate estimate = {0, 0};
 
-    if (plan->d == 0 || (double) plan->expected_rows * row <= (double) pgkm_memory_available())
+    if (plan->d == 0 || (double)plan->expected_rows * row <= (double)pgkm_memory_available())
         return;
     for (int i = 0; i < plan->n_relations; ++i)
         add_table(plan, &scan_plan_relations(plan)[i], &estimate);
-    plan->estimate = (uint64) estimate.bytes;
-    if (estimate.certain > CERTAIN_FACTOR * (double) pgkm_memory_obtainable())
+    plan->estimate = (uint64)estimate.bytes;
+    if (estimate.certain > CERTAIN_FACTOR * (double)pgkm_memory_obtainable())
         pgkm_raise_memory_limit(0, plan->estimate);
 }

@@ -35,7 +35,7 @@ static bool visible(ScanSight *sight, Relation relation, Buffer buffer, Page pag
 {
     HeapTupleData tuple;
 
-    tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+    tuple.t_data = (HeapTupleHeader)PageGetItem(page, item);
     if (likely(plainly_visible(sight, tuple.t_data)))
         return true;
     tuple.t_tableOid = RelationGetRelid(relation);
@@ -50,7 +50,7 @@ int scan_page_visible(ScanSight *sight, Relation relation, Buffer buffer, Offset
 
     LockBuffer(buffer, BUFFER_LOCK_SHARE);
 
-    const Page         page = BufferGetPage(buffer);
+    const Page page = BufferGetPage(buffer);
     const OffsetNumber last = PageGetMaxOffsetNumber(page);
     /* On a standby the flag may be set before the transactions that it speaks of are over for its snapshots. */
     const bool all = PageIsAllVisible(page) && !sight->snapshot->takenDuringRecovery;

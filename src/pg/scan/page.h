@@ -13,7 +13,7 @@ extern "C" {
 }
 
 struct ScanSight {
-    Snapshot      snapshot;
+    Snapshot snapshot;
     TransactionId settled; /* one that committed before the snapshot; rows mostly share few inserters */
 };
 

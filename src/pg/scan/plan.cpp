@@ -48,8 +48,8 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
 static void set_relations(ScanPlan *plan, List *leaves)
 {
     ScanRelation *target = scan_plan_relations(plan);
-    uint64        blocks = 0;
-    ListCell     *cell;
+    uint64 blocks = 0;
+    ListCell *cell;
 
     foreach (cell, leaves) {
         const Relation relation = table_open(lfirst_oid(cell), NoLock);
@@ -64,7 +64,7 @@ static void set_relations(ScanPlan *plan, List *leaves)
         table_close(relation, NoLock);
     }
 
-    plan->chunk_blocks = (BlockNumber) Max(blocks / CHUNKS_WANTED, (uint64) SMALLEST_CHUNK);
+    plan->chunk_blocks = (BlockNumber)Max(blocks / CHUNKS_WANTED, (uint64)SMALLEST_CHUNK);
     plan->n_chunks = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
         ScanRelation *const relation = &scan_plan_relations(plan)[i];
@@ -79,7 +79,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     const int n_columns = query->n_features + (query->weight != NULL) + (query->label != NULL);
     const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
                        n_columns * sizeof(ScanColumn);
-    ScanPlan *const plan = (ScanPlan *) palloc0(bytes);
+    ScanPlan *const plan = (ScanPlan *)palloc0(bytes);
 
     plan->bytes = bytes;
     plan->n_features = query->n_features;
@@ -103,7 +103,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
 {
     const ScanRelation *relations = scan_plan_relations(plan);
-    ScanChunk           place;
+    ScanChunk place;
 
     /* The next table's first chunk is this one's end; an empty table has none. */
     while (hint + 1 < plan->n_relations && chunk >= relations[hint + 1].first_chunk)

@@ -30,60 +30,60 @@ enum ScanLayout {
 };
 
 struct ScanColumn {
-    NameData    name;
+    NameData name;
     TableColumn column; /* its name is set by scan_plan_query */
-    ScanLayout  layout;
+    ScanLayout layout;
 };
 
 /* A table that holds rows. Its blocks are read in chunks, which are numbered across all tables. */
 struct ScanRelation {
-    Oid         id;
+    Oid id;
     BlockNumber n_blocks;
-    uint32      first_chunk;
+    uint32 first_chunk;
 };
 
 struct ScanPlan {
-    Size       bytes; /* of the whole */
-    int32      n_features;
-    int32      n_columns; /* features, weight, label */
-    int32      n_relations;
-    bool       weighted;
-    bool       labelled;
-    bool       need_direction; /* as in TableQuery */
-    bool       with_ctid;  /* messages may name it */
-    bool       with_table; /* a ctid alone does not tell rows apart */
-    bool       temporary;  /* only this process can read it */
+    Size bytes; /* of the whole */
+    int32 n_features;
+    int32 n_columns; /* features, weight, label */
+    int32 n_relations;
+    bool weighted;
+    bool labelled;
+    bool need_direction; /* as in TableQuery */
+    bool with_ctid;      /* messages may name it */
+    bool with_table;     /* a ctid alone does not tell rows apart */
+    bool temporary;      /* only this process can read it */
     TableWants wants;
     PgkmElement element;
-    int32      d; /* 0: not known before the first row */
+    int32 d; /* 0: not known before the first row */
     BlockNumber chunk_blocks;
-    uint32     n_chunks;
-    int64      expected_rows; /* set by scan_plan_workers */
-    uint64     estimate;      /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
+    uint32 n_chunks;
+    int64 expected_rows; /* set by scan_plan_workers */
+    uint64 estimate;     /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
     /* relations, then columns */
 };
 
 /* Where chunk `chunk` lies. */
 struct ScanChunk {
-    int32       relation;
+    int32 relation;
     BlockNumber begin;
     BlockNumber end;
 };
 
 static inline ScanRelation *scan_plan_relations(const ScanPlan *plan)
 {
-    return (ScanRelation *) ((char *) plan + MAXALIGN(sizeof(ScanPlan)));
+    return (ScanRelation *)((char *)plan + MAXALIGN(sizeof(ScanPlan)));
 }
 
 static inline ScanColumn *scan_plan_columns(const ScanPlan *plan)
 {
-    return (ScanColumn *) ((char *) scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
+    return (ScanColumn *)((char *)scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
 }
 
 /* Bytes of the features, as far as d is known, and the weight of a row that takes part. */
 static inline double scan_features_bytes(const ScanPlan *plan)
 {
-    return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
+    return (double)plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
 }
 
 /* OIDs of the tables that hold a relation's rows, in the order in which a SELECT reads them. Each is locked

@@ -38,8 +38,8 @@ static bool may_read_column(Oid table, const char *name, Oid user)
 /* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
 static bool privileged(const TableQuery *query)
 {
-    const Oid   user = GetUserId();
-    const Oid   table = query->relation->id;
+    const Oid user = GetUserId();
+    const Oid table = query->relation->id;
     const char *name;
 
     if (pg_class_aclcheck(table, user, ACL_SELECT) == ACLCHECK_OK)
@@ -82,8 +82,8 @@ static const char *column_obstacle(const Relation relation, const char *name)
 static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 {
     const Relation relation = table_open(leaf, NoLock);
-    const char    *obstacle = relation_obstacle(relation);
-    const char    *name;
+    const char *obstacle = relation_obstacle(relation);
+    const char *name;
 
     for (int i = 0; obstacle == NULL && (name = table_query_column(query, i)) != NULL; ++i)
         obstacle = column_obstacle(relation, name);
@@ -94,10 +94,10 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 /* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
 static const char *find_obstacle(const TableQuery *query, List **leaves)
 {
-    const Oid   id = query->relation->id;
-    const char  relkind = get_rel_relkind(id);
+    const Oid id = query->relation->id;
+    const char relkind = get_rel_relkind(id);
     const char *obstacle = NULL;
-    ListCell   *cell;
+    ListCell *cell;
 
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
         return "It is not a table or materialized view.";

@@ -20,25 +20,25 @@ struct ScanPlace {
 
 /* A chunk that this process has read; `count` of its rows lie behind those of the one before. */
 struct ScanNote {
-    uint32    chunk;
+    uint32 chunk;
     ScanPlace count;
 };
 
 struct ScanReader {
-    const ScanPlan      *plan;
-    pg_atomic_uint32    *next_chunk; /* of all processes */
-    pg_atomic_uint64    *n_read;     /* rows, of all processes; NULL: there are no others */
-    TableRows           *rows;       /* as far as read */
-    ScanAccess          *access;
-    ScanSight            sight;
+    const ScanPlan *plan;
+    pg_atomic_uint32 *next_chunk; /* of all processes */
+    pg_atomic_uint64 *n_read;     /* rows, of all processes; NULL: there are no others */
+    TableRows *rows;              /* as far as read */
+    ScanAccess *access;
+    ScanSight sight;
     BufferAccessStrategy strategy; /* for large tables */
-    MemoryContext        scratch;  /* of one row */
-    int32                relation; /* the plan's, open in access; -1: none */
-    int32                begun;    /* the last one of which rows have been read; -1: none */
-    bool                 account;  /* takes notes */
-    ScanNote            *notes;
-    int32                n_notes;
-    int32                notes_capacity;
+    MemoryContext scratch;         /* of one row */
+    int32 relation;                /* the plan's, open in access; -1: none */
+    int32 begun;                   /* the last one of which rows have been read; -1: none */
+    bool account;                  /* takes notes */
+    ScanNote *notes;
+    int32 n_notes;
+    int32 notes_capacity;
 };
 
 /* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`.
@@ -70,7 +70,7 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
 static inline ScanPlace scan_reader_count(const ScanReader *reader)
 {
     const TableRows *rows = reader->rows;
-    ScanPlace        count;
+    ScanPlace count;
 
     count.rows = rows->n;
     count.used = table_rows_used(rows);

@@ -31,9 +31,9 @@ static bool made_by_extension(Form_pg_type type, Oid extension)
 /* By the name of type and extension: another type called vector may be anything. */
 ScanLayout scan_vector_layout(Oid type)
 {
-    const Oid   extension = getExtensionOfObject(TypeRelationId, type);
+    const Oid extension = getExtensionOfObject(TypeRelationId, type);
     const char *owner = OidIsValid(extension) ? get_extension_name(extension) : NULL;
-    ScanLayout  layout = SCAN_UNKNOWN;
+    ScanLayout layout = SCAN_UNKNOWN;
 
     if (owner == NULL || strcmp(owner, "vector") != 0)
         return SCAN_UNKNOWN;
@@ -43,7 +43,7 @@ ScanLayout scan_vector_layout(Oid type)
     if (!HeapTupleIsValid(tuple))
         return SCAN_UNKNOWN;
 
-    const Form_pg_type form = (Form_pg_type) GETSTRUCT(tuple);
+    const Form_pg_type form = (Form_pg_type)GETSTRUCT(tuple);
 
     if (made_by_extension(form, extension))
         layout = layout_by_name(NameStr(form->typname));

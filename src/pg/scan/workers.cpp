@@ -25,7 +25,7 @@ extern "C" {
 
 /* To bring rows together in shared memory costs about as much as reading them, and a worker needs some milliseconds
  * to start. So a process with fewer bytes to read saves nothing; nor does one worker alone below twice as much. */
-#define LEAST_BYTES_PER_PROCESS ((uint64) 32 * 1024 * 1024)
+#define LEAST_BYTES_PER_PROCESS ((uint64)32 * 1024 * 1024)
 
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
@@ -69,16 +69,16 @@ static double expansion(const ScanColumn *column)
 static double estimate_bytes(ScanPlan *plan, const Relation relation)
 {
     BlockNumber blocks;
-    double      rows;
-    double      all_visible;
+    double rows;
+    double all_visible;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
-    plan->expected_rows += (int64) (rows * ESTIMATE_SLACK);
+    plan->expected_rows += (int64)(rows * ESTIMATE_SLACK);
 
     double bytes = rows * (table_origin_bytes(&plan->wants) + scan_features_bytes(plan));
 
     if (plan->d == 0)
-        bytes += ((double) blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
+        bytes += ((double)blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
                  expansion(&scan_plan_columns(plan)[0]);
     return bytes;
 }
@@ -92,13 +92,13 @@ static int planned_workers(uint64 blocks, int fixed)
     relation->reloptkind = RELOPT_BASEREL;
     relation->rel_parallel_workers = fixed;
 
-    const int planned = compute_parallel_worker(relation, (double) blocks, -1, max_parallel_workers_per_gather);
+    const int planned = compute_parallel_worker(relation, (double)blocks, -1, max_parallel_workers_per_gather);
 
     if (fixed >= 0)
         return planned;
 
     const uint64 processes = blocks * BLCKSZ / LEAST_BYTES_PER_PROCESS;
-    const int    useful = (int) Min((uint64) planned, processes > 0 ? processes - 1 : 0);
+    const int useful = (int)Min((uint64)planned, processes > 0 ? processes - 1 : 0);
 
     return useful == 1 && processes < 4 ? 0 : useful;
 }
@@ -107,7 +107,7 @@ int scan_plan_workers(ScanPlan *plan)
 {
     uint64 blocks = 0;
     double bytes = 0;
-    int    fixed = -1;
+    int fixed = -1;
 
     for (int i = 0; i < plan->n_relations; ++i) {
         const Relation relation = table_open(scan_plan_relations(plan)[i].id, NoLock);
@@ -119,7 +119,7 @@ int scan_plan_workers(ScanPlan *plan)
     }
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
         return 0;
-    if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
+    if (bytes * PEAK_FACTOR > (double)pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
         return 0;
-    return (int) Min((uint32) planned_workers(blocks, fixed), plan->n_chunks - 1);
+    return (int)Min((uint32)planned_workers(blocks, fixed), plan->n_chunks - 1);
 }

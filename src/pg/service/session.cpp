@@ -100,7 +100,7 @@ static bool no_device(ServiceState *state, PgkmSettings *settings)
 {
     static char reason[sizeof state->reason];
     const TimestampTz now = GetCurrentTimestamp();
-    const uint32      plugin = pgkm_service_plugin_hash(settings->plugin);
+    const uint32 plugin = pgkm_service_plugin_hash(settings->plugin);
 
     SpinLockAcquire(&state->mutex);
 

@@ -17,13 +17,13 @@ extern "C" {
 #define PGKM_SERVICE_LOCK "pg_stat_tmp/pg_kmeans.lock"
 
 struct ServiceState {
-    slock_t     mutex;     /* guards all of it */
-    pid_t       pid;       /* of the service; 0: none */
+    slock_t mutex;         /* guards all of it */
+    pid_t pid;             /* of the service; 0: none */
     TimestampTz launched;  /* when a session asked for a worker that has not begun yet; 0: none */
     TimestampTz started;   /* when the service began to listen; 0: it does not */
     TimestampTz no_device; /* when it was found that there is none; 0: not known */
-    uint32      plugin;      /* for which plugin: its path's hash */
-    char        reason[256]; /* why there is none */
+    uint32 plugin;         /* for which plugin: its path's hash */
+    char reason[256];      /* why there is none */
 };
 
 /* The struct, which whoever asks first makes; NULL when there is no shared memory for it. */

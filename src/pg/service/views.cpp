@@ -15,7 +15,7 @@ extern "C" {
  * and also by other clients that work on them. */
 struct ClientView {
     SharedView *view;
-    int         users; /* > 0 */
+    int users; /* > 0 */
     ClientView *next;
 };
 
@@ -85,7 +85,7 @@ static ClientView *find_or_map(uint32_t handle, char *why, size_t why_bytes)
     }
 
     const MemoryContext context = AllocSetContextCreate(TopMemoryContext, "kmeans rows", ALLOCSET_SMALL_SIZES);
-    ClientView *const   mapped = (ClientView *) MemoryContextAllocZero(context, sizeof(ClientView));
+    ClientView *const mapped = (ClientView *)MemoryContextAllocZero(context, sizeof(ClientView));
 
     mapped->view = try_to_attach(handle, context, why, why_bytes);
     if (mapped->view == NULL) {
@@ -113,7 +113,7 @@ int service_views_attach(void *, uint32_t handle, PgkmSegment *segment, char *wh
 void service_views_detach(void *, const PgkmSegment *segment)
 {
     ClientView **const place = find_view(segment->handle);
-    ClientView *const  mapped = *place;
+    ClientView *const mapped = *place;
 
     if (mapped == NULL || --mapped->users > 0)
         return;

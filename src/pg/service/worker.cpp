@@ -80,7 +80,7 @@ static void allow_descriptors(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     limit.rlim_cur = limit.rlim_max;
-    (void) setrlimit(RLIMIT_NOFILE, &limit);
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Only one service at a time. The lock goes with the process. */

@@ -12,7 +12,7 @@ extern "C" {
 /* The first bytes of a dynamic shared memory segment. */
 struct SharedSlice {
     dsm_handle handle;
-    Size       bytes;
+    Size bytes;
 };
 
 /* Whether the system has so much shared memory left, as far as can be told. Containers often have 64 MB,

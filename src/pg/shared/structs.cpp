@@ -57,9 +57,9 @@ static void *find(const char *name, Size size, void (*init)(void *))
 void *shared_struct(const char *name, Size size, void (*init)(void *))
 {
     void *volatile memory = NULL;
-    MemoryContext       context = CurrentMemoryContext;
+    MemoryContext context = CurrentMemoryContext;
     const ResourceOwner owner = CurrentResourceOwner;
-    const uint32        holdoffs = InterruptHoldoffCount;
+    const uint32 holdoffs = InterruptHoldoffCount;
 
     /* No resource owner: the struct stays mapped, even if a transaction's resources are being released at the
      * moment. */
@@ -90,7 +90,7 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
 
 #if PG_VERSION_NUM < 170000
 static shmem_request_hook_type next_hook = NULL;
-static Size                    requested = 0;
+static Size requested = 0;
 
 static void request_memory(void)
 {
@@ -109,6 +109,6 @@ void shared_struct_request(Size bytes)
     }
     requested += MAXALIGN(bytes);
 #else
-    (void) bytes;
+    (void)bytes;
 #endif
 }

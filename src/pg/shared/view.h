@@ -17,13 +17,13 @@
 #define SHARED_VIEW_SLICES 256 /* at most */
 
 struct SharedView {
-    char        *base;
-    Size         bytes;
-    Size         reserved; /* of addresses from base on; 0: they are the only slice's */
+    char *base;
+    Size bytes;
+    Size reserved; /* of addresses from base on; 0: they are the only slice's */
     dsm_segment *directory;
-    int          n_slices;
+    int n_slices;
     dsm_segment *slices[SHARED_VIEW_SLICES];
-    Size         lengths[SHARED_VIEW_SLICES]; /* of the slices in the view */
+    Size lengths[SHARED_VIEW_SLICES]; /* of the slices in the view */
 };
 
 /* A view of slices that any process may have created, with a new directory. The struct lies in `context`;

@@ -30,7 +30,7 @@ static bool is_not_null_constraint(Oid constraint)
     if (!HeapTupleIsValid(tuple))
         return false;
 
-    const bool is_not_null = ((Form_pg_constraint) GETSTRUCT(tuple))->contype == 'n';
+    const bool is_not_null = ((Form_pg_constraint)GETSTRUCT(tuple))->contype == 'n';
 
     ReleaseSysCache(tuple);
     return is_not_null;
@@ -43,8 +43,8 @@ static bool is_unique_index(Oid relation)
     if (!HeapTupleIsValid(tuple))
         return false;
 
-    const Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
-    const bool          is_unique = index->indisunique || index->indisexclusion;
+    const Form_pg_index index = (Form_pg_index)GETSTRUCT(tuple);
+    const bool is_unique = index->indisunique || index->indisexclusion;
 
     ReleaseSysCache(tuple);
     return is_unique;
@@ -70,9 +70,9 @@ static bool counts(const FormData_pg_depend *dependency)
 static const char *find_use(Oid table, AttrNumber column)
 {
     const Relation depend = table_open(DependRelationId, AccessShareLock);
-    const char    *use = NULL;
-    ScanKeyData    key[3];
-    HeapTuple      tuple;
+    const char *use = NULL;
+    ScanKeyData key[3];
+    HeapTuple tuple;
 
     ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
                 ObjectIdGetDatum(RelationRelationId));
@@ -82,8 +82,8 @@ static const char *find_use(Oid table, AttrNumber column)
     const SysScanDesc scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
 
     while (use == NULL && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        const FormData_pg_depend *const dependency = (const FormData_pg_depend *) GETSTRUCT(tuple);
-        const ObjectAddress             object = {dependency->classid, dependency->objid, dependency->objsubid};
+        const FormData_pg_depend *const dependency = (const FormData_pg_depend *)GETSTRUCT(tuple);
+        const ObjectAddress object = {dependency->classid, dependency->objid, dependency->objsubid};
 
         if (counts(dependency))
             use = dependency->classid == AttrDefaultRelationId
@@ -103,12 +103,12 @@ static bool has_constraints(Oid type)
 const char *pgkm_column_use(Oid table, AttrNumber column)
 {
     const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
-    const char     *use = find_use(table, column);
+    const char *use = find_use(table, column);
 
     if (!HeapTupleIsValid(tuple))
         elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, table);
 
-    const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+    const Form_pg_attribute attribute = (Form_pg_attribute)GETSTRUCT(tuple);
 
     if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
         use = "It is a generated column or an identity column.";

@@ -32,7 +32,7 @@ static int64 count_skipped(const TableRows *rows, int64 position, bool *skipped)
 
 static int32 label_at(const LabelLookup *lookup, int64 position)
 {
-    bool        skipped;
+    bool skipped;
     const int64 before = count_skipped(lookup->rows, position, &skipped);
 
     return skipped ? TABLE_LABEL_NULL : lookup->labels[position - before];
@@ -95,15 +95,15 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
 
     for (int i = 0; i < lookup->n_ranges; ++i) {
         const TableRange *const range = &lookup->ranges[i];
-        int64                   low = range->begin;
-        int64                   high = range->end;
+        int64 low = range->begin;
+        int64 high = range->end;
 
         if (rows->wants.table && range->table != table)
             continue;
         while (low < high) {
             const int64 middle = low + (high - low) / 2;
 
-            if (ItemPointerCompare(&rows->ctids[middle], (ItemPointer) ctid) < 0)
+            if (ItemPointerCompare(&rows->ctids[middle], (ItemPointer)ctid) < 0)
                 low = middle + 1;
             else
                 high = middle;
@@ -117,9 +117,9 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
 /* The row's position, or -1: it was not read. */
 static int64 find(FunctionCallInfo fcinfo)
 {
-    const Oid                    table = PG_GETARG_OID(0);
-    const ItemPointerData *const ctid = (const ItemPointerData *) PG_GETARG_POINTER(1);
-    int64                        position;
+    const Oid table = PG_GETARG_OID(0);
+    const ItemPointerData *const ctid = (const ItemPointerData *)PG_GETARG_POINTER(1);
+    int64 position;
 
     if (current == NULL)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -14,11 +14,11 @@
 
 struct LabelLookup {
     const TableRows *rows;
-    const int32     *labels;
-    TableRange      *ranges;
-    int              n_ranges;
-    int64            hint; /* where the last row was found */
-    LabelLookup     *outer; /* of the statement whose trigger runs this one */
+    const int32 *labels;
+    TableRange *ranges;
+    int n_ranges;
+    int64 hint;         /* where the last row was found */
+    LabelLookup *outer; /* of the statement whose trigger runs this one */
 };
 
 /* From now on the functions look in `rows`, which have ctids, and in `labels`, which are those of rows->used.

@@ -72,7 +72,7 @@ static void check_type(const LabelTarget *target, const TableRelation *relation,
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("label column \"%s\" of relation \"%s\" has type smallint, which cannot hold %lld "
                                "labels",
-                               target->name, relation->name, (long long) k)));
+                               target->name, relation->name, (long long)k)));
 }
 
 static void check_may_update(const LabelTarget *target, const TableRelation *relation)
@@ -93,7 +93,7 @@ static void check_uses(const LabelTarget *target)
     ListCell *cell;
 
     foreach (cell, target->tables) {
-        const Oid         table = lfirst_oid(cell);
+        const Oid table = lfirst_oid(cell);
         const char *const why = pgkm_column_use(table, get_attnum(table, target->name));
 
         if (why != NULL)
@@ -111,13 +111,13 @@ static bool is_ours(Oid table, const char *column)
 /* Reads the table directly: the caller may have no right to read a partition by itself. */
 static bool holds_values(Oid table, const char *column)
 {
-    const Relation   relation = table_open(table, NoLock);
+    const Relation relation = table_open(table, NoLock);
     const AttrNumber number = get_attnum(table, column);
-    bool             found = false;
+    bool found = false;
 
     if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind)) {
-        const Snapshot        snapshot = RegisterSnapshot(GetLatestSnapshot());
-        const TableScanDesc   scan = table_beginscan(relation, snapshot, 0, NULL);
+        const Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+        const TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
         TupleTableSlot *const slot = table_slot_create(relation, NULL);
 
         while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
@@ -167,15 +167,15 @@ static void check_can_grow(Relation table)
 
 static void check_has_own_columns(const LabelTarget *target, Relation table)
 {
-    const char *const kind = table->rd_rel->relispartition         ? "partition"
+    const char *const kind = table->rd_rel->relispartition          ? "partition"
                              : OidIsValid(table->rd_rel->reloftype) ? "typed table"
                                                                     : NULL;
 
     if (kind != NULL)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("cannot add column \"%s\" to %s \"%s\"", target->name, kind,
-                               RelationGetRelationName(table)),
-                        errhint("Name a column that exists: label_column => ..., overwrite => true.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                 errmsg("cannot add column \"%s\" to %s \"%s\"", target->name, kind, RelationGetRelationName(table)),
+                 errhint("Name a column that exists: label_column => ..., overwrite => true.")));
 }
 
 static void check_can_be_added(const LabelTarget *target, const TableRelation *relation)
@@ -219,7 +219,7 @@ static void mark(const LabelTarget *target)
     ListCell *cell;
 
     foreach (cell, target->tables) {
-        const Oid        table = lfirst_oid(cell);
+        const Oid table = lfirst_oid(cell);
         const AttrNumber column = get_attnum(table, target->name);
 
         if (GetComment(table, RelationRelationId, column) == NULL)
