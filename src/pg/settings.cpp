@@ -1,11 +1,9 @@
 /*
- * settings.cpp - the settings pg_kmeans.*.
+ * settings.cpp - defines the settings pg_kmeans.* and reads their values.
  */
 #include "pg/settings.h"
 
 #include <climits>
-
-#include "pg/scan/scan.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -13,9 +11,10 @@ extern "C" {
 }
 
 /* Strategies are lists of names; the value of a name is its place in the list, 0 is auto. */
-static const config_enum_entry backends[] = {
-    {"auto", PGKM_BACKEND_AUTO, false}, {"cpu", PGKM_BACKEND_CPU, false}, {"cuda", PGKM_BACKEND_CUDA, false},
-    {NULL, 0, false}};
+static const config_enum_entry backends[] = {{"auto", PGKM_BACKEND_AUTO, false},
+                                             {"cpu", PGKM_BACKEND_CPU, false},
+                                             {"cuda", PGKM_BACKEND_CUDA, false},
+                                             {NULL, 0, false}};
 
 static const config_enum_entry assignments[] = {{"auto", 0, false},
                                                 {"direct", 1, false},
@@ -81,7 +80,7 @@ static void define_int(const char *name, const char *text, const char *more, int
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
 }
 
-/* What the service and all sessions must agree on is set in the configuration alone. */
+/* Settings on which the service and all sessions must agree are set in the configuration alone. */
 static void define_service(void)
 {
     DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",
@@ -103,8 +102,8 @@ void pgkm_settings_define(void)
                 &backend, backends);
     define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: the one with most room.", &device, -1, 1023,
                PGC_USERSET, 0);
-    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all processors that the server may run on.", &cpu_threads,
-               0, 4096, PGC_USERSET, 0);
+    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
+               "0 uses all processors that the server may run on.", &cpu_threads, 0, 4096, PGC_USERSET, 0);
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
                "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
@@ -127,7 +126,7 @@ static const char *forced(const config_enum_entry *entries, int value)
 
 uint64 pgkm_memory_limit(void)
 {
-    return (uint64) memory_limit_kb * 1024;
+    return (uint64)memory_limit_kb * 1024;
 }
 
 bool pgkm_service_enabled(void)
@@ -145,9 +144,9 @@ int pgkm_gpu_idle_timeout(void)
     return gpu_idle_timeout_s;
 }
 
-int pgkm_scan_choice(void)
+ScanChoice pgkm_scan_choice(void)
 {
-    return scan;
+    return (ScanChoice)scan;
 }
 
 static const char *plugin_path(void)
@@ -163,11 +162,11 @@ static const char *plugin_path(void)
 void pgkm_settings_fill(PgkmSettings *settings)
 {
     memset(settings, 0, sizeof *settings);
-    settings->backend = (PgkmBackendChoice) backend;
+    settings->backend = (PgkmBackendChoice)backend;
     settings->device = device;
     settings->cpu_threads = cpu_threads;
     settings->memory_limit = pgkm_memory_limit();
-    settings->gpu_memory_limit = (uint64) gpu_memory_limit_kb * 1024;
+    settings->gpu_memory_limit = (uint64)gpu_memory_limit_kb * 1024;
     settings->tuning.assignment = forced(assignments, assignment);
     settings->tuning.execution = forced(executions, execution);
     settings->tuning.feature_sum = forced(feature_sums, feature_sum);
