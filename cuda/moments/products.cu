@@ -1,20 +1,108 @@
-// double_products.cu - sums of products in float64 by the tensor cores (mma.sync, compute capability
-// 8.0 and later). Rows lie in shared memory as they came; their deviations from the shift are taken
-// in float64 as they enter the registers.
+// products.cu (moments) - sums of products of deviations, in float64 on the tensor cores.
+//
+// Shape: float32 and float64 rows of any number of features d. The lower triangle of the d x d matrix is cut into
+// squares of 128 features (plan.hpp). A block takes one square and one slice of the rows; a warp takes a tile of
+// 32 x 32 sums of the square, which stays in its registers. With fewer features than 97 a square has fewer tiles than
+// a block has warps: the warps then share the rows, and each share has sums (a slot) of its own.
+// Data: rows lie in shared memory as they came, three or four stages of 32 to 128 rows. Deviations from the shift are
+// taken in float64 as values enter the registers, as the fragments of mma.sync (device/mma.cuh) want them.
+// Threads: asynchronous copies (cp.async) fill the stages ahead. One barrier a stage shows it to all warps and frees
+// the one before. slots_kernel adds up the slots in their order, so that the bits are the same from run to run.
+// Error: each sum has the rounding of float64 additions, in an order that the shape and the device alone decide.
+// The shift takes the place of a first pass over the rows (Chan, Golub, LeVeque 1979: Updating formulae and a pairwise
+// algorithm for computing sample variances).
 #include <type_traits>
 
+#include <cuda_pipeline.h>
+
 #include "device/mma.cuh"
-#include "moments/products.cuh"
+#include "moments/plan.hpp"
+#include "moments/products.hpp"
 
 namespace pgkm::cuda::moments {
 namespace {
+
+constexpr int side = 32; // of the tile of one warp
+
+// The place of a warp: its tile of a square, and which of the stage's rows it takes.
+struct Place {
+    int  row, column; // of the tile, in tiles
+    int  share;
+    bool diagonal; // only the lower triangle of the tile counts
+};
+
+// Squares on the diagonal: the tiles of the lower triangle. The four tiles on the diagonal of a square
+// of 4 x 4 have three quarters of the work of the others: two schedulers get two of those and one
+// other each, the other two schedulers two full ones.
+template <int Columns>
+__device__ Place place_on_diagonal(int warp)
+{
+    constexpr int tiles = Columns * (Columns + 1) / 2;
+    constexpr unsigned long long order = Columns == 4 ? 0x9587206431ULL : 0x543210ULL;
+    const int number = static_cast<int>(order >> (4 * (warp % tiles))) & 15;
+    const int row = number >= 6 ? 3 : number >= 3 ? 2 : number >= 1 ? 1 : 0;
+    const int column = number - row * (row + 1) / 2;
+    return {row, column, warp / tiles, row == column};
+}
+
+__device__ Place place_below(int warp) { return {warp / 4, warp % 4, 0, false}; }
+
+// The square below the diagonal of number `number`.
+__device__ int2 square_below(int number)
+{
+    int row = 1;
+    while ((row + 1) * row / 2 <= number)
+        ++row;
+    return {row, number - row * (row - 1) / 2};
+}
+
+// Starts to copy features [feature, feature + Width) of `there` of Rows rows to shared memory, rows `Stride` values
+// apart; zeros where there is nothing. wide: 16 bytes at a time.
+template <typename T, int Rows, int Width, int Stride, int Threads>
+__device__ void start_copy(T *to, const T *from, int there, int d, int feature, bool wide)
+{
+    const auto copy = [&](auto count) {
+        constexpr int values = decltype(count)::value, bytes = values * static_cast<int>(sizeof(T));
+        for (int i = static_cast<int>(threadIdx.x); i < Rows * Width / values; i += Threads) {
+            const int row = i / (Width / values), column = i % (Width / values) * values;
+            const bool inside = row < there && feature + column < d;
+            __pipeline_memcpy_async(to + row * Stride + column,
+                                    inside ? from + std::int64_t{row} * d + feature + column : from, bytes,
+                                    inside ? 0 : bytes);
+        }
+    };
+    if (wide)
+        copy(std::integral_constant<int, 16 / sizeof(T)>());
+    else
+        copy(std::integral_constant<int, 1>());
+}
+
+// Whether rows can be copied 16 bytes at a time.
+template <typename T>
+__device__ bool copies_wide(const T *values, int d)
+{
+    return reinterpret_cast<std::uintptr_t>(values) % 16 == 0 && d * static_cast<int>(sizeof(T)) % 16 == 0;
+}
+
+// The rows of a slice that are at hand, and the first of their stages that is the slice's.
+struct Run {
+    std::int64_t first_row, n_rows, stage;
+};
+
+__device__ Run run_of(const Slice &slice, const Chunk &chunk, int stage_rows)
+{
+    if (chunk.n_rows == 0)
+        return {slice.first_row, slice.n_rows, slice.index};
+    const std::int64_t passed = chunk.first_row / stage_rows % slice.count;
+    return {0, chunk.n_rows, slice.index - passed + (slice.index < passed ? slice.count : 0)};
+}
 
 // The shape of a kernel: squares on the diagonal (Below false) or below it.
 template <typename T, int Columns, bool Below>
 struct Shape {
     static constexpr int tiles = Below ? 16 : Columns * (Columns + 1) / 2;
-    static constexpr int groups = Below ? 1 : row_groups(Columns);
-    static constexpr int warps = tiles * groups;
+    static constexpr int shares = Below ? 1 : row_shares(Columns);
+    static constexpr int warps = tiles * shares;
     static constexpr int threads = warps * 32;
     static constexpr int width = Columns * side;
     static constexpr int rows = stage_rows(Columns);
@@ -37,7 +125,7 @@ struct Features {
 };
 
 template <bool Whole, typename T>
-__device__ inline double deviation(const T *row, int q, const Features &features, bool there)
+__device__ double deviation(const T *row, int q, const Features &features, bool there)
 {
     const double value = static_cast<double>(row[q * 8]) - features.shift[q];
     return Whole || there ? value : 0.0;
@@ -46,7 +134,7 @@ __device__ inline double deviation(const T *row, int q, const Features &features
 // Eight rows, all of them there where `Whole`. `a` and `b` point to the thread's first value of either
 // side, in row t.
 template <bool Below, bool Whole, typename T, int Stride>
-__device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
+__device__ void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
                                  bool diagonal, bool first, bool second)
 {
     double left[2][4];
@@ -76,7 +164,7 @@ __device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Featu
 
 // Calls body(value, place in the triangle) for the tile's sums that are there.
 template <typename Body>
-__device__ inline void each_sum(Tile &tile, int a, int b, int d, Body &&body)
+__device__ void each_sum(Tile &tile, int a, int b, int d, Body &&body)
 {
     const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
@@ -93,29 +181,29 @@ __device__ inline void each_sum(Tile &tile, int a, int b, int d, Body &&body)
 
 template <typename T, int Columns, bool Below>
 __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
-    products_kernel(const T *values, int d, const Segment *segments, Chunk chunk, Sums out)
+    products_kernel(const T *values, int d, const Slice *slices, Chunk chunk, Sums out)
 {
     using S = Shape<T, Columns, Below>;
     extern __shared__ double memory[];
     T *const stages = reinterpret_cast<T *>(memory);
     if (__syncthreads_or(*const_cast<const volatile std::int32_t *>(out.stop)) != 0)
         return;
-    const Segment segment = segments[blockIdx.x];
+    const Slice slice = slices[blockIdx.x];
     const int2 square = Below ? square_below(static_cast<int>(blockIdx.y)) : int2{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.y)};
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
     const Place place = Below ? place_below(warp) : place_on_diagonal<Columns>(warp);
     const int a = square.x * tile + place.row * side, b = square.y * tile + place.column * side;
-    const Run run = run_of(segment, chunk, S::rows);
+    const Run run = run_of(slice, chunk, S::rows);
     const T *const rows = values + run.first_row * d;
     const bool wide = copies_wide(rows, d);
 
     Features fa, fb;
-    const double *const shift = out.shift + segment.shift;
+    const double *const shift = out.shift + slice.shift;
     for (int q = 0; q < 4; ++q) {
         fa.shift[q] = a + q * 8 + g < d ? shift[a + q * 8 + g] : 0.0;
         fb.shift[q] = b + q * 8 + g < d ? shift[b + q * 8 + g] : 0.0;
     }
-    const std::int64_t slot = segment.slot + place.group;
+    const std::int64_t slot = slice.slot + place.share;
     double *const cross = out.cross + slot * triangle(d), *const sums = out.sums + slot * 4 * d;
     Tile own = {};
     if (chunk.first_row > 0) {
@@ -135,29 +223,29 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
                 start_copy<T, S::rows, S::width, S::stride, S::threads>(to + S::panel, rows + row * d, there, d,
                                                                         square.y * tile, wide);
         }
-        tensor::commit_copies();
+        __pipeline_commit();
     };
     std::int64_t ahead = run.stage;
-    for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
+    for (int i = 0; i < S::stages - 1; ++i, ahead += slice.count)
         fetch(ahead, i);
     int buffer = 0;
     std::int32_t told = 0;
-    for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
-        tensor::wait_copies<S::stages - 2>();
+    for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += slice.count) {
+        __pipeline_wait_prior(S::stages - 2);
         // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel
         // that was read a stage ago: nobody waits for that.
         if (__syncthreads_or(told) != 0)
             return;
         told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
         fetch(ahead, (buffer + S::stages - 1) % S::stages);
-        ahead += segment.count;
+        ahead += slice.count;
         const T *const panel = stages + buffer * S::panels * S::panel;
         const T *const left = panel + t * S::stride + place.row * side + g;
         const T *const right = panel + (Below ? S::panel : 0) + t * S::stride + place.column * side + g;
         const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
         const auto add = [&](auto whole) {
 #pragma unroll Below ? 1 : 2
-            for (int row = place.group * 8; row < S::rows; row += S::groups * 8)
+            for (int row = place.share * 8; row < S::rows; row += S::shares * 8)
                 add_eight<Below, decltype(whole)::value, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
                                                                        place.diagonal, row + t < there, row + t + 4 < there);
         };
@@ -169,7 +257,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         }
         buffer = (buffer + 1) % S::stages;
     }
-    tensor::wait_copies<0>();
+    __pipeline_wait_prior(0);
     each_sum(own, a, b, d, [&](double &value, std::int64_t at) { cross[at] = value; });
     for (int q = 0; q < 4; ++q)
         if (place.diagonal && a + q * 8 + g < d)
@@ -177,7 +265,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
 }
 
 template <typename T, int Columns, bool Below>
-void launch(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
+void launch(Context &context, const T *values, int d, const Slice *slices, std::int64_t n_slices,
             const Chunk &chunk, const Sums &sums)
 {
     using S = Shape<T, Columns, Below>;
@@ -186,8 +274,8 @@ void launch(Context &context, const T *values, int d, const Segment *segments, s
         throw Error(PGKM_UNSUPPORTED, "PCA of these rows needs more shared memory than this GPU has");
     checked("cudaFuncSetAttribute",
             [&] { return allow_shared_memory(kernel, S::bytes); });
-    const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
-    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
+    const dim3 grid(static_cast<unsigned>(n_slices), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
+    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, slices, chunk, sums);
     launched("products_kernel");
 }
 
@@ -221,18 +309,18 @@ __global__ void slots_kernel(int d, const Total *totals, Sums sums)
 } // namespace
 
 template <typename T>
-void add_products(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
+void add_products(Context &context, const T *values, int d, const Slice *slices, std::int64_t n_slices,
                   const Chunk &chunk, const Sums &sums)
 {
     switch (columns(d)) {
-    case 1: return launch<T, 1, false>(context, values, d, segments, n_segments, chunk, sums);
-    case 2: return launch<T, 2, false>(context, values, d, segments, n_segments, chunk, sums);
-    case 3: return launch<T, 3, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 1: return launch<T, 1, false>(context, values, d, slices, n_slices, chunk, sums);
+    case 2: return launch<T, 2, false>(context, values, d, slices, n_slices, chunk, sums);
+    case 3: return launch<T, 3, false>(context, values, d, slices, n_slices, chunk, sums);
     default: break;
     }
-    launch<T, 4, false>(context, values, d, segments, n_segments, chunk, sums);
+    launch<T, 4, false>(context, values, d, slices, n_slices, chunk, sums);
     if (squares_below(d) > 0)
-        launch<T, 4, true>(context, values, d, segments, n_segments, chunk, sums);
+        launch<T, 4, true>(context, values, d, slices, n_slices, chunk, sums);
 }
 
 void add_slots(Context &context, int d, const Total *totals, std::int64_t n_totals, const Sums &sums)
@@ -242,7 +330,7 @@ void add_slots(Context &context, int d, const Total *totals, std::int64_t n_tota
     launched("slots_kernel");
 }
 
-template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
-template void add_products<double>(Context &, const double *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<float>(Context &, const float *, int, const Slice *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<double>(Context &, const double *, int, const Slice *, std::int64_t, const Chunk &, const Sums &);
 
 } // namespace pgkm::cuda::moments
