@@ -6,6 +6,7 @@
 // and so does a fit that meets an empty cluster: it starts again there from its own centroids.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,19 @@ __host__ __device__ inline Int128 group_sum(const std::int64_t *sums, int d, int
 {
     return sum_of(sums, d + 1, f, width > 2 * d + 2);
 }
+
+inline std::int32_t most_clusters(const std::vector<GroupProblem> &problems)
+{
+    std::int32_t most = 0;
+    for (const GroupProblem &problem : problems)
+        most = std::max(most, problem.k);
+    return most;
+}
+
+// Bytes of shared memory of a block that fits a problem of elements of so many bytes, and of one that assigns its rows
+// with the fewest copies of the cells.
+std::size_t group_fit_bytes(int k, int d, bool weighted, std::size_t element);
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted);
 
 // Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays and
 // memory allows.
