@@ -159,12 +159,11 @@ private:
                                   workspace_,
                                   given_ || wants_labels_ ? labels_.get() : nullptr,
                                   stop_.get()};
-        if (road_ == Road::fused_diagonal)
-            fused_diagonal(launch, extent_.n_items, extent_.most_k, stream);
-        else if (road_ == Road::fused_full)
-            fused_full(launch, extent_.n_items, extent_.most_k, stream);
-        else
+        if (road_ == Road::staged)
             run_stages(launch, stream);
+        else
+            (road_ == Road::fused_full ? fused_full<T> : fused_diagonal<T>)(
+                launch, extent_.n_items, FusedShape(type_, extent_.most_k, d_), extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
         enqueued_ += work_of(used_);
         if (enqueued_ > slice_work_ / 8) {

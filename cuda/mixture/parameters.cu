@@ -63,12 +63,10 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
     if (!task.origin.empty())
         copy(&MixtureView::origin, task.origin.data(), d);
     if (task.road != Road::staged) {
-        const bool full = task.road == Road::fused_full;
-        const std::int64_t count = full ? FullShape(mixture.k, d).coefficient_count(mixture.k)
-                                        : DiagonalShape(mixture.k, d).coefficient_count();
+        const std::int64_t count = FusedShape(mixture.covariance_type, mixture.k, d).coefficient_count(mixture.k);
         return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
             std::fill_n(to, count, 0.0); // never in pieces: there are few
-            full ? full_coefficients(mixture, d, task.origin, to) : diagonal_coefficients(mixture, d, task.origin, to);
+            pack_coefficients(mixture, d, task.origin, to);
         });
     }
     copy(&MixtureView::means, mixture.means, mixture.k * d);
