@@ -29,14 +29,14 @@ struct Arguments {
     std::int32_t       *labels;    // of all rows, or nullptr
     double             *distances; // of all rows, or nullptr
     std::int64_t       *sums;      // of all clusters, or nullptr
-    int                 replicas;  // copies of the block's cells
+    int                 replicas;  // copies of the block's counters
     const volatile std::int32_t *cancel;
 };
 
 struct Shared {
     void         *centroids; // k x pitch
     std::int64_t *sums;      // k x sums_of()
-    std::int32_t *cells;     // replicas x k x sums_of()
+    std::int32_t *counters;     // replicas x k x sums_of()
 };
 
 __device__ Shared carve(int k, int width, std::size_t centroid_bytes)
@@ -45,20 +45,20 @@ __device__ Shared carve(int k, int width, std::size_t centroid_bytes)
     Shared s;
     s.centroids = memory;
     s.sums = reinterpret_cast<std::int64_t *>(reinterpret_cast<char *>(memory) + (centroid_bytes + 15) / 16 * 16);
-    s.cells = reinterpret_cast<std::int32_t *>(s.sums + k * width);
+    s.counters = reinterpret_cast<std::int32_t *>(s.sums + k * width);
     return s;
 }
 
-// Everything that is summed over one row, in the cells of its cluster.
+// Everything that is summed over one row, in the counters of its cluster.
 template <typename T>
-__device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *cells)
+__device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *counters)
 {
-    add_row(view, view.feature_exponent, row, cells);
-    cells += group_width(view.d, view.weights != nullptr);
+    add_row(view, view.feature_exponent, row, counters);
+    counters += group_width(view.d, view.weights != nullptr);
     const Limbs square = quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
-    add_limbs(cells, split_limbs(square.hi));
-    add_limbs(cells + 2, split_limbs(square.lo));
-    atomicAdd(cells + 4, 1);
+    add_limbs(counters, split_limbs(square.hi));
+    add_limbs(counters + 2, split_limbs(square.lo));
+    atomicAdd(counters + 4, 1);
 }
 
 template <typename Labels, typename T = typename Labels::Element>
@@ -67,17 +67,17 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     if (group_cancelled(a.cancel))
         return;
     const GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), cells = a.sums == nullptr ? 0 : k * width;
+    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), count = a.sums == nullptr ? 0 : k * width;
     const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
                           problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
     const Shared s = carve(k, width, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::pitch(d)) * sizeof(T));
     T *centroids = static_cast<T *>(s.centroids);
     stage_centroids<Labels>(view, centroids);
-    clear(s.sums, cells);
-    clear(s.cells, a.replicas * cells);
+    clear(s.sums, count);
+    clear(s.counters, a.replicas * count);
     __syncthreads();
-    // A limb of a square is at most 2^23: 255 of them fit a cell.
+    // A limb of a square is at most 2^23: 255 of them fit a counter.
     const int rounds = 255 / (group_threads / a.replicas);
     int round = 0;
     for (std::int32_t start = 0; start < view.n; start += group_threads) {
@@ -93,17 +93,17 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
                 a.distances[problem.first_row + row] = distance;
             if (a.sums != nullptr)
                 add_all(view, row, distance, power_of_two(problem.distance_exponent),
-                        s.cells + static_cast<int>(threadIdx.x) % a.replicas * cells + label * width);
+                        s.counters + static_cast<int>(threadIdx.x) % a.replicas * count + label * width);
         }
         if (a.sums != nullptr && ++round == rounds) {
             round = 0;
-            flush_cells(s.sums, s.cells, cells, a.replicas);
+            flush_counters(s.sums, s.counters, count, a.replicas);
         }
     }
     if (a.sums == nullptr)
         return;
-    flush_cells(s.sums, s.cells, cells, a.replicas);
-    for (int i = threadIdx.x; i < cells; i += group_threads)
+    flush_counters(s.sums, s.counters, count, a.replicas);
+    for (int i = threadIdx.x; i < count; i += group_threads)
         a.sums[problem.cluster * width + i] = s.sums[i];
 }
 

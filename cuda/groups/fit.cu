@@ -21,7 +21,7 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int held = 4;     // rows of a thread in registers
-constexpr int replicas = 4; // copies of the cells
+constexpr int replicas = 4; // copies of the counters
 constexpr int rounds = limb_additions / (group_threads / replicas); // of a row per thread, between flushes
 
 template <typename T>
@@ -52,7 +52,7 @@ struct Shared {
     double *shifts;     // k
     T *centroids;       // k x pitch
     T *fresh;           // k x pitch: the new ones
-    std::int32_t *cells; // replicas x k x width
+    std::int32_t *counters; // replicas x k x width
     std::int32_t *exponents; // d
     std::int32_t *queued;
     Moved *queue; // held x group_threads
@@ -76,7 +76,7 @@ __host__ __device__ Shared<T> carve(char *memory, std::int64_t k, int d, int wid
     take(s.centroids, k * Labels::pitch(d));
     if (Labels::filtered)
         take(s.fresh, k * Labels::pitch(d));
-    take(s.cells, replicas * k * width);
+    take(s.counters, replicas * k * width);
     take(s.exponents, d);
     take(s.queued, 1);
     if (Labels::filtered)
@@ -85,13 +85,13 @@ __host__ __device__ Shared<T> carve(char *memory, std::int64_t k, int d, int wid
 }
 
 template <typename T>
-__device__ std::int32_t *cells_of(const View<T> &view, const Shared<T> &s, int replica, int label)
+__device__ std::int32_t *counters_of(const View<T> &view, const Shared<T> &s, int replica, int label)
 {
-    return s.cells + (replica * view.k + label) * s.width;
+    return s.counters + (replica * view.k + label) * s.width;
 }
 
 // Moves the queued rows from their old clusters (0: none, else label + 1) to the new ones; a copy
-// of the cells meets a quarter of at most 1024 rows.
+// of the counters meets a quarter of at most 1024 rows.
 __device__ void move_queued(const View<float> &view, const Shared<float> &s, int queued)
 {
     const int sums = s.width / 2;
@@ -99,9 +99,9 @@ __device__ void move_queued(const View<float> &view, const Shared<float> &s, int
         const int place = i / sums, f = i - place * sums, replica = place % replicas;
         const Moved moved = s.queue[place];
         const Split limbs = limbs_of(view, s.exponents, moved.row, f);
-        add_limbs(cells_of(view, s, replica, moved.to) + 2 * f, limbs);
+        add_limbs(counters_of(view, s, replica, moved.to) + 2 * f, limbs);
         if (moved.from != 0)
-            add_limbs(cells_of(view, s, replica, moved.from - 1) + 2 * f, {-limbs.hi, -limbs.lo});
+            add_limbs(counters_of(view, s, replica, moved.from - 1) + 2 * f, {-limbs.hi, -limbs.lo});
     }
 }
 
@@ -143,7 +143,7 @@ struct HeldRows {
         if (queued == 0)
             return false;
         move_queued(view, s, queued);
-        flush_cells(s.sums, s.cells, view.k * s.width, replicas);
+        flush_counters(s.sums, s.counters, view.k * s.width, replicas);
         return true;
     }
 };
@@ -154,21 +154,21 @@ struct PassingRows {
     __device__ void load(const View<T> &) {}
     __device__ bool pass(const View<T> &view, const Shared<T> &s)
     {
-        const int cells = view.k * s.width;
-        clear(s.sums, cells);
+        const int count = view.k * s.width;
+        clear(s.sums, count);
         __syncthreads();
         int round = 0;
         for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
             if (round == rounds) {
                 round = 0;
-                flush_cells(s.sums, s.cells, cells, replicas);
+                flush_counters(s.sums, s.counters, count, replicas);
             }
             const std::int64_t row = start + threadIdx.x;
             if (row < view.n)
                 add_row(view, s.exponents, row,
-                        cells_of(view, s, static_cast<int>(threadIdx.x) % replicas, Labels::label(view, row, s.centroids)));
+                        counters_of(view, s, static_cast<int>(threadIdx.x) % replicas, Labels::label(view, row, s.centroids)));
         }
-        flush_cells(s.sums, s.cells, cells, replicas);
+        flush_counters(s.sums, s.counters, count, replicas);
         return true;
     }
 };
@@ -185,7 +185,7 @@ __device__ bool has_empty(const View<T> &view, const Shared<T> &s)
 
 // New centroids from the sums, in the order of update_centroids(); the shifts go to s.shifts.
 template <typename Labels, typename T>
-__device__ void move_centroids(const View<T> &view, const Shared<T> &s, bool cosine)
+__device__ void renew_centroids(const View<T> &view, const Shared<T> &s, bool cosine)
 {
     const int d = view.d, pitch = Labels::pitch(d);
     for (int i = threadIdx.x; i < view.k * d; i += group_threads) {
@@ -231,7 +231,7 @@ __device__ int iterate(const Arguments<T> &a, const View<T> &view, const Shared<
         if (rows.pass(view, s)) {
             if (has_empty(view, s))
                 return empty_cluster;
-            move_centroids<Labels>(view, s, a.cosine);
+            renew_centroids<Labels>(view, s, a.cosine);
         } else { // the same labels, the same sums, the same centroids
             clear(s.shifts, view.k);
             __syncthreads();
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(group_threads, Labels::blocks) fit_kernel(Argu
         s.fresh = centroids; // in device memory
     stage_centroids<Labels>(view, s.centroids);
     clear(s.sums, view.k * s.width);
-    clear(s.cells, replicas * view.k * s.width);
+    clear(s.counters, replicas * view.k * s.width);
     for (int f = threadIdx.x; f < view.d; f += group_threads)
         s.exponents[f] = view.feature_exponent[f];
     int iteration = 0, stop = running;

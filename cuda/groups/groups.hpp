@@ -2,7 +2,7 @@
 //
 // A problem of some thousand rows cannot fill the device, and thousands of them one after the
 // other would spend their time in launches. Here a block seeds, fits or assigns a problem by
-// itself, in one launch for all. Whoever does not fit (eligible) takes the single-problem road,
+// itself, in one launch for all. Whoever does not fit (eligible) goes to the single-problem kernels,
 // and so does a fit that meets an empty cluster: it starts again there from its own centroids.
 #pragma once
 
@@ -52,11 +52,11 @@ inline std::int32_t most_clusters(const std::vector<GroupProblem> &problems)
 }
 
 // Bytes of shared memory of a block that fits a problem of elements of so many bytes, and of one that assigns its rows
-// with the fewest copies of the cells.
+// with the fewest copies of its 32-bit sums.
 std::size_t group_fit_bytes(int k, int d, bool weighted, std::size_t element);
 std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted);
 
-// Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays and
+// Problems [0, n_problems) that come here, by index; empty unless it pays and
 // memory allows.
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
 

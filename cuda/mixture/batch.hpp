@@ -34,7 +34,7 @@ public:
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
           road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
-          slice_work_(slice_work(float64_rate(context_.facts),
+          slice_products_(slice_products(float64_rate(context_.facts),
                                  static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
@@ -87,15 +87,15 @@ private:
     }
 
     // Multiplications of a slice of so many rows, and with an exponential as ten of them.
-    double work_of(std::int64_t rows) const
+    double products_of(std::int64_t rows) const
     {
         const double terms = type_ == PGKM_COVARIANCE_FULL ? 2.0 * static_cast<double>(d_) : 4.0;
         return static_cast<double>(rows * most_k_) * (static_cast<double>(d_) * terms + 10.0);
     }
-    std::int64_t seen_rows() const { return slice_rows(slice_work_, work_of(1), tile_rows); }
+    std::int64_t seen_rows() const { return slice_rows(slice_products_, products_of(1), tile_rows); }
 
     // Rows of the caller's that one slice holds, with their labels.
-    struct Piece {
+    struct Segment {
         std::size_t task;
         std::int64_t first; // of the problem's rows
         std::int64_t label; // of the slice's
@@ -120,7 +120,7 @@ private:
                 flush(values);
             const std::int64_t rows = std::min(n - done, capacity_ - used_);
             add_items(task, at + done, rows);
-            pieces_.push_back({task, first + done, used_, rows});
+            segments_.push_back({task, first + done, used_, rows});
             used_ += rounded_up(rows, tile_rows);
             done += rows;
         }
@@ -165,13 +165,13 @@ private:
             (road_ == Road::fused_full ? fused_full<T> : fused_diagonal<T>)(
                 launch, extent_.n_items, FusedShape(type_, extent_.most_k, d_), extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
-        enqueued_ += work_of(used_);
-        if (enqueued_ > slice_work_ / 8) {
+        enqueued_ += products_of(used_);
+        if (enqueued_ > slice_products_ / 8) {
             context_.wait(stream, stop_.get());
             enqueued_ = 0.0;
         }
         items_.clear();
-        pieces_.clear();
+        segments_.clear();
         extent_ = {};
         used_ = 0;
     }
@@ -192,9 +192,9 @@ private:
     void find_shares(const Launch<T> &launch, cudaStream_t stream)
     {
         if (given_) {
-            for (const Piece &piece : pieces_)
-                labels_.upload(tasks_[piece.task].mixture->labels + piece.first, static_cast<std::size_t>(piece.n),
-                               stream, static_cast<std::size_t>(piece.label));
+            for (const Segment &segment : segments_)
+                labels_.upload(tasks_[segment.task].mixture->labels + segment.first, static_cast<std::size_t>(segment.n),
+                               stream, static_cast<std::size_t>(segment.label));
             return given_shares(launch, extent_, stream);
         }
         if (type_ == PGKM_COVARIANCE_TIED)
@@ -209,15 +209,15 @@ private:
     void fetch_labels(cudaStream_t stream)
     {
         context_.wait(stream, stop_.get());
-        if (pieces_.size() == 1) {
-            const Piece &piece = pieces_[0];
-            download(context_, tasks_[piece.task].out->labels + piece.first, labels_.get() + piece.label,
-                     static_cast<std::size_t>(piece.n) * sizeof(std::int32_t));
+        if (segments_.size() == 1) {
+            const Segment &segment = segments_[0];
+            download(context_, tasks_[segment.task].out->labels + segment.first, labels_.get() + segment.label,
+                     static_cast<std::size_t>(segment.n) * sizeof(std::int32_t));
             return;
         }
         std::vector<Rows<std::int32_t>> wanted;
-        for (const Piece &piece : pieces_)
-            wanted.push_back({piece.label, piece.n, tasks_[piece.task].out->labels + piece.first});
+        for (const Segment &segment : segments_)
+            wanted.push_back({segment.label, segment.n, tasks_[segment.task].out->labels + segment.first});
         download_rows(context_, labels_, wanted);
     }
 
@@ -229,11 +229,11 @@ private:
     const Road road_;
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
-    const double slice_work_; // of a slice
+    const double slice_products_; // of a slice
     DeviceArray<std::int32_t> stop_;
     StopFlag                  stop_flag_; // for chunks
     std::int64_t most_k_ = 1;
-    double enqueued_ = 0.0;     // work since the last wait
+    double enqueued_ = 0.0;     // multiplications since the last wait
     std::int64_t per_row_ = 1;  // values in the workspace
     std::int64_t capacity_ = 0; // rows of a slice
     double *workspace_ = nullptr;
@@ -241,7 +241,7 @@ private:
     DeviceArray<Item> device_items_;
     // The slice that is gathering.
     std::vector<Item> items_;
-    std::vector<Piece> pieces_;
+    std::vector<Segment> segments_;
     Extent extent_{};
     std::int64_t used_ = 0; // rows
 };

@@ -52,8 +52,8 @@ public:
             strip_[i] = 0.0; // features beyond d stay 0
 #pragma unroll
         for (int i = 0; i < loads; ++i) {
-            const int cell = lane() + 32 * i, row = cell / d_, f = cell % d_;
-            origin_[i] = cell < strip_rows * d_ ? mixture.origin[f] : 0.0;
+            const int at = lane() + 32 * i, row = at / d_, f = at % d_;
+            origin_[i] = at < strip_rows * d_ ? mixture.origin[f] : 0.0;
             to_[i] = row * stride + f;
         }
         if constexpr (keeps)
@@ -169,18 +169,18 @@ private:
         const std::int64_t left = std::int64_t{n_} * d_ - first;
 #pragma unroll
         for (int i = 0; i < loads; ++i) {
-            const int cell = lane() + 32 * i;
-            fetched_[i] = cell < strip_rows * d_ && cell < left ? values_[first + cell] : T{0};
+            const int at = lane() + 32 * i;
+            fetched_[i] = at < strip_rows * d_ && at < left ? values_[first + at] : T{0};
         }
     }
     // Rows that there are not are 0: about a large origin their squares would be infinite.
     __device__ void put(int strip) const
     {
-        const int cells = min(strip_rows, n_ - strip * strip_rows) * d_;
+        const int count = min(strip_rows, n_ - strip * strip_rows) * d_;
 #pragma unroll
         for (int i = 0; i < loads; ++i)
             if (lane() + 32 * i < strip_rows * d_) {
-                const double y = lane() + 32 * i < cells ? static_cast<double>(fetched_[i]) - origin_[i] : 0.0;
+                const double y = lane() + 32 * i < count ? static_cast<double>(fetched_[i]) - origin_[i] : 0.0;
                 strip_[to_[i]] = y;
                 strip_[to_[i] + 8 * Features] = y * y;
             }

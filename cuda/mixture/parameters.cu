@@ -237,6 +237,21 @@ void Parameters::upload_large(const Task &task, double *to, MixtureView &view)
     });
 }
 
+// copy(to, from, count): values of the mixture's sums, from the from-th on, to where they belong.
+template <typename Copy>
+void Parameters::hand_out(const Task &task, const SumsLayout &layout, Copy &&copy) const
+{
+    PgkmMixtureSums &out = *task.out;
+    copy(&out.log_likelihood, layout.k, 1);
+    if (out.masses == nullptr)
+        return;
+    copy(out.masses, 0, layout.k);
+    copy(out.first, layout.first(0), layout.k * layout.d);
+    copy(out.second, layout.second(0), layout.k * layout.second_size);
+    if (task.road != Road::staged) // whose sums are about an origin
+        recentre(*task.mixture, d_, task.origin, out);
+}
+
 void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
 {
     combine_sums(views_.get(), static_cast<std::int64_t>(tasks.size()), most_values_, context_.compute.get());
@@ -244,45 +259,22 @@ void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
     const auto size = [&](std::size_t i) { return host_views_[i].layout.values(); };
     for_runs(tasks.size(), size, [&](std::size_t first, std::size_t last, std::int64_t values) {
         context_.poll();
-        if (values > most_travelling)
-            return download_large(tasks[first], host_views_[first]);
-        const double *const from = host_views_[first].results;
-        download(context_, travelling_.get(), from, at(values) * sizeof(double));
+        const double *const start = host_views_[first].results;
+        if (values > most_travelling) // straight to where they belong
+            return hand_out(tasks[first], host_views_[first].layout,
+                            [&](double *to, std::int64_t from, std::int64_t count) {
+                                if (count != 0)
+                                    download(context_, to, start + from, at(count) * sizeof(double));
+                            });
+        download(context_, travelling_.get(), start, at(values) * sizeof(double));
         for_each_of(context_, static_cast<std::int64_t>(last - first), tasks_of_thread, [&](std::int64_t i) {
             const MixtureView &view = host_views_[first + at(i)];
-            hand_out(tasks[first + at(i)], view, travelling_.get() + (view.results - from));
+            const double *const results = travelling_.get() + (view.results - start);
+            hand_out(tasks[first + at(i)], view.layout, [&](double *to, std::int64_t from, std::int64_t count) {
+                std::copy_n(results + from, count, to);
+            });
         });
     });
-}
-
-void Parameters::hand_out(const Task &task, const MixtureView &view, const double *results) const
-{
-    const SumsLayout &layout = view.layout;
-    PgkmMixtureSums &out = *task.out;
-    out.log_likelihood = results[layout.k];
-    if (out.masses == nullptr)
-        return;
-    std::copy_n(results, layout.k, out.masses);
-    std::copy_n(results + layout.first(0), layout.k * layout.d, out.first);
-    std::copy_n(results + layout.second(0), layout.k * layout.second_size, out.second);
-    if (task.road != Road::staged) // whose sums are about an origin
-        recentre(*task.mixture, d_, task.origin, out);
-}
-
-// Straight to where they belong; no road but the stages has as many.
-void Parameters::download_large(const Task &task, const MixtureView &view)
-{
-    const SumsLayout &layout = view.layout;
-    const auto copy = [&](double *to, std::int64_t from, std::int64_t count) {
-        if (count != 0)
-            download(context_, to, view.results + from, at(count) * sizeof(double));
-    };
-    copy(&task.out->log_likelihood, layout.k, 1);
-    if (task.out->masses == nullptr)
-        return;
-    copy(task.out->masses, 0, layout.k);
-    copy(task.out->first, layout.first(0), layout.k * layout.d);
-    copy(task.out->second, layout.second(0), layout.k * layout.second_size);
 }
 
 } // namespace pgkm::cuda::mixture

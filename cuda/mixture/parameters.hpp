@@ -50,8 +50,8 @@ private:
     void upload(const std::vector<Task> &tasks);
     void send(double *to, std::int64_t count);
     void upload_large(const Task &task, double *to, MixtureView &view);
-    void hand_out(const Task &task, const MixtureView &view, const double *results) const;
-    void download_large(const Task &task, const MixtureView &view);
+    template <typename Copy>
+    void hand_out(const Task &task, const SumsLayout &layout, Copy &&copy) const;
 
     Context &context_;
     const std::int64_t d_;

@@ -105,20 +105,20 @@ private:
 
     __device__ void load(int first) const
     {
-        const int cells = Block::rows * d_, count = min(Block::rows, n_ - first) * d_;
+        const int all = Block::rows * d_, count = min(Block::rows, n_ - first) * d_;
         const T *from = values_ + std::int64_t{first} * d_;
         const int row_step = Block::threads / d_, feature_step = Block::threads % d_;
         int row = static_cast<int>(threadIdx.x) / d_, f = static_cast<int>(threadIdx.x) % d_;
-        for (int begin = static_cast<int>(threadIdx.x); begin < cells; begin += loads * Block::threads) {
+        for (int begin = static_cast<int>(threadIdx.x); begin < all; begin += loads * Block::threads) {
             T value[loads];
 #pragma unroll
             for (int u = 0; u < loads; ++u)
                 value[u] = begin + u * Block::threads < count ? from[begin + u * Block::threads] : T{0};
 #pragma unroll
             for (int u = 0; u < loads; ++u) {
-                const int cell = begin + u * Block::threads;
-                if (cell < cells)
-                    rows_[row * Block::row_stride + f] = cell < count ? static_cast<double>(value[u]) - origin_[f] : 0.0;
+                const int i = begin + u * Block::threads;
+                if (i < all)
+                    rows_[row * Block::row_stride + f] = i < count ? static_cast<double>(value[u]) - origin_[f] : 0.0;
                 row += row_step;
                 f += feature_step;
                 if (f >= d_) {

@@ -24,12 +24,12 @@ __device__ void scaled_tile(const V *values, int n, int d, int row, const Mixtur
     double square[4] = {};
     for (int from = 0; from < d; from += scaled_depth) {
         const int f = from + at, j = component + other;
-        const std::int64_t cell = std::int64_t{j} * d + f;
+        const std::int64_t place = std::int64_t{j} * d + f;
         __syncthreads();
         for (int r = other; r < tile_rows; r += 16)
             tiles.x[at][r] = row + r < n && f < d ? static_cast<double>(values[std::int64_t{row + r} * d + f]) : 0.0;
-        tiles.mean[at][other] = j < mixture.k && f < d ? centres[cell] : 0.0;
-        tiles.factor[at][other] = j < mixture.k && f < d ? (factors == nullptr ? 1.0 : factors[cell]) : 0.0;
+        tiles.mean[at][other] = j < mixture.k && f < d ? centres[place] : 0.0;
+        tiles.factor[at][other] = j < mixture.k && f < d ? (factors == nullptr ? 1.0 : factors[place]) : 0.0;
         __syncthreads();
 #pragma unroll 4
         for (int i = 0; i < scaled_depth; ++i) {

@@ -4,8 +4,7 @@
 // A block adds up one item's rows: for the first sums and the variances 32 components by 32 features,
 // four of these pairs a thread; for full covariances a tile of 64 by 64 features of one component's
 // lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
-#include <cuda_pipeline.h>
-
+#include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "mixture/stages.hpp"
 
@@ -102,21 +101,10 @@ struct ScatterTiles {
 template <typename T>
 __device__ void load_scatter(const T *values, const double *share, int n, int d, int a, int b, ScatterRows<T> &rows)
 {
-    const int f = static_cast<int>(threadIdx.x) % scatter_tile;
-#pragma unroll 4
-    for (int step = 0; step < scatter_rows * scatter_tile / scatter_threads; ++step) {
-        const int i = static_cast<int>(threadIdx.x) / scatter_tile + step * (scatter_threads / scatter_tile);
-        const T *x = values + std::int64_t{i} * d;
-        const bool has_a = i < n && a + f < d, has_b = i < n && b + f < d;
-        __pipeline_memcpy_async(rows.a + i * rows.stride + f, has_a ? x + a + f : values, sizeof(T),
-                                has_a ? 0 : sizeof(T));
-        __pipeline_memcpy_async(rows.b + i * rows.stride + f, has_b ? x + b + f : values, sizeof(T),
-                                has_b ? 0 : sizeof(T));
-    }
-    if (threadIdx.x < scatter_rows)
-        __pipeline_memcpy_async(rows.share + threadIdx.x,
-                                static_cast<int>(threadIdx.x) < n ? share + threadIdx.x : share, 8,
-                                static_cast<int>(threadIdx.x) < n ? 0 : 8);
+    constexpr int stride = ScatterRows<T>::stride;
+    copy_rows<scatter_rows, scatter_tile, stride, scatter_threads>(rows.a, values + a, d, n, d - a);
+    copy_rows<scatter_rows, scatter_tile, stride, scatter_threads>(rows.b, values + b, d, n, d - b);
+    copy_rows<1, scatter_rows, scatter_rows, scatter_threads>(rows.share, share, 0, 1, n);
     __pipeline_commit();
 }
 

@@ -4,10 +4,8 @@
 // deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
 // Reference: test/reference/moments.hpp; the kernels are in products.cu.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -120,18 +118,8 @@ class Summation {
                                 add(values, {first, rows});
                                 checked("cudaEventRecord", [&] { return cudaEventRecord(done[slot].get(), stream()); });
                                 slot ^= 1;
-                                wait_for(done[slot]); // an event never recorded is done
+                                data_.context.wait(done[slot].get()); // an event never recorded is done
                             });
-    }
-
-    void wait_for(const Event &event) const
-    {
-        for (;; std::this_thread::sleep_for(std::chrono::microseconds(50))) {
-            const cudaError_t state = cudaEventQuery(event.get());
-            if (state != cudaErrorNotReady)
-                return check(state, "cudaEventQuery");
-            data_.context.poll();
-        }
     }
 
     // Those of small problems come many in one copy.

@@ -13,8 +13,7 @@
 // algorithm for computing sample variances).
 #include <type_traits>
 
-#include <cuda_pipeline.h>
-
+#include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "moments/plan.hpp"
 #include "moments/products.hpp"
@@ -54,27 +53,6 @@ __device__ int2 square_below(int number)
     while ((row + 1) * row / 2 <= number)
         ++row;
     return {row, number - row * (row - 1) / 2};
-}
-
-// Starts to copy features [feature, feature + Width) of `there` of Rows rows to shared memory, rows `Stride` values
-// apart; zeros where there is nothing. wide: 16 bytes at a time.
-template <typename T, int Rows, int Width, int Stride, int Threads>
-__device__ void start_copy(T *to, const T *from, int there, int d, int feature, bool wide)
-{
-    const auto copy = [&](auto count) {
-        constexpr int values = decltype(count)::value, bytes = values * static_cast<int>(sizeof(T));
-        for (int i = static_cast<int>(threadIdx.x); i < Rows * Width / values; i += Threads) {
-            const int row = i / (Width / values), column = i % (Width / values) * values;
-            const bool inside = row < there && feature + column < d;
-            __pipeline_memcpy_async(to + row * Stride + column,
-                                    inside ? from + std::int64_t{row} * d + feature + column : from, bytes,
-                                    inside ? 0 : bytes);
-        }
-    };
-    if (wide)
-        copy(std::integral_constant<int, 16 / sizeof(T)>());
-    else
-        copy(std::integral_constant<int, 1>());
 }
 
 // Whether rows can be copied 16 bytes at a time.
@@ -218,10 +196,12 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         if (row < run.n_rows) {
             const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - row)));
             T *const to = stages + buffer * S::panels * S::panel;
-            start_copy<T, S::rows, S::width, S::stride, S::threads>(to, rows + row * d, there, d, square.x * tile, wide);
+            const auto copy = [&](T *panel, int feature) {
+                copy_rows<S::rows, S::width, S::stride, S::threads>(panel, rows + row * d + feature, d, there, d - feature, wide);
+            };
+            copy(to, square.x * tile);
             if (Below)
-                start_copy<T, S::rows, S::width, S::stride, S::threads>(to + S::panel, rows + row * d, there, d,
-                                                                        square.y * tile, wide);
+                copy(to + S::panel, square.y * tile);
         }
         __pipeline_commit();
     };
