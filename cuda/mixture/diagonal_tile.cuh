@@ -10,7 +10,7 @@
 // Error: float64 but for exponentials of float32 rows; log densities of a polynomial about the origin, see fused.hpp.
 #pragma once
 
-#include "mixture/row_tile.cuh"
+#include "mixture/diagonal_warp.cuh"
 
 namespace pgkm::cuda::mixture {
 
@@ -23,6 +23,7 @@ struct DiagonalBlock {
     using Kernel = DiagonalTile<T, Components, Features>;
     static constexpr int components = Components, feature_tiles = Features;
 
+    static constexpr bool ahead = false;
     // Warps that share the sums of 16 components: of the largest shape a multiprocessor holds one block.
     static constexpr int sharers = Components == 4 && Features == 8 ? 4 : 2;
     static constexpr int warps = sharers * Components;
@@ -58,29 +59,11 @@ public:
     __device__ void find_shares(int first)
     {
         double density[Components][4];
-        const double *constant = coefficients_ + Components * Features * 256 + g();
-#pragma unroll
-        for (int m = 0; m < Components; ++m)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                density[m][i] = constant[16 * m + i / 2 * 8];
-        const double *y = rows_ + (8 * warp() + g()) * Block::row_stride + t();
-#pragma unroll
-        for (int s = 0; s < Features; ++s) {
-            const double b[2] = {y[8 * s], y[8 * s + 4]}, squares[2] = {b[0] * b[0], b[1] * b[1]};
-#pragma unroll
-            for (int m = 0; m < Components; ++m) {
-                double a[4];
-                load_fragment(coefficients_, m * 2 * Features + s, lane(), a);
-                multiply_add(density[m], a, b);
-            }
-#pragma unroll
-            for (int m = 0; m < Components; ++m) {
-                double a[4];
-                load_fragment(coefficients_, (m * 2 + 1) * Features + s, lane(), a);
-                multiply_add(density[m], a, squares);
-            }
-        }
+        const auto fragment = [&](int m, int s, double (&a)[4]) {
+            load_fragment(coefficients_, m * 2 * Features + s, lane(), a);
+        };
+        log_densities<Components, Features>(rows_ + (8 * warp() + g()) * Block::row_stride + t(), coefficients_, fragment,
+                                            density);
         double *const share = shares_ + g() * Block::share_stride + 8 * warp() + 2 * t();
         const int row = first + 8 * warp() + 2 * t();
         factors_ *= responsibilities<Wide<T>>(density, n_ - row, log_likelihood_, [&](int m, int element, Wide<T> r) {
@@ -116,21 +99,8 @@ public:
         double *out = mixture_.sums + slot * mixture_.layout.values();
 #pragma unroll
         for (int p = 0; p < parts; ++p)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int j = 16 * component_tile() + g() + i / 2 * 8, f = 8 * (first_part() + p) + 2 * t() + i % 2;
-                if (j >= mixture_.k || f >= d_)
-                    continue;
-                out[mixture_.layout.first(j) + f] += sums_[p][0][i];
-                out[mixture_.layout.second(j) + f] += sums_[p][1][i];
-            }
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const double mass = over_lanes<1, 2>(masses_[half], [](double a, double b) { return a + b; });
-            const int j = 16 * component_tile() + g() + 8 * half;
-            if (sees_to_masses() && t() == 0 && j < mixture_.k)
-                out[j] += mass;
-        }
+            store_diagonal(sums_[p], mixture_, 16 * component_tile(), 8 * (first_part() + p), d_, out);
+        store_masses(masses_, sees_to_masses(), mixture_.k, 16 * component_tile(), out);
         Base::store_likelihood(out, g() == 0); // lanes of one t have seen the same rows
     }
 

@@ -23,6 +23,7 @@ struct FullBlock {
     using Kernel = FullTile<T, Components, Features>;
     static constexpr int components = Components, feature_tiles = Features;
 
+    static constexpr bool ahead = false;
     static constexpr int warps = 4 * Features;
     static constexpr int threads = 32 * warps;
     static constexpr int rows = 64 * Features;
