@@ -33,22 +33,6 @@ struct Arguments {
     const volatile std::int32_t *cancel;
 };
 
-struct Shared {
-    void         *centroids; // k x pitch
-    std::int64_t *sums;      // k x sums_of()
-    std::int32_t *counters;     // replicas x k x sums_of()
-};
-
-__device__ Shared carve(int k, int width, std::size_t centroid_bytes)
-{
-    extern __shared__ double2 memory[];
-    Shared s;
-    s.centroids = memory;
-    s.sums = reinterpret_cast<std::int64_t *>(reinterpret_cast<char *>(memory) + (centroid_bytes + 15) / 16 * 16);
-    s.counters = reinterpret_cast<std::int32_t *>(s.sums + k * width);
-    return s;
-}
-
 // Everything that is summed over one row, in the counters of its cluster.
 template <typename T>
 __device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *counters)
@@ -71,11 +55,15 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
                           problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
-    const Shared s = carve(k, width, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::pitch(d)) * sizeof(T));
-    T *centroids = static_cast<T *>(s.centroids);
+    // Shared memory: centroids (k x pitch), sums (k x width), counters (replicas x k x width).
+    extern __shared__ double2 memory[];
+    T *const centroids = reinterpret_cast<T *>(memory);
+    std::int64_t *const sums = reinterpret_cast<std::int64_t *>(
+        reinterpret_cast<char *>(memory) + (static_cast<std::size_t>(k * Labels::pitch(d)) * sizeof(T) + 15) / 16 * 16);
+    std::int32_t *const counters = reinterpret_cast<std::int32_t *>(sums + k * width);
     stage_centroids<Labels>(view, centroids);
-    clear(s.sums, count);
-    clear(s.counters, a.replicas * count);
+    clear(sums, count);
+    clear(counters, a.replicas * count);
     __syncthreads();
     // A limb of a square is at most 2^23: 255 of them fit a counter.
     const int rounds = 255 / (group_threads / a.replicas);
@@ -93,18 +81,18 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
                 a.distances[problem.first_row + row] = distance;
             if (a.sums != nullptr)
                 add_all(view, row, distance, power_of_two(problem.distance_exponent),
-                        s.counters + static_cast<int>(threadIdx.x) % a.replicas * count + label * width);
+                        counters + static_cast<int>(threadIdx.x) % a.replicas * count + label * width);
         }
         if (a.sums != nullptr && ++round == rounds) {
             round = 0;
-            flush_counters(s.sums, s.counters, count, a.replicas);
+            flush_counters(sums, counters, count, a.replicas);
         }
     }
     if (a.sums == nullptr)
         return;
-    flush_counters(s.sums, s.counters, count, a.replicas);
+    flush_counters(sums, counters, count, a.replicas);
     for (int i = threadIdx.x; i < count; i += group_threads)
-        a.sums[problem.cluster * width + i] = s.sums[i];
+        a.sums[problem.cluster * width + i] = sums[i];
 }
 
 template <typename Labels, typename T = typename Labels::Element>

@@ -1,4 +1,4 @@
-// pack.cu - which problems go block by block, and their data in one piece.
+// pack.cu (groups) - which problems go block by block, and their data in one piece.
 #include <algorithm>
 
 #include "device/view.cuh"
@@ -52,7 +52,7 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
     const std::int64_t d = data.host.d;
     const bool weighted = data.host.weights != nullptr;
     // Two blocks to a multiprocessor of compute capability 9.0, where the device has as much for one.
-    const auto most_shared = std::min<std::size_t>(104 * 1024, static_cast<std::size_t>(data.context.facts.shared_bytes_per_block));
+    const auto most_shared = std::min<std::size_t>(112 * 1024, static_cast<std::size_t>(data.context.facts.shared_bytes_per_block));
     const auto shared = [&](std::int32_t k) {
         return std::max(group_fit_bytes(k, data.host.d, weighted, data.element_bytes()),
                         group_assign_bytes(k, data.host.d, weighted));

@@ -1,9 +1,8 @@
-// batch.hpp - problems that go through the kernels together.
+// batch.hpp (mixture) - problems that go through the kernels together.
 //
-// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through
-// in slices whose responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy
-// of the sums of its own; the copies are added up in their order. No atomics: the bits are the same from run
-// to run.
+// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through in slices whose
+// responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy of the sums of its own; the
+// copies are added up in their order. No atomics: the bits are the same from run to run.
 #pragma once
 
 #include <algorithm>
@@ -209,12 +208,6 @@ private:
     void fetch_labels(cudaStream_t stream)
     {
         context_.wait(stream, stop_.get());
-        if (segments_.size() == 1) {
-            const Segment &segment = segments_[0];
-            download(context_, tasks_[segment.task].out->labels + segment.first, labels_.get() + segment.label,
-                     static_cast<std::size_t>(segment.n) * sizeof(std::int32_t));
-            return;
-        }
         std::vector<Rows<std::int32_t>> wanted;
         for (const Segment &segment : segments_)
             wanted.push_back({segment.label, segment.n, tasks_[segment.task].out->labels + segment.first});
