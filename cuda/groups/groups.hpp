@@ -1,9 +1,9 @@
 // groups.hpp - many small problems at once, one block each.
 //
-// A problem of some thousand rows cannot fill the device, and thousands of them one after the
-// other would spend their time in launches. Here a block seeds, fits or assigns a problem by
-// itself, in one launch for all. Whoever does not fit (eligible) goes to the single-problem kernels,
-// and so does a fit that meets an empty cluster: it starts again there from its own centroids.
+// A problem of some thousand rows cannot fill the device, and thousands of them one after the other would spend their time in
+// launches. Here a block seeds, fits or assigns a problem by itself, in one launch for all. Whoever does not fit
+// (eligible) goes to the single-problem kernels, and so does a fit that meets an empty cluster: it starts again there from
+// its own centroids. All calls throw Error: PGKM_CANCELLED, PGKM_LIMIT, or a fault of the device.
 #pragma once
 
 #include <algorithm>
@@ -60,13 +60,15 @@ std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted);
 // memory allows.
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
 
-// Each returns the indices it has not served.
+// Each takes the problems that `which` names and returns those it has not served. seed: centroids (k x d of the rows' type) and
+// k of each problem; fit: centroids, n_iter, converged and shift (the sum of squared drifts).
 template <typename T>
 std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                       const PgkmSeedParams &params);
 template <typename T>
 std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                      const PgkmFitParams &params);
+// labels and distances (of the problem's rows), totals (k x d), masses, within and sizes (k), as far as each asks for them.
 template <typename T>
 void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
                    PgkmAssignment *assignments);

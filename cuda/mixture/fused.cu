@@ -1,4 +1,5 @@
-// fused.cu - which mixtures the fused kernels serve, and their coefficients about an origin.
+// fused.cu (mixture) - which mixtures the fused kernels serve, their coefficients about an origin, and the sums' way back to
+// the means. On the host; what it computes for a mixture is float64 and takes k d (diag) or k d^2 (full) steps.
 #include "mixture/fused.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// log_sum_exp.cuh - log densities to responsibilities: exp() of the difference of a log density from its
-// row's largest. float32 does for float32 rows: its error of 1e-7 is that of the rows.
+// log_sum_exp.cuh (mixture) - log densities to responsibilities: exp() of the difference of a log density from its row's
+// largest. float32 does for float32 rows: its error of 1e-7 is that of the rows. The lanes that share a row exchange what
+// they have by shuffles; all lanes of a warp take part.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,10 @@
-// matrix_densities.cu - products of rows with W: log densities of full, and the rows of tied.
+// matrix_densities.cu (mixture) - products of rows with W: log densities of full, and the rows of tied, for any shape.
 //
-// A block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the
-// tensor cores, 64 rows of W at a time and 32 features deep, from shared memory that asynchronous
-// copies fill one tile ahead; of full only the sums of squares leave registers. Tied: the rows are
-// multiplied by W once, about an origin amid the means, and so are the means.
+// Data: a block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the tensor cores,
+// 64 rows of W at a time and 32 features deep, from shared memory; of full only the sums of squares leave registers.
+// Tied: the rows are multiplied by W once, about an origin amid the means, and so are the means.
+// Threads: asynchronous copies fill one tile ahead; two barriers a tile. A warp has 16 rows.
+// Error: float64 products and sums of d terms; rows are centred first, so that wide offsets do not cancel digits.
 #include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "mixture/stages.hpp"

@@ -1,4 +1,4 @@
-// parameters.hpp - mixtures of one call and their sums in device memory.
+// parameters.hpp (mixture) - mixtures of one call and their sums in device memory. All values are float64.
 #pragma once
 
 #include <memory>

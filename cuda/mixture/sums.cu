@@ -1,9 +1,10 @@
-// sums.cu - the M step's sums from responsibilities, for any shape. Rows are centred on the
-// component's old mean, so that wide offsets do not cancel digits.
+// sums.cu (mixture) - the M step's sums from responsibilities, for any shape. Rows are centred on the component's old mean, so
+// that wide offsets do not cancel digits.
 //
-// A block adds up one item's rows: for the first sums and the variances 32 components by 32 features,
-// four of these pairs a thread; for full covariances a tile of 64 by 64 features of one component's
-// lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
+// Data: a block adds up one item's rows: for the first sums and the variances 32 components by 32 features, four of these
+// pairs a thread; for full covariances a tile of 64 by 64 features of one component's lower triangle, on the tensor cores.
+// Threads: each block owns its part of the item's copy of the sums; asynchronous copies fill the scatter's tiles one ahead.
+// Error: float64, rows added in the order in which they lie.
 #include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "mixture/stages.hpp"
@@ -149,11 +150,9 @@ __device__ void add_products(const ScatterRows<T> &rows, const double *centred, 
 // Tile y of the lower triangle: row `*a` and column `*b` of tiles, b <= a.
 __device__ void tile_at(int y, int *a, int *b)
 {
-    int row = static_cast<int>((sqrt(8.0 * y + 1.0) - 1.0) / 2.0);
+    int row = 0;
     while ((row + 1) * (row + 2) / 2 <= y)
         ++row;
-    while (row * (row + 1) / 2 > y)
-        --row;
     *a = row * scatter_tile;
     *b = (y - row * (row + 1) / 2) * scatter_tile;
 }

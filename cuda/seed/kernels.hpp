@@ -1,4 +1,4 @@
-// kernels.hpp (seed) - the steps of a seeding, each only enqueued.
+// kernels.hpp (seed) - the steps of a seeding, each only enqueued; faults of a launch throw Error.
 #pragma once
 
 #include "seed/sampler.cuh"

@@ -1,4 +1,4 @@
-// sampler.cuh - D^2 sampling on the device: the state of a seeding and the rows it is over.
+// sampler.cuh (seed) - D^2 sampling on the device: the state of a seeding and the rows it is over.
 #pragma once
 
 #include <cstdint>
