@@ -45,7 +45,7 @@ class Summation {
             const Cut parts = cut(data, problems[p].n_rows);
             for (std::int64_t s = 0; s < parts.slices; ++s)
                 slices_.push_back({problems[p].first_row, problems[p].n_rows, s, parts.slices,
-                                     static_cast<std::int64_t>(p) * d_, slots_ + s * (parts.slots / parts.slices)});
+                                   static_cast<std::int64_t>(p) * d_, slots_ + s * (parts.slots / parts.slices)});
             totals_.push_back({slots_, parts.slots, nullptr, nullptr});
             slots_ += parts.slots;
         }
@@ -156,11 +156,11 @@ class Summation {
     std::size_t               count_;
     PgkmMoments              *out_;
     int                       d_;
-    std::vector<Slice>      slices_;
+    std::vector<Slice>        slices_;
     std::vector<Total>        totals_;
     std::int64_t              slots_ = 0;
     NearArray<double>         shift_, results_, slots_memory_;
-    NearArray<Slice>        slices_memory_;
+    NearArray<Slice>          slices_memory_;
     NearArray<Total>          totals_memory_;
     DeviceArray<std::int32_t> stop_;
     std::optional<StopFlag>   stop_flag_; // for chunks
