@@ -94,7 +94,7 @@ private:
     std::int64_t seen_rows() const { return slice_rows(slice_products_, products_of(1), tile_rows); }
 
     // Rows of the caller's that one slice holds, with their labels.
-    struct Segment {
+    struct Part {
         std::size_t task;
         std::int64_t first; // of the problem's rows
         std::int64_t label; // of the slice's
@@ -119,7 +119,7 @@ private:
                 flush(values);
             const std::int64_t rows = std::min(n - done, capacity_ - used_);
             add_items(task, at + done, rows);
-            segments_.push_back({task, first + done, used_, rows});
+            parts_.push_back({task, first + done, used_, rows});
             used_ += rounded_up(rows, tile_rows);
             done += rows;
         }
@@ -170,7 +170,7 @@ private:
             enqueued_ = 0.0;
         }
         items_.clear();
-        segments_.clear();
+        parts_.clear();
         extent_ = {};
         used_ = 0;
     }
@@ -191,9 +191,9 @@ private:
     void find_shares(const Launch<T> &launch, cudaStream_t stream)
     {
         if (given_) {
-            for (const Segment &segment : segments_)
-                labels_.upload(tasks_[segment.task].mixture->labels + segment.first, static_cast<std::size_t>(segment.n),
-                               stream, static_cast<std::size_t>(segment.label));
+            for (const Part &part : parts_)
+                labels_.upload(tasks_[part.task].mixture->labels + part.first, static_cast<std::size_t>(part.n),
+                               stream, static_cast<std::size_t>(part.label));
             return given_shares(launch, extent_, stream);
         }
         if (type_ == PGKM_COVARIANCE_TIED)
@@ -209,8 +209,8 @@ private:
     {
         context_.wait(stream, stop_.get());
         std::vector<Rows<std::int32_t>> wanted;
-        for (const Segment &segment : segments_)
-            wanted.push_back({segment.label, segment.n, tasks_[segment.task].out->labels + segment.first});
+        for (const Part &part : parts_)
+            wanted.push_back({part.label, part.n, tasks_[part.task].out->labels + part.first});
         download_rows(context_, labels_, wanted);
     }
 
@@ -234,7 +234,7 @@ private:
     DeviceArray<Item> device_items_;
     // The slice that is gathering.
     std::vector<Item> items_;
-    std::vector<Segment> segments_;
+    std::vector<Part> parts_;
     Extent extent_{};
     std::int64_t used_ = 0; // rows
 };

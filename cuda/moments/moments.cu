@@ -1,4 +1,4 @@
-// moments.cu - sums and products of deviations of many problems: which slices there are, where their sums lie, chunks.
+// moments.cu - sums and products of deviations of many problems: which segments there are, where their sums lie, chunks.
 //
 // Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks. Results are the sums of
 // deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
@@ -22,14 +22,14 @@ using namespace moments;
 // float64 values of one slot.
 std::int64_t slot_values(std::int64_t d) { return 4 * d + triangle(d); }
 
-// Slices of a problem, and their slots.
+// Segments of a problem, and their slots.
 struct Cut {
-    std::int64_t slices, slots;
+    std::int64_t segments, slots;
 };
 
 Cut cut(const Data &data, std::int64_t rows)
 {
-    const std::int64_t count = slices(rows, data.host.d, data.context.facts.multiprocessors);
+    const std::int64_t count = segments(rows, data.host.d, data.context.facts.multiprocessors);
     return {count, count * row_shares(columns(data.host.d))};
 }
 
@@ -43,9 +43,9 @@ class Summation {
     {
         for (std::size_t p = 0; p < count; ++p) {
             const Cut parts = cut(data, problems[p].n_rows);
-            for (std::int64_t s = 0; s < parts.slices; ++s)
-                slices_.push_back({problems[p].first_row, problems[p].n_rows, s, parts.slices,
-                                   static_cast<std::int64_t>(p) * d_, slots_ + s * (parts.slots / parts.slices)});
+            for (std::int64_t s = 0; s < parts.segments; ++s)
+                segments_.push_back({problems[p].first_row, problems[p].n_rows, s, parts.segments,
+                                     static_cast<std::int64_t>(p) * d_, slots_ + s * (parts.slots / parts.segments)});
             totals_.push_back({slots_, parts.slots, nullptr, nullptr});
             slots_ += parts.slots;
         }
@@ -75,7 +75,7 @@ class Summation {
             array = std::remove_reference_t<decltype(array)>(context.budget, context.host_budget, static_cast<std::size_t>(count));
         };
         near(shift_, static_cast<std::int64_t>(count_) * d_);
-        near(slices_memory_, static_cast<std::int64_t>(slices_.size()));
+        near(segments_memory_, static_cast<std::int64_t>(segments_.size()));
         near(totals_memory_, static_cast<std::int64_t>(count_));
         near(results_, static_cast<std::int64_t>(count_ * values()));
         const auto bytes = static_cast<std::uint64_t>(slots_ * slot_values(d_)) * sizeof(double);
@@ -96,18 +96,18 @@ class Summation {
             totals_[p].cross = totals_[p].sums + d_;
         }
         shift_.upload(shift.data(), shift.size(), stream());
-        slices_memory_.upload(slices_.data(), slices_.size(), stream());
+        segments_memory_.upload(segments_.data(), segments_.size(), stream());
         totals_memory_.upload(totals_.data(), totals_.size(), stream());
         sums_ = {shift_.get(), slots, slots + slots_ * 4 * d_, stop_.get()};
     }
 
     void add(const T *values, const Chunk &chunk)
     {
-        add_products(data_.context, values, d_, slices_memory_.get(), static_cast<std::int64_t>(slices_.size()), chunk,
+        add_products(data_.context, values, d_, segments_memory_.get(), static_cast<std::int64_t>(segments_.size()), chunk,
                      sums_);
     }
 
-    // Each slice adds up the same rows in the same order as without chunks. No more than one chunk
+    // Each segment adds up the same rows in the same order as without chunks. No more than one chunk
     // is on its way while another is summed, so that a cancel finds little left to wait for.
     void add_chunks()
     {
@@ -156,11 +156,11 @@ class Summation {
     std::size_t               count_;
     PgkmMoments              *out_;
     int                       d_;
-    std::vector<Slice>        slices_;
+    std::vector<Segment>      segments_;
     std::vector<Total>        totals_;
     std::int64_t              slots_ = 0;
     NearArray<double>         shift_, results_, slots_memory_;
-    NearArray<Slice>          slices_memory_;
+    NearArray<Segment>        segments_memory_;
     NearArray<Total>          totals_memory_;
     DeviceArray<std::int32_t> stop_;
     std::optional<StopFlag>   stop_flag_; // for chunks

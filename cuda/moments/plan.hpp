@@ -2,8 +2,8 @@
 // and the device.
 //
 // The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes
-// one square and one slice of the rows. A slice is every `slices`th stage of rows, so that a
-// chunk of rows on its way through the device feeds all slices alike, and the additions come in the
+// one square and one segment of the rows. A segment is every `segments`th stage of rows, so that a
+// chunk of rows on its way through the device feeds all segments alike, and the additions come in the
 // same order whatever the chunks.
 #pragma once
 
@@ -31,9 +31,9 @@ inline constexpr int row_shares(int columns) { return columns == 1 ? 8 : columns
 // Rows that a block loads at a time.
 inline constexpr int stage_rows(int columns) { return columns == 1 ? 128 : columns == 2 ? 64 : 32; }
 
-// Slices that fill the multiprocessors about evenly: of the counts that partial sums of 128 MB allow
+// Segments that fill the multiprocessors about evenly: of the counts that partial sums of 128 MB allow
 // and that leave at least four stages to each, the one of the least waves per row, the lowest of several.
-inline std::int64_t slices(std::int64_t rows, int d, int multiprocessors)
+inline std::int64_t segments(std::int64_t rows, int d, int multiprocessors)
 {
     constexpr std::int64_t most_values = (std::int64_t{128} << 20) / 8;
     const std::int64_t stages = (rows + stage_rows(columns(d)) - 1) / stage_rows(columns(d));

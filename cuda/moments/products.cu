@@ -1,7 +1,7 @@
 // products.cu (moments) - sums of products of deviations, in float64 on the tensor cores.
 //
 // Shape: float32 and float64 rows of any number of features d. The lower triangle of the d x d matrix is cut into
-// squares of 128 features (plan.hpp). A block takes one square and one slice of the rows; a warp takes a tile of
+// squares of 128 features (plan.hpp). A block takes one square and one segment of the rows; a warp takes a tile of
 // 32 x 32 sums of the square, which stays in its registers. With fewer features than 97 a square has fewer tiles than
 // a block has warps: the warps then share the rows, and each share has sums (a slot) of its own.
 // Data: rows lie in shared memory as they came, three or four stages of 32 to 128 rows. Deviations from the shift are
@@ -62,17 +62,17 @@ __device__ bool copies_wide(const T *values, int d)
     return reinterpret_cast<std::uintptr_t>(values) % 16 == 0 && d * static_cast<int>(sizeof(T)) % 16 == 0;
 }
 
-// The rows of a slice that are at hand, and the first of their stages that is the slice's.
+// The rows of a segment that are at hand, and the first of their stages that is the segment's.
 struct Run {
     std::int64_t first_row, n_rows, stage;
 };
 
-__device__ Run run_of(const Slice &slice, const Chunk &chunk, int stage_rows)
+__device__ Run run_of(const Segment &segment, const Chunk &chunk, int stage_rows)
 {
     if (chunk.n_rows == 0)
-        return {slice.first_row, slice.n_rows, slice.index};
-    const std::int64_t passed = chunk.first_row / stage_rows % slice.count;
-    return {0, chunk.n_rows, slice.index - passed + (slice.index < passed ? slice.count : 0)};
+        return {segment.first_row, segment.n_rows, segment.index};
+    const std::int64_t passed = chunk.first_row / stage_rows % segment.count;
+    return {0, chunk.n_rows, segment.index - passed + (segment.index < passed ? segment.count : 0)};
 }
 
 // The shape of a kernel: squares on the diagonal (Below false) or below it.
@@ -159,29 +159,29 @@ __device__ void each_sum(Tile &tile, int a, int b, int d, Body &&body)
 
 template <typename T, int Columns, bool Below>
 __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
-    products_kernel(const T *values, int d, const Slice *slices, Chunk chunk, Sums out)
+    products_kernel(const T *values, int d, const Segment *segments, Chunk chunk, Sums out)
 {
     using S = Shape<T, Columns, Below>;
     extern __shared__ double memory[];
     T *const stages = reinterpret_cast<T *>(memory);
     if (__syncthreads_or(*const_cast<const volatile std::int32_t *>(out.stop)) != 0)
         return;
-    const Slice slice = slices[blockIdx.x];
+    const Segment segment = segments[blockIdx.x];
     const int2 square = Below ? square_below(static_cast<int>(blockIdx.y)) : int2{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.y)};
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
     const Place place = Below ? place_below(warp) : place_on_diagonal<Columns>(warp);
     const int a = square.x * tile + place.row * side, b = square.y * tile + place.column * side;
-    const Run run = run_of(slice, chunk, S::rows);
+    const Run run = run_of(segment, chunk, S::rows);
     const T *const rows = values + run.first_row * d;
     const bool wide = copies_wide(rows, d);
 
     Features fa, fb;
-    const double *const shift = out.shift + slice.shift;
+    const double *const shift = out.shift + segment.shift;
     for (int q = 0; q < 4; ++q) {
         fa.shift[q] = a + q * 8 + g < d ? shift[a + q * 8 + g] : 0.0;
         fb.shift[q] = b + q * 8 + g < d ? shift[b + q * 8 + g] : 0.0;
     }
-    const std::int64_t slot = slice.slot + place.share;
+    const std::int64_t slot = segment.slot + place.share;
     double *const cross = out.cross + slot * triangle(d), *const sums = out.sums + slot * 4 * d;
     Tile own = {};
     if (chunk.first_row > 0) {
@@ -206,11 +206,11 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         __pipeline_commit();
     };
     std::int64_t ahead = run.stage;
-    for (int i = 0; i < S::stages - 1; ++i, ahead += slice.count)
+    for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
         fetch(ahead, i);
     int buffer = 0;
     std::int32_t told = 0;
-    for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += slice.count) {
+    for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
         __pipeline_wait_prior(S::stages - 2);
         // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel
         // that was read a stage ago: nobody waits for that.
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
             return;
         told = threadIdx.x == 0 ? *const_cast<const volatile std::int32_t *>(out.stop) : 0;
         fetch(ahead, (buffer + S::stages - 1) % S::stages);
-        ahead += slice.count;
+        ahead += segment.count;
         const T *const panel = stages + buffer * S::panels * S::panel;
         const T *const left = panel + t * S::stride + place.row * side + g;
         const T *const right = panel + (Below ? S::panel : 0) + t * S::stride + place.column * side + g;
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
 }
 
 template <typename T, int Columns, bool Below>
-void launch(Context &context, const T *values, int d, const Slice *slices, std::int64_t n_slices,
+void launch(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
             const Chunk &chunk, const Sums &sums)
 {
     using S = Shape<T, Columns, Below>;
@@ -254,8 +254,8 @@ void launch(Context &context, const T *values, int d, const Slice *slices, std::
         throw Error(PGKM_UNSUPPORTED, "PCA of these rows needs more shared memory than this GPU has");
     checked("cudaFuncSetAttribute",
             [&] { return allow_shared_memory(kernel, S::bytes); });
-    const dim3 grid(static_cast<unsigned>(n_slices), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
-    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, slices, chunk, sums);
+    const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
+    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
     launched("products_kernel");
 }
 
@@ -289,18 +289,18 @@ __global__ void slots_kernel(int d, const Total *totals, Sums sums)
 } // namespace
 
 template <typename T>
-void add_products(Context &context, const T *values, int d, const Slice *slices, std::int64_t n_slices,
+void add_products(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
                   const Chunk &chunk, const Sums &sums)
 {
     switch (columns(d)) {
-    case 1: return launch<T, 1, false>(context, values, d, slices, n_slices, chunk, sums);
-    case 2: return launch<T, 2, false>(context, values, d, slices, n_slices, chunk, sums);
-    case 3: return launch<T, 3, false>(context, values, d, slices, n_slices, chunk, sums);
+    case 1: return launch<T, 1, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 2: return launch<T, 2, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 3: return launch<T, 3, false>(context, values, d, segments, n_segments, chunk, sums);
     default: break;
     }
-    launch<T, 4, false>(context, values, d, slices, n_slices, chunk, sums);
+    launch<T, 4, false>(context, values, d, segments, n_segments, chunk, sums);
     if (squares_below(d) > 0)
-        launch<T, 4, true>(context, values, d, slices, n_slices, chunk, sums);
+        launch<T, 4, true>(context, values, d, segments, n_segments, chunk, sums);
 }
 
 void add_slots(Context &context, int d, const Total *totals, std::int64_t n_totals, const Sums &sums)
@@ -310,7 +310,7 @@ void add_slots(Context &context, int d, const Total *totals, std::int64_t n_tota
     launched("slots_kernel");
 }
 
-template void add_products<float>(Context &, const float *, int, const Slice *, std::int64_t, const Chunk &, const Sums &);
-template void add_products<double>(Context &, const double *, int, const Slice *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<double>(Context &, const double *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
 
 } // namespace pgkm::cuda::moments

@@ -8,11 +8,11 @@
 
 namespace pgkm::cuda::moments {
 
-// What the blocks of one slice of one problem read and write.
-struct Slice {
+// What the blocks of one segment of one problem read and write.
+struct Segment {
     std::int64_t first_row; // of the problem
     std::int64_t n_rows;    // of the problem
-    std::int64_t index;     // of the slice: it has the stages whose number is `index` modulo `count`
+    std::int64_t index;     // of the segment: it has the stages whose number is `index` modulo `count`
     std::int64_t count;
     std::int64_t shift;     // of the problem, in Sums::shift
     std::int64_t slot;      // where its partial results begin: row_shares() of them
@@ -32,11 +32,11 @@ struct Sums {
     const std::int32_t *stop; // non-zero: return at once
 };
 
-// Adds the rows of each slice to its slots in float64 on the tensor cores. values: row-major, d features a row, those
-// of the chunk or all that the problems' first rows count from. slices: on the device. A problem's first chunk sets the
+// Adds the rows of each segment to its slots in float64 on the tensor cores. values: row-major, d features a row, those
+// of the chunk or all that the problems' first rows count from. segments: on the device. A problem's first chunk sets the
 // slots. PGKM_UNSUPPORTED where a block of this GPU has too little shared memory.
 template <typename T>
-void add_products(Context &context, const T *values, int d, const Slice *slices, std::int64_t n_slices,
+void add_products(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
                   const Chunk &chunk, const Sums &sums);
 
 // A problem's slots and where their sum goes.
