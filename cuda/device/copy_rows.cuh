@@ -9,8 +9,8 @@
 namespace pgkm::cuda {
 
 // Starts to copy Rows x Width values to shared memory, rows Stride values apart there and `pitch` apart at `from`; all
-// Threads of the block call it. Of the tile `rows` x `columns` values are there, the others become 0. wide: 16 bytes at a
-// time, where `from`, `to`, pitch and columns allow. __pipeline_commit() and __pipeline_wait_prior() see to the end.
+// Threads of the block call it. Of the tile `rows` x `columns` values are there, the others become 0. wide: 16 bytes at
+// a time, where `from`, `to`, pitch and columns allow. __pipeline_commit() and __pipeline_wait_prior() see to the end.
 template <int Rows, int Width, int Stride, int Threads, typename T>
 __device__ inline void copy_rows(T *to, const T *from, std::int64_t pitch, int rows, int columns, bool wide = false)
 {

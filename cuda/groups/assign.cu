@@ -1,8 +1,10 @@
-// assign.cu (groups) - one assignment of many problems, one block each, with what is asked over it: labels, distances, and
-// sums of features, masses, squared distances and sizes of the clusters.
+// assign.cu (groups) - one assignment of many problems, one block each, with what is asked over it: labels,
+// distances, and sums of features, masses, squared distances and sizes of the clusters.
 //
-// Shape: as fit.cu. Data: centroids and sums lie in shared memory; sums leave the block once. Threads: a row a thread at a
-// time, one barrier where sums are flushed (sums.cuh). Reference: the contract's assignment (numeric/contract.hpp), to the bit.
+// Shape: as fit.cu.
+// Data: centroids and sums lie in shared memory; sums leave the block once.
+// Threads: a row a thread at a time, one barrier where sums are flushed (sums.cuh).
+// Reference: the contract's assignment (numeric/contract.hpp), to the bit.
 #include "plan/choose.hpp"
 #include "fit/measure.hpp"
 #include "plan/stages.hpp"

@@ -1,13 +1,14 @@
 // fit.cu (groups) - Lloyd's iterations of many problems, each by one block from start to end, in one launch.
 //
-// Shape: problems of at most group_rows_limit rows whose sums fit a block's shared memory (pack.cu). How rows get their
-// labels is the labeller's (labels.cuh), how they are summed is in sums.cuh.
+// Shape: problems of at most group_rows_limit rows whose sums fit a block's shared memory (pack.cu). How rows get
+// their labels is the labeller's (labels.cuh), how they are summed is in sums.cuh.
 // Data: centroids, new centroids and sums lie in shared memory. With float32 rows of at most 16 features, up to 1,024
 // rows stay in the block's registers from the first iteration to the last, with their last label. Those whose label
 // changed are queued, to be taken off one sum and added to another by all threads together, one feature each; integer
-// sums make that exact. Where nothing changed, the centroids cannot move. Other rows are read, and all of them
-// added, in every iteration.
-// Threads: barriers of the block between labels, sums, new centroids and the decision; blocks do not wait for each other.
+// sums make that exact. Where nothing changed, the centroids cannot move. Other rows are read, and all of them added,
+// in every iteration.
+// Threads: barriers of the block between labels, sums, new centroids and the decision; blocks do not wait for each
+// other.
 // Reference: the contract's fit (numeric/contract.hpp): same labels, sums and centroids.
 // Paper: Lloyd 1982, Least squares quantization in PCM.
 #include <cstring>
@@ -20,8 +21,8 @@
 namespace pgkm::cuda {
 namespace {
 
-constexpr int held = 4;     // rows of a thread in registers
-constexpr int replicas = 4; // copies of the counters
+constexpr int held = 4;                                             // rows of a thread in registers
+constexpr int replicas = 4;                                         // copies of the counters
 constexpr int rounds = limb_additions / (group_threads / replicas); // of a row per thread, between flushes
 
 template <typename T>
@@ -48,11 +49,11 @@ struct Moved {
 // One block's shared memory.
 template <typename T>
 struct Shared {
-    std::int64_t *sums; // k x width
-    double *shifts;     // k
-    T *centroids;       // k x pitch
-    T *fresh;           // k x pitch: the new ones
-    std::int32_t *counters; // replicas x k x width
+    std::int64_t *sums;      // k x width
+    double *shifts;          // k
+    T *centroids;            // k x pitch
+    T *fresh;                // k x pitch: the new ones
+    std::int32_t *counters;  // replicas x k x width
     std::int32_t *exponents; // d
     std::int32_t *queued;
     Moved *queue; // held x group_threads
@@ -108,9 +109,9 @@ __device__ void move_queued(const View<float> &view, const Shared<float> &s, int
 // Rows that stay: each thread's are threadIdx.x, + group_threads, ... below n.
 template <int D>
 struct HeldRows {
-    GroupRow<D>  row[held];
+    GroupRow<D> row[held];
     std::int32_t at[held];
-    int          label[held];
+    int label[held];
 
     __device__ void load(const View<float> &view)
     {
@@ -134,8 +135,7 @@ struct HeldRows {
         for (int i = 0; i < held; ++i)
             if (i * group_threads + static_cast<int>(threadIdx.x) < view.n && now[i] != label[i]) {
                 const int place = atomicAdd(s.queued, 1);
-                s.queue[place] = {at[i], static_cast<std::uint16_t>(label[i] + 1),
-                                  static_cast<std::uint16_t>(now[i])};
+                s.queue[place] = {at[i], static_cast<std::uint16_t>(label[i] + 1), static_cast<std::uint16_t>(now[i])};
                 label[i] = now[i];
             }
         __syncthreads();
@@ -166,7 +166,8 @@ struct PassingRows {
             const std::int64_t row = start + threadIdx.x;
             if (row < view.n)
                 add_row(view, s.exponents, row,
-                        counters_of(view, s, static_cast<int>(threadIdx.x) % replicas, Labels::label(view, row, s.centroids)));
+                        counters_of(view, s, static_cast<int>(threadIdx.x) % replicas,
+                                    Labels::label(view, row, s.centroids)));
         }
         flush_counters(s.sums, s.counters, count, replicas);
         return true;
@@ -219,7 +220,8 @@ __device__ int close_iteration(GroupProblem &problem, const double *shifts, bool
 }
 
 template <typename Labels, typename Rows, typename T>
-__device__ int iterate(const Arguments<T> &a, const View<T> &view, const Shared<T> &s, GroupProblem &problem, int &iteration)
+__device__ int iterate(const Arguments<T> &a, const View<T> &view, const Shared<T> &s, GroupProblem &problem,
+                       int &iteration)
 {
     __shared__ int stop;
     Rows rows;
@@ -254,8 +256,12 @@ __global__ void __launch_bounds__(group_threads, Labels::blocks) fit_kernel(Argu
     T *const centroids = a.centroids + problem.cluster * a.d;
     const View<T> view = {a.values + problem.first_row * a.d,
                           a.weights == nullptr ? nullptr : a.weights + problem.first_row,
-                          problem.n_rows, a.d, problem.k, centroids,
-                          a.exponents + std::int64_t{blockIdx.x} * a.d, problem.weight_exponent};
+                          problem.n_rows,
+                          a.d,
+                          problem.k,
+                          centroids,
+                          a.exponents + std::int64_t{blockIdx.x} * a.d,
+                          problem.weight_exponent};
     Shared<T> s = carve<Labels>(reinterpret_cast<char *>(memory), view.k, view.d, a.width);
     if (!Labels::filtered)
         s.fresh = centroids; // in device memory
@@ -286,8 +292,10 @@ void launch_fit(Context &context, const Arguments<T> &arguments, const std::vect
     with_labels<T>(arguments.d, [&](auto labels) {
         using Labels = decltype(labels);
         const std::size_t bytes = carve<Labels>(nullptr, most_clusters(problems), arguments.d, arguments.width).bytes;
-        checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(fit_kernel<Labels>, static_cast<int>(bytes)); });
-        fit_kernel<Labels><<<static_cast<unsigned>(problems.size()), group_threads, bytes, context.compute.get()>>>(arguments);
+        checked("cudaFuncSetAttribute",
+                [&] { return allow_shared_memory(fit_kernel<Labels>, static_cast<int>(bytes)); });
+        fit_kernel<Labels>
+            <<<static_cast<unsigned>(problems.size()), group_threads, bytes, context.compute.get()>>>(arguments);
         launched("groups fit_kernel");
     });
 }
@@ -297,7 +305,9 @@ void launch_fit(Context &context, const Arguments<T> &arguments, const std::vect
 std::size_t group_fit_bytes(int k, int d, bool weighted, std::size_t element)
 {
     std::size_t bytes = 0;
-    const auto count = [&](auto labels) { bytes = carve<decltype(labels)>(nullptr, k, d, group_width(d, weighted)).bytes; };
+    const auto count = [&](auto labels) {
+        bytes = carve<decltype(labels)>(nullptr, k, d, group_width(d, weighted)).bytes;
+    };
     element == 4 ? with_labels<float>(d, count) : with_labels<double>(d, count);
     return bytes;
 }

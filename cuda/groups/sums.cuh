@@ -1,10 +1,11 @@
 // sums.cuh (groups) - the sums of one problem in the shared memory of its block.
 //
-// Layout: a cluster has group_width() counters of 32 bits, a limb (device/view.cuh) each: of its d features and its mass, and
-// of weighted rows the same again for the lower part. A block has a few copies of all clusters' counters, so that fewer
-// threads meet at one, and one set of 64-bit sums.
-// Threads: rows are added with atomics in shared memory; the whole block flushes the counters into the 64-bit sums before
-// limb_additions of a counter can overflow it. Sums are integers: their order does not matter, and they are exact.
+// Layout: a cluster has group_width() counters of 32 bits, a limb (device/view.cuh) each: of its d features and its
+// mass, and of weighted rows the same again for the lower part. A block has a few copies of all clusters' counters,
+// so that fewer threads meet at one, and one set of 64-bit sums.
+// Threads: rows are added with atomics in shared memory; the whole block flushes the counters into the 64-bit sums
+// before limb_additions of a counter can overflow it. Sums are integers: their order does not matter, and they are
+// exact.
 #pragma once
 
 #include "device/limbs.cuh"
@@ -55,15 +56,16 @@ __device__ inline void add_limbs(std::int32_t *counter, Split limbs)
 
 // Adds a row to the counters of its cluster.
 template <typename T>
-__device__ inline void add_row(const View<T> &view, const std::int32_t *exponents, std::int64_t row, std::int32_t *counters)
+__device__ inline void add_row(const View<T> &view, const std::int32_t *exponents, std::int64_t row,
+                               std::int32_t *counters)
 {
     const int sums = parts_of(view.weights != nullptr) * (view.d + 1);
     for (int f = 0; f < sums; ++f)
         add_limbs(counters + 2 * f, limbs_of(view, exponents, row, f));
 }
 
-// Adds `replicas` copies of `count` counters to the 64-bit sums and clears them; the whole block, which waits for itself
-// before and after.
+// Adds `replicas` copies of `count` counters to the 64-bit sums and clears them; the whole block, which waits for
+// itself before and after.
 __device__ inline void flush_counters(std::int64_t *sums, std::int32_t *counters, int count, int replicas)
 {
     __syncthreads();

@@ -1,4 +1,5 @@
-// transfer.hpp (groups) - values of many problems' rows to where each problem wants them. Faults and cancels throw Error.
+// transfer.hpp (groups) - values of many problems' rows to where each problem wants them. Faults and cancels throw
+// Error.
 #pragma once
 
 #include <algorithm>

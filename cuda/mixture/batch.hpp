@@ -1,8 +1,8 @@
 // batch.hpp (mixture) - problems that go through the kernels together.
 //
-// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through in slices whose
-// responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy of the sums of its own; the
-// copies are added up in their order. No atomics: the bits are the same from run to run.
+// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through in slices
+// whose responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy of the sums of its
+// own; the copies are added up in their order. No atomics: the bits are the same from run to run.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ public:
           road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
           slice_products_(slice_products(float64_rate(context_.facts),
-                                 static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
+                                         static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
         stop_.fill_zero(context_.compute.get());
@@ -161,8 +161,9 @@ private:
         if (road_ == Road::staged)
             run_stages(launch, stream);
         else
-            (road_ == Road::fused_full ? fused_full<T> : fused_diagonal<T>)(
-                launch, extent_.n_items, FusedShape(type_, extent_.most_k, d_), extent_.most_k, stream);
+            (road_ == Road::fused_full ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
+                                                                            FusedShape(type_, extent_.most_k, d_),
+                                                                            extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
         enqueued_ += products_of(used_);
         if (enqueued_ > slice_products_ / 8) {
@@ -192,8 +193,8 @@ private:
     {
         if (given_) {
             for (const Part &part : parts_)
-                labels_.upload(tasks_[part.task].mixture->labels + part.first, static_cast<std::size_t>(part.n),
-                               stream, static_cast<std::size_t>(part.label));
+                labels_.upload(tasks_[part.task].mixture->labels + part.first, static_cast<std::size_t>(part.n), stream,
+                               static_cast<std::size_t>(part.label));
             return given_shares(launch, extent_, stream);
         }
         if (type_ == PGKM_COVARIANCE_TIED)
@@ -224,7 +225,7 @@ private:
     Parameters parameters_;
     const double slice_products_; // of a slice
     DeviceArray<std::int32_t> stop_;
-    StopFlag                  stop_flag_; // for chunks
+    StopFlag stop_flag_; // for chunks
     std::int64_t most_k_ = 1;
     double enqueued_ = 0.0;     // multiplications since the last wait
     std::int64_t per_row_ = 1;  // values in the workspace

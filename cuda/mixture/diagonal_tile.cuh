@@ -1,12 +1,13 @@
-// diagonal_tile.cuh (mixture) - diag and spherical: E step and sums by a block that holds a tile of rows in shared memory.
+// diagonal_tile.cuh (mixture) - diag and spherical: E step and sums by a block that holds a tile of rows in shared
+// memory.
 //
-// Shape: up to 64 components of 64 features, more than one warp's registers have room for (diagonal_warp.cuh). Components
-// come in C tiles of 16, features in F of 8, F even.
-// Data: a block of 2 C warps (4 C for the largest shape) takes 8 rows a warp at a time (row_tile.cuh). First each warp
-// finds the responsibilities of 8 of the rows: their log densities are the product of the coefficients (components by
-// [y, y^2], in shared memory for the whole launch) with the rows, and log-sum-exp goes over the lanes that share a row.
-// Then each warp adds all rows to its part of the sums, which stays in registers: 16 components by half of the features
-// (a quarter), r y and r y^2.
+// Shape: up to 64 components of 64 features, more than one warp's registers have room for (diagonal_warp.cuh).
+// Components come in C tiles of 16, features in F of 8, F even.
+// Data: a block of 2 C warps (4 C for the largest shape) takes 8 rows a warp at a time (row_tile.cuh). First each
+// warp finds the responsibilities of 8 of the rows: their log densities are the product of the coefficients
+// (components by [y, y^2], in shared memory for the whole launch) with the rows, and log-sum-exp goes over the lanes
+// that share a row. Then each warp adds all rows to its part of the sums, which stays in registers: 16 components by
+// half of the features (a quarter), r y and r y^2.
 // Error: float64 but for exponentials of float32 rows; log densities of a polynomial about the origin, see fused.hpp.
 #pragma once
 
@@ -35,7 +36,10 @@ struct DiagonalBlock {
 
     // Shared memory: origin, y, responsibilities, coefficients.
     static constexpr int coefficient_offset = features + rows * row_stride + 16 * Components * share_stride;
-    __host__ __device__ static constexpr int coefficient_count(int) { return Components * Features * 256 + 16 * Components; }
+    __host__ __device__ static constexpr int coefficient_count(int)
+    {
+        return Components * Features * 256 + 16 * Components;
+    }
     static constexpr int bytes(int k) { return 8 * (coefficient_offset + coefficient_count(k)); }
 
     // Of a multiprocessor: what its registers and shared memory (of compute capability 9.0) hold.
@@ -59,11 +63,11 @@ public:
     __device__ void find_shares(int first)
     {
         double density[Components][4];
-        const auto fragment = [&](int m, int s, double (&a)[4]) {
+        const auto fragment = [&](int m, int s, double(&a)[4]) {
             load_fragment(coefficients_, m * 2 * Features + s, lane(), a);
         };
-        log_densities<Components, Features>(rows_ + (8 * warp() + g()) * Block::row_stride + t(), coefficients_, fragment,
-                                            density);
+        log_densities<Components, Features>(rows_ + (8 * warp() + g()) * Block::row_stride + t(), coefficients_,
+                                            fragment, density);
         double *const share = shares_ + g() * Block::share_stride + 8 * warp() + 2 * t();
         const int row = first + 8 * warp() + 2 * t();
         factors_ *= responsibilities<Wide<T>>(density, n_ - row, log_likelihood_, [&](int m, int element, Wide<T> r) {
@@ -78,7 +82,8 @@ public:
         const double *y = rows_ + t() * Block::row_stride + 8 * first_part() + g();
 #pragma unroll 2
         for (int row = 0; row < Block::rows; row += 8, share += 8, y += 8 * Block::row_stride) {
-            const double a[4] = {share[0], share[8 * Block::share_stride], share[4], share[8 * Block::share_stride + 4]};
+            const double a[4] = {share[0], share[8 * Block::share_stride], share[4],
+                                 share[8 * Block::share_stride + 4]};
 #pragma unroll
             for (int p = 0; p < parts; ++p) {
                 const double b[2] = {y[8 * p], y[4 * Block::row_stride + 8 * p]};
@@ -107,9 +112,18 @@ public:
 private:
     static constexpr int parts = Features / Block::sharers; // eights of features of a warp's sums
 
-    static __device__ int component_tile() { return warp() / Block::sharers; }
-    static __device__ int first_part() { return warp() % Block::sharers * parts; }
-    static __device__ bool sees_to_masses() { return warp() % Block::sharers == 0; }
+    static __device__ int component_tile()
+    {
+        return warp() / Block::sharers;
+    }
+    static __device__ int first_part()
+    {
+        return warp() % Block::sharers * parts;
+    }
+    static __device__ bool sees_to_masses()
+    {
+        return warp() % Block::sharers == 0;
+    }
 
     double sums_[parts][2][4] = {}; // by fragment: r y, r y^2
     double masses_[2] = {};         // components g and g + 8 of the tile

@@ -2,10 +2,10 @@
 //
 // Shape: up to 32 components of 16 features, or 16 of 32; components come in C tiles of 16, features in F of 8.
 // Data: a block is one warp and takes 8 rows at a time (row_tile.cuh). Their log densities are the product of the
-// coefficients (components by [y, y^2], in shared memory or registers for the whole launch) with the rows' features; the
-// product's lanes hold four or eight components of two rows each, which after log-sum-exp are, without moving, the left
-// side of the product that adds r [y, y^2] to the sums (in registers). Only the rows' features pass through shared memory,
-// since the two products want them by row and by feature.
+// coefficients (components by [y, y^2], in shared memory or registers for the whole launch) with the rows' features;
+// the product's lanes hold four or eight components of two rows each, which after log-sum-exp are, without moving,
+// the left side of the product that adds r [y, y^2] to the sums (in registers). Only the rows' features pass through
+// shared memory, since the two products want them by row and by feature.
 // Error: float64 but for exponentials of float32 rows; about the origin, see fused.hpp.
 #pragma once
 
@@ -44,8 +44,8 @@ __device__ inline void log_densities(const double *y, const double *coefficients
 }
 
 // Adds a lane's part of the sums r y and r y^2 of the components and features from `component` and `feature` on.
-__device__ inline void store_diagonal(const double (&sums)[2][4], const MixtureView &mixture, int component, int feature,
-                                      int d, double *out)
+__device__ inline void store_diagonal(const double (&sums)[2][4], const MixtureView &mixture, int component,
+                                      int feature, int d, double *out)
 {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -86,7 +86,10 @@ struct WarpBlock {
 
     // Shared memory: origin, y, coefficients.
     static constexpr int coefficient_offset = features + rows * row_stride;
-    __host__ __device__ static constexpr int coefficient_count(int) { return Components * Features * 256 + 16 * Components; }
+    __host__ __device__ static constexpr int coefficient_count(int)
+    {
+        return Components * Features * 256 + 16 * Components;
+    }
     static constexpr int bytes(int k) { return 8 * (coefficient_offset + coefficient_count(k)); }
 
     static constexpr int per_multiprocessor = 12;
@@ -112,7 +115,7 @@ public:
     // This lane has rows 2 t and 2 t + 1 of components g and g + 8 of each sixteen.
     __device__ void find_shares(int first)
     {
-        const auto fragment = [&](int m, int s, double (&a)[4]) {
+        const auto fragment = [&](int m, int s, double(&a)[4]) {
             if constexpr (keeps)
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
@@ -175,10 +178,10 @@ private:
     static constexpr bool keeps = Components * Features <= 2;
 
     double kept_[keeps ? Components * 2 * Features : 1][4];
-    double share_[Components][4];                      // log densities, then responsibilities
-    Exponential mass_[Components][2] = {};             // since the last flush: in float32 it loses no digit
-    double masses_[Components][2] = {};                // components g and g + 8
-    double sums_[Components][Features][2][4] = {};     // by fragment: r y, r y^2
+    double share_[Components][4];                  // log densities, then responsibilities
+    Exponential mass_[Components][2] = {};         // since the last flush: in float32 it loses no digit
+    double masses_[Components][2] = {};            // components g and g + 8
+    double sums_[Components][Features][2][4] = {}; // by fragment: r y, r y^2
 };
 
 } // namespace pgkm::cuda::mixture

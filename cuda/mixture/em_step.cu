@@ -1,7 +1,8 @@
 // em_step.cu (mixture) - one E step with the sums of the M step: problems in batches of like ones.
 //
-// Shape: any; a batch holds as many problems as a quarter of the memory limit has room for. Reference:
-// test/reference/mixture.hpp. Paper: Dempster, Laird, Rubin 1977, Maximum likelihood from incomplete data via the EM algorithm.
+// Shape: any; a batch holds as many problems as a quarter of the memory limit has room for.
+// Reference: test/reference/mixture.hpp.
+// Paper: Dempster, Laird, Rubin 1977, Maximum likelihood from incomplete data via the EM algorithm.
 #include "mixture/em_step.hpp"
 
 #include <algorithm>

@@ -2,11 +2,12 @@
 //
 // Shape: up to 16 components of 32 features, or 32 of 16; components come in tiles of 16, features in F of 8.
 // Data: a block of 4 F warps takes 64 F rows of 8 F features at a time (row_tile.cuh). First each warp finds the log
-// densities of 16 of the rows: they times W' of one component after the other, on the tensor cores, from fragments of W
-// that stay in shared memory for the whole launch; the squares are added up over a row's four lanes, and log-sum-exp
-// follows in them. Then each warp adds all rows to its part of the sums, which stays in registers: responsibilities
-// (components by rows) times products y_a y_b (rows by pairs), of the features a = w and a = 8 F - 1 - w with all b up to
-// the end of a's eight. A pair of these has F + 1 eights whatever w is, so that warps have equal work.
+// densities of 16 of the rows: they times W' of one component after the other, on the tensor cores, from fragments of
+// W that stay in shared memory for the whole launch; the squares are added up over a row's four lanes, and
+// log-sum-exp follows in them. Then each warp adds all rows to its part of the sums, which stays in registers:
+// responsibilities (components by rows) times products y_a y_b (rows by pairs), of the features a = w and a = 8 F - 1
+// - w with all b up to the end of a's eight. A pair of these has F + 1 eights whatever w is, so that warps have equal
+// work.
 // Error: float64 but for exponentials of float32 rows; about the origin, see fused.hpp.
 #pragma once
 
@@ -35,7 +36,10 @@ struct FullBlock {
 
     // Shared memory: origin, y, responsibilities, coefficients of k components, rounded up to fours.
     static constexpr int coefficient_offset = features + rows * row_stride + 16 * Components * share_stride;
-    __host__ __device__ static constexpr int coefficient_count(int k) { return (k + 3) / 4 * 4 * (fragments * 64 + features + 1); }
+    __host__ __device__ static constexpr int coefficient_count(int k)
+    {
+        return (k + 3) / 4 * 4 * (fragments * 64 + features + 1);
+    }
     static constexpr int bytes(int k) { return 8 * (coefficient_offset + coefficient_count(k)); }
 
     static constexpr int per_multiprocessor = 16 / warps;
@@ -90,10 +94,11 @@ public:
             for (int q = 0; q < own; ++q)
                 row_densities[q] = density[q][i];
             const int row = warp() * 16 + g() + 8 * i;
-            factors_ *= row_shares<Wide<T>, 1, 2>(row_densities, first + row < n_, log_likelihood_, [&](int q, Wide<T> r) {
-                if (4 * q < k_)
-                    shares_[(4 * q + t()) * share_stride + row] = static_cast<double>(r);
-            });
+            factors_ *=
+                row_shares<Wide<T>, 1, 2>(row_densities, first + row < n_, log_likelihood_, [&](int q, Wide<T> r) {
+                    if (4 * q < k_)
+                        shares_[(4 * q + t()) * share_stride + row] = static_cast<double>(r);
+                });
         }
     }
 
@@ -205,7 +210,7 @@ private:
         }
     }
 
-    const int k_; // rounded up to fours
+    const int k_;                               // rounded up to fours
     double low_[Components][low_parts][4] = {}; // r y_a y_b of a = warp()
     double high_[Components][Features][4] = {}; // of a = features - 1 - warp()
     double other_[Components][4] = {};          // r y of eight features, or r

@@ -1,5 +1,6 @@
-// fused.cu (mixture) - which mixtures the fused kernels serve, their coefficients about an origin, and the sums' way back to
-// the means. On the host; what it computes for a mixture is float64 and takes k d (diag) or k d^2 (full) steps.
+// fused.cu (mixture) - which mixtures the fused kernels serve, their coefficients about an origin, and the sums' way
+// back to the means. On the host; what it computes for a mixture is float64 and takes k d (diag) or k d^2 (full)
+// steps.
 #include "mixture/fused.hpp"
 
 #include <algorithm>
@@ -151,7 +152,8 @@ int blocks_of(const Context &context, const Task &task, std::int64_t d)
     const auto of_one = [&] {
         if (task.road == Road::staged)
             return 4;
-        return needs_of(FusedShape(task.mixture->covariance_type, task.mixture->k, d), task.mixture->k).per_multiprocessor;
+        return needs_of(FusedShape(task.mixture->covariance_type, task.mixture->k, d), task.mixture->k)
+            .per_multiprocessor;
     };
     return context.facts.multiprocessors * of_one();
 }

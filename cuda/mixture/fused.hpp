@@ -1,10 +1,9 @@
 // fused.hpp - E step and sums in one kernel, one read of the rows, for mixtures of moderate size.
 //
-// Rows are taken about an origin amid the means, y = x - origin, so that a component's log density is
-// a polynomial in y whose coefficients do not depend on the row: a matrix product with [y, y y'], as the
-// M step's sums are. Both run on the tensor cores in float64. Sums about the means follow from
-// those about the origin (recentre). That costs digits where means lie far apart in units of the
-// components' own spread, so plan_task() asks how far.
+// Rows are taken about an origin amid the means, y = x - origin, so that a component's log density is a polynomial in
+// y whose coefficients do not depend on the row: a matrix product with [y, y y'], as the M step's sums are. Both run
+// on the tensor cores in float64. Sums about the means follow from those about the origin (recentre). That costs
+// digits where means lie far apart in units of the components' own spread, so plan_task() asks how far.
 #pragma once
 
 #include <vector>
@@ -30,7 +29,10 @@ struct FusedShape {
     int components, features; // tiles, as many as the kernel has
 
     FusedShape(PgkmCovariance type, std::int64_t k, std::int64_t d);
-    bool fits() const { return full ? components <= 2 && components * features <= 4 : components <= 4 && features <= 8; }
+    bool fits() const
+    {
+        return full ? components <= 2 && components * features <= 4 : components <= 4 && features <= 8;
+    }
     std::int64_t coefficient_count(std::int64_t k) const; // float64 values
 };
 

@@ -1,5 +1,5 @@
-// fused_diagonal.cu (mixture) - diag and spherical covariances: the shapes that have a kernel of their own, tiles of 16 components by tiles of 8
-// features.
+// fused_diagonal.cu (mixture) - diag and spherical covariances: the shapes that have a kernel of their own, tiles of
+// 16 components by tiles of 8 features.
 #include "mixture/diagonal_tile.cuh"
 #include "mixture/diagonal_warp.cuh"
 #include "mixture/fused_kernel.cuh"
@@ -7,10 +7,10 @@
 namespace pgkm::cuda::mixture {
 namespace {
 
-using All = Blocks<WarpBlock<1, 1>, WarpBlock<1, 2>, WarpBlock<1, 3>, WarpBlock<1, 4>, WarpBlock<2, 1>, WarpBlock<2, 2>,
-                   DiagonalBlock<1, 6>, DiagonalBlock<1, 8>, DiagonalBlock<2, 4>, DiagonalBlock<2, 6>,
-                   DiagonalBlock<2, 8>, DiagonalBlock<4, 2>, DiagonalBlock<4, 4>, DiagonalBlock<4, 6>,
-                   DiagonalBlock<4, 8>>;
+using All =
+    Blocks<WarpBlock<1, 1>, WarpBlock<1, 2>, WarpBlock<1, 3>, WarpBlock<1, 4>, WarpBlock<2, 1>, WarpBlock<2, 2>,
+           DiagonalBlock<1, 6>, DiagonalBlock<1, 8>, DiagonalBlock<2, 4>, DiagonalBlock<2, 6>, DiagonalBlock<2, 8>,
+           DiagonalBlock<4, 2>, DiagonalBlock<4, 4>, DiagonalBlock<4, 6>, DiagonalBlock<4, 8>>;
 
 } // namespace
 

@@ -1,11 +1,13 @@
-// fused_full.cu (mixture) - full covariances: the shapes that have a kernel of their own, tiles of 16 components by tiles of 8 features.
+// fused_full.cu (mixture) - full covariances: the shapes that have a kernel of their own, tiles of 16 components by
+// tiles of 8 features.
 #include "mixture/full_tile.cuh"
 #include "mixture/fused_kernel.cuh"
 
 namespace pgkm::cuda::mixture {
 namespace {
 
-using All = Blocks<FullBlock<1, 1>, FullBlock<1, 2>, FullBlock<1, 3>, FullBlock<1, 4>, FullBlock<2, 1>, FullBlock<2, 2>>;
+using All =
+    Blocks<FullBlock<1, 1>, FullBlock<1, 2>, FullBlock<1, 3>, FullBlock<1, 4>, FullBlock<2, 1>, FullBlock<2, 2>>;
 
 } // namespace
 

@@ -44,7 +44,8 @@ struct Blocks {
     {
         find(shape, [&](auto block) {
             using Block = decltype(block);
-            checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(fused_kernel<Block, T>, Block::bytes(k)); });
+            checked("cudaFuncSetAttribute",
+                    [&] { return allow_shared_memory(fused_kernel<Block, T>, Block::bytes(k)); });
             fused_kernel<Block, T><<<n_items, Block::threads, Block::bytes(k), stream>>>(launch);
         });
         launched("fused_kernel");

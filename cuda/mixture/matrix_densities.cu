@@ -1,8 +1,9 @@
-// matrix_densities.cu (mixture) - products of rows with W: log densities of full, and the rows of tied, for any shape.
+// matrix_densities.cu (mixture) - products of rows with W: log densities of full, and the rows of tied, for any
+// shape.
 //
-// Data: a block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the tensor cores,
-// 64 rows of W at a time and 32 features deep, from shared memory; of full only the sums of squares leave registers.
-// Tied: the rows are multiplied by W once, about an origin amid the means, and so are the means.
+// Data: a block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the tensor
+// cores, 64 rows of W at a time and 32 features deep, from shared memory; of full only the sums of squares leave
+// registers. Tied: the rows are multiplied by W once, about an origin amid the means, and so are the means.
 // Threads: asynchronous copies fill one tile ahead; two barriers a tile. A warp has 16 rows.
 // Error: float64 products and sums of d terms; rows are centred first, so that wide offsets do not cancel digits.
 #include "device/copy_rows.cuh"
@@ -31,7 +32,8 @@ template <typename T>
 __device__ void load(Tiles<T> &tiles, const T *values, int n, int d, int row, const double *centre,
                      const double *factor, int column, int from)
 {
-    copy_rows<tile_rows, depth, stride, matrix_threads>(tiles.x, values + std::int64_t{row} * d + from, d, n - row, d - from);
+    copy_rows<tile_rows, depth, stride, matrix_threads>(tiles.x, values + std::int64_t{row} * d + from, d, n - row,
+                                                        d - from);
     copy_rows<columns, depth, stride, matrix_threads>(tiles.w, factor + std::int64_t{column} * d + from, d, d - column,
                                                       d - from);
     copy_rows<1, depth, depth, matrix_threads>(tiles.centre, centre + from, 0, 1, d - from);
@@ -179,8 +181,7 @@ template <typename T, typename Kernel, typename... Arguments>
 void launch_matrix(Kernel kernel, const dim3 &grid, cudaStream_t stream, const Arguments &...arguments)
 {
     constexpr int bytes = 2 * sizeof(Tiles<T>);
-    checked("cudaFuncSetAttribute",
-            [&] { return allow_shared_memory(kernel, bytes); });
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, bytes); });
     kernel<<<grid, matrix_threads, bytes, stream>>>(arguments...);
 }
 

@@ -1,7 +1,8 @@
 // parameters.cu (mixture) - mixtures to the device and sums back, for one problem or for ten thousand.
 //
-// Data: all arrays of a batch lie behind each other, one mixture's after the other, so that small ones travel in one copy
-// which several threads fill; a large one travels by itself in pieces. All values are float64. Between pieces a cancel is seen.
+// Data: all arrays of a batch lie behind each other, one mixture's after the other, so that small ones travel in one
+// copy which several threads fill; a large one travels by itself in pieces. All values are float64. Between pieces a
+// cancel is seen.
 #include "mixture/parameters.hpp"
 
 #include <algorithm>

@@ -1,8 +1,10 @@
-// row_tile.cuh (mixture) - what the fused kernels share (diagonal_warp.cuh, diagonal_tile.cuh, full_tile.cuh): the tile of
-// rows in shared memory, the loop over tiles, and where a thread stands in its warp.
+// row_tile.cuh (mixture) - what the fused kernels share (diagonal_warp.cuh, diagonal_tile.cuh, full_tile.cuh): the
+// tile of rows in shared memory, the loop over tiles, and where a thread stands in its warp.
 //
-// Data: the tile's rows about the mixture's origin, y = x - origin, in float64, of Block::features features; zeros where
-// there is no row or feature. Behind them lie the rows' responsibilities, component by component.
+// Data: the tile's rows about the mixture's origin, y = x - origin, in float64, of Block::features features; zeros
+// where there is no row or feature. Behind them lie, where Block has room for them, the rows' responsibilities,
+// component by component. A small tile's values wait in registers while the tile before is worked on, a large one's
+// in the L2 cache.
 // Threads: a block waits for its warps three times a tile: rows loaded, responsibilities found, both read.
 #pragma once
 
@@ -48,9 +50,9 @@ __device__ inline void wait_for_block()
         __syncthreads();
 }
 
-// Own has find_shares(first), which finds the responsibilities of the rows of the tile that begins at row `first` of the
-// item; add(), which adds the tile's rows to the sums in registers; and flush(), called every tiles_per_logarithm tiles
-// and at the end. Block: WarpBlock, DiagonalBlock or FullBlock.
+// Own has find_shares(first), which finds the responsibilities of the rows of the tile that begins at row `first` of
+// the item; add(), which adds the tile's rows to the sums in registers; and flush(), called every tiles_per_logarithm
+// tiles and at the end. Block: WarpBlock, DiagonalBlock or FullBlock.
 template <typename Own, typename T, typename Block>
 class RowTile {
 public:
@@ -100,7 +102,8 @@ protected:
         fill<Block>(coefficients_, mixture.coefficients, Block::coefficient_count(mixture.k));
     }
 
-    // The block's log-likelihood into the item's copy of the sums. counts: of the lanes that have seen the same rows, one.
+    // The block's log-likelihood into the item's copy of the sums. counts: of the lanes that have seen the same rows,
+    // one.
     __device__ void store_likelihood(double *out, bool counts)
     {
         rows_[threadIdx.x] = counts ? log_likelihood_ : 0.0;
@@ -141,7 +144,8 @@ private:
         }
     }
 
-    // The same values to their places. Rows that there are not are 0: about a large origin their squares would be infinite.
+    // The same values to their places. Rows that there are not are 0: about a large origin their squares would be
+    // infinite.
     __device__ void put(int first, int begin, const T (&value)[loads]) const
     {
         const int count = min(Block::rows, n_ - first) * d_;

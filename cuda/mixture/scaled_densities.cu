@@ -1,8 +1,10 @@
-// scaled_densities.cu (mixture) - log densities where each feature has a factor of its own, for any shape: diag, spherical, and
-// tied after rotate_rows().
+// scaled_densities.cu (mixture) - log densities where each feature has a factor of its own, for any shape: diag,
+// spherical, and tied after rotate_rows().
 //
-// Data: a block takes 64 rows by 16 components, 16 features deep, from shared memory; a thread has four rows of one component.
-// Threads: two barriers for every 16 features. Error: float64, each term of a feature rounded once.
+// Data: a block takes 64 rows by 16 components, 16 features deep, from shared memory; a thread has four rows of one
+// component.
+// Threads: two barriers for every 16 features.
+// Error: float64, each term of a feature rounded once.
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {

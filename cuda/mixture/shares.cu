@@ -2,7 +2,8 @@
 //
 // Data: the workspace of items.cuh, component by component, so that neighbouring threads read neighbouring rows.
 // Threads: 1, 8 or 32 threads see to a row, by the number of components, and meet at two barriers; a warp sums one
-// component's responsibilities. Error: float64; exp() of differences from the largest log density.
+// component's responsibilities.
+// Error: float64; exp() of differences from the largest log density.
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {

@@ -1,5 +1,5 @@
-// slices.hpp (mixture) - how much a launch may do: kernels look at a cancel when they begin. A pure function of
-// the device.
+// slices.hpp (mixture) - how much a launch may do: kernels look at a cancel when they begin. A pure function of the
+// device.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace pgkm::cuda::mixture {
 
 // Multiplications that a slice may take: as many as take 8 ms at `rate` (float64_rate()), some 20 ms by what kernels
-// reach of it. Devices differ by a factor of 32 in it. busy: the part of the device, of 1, that the slice's blocks fill.
+// reach of it. Devices differ by a factor of 32 in it. busy: the part of the device, of 1, that the slice's blocks
+// fill.
 constexpr double slice_products(double rate, double busy)
 {
     return 8e-3 * rate * std::min(busy, 1.0);

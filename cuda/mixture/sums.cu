@@ -1,9 +1,11 @@
-// sums.cu (mixture) - the M step's sums from responsibilities, for any shape. Rows are centred on the component's old mean, so
-// that wide offsets do not cancel digits.
+// sums.cu (mixture) - the M step's sums from responsibilities, for any shape. Rows are centred on the component's old
+// mean, so that wide offsets do not cancel digits.
 //
-// Data: a block adds up one item's rows: for the first sums and the variances 32 components by 32 features, four of these
-// pairs a thread; for full covariances a tile of 64 by 64 features of one component's lower triangle, on the tensor cores.
-// Threads: each block owns its part of the item's copy of the sums; asynchronous copies fill the scatter's tiles one ahead.
+// Data: a block adds up one item's rows: for the first sums and the variances 32 components by 32 features, four of
+// these pairs a thread; for full covariances a tile of 64 by 64 features of one component's lower triangle, on the
+// tensor cores.
+// Threads: each block owns its part of the item's copy of the sums; asynchronous copies fill the scatter's tiles one
+// ahead.
 // Error: float64, rows added in the order in which they lie.
 #include "device/copy_rows.cuh"
 #include "device/mma.cuh"
@@ -230,9 +232,7 @@ void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t st
     const dim3 grid(extent.n_items, static_cast<unsigned>(tiles * (tiles + 1) / 2),
                     static_cast<unsigned>(std::min(extent.most_k, 65535)));
     constexpr int bytes = sizeof(ScatterTiles<T>);
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(scatter_kernel<T>, bytes);
-    });
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(scatter_kernel<T>, bytes); });
     scatter_kernel<<<grid, scatter_threads, bytes, stream>>>(launch);
     launched("scatter_kernel");
 }

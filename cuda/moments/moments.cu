@@ -1,7 +1,8 @@
-// moments.cu - sums and products of deviations of many problems: which segments there are, where their sums lie, chunks.
+// moments.cu - sums and products of deviations of many problems: which segments there are, where their sums lie,
+// chunks.
 //
-// Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks. Results are the sums of
-// deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
+// Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks. Results are the
+// sums of deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
 // Reference: test/reference/moments.hpp; the kernels are in products.cu.
 #include <algorithm>
 #include <memory>

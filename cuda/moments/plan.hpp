@@ -1,10 +1,9 @@
-// plan.hpp (moments) - how the sums of PCA are cut into blocks: a pure function of the problem's shape
-// and the device.
+// plan.hpp (moments) - how the sums of PCA are cut into blocks: a pure function of the problem's shape and the
+// device.
 //
-// The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes
-// one square and one segment of the rows. A segment is every `segments`th stage of rows, so that a
-// chunk of rows on its way through the device feeds all segments alike, and the additions come in the
-// same order whatever the chunks.
+// The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes one square and
+// one segment of the rows. A segment is every `segments`th stage of rows, so that a chunk of rows on its way through
+// the device feeds all segments alike, and the additions come in the same order whatever the chunks.
 #pragma once
 
 #include <algorithm>

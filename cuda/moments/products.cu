@@ -1,15 +1,15 @@
 // products.cu (moments) - sums of products of deviations, in float64 on the tensor cores.
 //
 // Shape: float32 and float64 rows of any number of features d. The lower triangle of the d x d matrix is cut into
-// squares of 128 features (plan.hpp). A block takes one square and one segment of the rows; a warp takes a tile of
-// 32 x 32 sums of the square, which stays in its registers. With fewer features than 97 a square has fewer tiles than
-// a block has warps: the warps then share the rows, and each share has sums (a slot) of its own.
+// squares of 128 features (plan.hpp). A block takes one square and one segment of the rows; a warp takes a tile of 32
+// x 32 sums of the square, which stays in its registers. With fewer features than 97 a square has fewer tiles than a
+// block has warps: the warps then share the rows, and each share has sums (a slot) of its own.
 // Data: rows lie in shared memory as they came, three or four stages of 32 to 128 rows. Deviations from the shift are
 // taken in float64 as values enter the registers, as the fragments of mma.sync (device/mma.cuh) want them.
 // Threads: asynchronous copies (cp.async) fill the stages ahead. One barrier a stage shows it to all warps and frees
 // the one before. slots_kernel adds up the slots in their order, so that the bits are the same from run to run.
-// Error: each sum has the rounding of float64 additions, in an order that the shape and the device alone decide.
-// The shift takes the place of a first pass over the rows (Chan, Golub, LeVeque 1979: Updating formulae and a pairwise
+// Error: each sum has the rounding of float64 additions, in an order that the shape and the device alone decide. The
+// shift takes the place of a first pass over the rows (Chan, Golub, LeVeque 1979: Updating formulae and a pairwise
 // algorithm for computing sample variances).
 #include <type_traits>
 

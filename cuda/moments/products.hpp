@@ -1,5 +1,5 @@
-// products.hpp (moments) - the kernels that sum products of deviations: what they are given. Each call enqueues work in
-// context.compute and throws Error where a launch fails.
+// products.hpp (moments) - the kernels that sum products of deviations: what they are given. Each call enqueues work
+// in context.compute and throws Error where a launch fails.
 #pragma once
 
 #include <cstdint>

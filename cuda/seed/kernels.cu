@@ -1,11 +1,13 @@
 // kernels.cu (seed) - the steps of greedy k-means++ and k-means|| on the device, for any number of rows and features.
 //
-// One step of k-means++ is five launches without the host: weigh (masses of slices), pick (all trials), gather, potentials
-// (all trials in one pass over the rows), choose, and the update of the distances to the nearest.
-// Data: rows as they lie in device memory, up to eight candidates a pass; masses are integers of 46 bits, sums of a slice
-// fit 64 and of all rows 128. Threads: atomics add integers alone, so that the order does not matter.
-// Reference: test/reference/seed.cpp, the same rows. Papers: Arthur, Vassilvitskii 2007 (k-means++); Bahmani and others 2012
-// (k-means||); O'Leary 2021 (seeding entirely on the GPU).
+// One step of k-means++ is five launches without the host: weigh (masses of slices), pick (all trials), gather,
+// potentials (all trials in one pass over the rows), choose, and the update of the distances to the nearest.
+// Data: rows as they lie in device memory, up to eight candidates a pass; masses are integers of 46 bits, sums of a
+// slice fit 64 and of all rows 128.
+// Threads: atomics add integers alone, so that the order does not matter.
+// Reference: test/reference/seed.cpp, the same rows.
+// Papers: Arthur, Vassilvitskii 2007 (k-means++); Bahmani and others 2012 (k-means||); O'Leary 2021 (seeding entirely
+// on the GPU).
 #include "seed/kernels.hpp"
 
 #include "plan/stages.hpp"

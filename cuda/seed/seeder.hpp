@@ -1,5 +1,6 @@
-// seeder.hpp (seed) - the steps of a seeding over one set of rows, those of a problem or candidates. Memory: v_i of each row
-// (8 bytes), on the device or page-locked on the host; errors throw Error, a cancel is seen between steps.
+// seeder.hpp (seed) - the steps of a seeding over one set of rows, those of a problem or candidates.
+// Memory: v_i of each row (8 bytes), on the device or page-locked on the host; errors throw Error, a cancel is seen
+// between steps.
 #pragma once
 
 #include <algorithm>
