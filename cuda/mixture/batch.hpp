@@ -25,13 +25,13 @@ inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-// Problems of one covariance type on one road that want the same outputs.
+// Problems of one covariance type, all fused or all staged, that want the same outputs.
 template <typename T>
 class Batch {
 public:
     Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
-          road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
+          fused_(tasks[0].fused), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
           slice_products_(slice_products(float64_rate(context_.facts),
                                          static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
@@ -40,7 +40,7 @@ public:
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
             most_k_ = std::max<std::int64_t>(most_k_, task.mixture->k);
-        if (road_ == Road::staged)
+        if (!fused_)
             make_workspace();
         else
             capacity_ = seen_rows();
@@ -52,7 +52,7 @@ public:
             rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
                          context_.compute.get());
         context_.chosen = {};
-        context_.chosen.execution = road_ == Road::staged ? "multi_pass" : "single_pass";
+        context_.chosen.execution = fused_ ? "single_pass" : "multi_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
             for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -158,12 +158,12 @@ private:
                                   workspace_,
                                   given_ || wants_labels_ ? labels_.get() : nullptr,
                                   stop_.get()};
-        if (road_ == Road::staged)
+        if (!fused_)
             run_stages(launch, stream);
         else
-            (road_ == Road::fused_full ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
-                                                                            FusedShape(type_, extent_.most_k, d_),
-                                                                            extent_.most_k, stream);
+            (type_ == PGKM_COVARIANCE_FULL ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
+                                                                                FusedShape(type_, extent_.most_k, d_),
+                                                                                extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
         enqueued_ += products_of(used_);
         if (enqueued_ > slice_products_ / 8) {
@@ -220,7 +220,7 @@ private:
     const std::vector<Task> &tasks_;
     const std::int64_t d_;
     const PgkmCovariance type_;
-    const Road road_;
+    const bool fused_;
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
     const double slice_products_; // of a slice

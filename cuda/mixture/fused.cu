@@ -122,7 +122,7 @@ template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d)
 {
-    Task task = {&problem, &mixture, &out, Road::staged, {}};
+    Task task = {&problem, &mixture, &out, false, {}};
     if (task.given())
         return task;
     if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
@@ -136,7 +136,7 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         return task;
     std::vector<double> origin = origin_of(context, mixture, d);
     if (reach(mixture, d, origin) <= most_reach<T>) {
-        task.road = shape.full ? Road::fused_full : Road::fused_diagonal;
+        task.fused = true;
         task.origin = std::move(origin);
     }
     return task;
@@ -149,13 +149,8 @@ template Task plan_task<double>(const Context &, const PgkmProblem &, const Pgkm
 
 int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
-    const auto of_one = [&] {
-        if (task.road == Road::staged)
-            return 4;
-        return needs_of(FusedShape(task.mixture->covariance_type, task.mixture->k, d), task.mixture->k)
-            .per_multiprocessor;
-    };
-    return context.facts.multiprocessors * of_one();
+    const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
+    return context.facts.multiprocessors * (task.fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
 }
 
 FusedShape::FusedShape(PgkmCovariance type, std::int64_t k, std::int64_t d)

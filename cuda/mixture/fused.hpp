@@ -14,12 +14,12 @@
 
 namespace pgkm::cuda::mixture {
 
-// A task with its road: fused where the mixture is small enough, unless labels are given or wanted.
+// A task, fused where the mixture is small enough, unless labels are given or wanted.
 template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d);
 
-// Blocks that run at once on a task's road: items should be a multiple of it.
+// Blocks that run at once: items should be a multiple of it.
 int blocks_of(const Context &context, const Task &task, std::int64_t d);
 
 // The shape of a fused kernel: tiles of 16 components and of 8 features. diag, spherical: up to 64 components of 64

@@ -67,7 +67,7 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
     };
     if (!task.origin.empty())
         copy(&MixtureView::origin, task.origin.data(), d);
-    if (task.road != Road::staged) {
+    if (task.fused) {
         const std::int64_t count = FusedShape(mixture.covariance_type, mixture.k, d).coefficient_count(mixture.k);
         return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
             std::fill_n(to, count, 0.0); // never in pieces: there are few
@@ -253,7 +253,7 @@ void Parameters::hand_out(const Task &task, const SumsLayout &layout, Copy &&cop
     copy(out.masses, 0, layout.k);
     copy(out.first, layout.first(0), layout.k * layout.d);
     copy(out.second, layout.second(0), layout.k * layout.second_size);
-    if (task.road != Road::staged) // whose sums are about an origin
+    if (task.fused) // whose sums are about an origin
         recentre(*task.mixture, d_, task.origin, out);
 }
 

@@ -9,15 +9,12 @@
 
 namespace pgkm::cuda::mixture {
 
-// Which kernels serve a task; staged: those of stages.hpp, the others: fused.hpp.
-enum class Road { staged, fused_diagonal, fused_full };
-
 // One problem of a call with everything that belongs to it.
 struct Task {
     const PgkmProblem *problem;
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
-    Road road;
+    bool fused;                 // by the kernels of fused.hpp, else by those of stages.hpp
     std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
