@@ -28,7 +28,7 @@ inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
 // Problems of one covariance type, all fused or all staged, that want the same outputs.
 template <typename T>
 class Batch {
-public:
+  public:
     Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
           fused_(tasks[0].fused), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
@@ -70,7 +70,7 @@ public:
         context_.report("iterating", 0, 0, 0.0);
     }
 
-private:
+  private:
     // The slices' workspace, and labels where they are given or wanted.
     void make_workspace()
     {

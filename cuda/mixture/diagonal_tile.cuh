@@ -53,7 +53,7 @@ class DiagonalTile : public RowTile<DiagonalTile<T, Components, Features>, T, Di
     using Base::coefficients_, Base::d_, Base::factors_, Base::log_likelihood_, Base::mixture_, Base::n_, Base::rows_,
         Base::shares_;
 
-public:
+  public:
     __device__ DiagonalTile(const Launch<T> &launch, const Item &item, const MixtureView &mixture, double *memory)
         : Base(launch, item, mixture, memory)
     {
@@ -109,7 +109,7 @@ public:
         Base::store_likelihood(out, g() == 0); // lanes of one t have seen the same rows
     }
 
-private:
+  private:
     static constexpr int parts = Features / Block::sharers; // eights of features of a warp's sums
 
     static __device__ int component_tile()

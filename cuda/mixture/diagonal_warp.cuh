@@ -101,7 +101,7 @@ class DiagonalWarp : public RowTile<DiagonalWarp<T, Components, Features>, T, Wa
     using Base = RowTile<DiagonalWarp, T, Block>;
     using Base::coefficients_, Base::d_, Base::factors_, Base::log_likelihood_, Base::mixture_, Base::n_, Base::rows_;
 
-public:
+  public:
     __device__ DiagonalWarp(const Launch<T> &launch, const Item &item, const MixtureView &mixture, double *memory)
         : Base(launch, item, mixture, memory)
     {
@@ -172,7 +172,7 @@ public:
         Base::store_likelihood(out, g() == 0); // lanes of one t have seen the same rows
     }
 
-private:
+  private:
     using Exponential = Wide<T>;
     // Whether registers hold the coefficients; else they come from shared memory each time.
     static constexpr bool keeps = Components * Features <= 2;

@@ -54,7 +54,7 @@ class FullTile : public RowTile<FullTile<T, Components, Features>, T, FullBlock<
     static constexpr int features = Block::features, fragments = Block::fragments, low_parts = Block::low_parts,
                          row_stride = Block::row_stride, rows = Block::rows, share_stride = Block::share_stride;
 
-public:
+  public:
     __device__ FullTile(const Launch<T> &launch, const Item &item, const MixtureView &mixture, double *memory)
         : Base(launch, item, mixture, memory), k_((mixture.k + 3) / 4 * 4)
     {
@@ -167,7 +167,7 @@ public:
         Base::store_likelihood(out, t() == 0); // lanes of one g have seen the same rows
     }
 
-private:
+  private:
     // Squares |W (x - mean)|^2 of the warp's rows g and g + 8 for component j, this lane's part.
     __device__ void squares(const double (&y)[Features][4], int j, double (&square)[2]) const
     {

@@ -29,7 +29,7 @@ SumsLayout layout_of(const PgkmMixture &mixture, std::int64_t d);
 std::uint64_t parameter_bytes(const Task &task, std::int64_t d);
 
 class Parameters {
-public:
+  public:
     // rows_per_slot: of how many rows a copy of the sums is made, where there is room for so many copies.
     Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot);
 
@@ -42,7 +42,7 @@ public:
     // Combines the copies and hands the sums out; waits.
     void store(const std::vector<Task> &tasks, std::int32_t *stop);
 
-private:
+  private:
     void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);
     void upload(const std::vector<Task> &tasks);
     void send(double *to, std::int64_t count);

@@ -55,7 +55,7 @@ __device__ inline void wait_for_block()
 // tiles and at the end. Block: WarpBlock, DiagonalBlock or FullBlock.
 template <typename Own, typename T, typename Block>
 class RowTile {
-public:
+  public:
     __device__ void run()
     {
         int pending = 0;
@@ -87,7 +87,7 @@ public:
 
     __device__ void flush() {}
 
-protected:
+  protected:
     static constexpr int tiles_per_logarithm = 32; // a lane has two rows of a tile: factors of at most 64^2 each
     // Values of a thread that are on their way together: a small tile's all.
     static constexpr int loads = Block::ahead ? 2 * Block::feature_tiles : sizeof(T) == 4 ? 8 : 4;
@@ -122,7 +122,7 @@ protected:
     double *origin_, *rows_, *shares_, *coefficients_;
     double log_likelihood_ = 0.0, factors_ = 1.0; // factors of the likelihood since the last logarithm
 
-private:
+  private:
     __device__ Own &own() { return *static_cast<Own *>(this); }
 
     __device__ void take_logarithm()
