@@ -5,9 +5,6 @@
 // Data: centroids and sums lie in shared memory; sums leave the block once.
 // Threads: a row a thread at a time, one barrier where sums are flushed (sums.cuh).
 // Reference: the contract's assignment (numeric/contract.hpp), to the bit.
-#include "plan/choose.hpp"
-#include "fit/measure.hpp"
-#include "plan/stages.hpp"
 #include "backend/update.hpp"
 #include "groups/labels.cuh"
 #include "groups/sums.cuh"

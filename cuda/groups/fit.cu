@@ -15,8 +15,6 @@
 
 #include "groups/labels.cuh"
 #include "groups/sums.cuh"
-#include "plan/choose.hpp"
-#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {
