@@ -1,20 +1,86 @@
-// double_products.cu - sums of products in float64 by the tensor cores (mma.sync, compute capability
-// 8.0 and later). Rows lie in shared memory as they came; their deviations from the shift are taken
-// in float64 as they enter the registers.
+// products.cu (moments) - sums of products of deviations, in float64 on the tensor cores.
+//
+// Shape: float32 and float64 rows of any number of features d. The lower triangle of the d x d matrix is cut into
+// squares of 128 features (plan.hpp). A block takes one square and one segment of the rows; a warp takes a tile of 32
+// x 32 sums of the square, which stays in its registers. With fewer features than 97 a square has fewer tiles than a
+// block has warps: the warps then share the rows, and each share has sums (a slot) of its own.
+// Data: rows lie in shared memory as they came, three or four stages of 32 to 128 rows. Deviations from the shift are
+// taken in float64 as values enter the registers, as the fragments of mma.sync (device/mma.cuh) want them.
+// Threads: asynchronous copies (cp.async) fill the stages ahead. One barrier a stage shows it to all warps and frees
+// the one before. slots_kernel adds up the slots in their order, so that the bits are the same from run to run.
+// Error: each sum has the rounding of float64 additions, in an order that the shape and the device alone decide. The
+// shift takes the place of a first pass over the rows (Chan, Golub, LeVeque 1979: Updating formulae and a pairwise
+// algorithm for computing sample variances).
 #include <type_traits>
 
+#include "device/copy_rows.cuh"
 #include "device/mma.cuh"
-#include "moments/products.cuh"
+#include "moments/plan.hpp"
+#include "moments/products.hpp"
 
 namespace pgkm::cuda::moments {
 namespace {
+
+constexpr int side = 32; // of the tile of one warp
+
+// The place of a warp: its tile of a square, and which of the stage's rows it takes.
+struct Place {
+    int  row, column; // of the tile, in tiles
+    int  share;
+    bool diagonal; // only the lower triangle of the tile counts
+};
+
+// Squares on the diagonal: the tiles of the lower triangle. The four tiles on the diagonal of a square
+// of 4 x 4 have three quarters of the work of the others: two schedulers get two of those and one
+// other each, the other two schedulers two full ones.
+template <int Columns>
+__device__ Place place_on_diagonal(int warp)
+{
+    constexpr int tiles = Columns * (Columns + 1) / 2;
+    constexpr unsigned long long order = Columns == 4 ? 0x9587206431ULL : 0x543210ULL;
+    const int number = static_cast<int>(order >> (4 * (warp % tiles))) & 15;
+    const int row = number >= 6 ? 3 : number >= 3 ? 2 : number >= 1 ? 1 : 0;
+    const int column = number - row * (row + 1) / 2;
+    return {row, column, warp / tiles, row == column};
+}
+
+__device__ Place place_below(int warp) { return {warp / 4, warp % 4, 0, false}; }
+
+// The square below the diagonal of number `number`.
+__device__ int2 square_below(int number)
+{
+    int row = 1;
+    while ((row + 1) * row / 2 <= number)
+        ++row;
+    return {row, number - row * (row - 1) / 2};
+}
+
+// Whether rows can be copied 16 bytes at a time.
+template <typename T>
+__device__ bool copies_wide(const T *values, int d)
+{
+    return reinterpret_cast<std::uintptr_t>(values) % 16 == 0 && d * static_cast<int>(sizeof(T)) % 16 == 0;
+}
+
+// The rows of a segment that are at hand, and the first of their stages that is the segment's.
+struct Run {
+    std::int64_t first_row, n_rows, stage;
+};
+
+__device__ Run run_of(const Segment &segment, const Chunk &chunk, int stage_rows)
+{
+    if (chunk.n_rows == 0)
+        return {segment.first_row, segment.n_rows, segment.index};
+    const std::int64_t passed = chunk.first_row / stage_rows % segment.count;
+    return {0, chunk.n_rows, segment.index - passed + (segment.index < passed ? segment.count : 0)};
+}
 
 // The shape of a kernel: squares on the diagonal (Below false) or below it.
 template <typename T, int Columns, bool Below>
 struct Shape {
     static constexpr int tiles = Below ? 16 : Columns * (Columns + 1) / 2;
-    static constexpr int groups = Below ? 1 : row_groups(Columns);
-    static constexpr int warps = tiles * groups;
+    static constexpr int shares = Below ? 1 : row_shares(Columns);
+    static constexpr int warps = tiles * shares;
     static constexpr int threads = warps * 32;
     static constexpr int width = Columns * side;
     static constexpr int rows = stage_rows(Columns);
@@ -37,7 +103,7 @@ struct Features {
 };
 
 template <bool Whole, typename T>
-__device__ inline double deviation(const T *row, int q, const Features &features, bool there)
+__device__ double deviation(const T *row, int q, const Features &features, bool there)
 {
     const double value = static_cast<double>(row[q * 8]) - features.shift[q];
     return Whole || there ? value : 0.0;
@@ -46,7 +112,7 @@ __device__ inline double deviation(const T *row, int q, const Features &features
 // Eight rows, all of them there where `Whole`. `a` and `b` point to the thread's first value of either
 // side, in row t.
 template <bool Below, bool Whole, typename T, int Stride>
-__device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
+__device__ void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
                                  bool diagonal, bool first, bool second)
 {
     double left[2][4];
@@ -76,7 +142,7 @@ __device__ inline void add_eight(Tile &tile, const T *a, const T *b, const Featu
 
 // Calls body(value, place in the triangle) for the tile's sums that are there.
 template <typename Body>
-__device__ inline void each_sum(Tile &tile, int a, int b, int d, Body &&body)
+__device__ void each_sum(Tile &tile, int a, int b, int d, Body &&body)
 {
     const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
@@ -115,7 +181,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         fa.shift[q] = a + q * 8 + g < d ? shift[a + q * 8 + g] : 0.0;
         fb.shift[q] = b + q * 8 + g < d ? shift[b + q * 8 + g] : 0.0;
     }
-    const std::int64_t slot = segment.slot + place.group;
+    const std::int64_t slot = segment.slot + place.share;
     double *const cross = out.cross + slot * triangle(d), *const sums = out.sums + slot * 4 * d;
     Tile own = {};
     if (chunk.first_row > 0) {
@@ -130,12 +196,14 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         if (row < run.n_rows) {
             const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - row)));
             T *const to = stages + buffer * S::panels * S::panel;
-            start_copy<T, S::rows, S::width, S::stride, S::threads>(to, rows + row * d, there, d, square.x * tile, wide);
+            const auto copy = [&](T *panel, int feature) {
+                copy_rows<S::rows, S::width, S::stride, S::threads>(panel, rows + row * d + feature, d, there, d - feature, wide);
+            };
+            copy(to, square.x * tile);
             if (Below)
-                start_copy<T, S::rows, S::width, S::stride, S::threads>(to + S::panel, rows + row * d, there, d,
-                                                                        square.y * tile, wide);
+                copy(to + S::panel, square.y * tile);
         }
-        tensor::commit_copies();
+        __pipeline_commit();
     };
     std::int64_t ahead = run.stage;
     for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
@@ -143,7 +211,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     int buffer = 0;
     std::int32_t told = 0;
     for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
-        tensor::wait_copies<S::stages - 2>();
+        __pipeline_wait_prior(S::stages - 2);
         // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel
         // that was read a stage ago: nobody waits for that.
         if (__syncthreads_or(told) != 0)
@@ -157,7 +225,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
         const auto add = [&](auto whole) {
 #pragma unroll Below ? 1 : 2
-            for (int row = place.group * 8; row < S::rows; row += S::groups * 8)
+            for (int row = place.share * 8; row < S::rows; row += S::shares * 8)
                 add_eight<Below, decltype(whole)::value, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
                                                                        place.diagonal, row + t < there, row + t + 4 < there);
         };
@@ -169,7 +237,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         }
         buffer = (buffer + 1) % S::stages;
     }
-    tensor::wait_copies<0>();
+    __pipeline_wait_prior(0);
     each_sum(own, a, b, d, [&](double &value, std::int64_t at) { cross[at] = value; });
     for (int q = 0; q < 4; ++q)
         if (place.diagonal && a + q * 8 + g < d)

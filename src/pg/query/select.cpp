@@ -1,22 +1,18 @@
 /*
- * reader.cpp - rows through the executor: one SELECT, whose receiver appends to the
- * row buffer without a tuple store in between.
+ * select.cpp - rows through the executor: one SELECT, whose receiver appends to the row buffer without a
+ * tuple store in between.
  */
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
 
-#include "pg/compat.h"
-#include "pg/scan/scan.h"
+#include "pg/progress.h"
 #include "pg/query/order.h"
 #include "pg/query/row.h"
 
 extern "C" {
-#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "tcop/dest.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -25,24 +21,23 @@ extern "C" {
 #define ROWS_BETWEEN_REPORTS 4096
 
 struct Receiver {
-    DestReceiver  base;
+    DestReceiver base;
     TableRowShape shape;
-    TableRows    *rows;
-    TableOrder    order;
+    TableRows *rows;
+    TableOrder order;
     MemoryContext scratch; /* of one row */
 };
 
 static bool receive(TupleTableSlot *slot, DestReceiver *self)
 {
-    Receiver *const receiver = (Receiver *) self;
-    MemoryContext   caller = MemoryContextSwitchTo(receiver->scratch);
-    TableOrigin     origin;
+    Receiver *const receiver = (Receiver *)self;
+    MemoryContext caller = MemoryContextSwitchTo(receiver->scratch);
+    TableOrigin origin;
 
     slot_getallattrs(slot);
     table_row_origin(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin);
 
-    const bool used =
-        table_row_append(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin, receiver->rows);
+    const bool used = table_row_append(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin, receiver->rows);
 
     table_rows_add(receiver->rows, &origin, used);
     MemoryContextSwitchTo(caller);
@@ -54,19 +49,9 @@ static bool receive(TupleTableSlot *slot, DestReceiver *self)
     return true;
 }
 
-static void start_nothing(DestReceiver *, int, TupleDesc)
-{
-}
+static void start_nothing(DestReceiver *, int, TupleDesc) {}
 
-static void end_nothing(DestReceiver *)
-{
-}
-
-/* Column grants do not reach ctid: a SELECT of it needs the privilege on the whole table. */
-bool table_may_read_ctid(const TableRelation *relation)
-{
-    return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
-}
+static void end_nothing(DestReceiver *) {}
 
 /* Appends one more column to the list and returns its place. */
 static int add_column(StringInfo sql, int *count, const char *name, const char *cast)
@@ -77,8 +62,8 @@ static int add_column(StringInfo sql, int *count, const char *name, const char *
 
 static char *build_select(const TableQuery *query, TableRowShape *shape)
 {
-    const bool     with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
-    int            count = 0;
+    const bool with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
+    int count = 0;
     StringInfoData sql;
 
     initStringInfo(&sql);
@@ -94,19 +79,19 @@ static char *build_select(const TableQuery *query, TableRowShape *shape)
     return sql.data;
 }
 
-static void set_for_now(const char *name, const char *value)
+void table_set_for_now(const char *name, const char *value)
 {
-    (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 /* Runs the SELECT with settings under which a scan starts at the first block and one process reads. */
 static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 {
     SPIExecuteOptions options;
-    const int         nest_level = NewGUCNestLevel();
+    const int nest_level = NewGUCNestLevel();
 
-    set_for_now("synchronize_seqscans", "off");
-    set_for_now("max_parallel_workers_per_gather", "0");
+    table_set_for_now("synchronize_seqscans", "off");
+    table_set_for_now("max_parallel_workers_per_gather", "0");
 
     memset(&options, 0, sizeof options);
     options.read_only = !new_snapshot;
@@ -119,30 +104,9 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
     AtEOXact_GUC(false, nest_level);
 }
 
-void table_read_end(TableRows *rows)
+TableRows *table_select(const TableQuery *query, MemoryContext context)
 {
-    ScanCrew *const crew = rows->crew;
-
-    rows->crew = NULL;
-    if (crew != NULL)
-        scan_dismiss(crew);
-}
-
-TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
-{
-    List *leaves = NIL;
-
-    if (query->need_ctid && !table_may_read_ctid(query->relation))
-        table_raise_denied(query->relation,
-                           "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
-    report->road = "executor";
-    report->workers = 0;
-    if (scan_possible(query, &leaves)) {
-        report->road = "direct";
-        return scan_read(query, leaves, context, &report->workers);
-    }
-
-    Receiver   receiver;
+    Receiver receiver;
     TableWants wants;
 
     memset(&receiver, 0, sizeof receiver);
@@ -157,7 +121,7 @@ TableRows *table_read(const TableQuery *query, MemoryContext context, PgkmScanRe
     SPI_connect();
     const char *sql = build_select(query, &receiver.shape);
 
-    /* Kept even where only kmeans_fit asks: should the rows have to be sorted. */
+    /* Kept even where the caller does not need them: the rows may have to be sorted. */
     wants.ctid = receiver.shape.ctid >= 0;
     wants.table = receiver.shape.table >= 0;
     wants.label = query->label != NULL;
