@@ -1,13 +1,13 @@
-// assign.cu (groups) - one assignment of many problems, one block each, with what is asked over it.
+// assign.cu (groups) - one assignment of many problems, one block each, with what is asked over it: labels,
+// distances, and sums of features, masses, squared distances and sizes of the clusters.
 //
-// Sums lie in shared memory, in copies of 32-bit limbs that are flushed before they can
-// overflow, and leave the block once.
-#include "plan/choose.hpp"
-#include "assign/measure.hpp"
-#include "plan/stages.hpp"
+// Shape: as fit.cu.
+// Data: centroids and sums lie in shared memory; sums leave the block once.
+// Threads: a row a thread at a time, one barrier where sums are flushed (sums.cuh).
+// Reference: the contract's assignment (numeric/contract.hpp), to the bit.
 #include "backend/update.hpp"
-#include "groups/groups.hpp"
 #include "groups/labels.cuh"
+#include "groups/sums.cuh"
 #include "groups/transfer.hpp"
 
 namespace pgkm::cuda {
@@ -28,92 +28,20 @@ struct Arguments {
     std::int32_t       *labels;    // of all rows, or nullptr
     double             *distances; // of all rows, or nullptr
     std::int64_t       *sums;      // of all clusters, or nullptr
-    int                 replicas;  // copies of the block's cells
+    int                 replicas;  // copies of the block's counters
     const volatile std::int32_t *cancel;
 };
 
-// How rows are labelled: by the register filter, for float32 rows of at most D features ...
-template <int D>
-struct FilteredLabels {
-    using Element = float;
-    __host__ __device__ static int padded(int) { return D; }
-    __device__ static void stage(const View<float> &view, float *centroids) { stage_centroids<D>(view, centroids); }
-    __device__ static int label(const View<float> &view, std::int32_t row, const float *centroids)
-    {
-        const GroupRow<D> rows[1] = {load_group_row<D>(view, row)};
-        const std::int32_t at[1] = {row};
-        int label[1];
-        labels_of(view, rows, at, centroids, label);
-        return label[0];
-    }
-};
-
-// ... and by exact distances otherwise.
+// Everything that is summed over one row, in the counters of its cluster.
 template <typename T>
-struct ExactLabels {
-    using Element = T;
-    __host__ __device__ static int padded(int d) { return d; }
-    __device__ static void stage(const View<T> &view, T *centroids)
-    {
-        for (int i = threadIdx.x; i < view.k * view.d; i += blockDim.x)
-            centroids[i] = view.centroids[i];
-    }
-    __device__ static int label(const View<T> &view, std::int32_t row, const T *centroids)
-    {
-        return nearest_by_thread(view.values + std::int64_t{row} * view.d, centroids, view.k, view.d).label;
-    }
-};
-
-struct Shared {
-    void         *centroids; // k x padded d
-    std::int64_t *sums;      // k x sums_of()
-    std::int32_t *cells;     // replicas x k x sums_of()
-};
-
-__device__ Shared carve(int k, int width, std::size_t centroid_bytes)
+__device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *counters)
 {
-    extern __shared__ double2 memory[];
-    Shared s;
-    s.centroids = memory;
-    s.sums = reinterpret_cast<std::int64_t *>(reinterpret_cast<char *>(memory) + (centroid_bytes + 15) / 16 * 16);
-    s.cells = reinterpret_cast<std::int32_t *>(s.sums + k * width);
-    return s;
-}
-
-__device__ void flush(const Shared &s, int cells, int replicas)
-{
-    __syncthreads();
-    for (int i = threadIdx.x; i < cells; i += group_threads) {
-        std::int64_t sum = s.sums[i];
-        for (int r = 0; r < replicas; ++r) {
-            sum += s.cells[r * cells + i];
-            s.cells[r * cells + i] = 0;
-        }
-        s.sums[i] = sum;
-    }
-    __syncthreads();
-}
-
-__device__ void add(std::int32_t *cell, Split limbs)
-{
-    if (limbs.hi != 0)
-        atomicAdd(cell, limbs.hi);
-    atomicAdd(cell + 1, limbs.lo);
-}
-
-// Everything that is summed over one row, in the cells of its cluster.
-template <typename T>
-__device__ void add_row(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *cell)
-{
-    for (int part = 0; part < parts_of(view.weights != nullptr); ++part, cell += 2) {
-        for (int f = 0; f < view.d; ++f, cell += 2)
-            add(cell, feature_limbs(view, row, f, part));
-        add(cell, mass_limbs(view, row, part));
-    }
+    add_row(view, view.feature_exponent, row, counters);
+    counters += group_width(view.d, view.weights != nullptr);
     const Limbs square = quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
-    add(cell, split_limbs(square.hi));
-    add(cell + 2, split_limbs(square.lo));
-    atomicAdd(cell + 4, 1);
+    add_limbs(counters, split_limbs(square.hi));
+    add_limbs(counters + 2, split_limbs(square.lo));
+    atomicAdd(counters + 4, 1);
 }
 
 template <typename Labels, typename T = typename Labels::Element>
@@ -122,19 +50,21 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     if (group_cancelled(a.cancel))
         return;
     const GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), cells = a.sums == nullptr ? 0 : k * width;
+    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), count = a.sums == nullptr ? 0 : k * width;
     const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
                           problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
-    const Shared s = carve(k, width, static_cast<std::size_t>(k) * static_cast<std::size_t>(Labels::padded(d)) * sizeof(T));
-    T *centroids = static_cast<T *>(s.centroids);
-    Labels::stage(view, centroids);
-    for (int i = threadIdx.x; i < cells; i += group_threads)
-        s.sums[i] = 0;
-    for (int i = threadIdx.x; i < a.replicas * cells; i += group_threads)
-        s.cells[i] = 0;
+    // Shared memory: centroids (k x pitch), sums (k x width), counters (replicas x k x width).
+    extern __shared__ double2 memory[];
+    T *const centroids = reinterpret_cast<T *>(memory);
+    std::int64_t *const sums = reinterpret_cast<std::int64_t *>(
+        reinterpret_cast<char *>(memory) + (static_cast<std::size_t>(k * Labels::pitch(d)) * sizeof(T) + 15) / 16 * 16);
+    std::int32_t *const counters = reinterpret_cast<std::int32_t *>(sums + k * width);
+    stage_centroids<Labels>(view, centroids);
+    clear(sums, count);
+    clear(counters, a.replicas * count);
     __syncthreads();
-    // A limb of a square is at most 2^23: 255 of them fit a cell.
+    // A limb of a square is at most 2^23: 255 of them fit a counter.
     const int rounds = 255 / (group_threads / a.replicas);
     int round = 0;
     for (std::int32_t start = 0; start < view.n; start += group_threads) {
@@ -149,53 +79,35 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
             if (a.distances != nullptr)
                 a.distances[problem.first_row + row] = distance;
             if (a.sums != nullptr)
-                add_row(view, row, distance, power_of_two(problem.distance_exponent),
-                        s.cells + static_cast<int>(threadIdx.x) % a.replicas * cells + label * width);
+                add_all(view, row, distance, power_of_two(problem.distance_exponent),
+                        counters + static_cast<int>(threadIdx.x) % a.replicas * count + label * width);
         }
         if (a.sums != nullptr && ++round == rounds) {
             round = 0;
-            flush(s, cells, a.replicas);
+            flush_counters(sums, counters, count, a.replicas);
         }
     }
     if (a.sums == nullptr)
         return;
-    flush(s, cells, a.replicas);
-    for (int i = threadIdx.x; i < cells; i += group_threads)
-        a.sums[problem.cluster * width + i] = s.sums[i];
+    flush_counters(sums, counters, count, a.replicas);
+    for (int i = threadIdx.x; i < count; i += group_threads)
+        a.sums[problem.cluster * width + i] = sums[i];
 }
 
 template <typename Labels, typename T = typename Labels::Element>
-void launch(Context &context, Arguments<T> a, int problems, int most_k)
+void launch(Context &context, Arguments<T> a, const std::vector<GroupProblem> &problems)
 {
-    const auto k = static_cast<std::size_t>(most_k), width = static_cast<std::size_t>(sums_of(a.d, a.weights != nullptr));
+    const auto k = static_cast<std::size_t>(most_clusters(problems)), width = static_cast<std::size_t>(sums_of(a.d, a.weights != nullptr));
     const auto bytes = [&](int replicas) {
-        const std::size_t centroids = (k * static_cast<std::size_t>(Labels::padded(a.d)) * sizeof(T) + 15) / 16 * 16;
+        const std::size_t centroids = (k * static_cast<std::size_t>(Labels::pitch(a.d)) * sizeof(T) + 15) / 16 * 16;
         return a.sums == nullptr ? centroids : centroids + k * width * (8 + 4 * static_cast<std::size_t>(replicas));
     };
     a.replicas = bytes(4) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block) ? 4 : 2;
     checked("cudaFuncSetAttribute", [&] {
         return allow_shared_memory(assign_kernel<Labels>, static_cast<int>(bytes(a.replicas)));
     });
-    assign_kernel<Labels><<<static_cast<unsigned>(problems), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
+    assign_kernel<Labels><<<static_cast<unsigned>(problems.size()), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
     launched("groups assign_kernel");
-}
-
-template <typename T>
-void launch_assign(Context &context, const Arguments<T> &a, const std::vector<GroupProblem> &problems)
-{
-    std::int32_t most_k = 0;
-    for (const GroupProblem &problem : problems)
-        most_k = std::max(most_k, problem.k);
-    const auto count = static_cast<int>(problems.size());
-    if constexpr (sizeof(T) == 4) {
-        if (a.d <= 4)
-            return launch<FilteredLabels<4>>(context, a, count, most_k);
-        if (a.d <= 8)
-            return launch<FilteredLabels<8>>(context, a, count, most_k);
-        if (a.d <= 16)
-            return launch<FilteredLabels<16>>(context, a, count, most_k);
-    }
-    launch<ExactLabels<T>>(context, a, count, most_k);
 }
 
 void store(const std::int64_t *own, std::int32_t k, int d, int width, PgkmAssignment &out)
@@ -247,11 +159,11 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * all) : 0);
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
-    launch_assign<T>(context,
-                     {reinterpret_cast<const T *>(data.values.get()), weighted ? data.weights.get() : nullptr, d,
-                      packed.device_problems.get(), packed.centroids.get(), packed.exponents.get(), labels.get(),
-                      distances.get(), sums.get(), 0, cancel.get()},
-                     packed.problems);
+    const Arguments<T> arguments = {reinterpret_cast<const T *>(data.values.get()),
+                                    weighted ? data.weights.get() : nullptr, d, packed.device_problems.get(),
+                                    packed.centroids.get(), packed.exponents.get(), labels.get(), distances.get(),
+                                    sums.get(), 0, cancel.get()};
+    with_labels<T>(d, [&](auto labeller) { launch<decltype(labeller)>(context, arguments, packed.problems); });
     context.wait(stream, cancel.get());
     std::vector<Rows<std::int32_t>> label_rows;
     std::vector<Rows<double>> distance_rows;

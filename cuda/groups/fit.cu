@@ -1,137 +1,283 @@
-// fit.cu (groups) - Lloyd's iterations of many problems, each by one block from start to end.
+// fit.cu (groups) - Lloyd's iterations of many problems, each by one block from start to end, in one launch.
 //
-// Distances are the contract's own. Centroids lie in shared memory in float64; sums as in
-// fused/register.cu. float32 rows of few features go to fit_register.cu.
+// Shape: problems of at most group_rows_limit rows whose sums fit a block's shared memory (pack.cu). How rows get
+// their labels is the labeller's (labels.cuh), how they are summed is in sums.cuh.
+// Data: centroids, new centroids and sums lie in shared memory. With float32 rows of at most 16 features, up to 1,024
+// rows stay in the block's registers from the first iteration to the last, with their last label. Those whose label
+// changed are queued, to be taken off one sum and added to another by all threads together, one feature each; integer
+// sums make that exact. Where nothing changed, the centroids cannot move. Other rows are read, and all of them added,
+// in every iteration.
+// Threads: barriers of the block between labels, sums, new centroids and the decision; blocks do not wait for each
+// other.
+// Reference: the contract's fit (numeric/contract.hpp): same labels, sums and centroids.
+// Paper: Lloyd 1982, Least squares quantization in PCM.
 #include <cstring>
 
-#include "groups/fit.cuh"
+#include "groups/labels.cuh"
+#include "groups/sums.cuh"
 
 namespace pgkm::cuda {
-
-std::size_t group_fit_bytes(std::int64_t k, std::int64_t d, bool weighted);
-
 namespace {
 
-struct Shared {
-    double       *centroids; // k x d
-    std::int64_t *sums;      // k x width
-    double       *shifts;    // k
-    std::int32_t *cells;     // group_replicas x k x width
-    int           width;
+constexpr int held = 4;                                             // rows of a thread in registers
+constexpr int replicas = 4;                                         // copies of the counters
+constexpr int rounds = limb_additions / (group_threads / replicas); // of a row per thread, between flushes
+
+template <typename T>
+struct Arguments {
+    const T *values;
+    const double *weights;
+    int d;
+    int width; // group_width()
+    GroupProblem *problems;
+    T *centroids;                  // of all problems
+    const std::int32_t *exponents; // problems x d
+    int max_iter;
+    bool cosine;
+    const volatile std::int32_t *cancel;
 };
 
-__device__ Shared carve(int k, int d, int width)
+// A row whose label changed: from is 0 for none, else the old label + 1.
+struct Moved {
+    std::int32_t row;
+    std::uint16_t from;
+    std::uint16_t to;
+};
+
+// One block's shared memory.
+template <typename T>
+struct Shared {
+    std::int64_t *sums;      // k x width
+    double *shifts;          // k
+    T *centroids;            // k x pitch
+    T *fresh;                // k x pitch: the new ones
+    std::int32_t *counters;  // replicas x k x width
+    std::int32_t *exponents; // d
+    std::int32_t *queued;
+    Moved *queue; // held x group_threads
+    int width;
+    std::size_t bytes;
+};
+
+// Its parts one after the other; without the new centroids and the queue where no row is held.
+template <typename Labels, typename T = typename Labels::Element>
+__host__ __device__ Shared<T> carve(char *memory, std::int64_t k, int d, int width)
 {
-    extern __shared__ double memory[];
-    Shared s;
-    s.centroids = memory;
+    Shared<T> s = {};
     s.width = width;
-    s.sums = reinterpret_cast<std::int64_t *>(memory + k * d);
-    s.shifts = reinterpret_cast<double *>(s.sums + k * s.width);
-    s.cells = reinterpret_cast<std::int32_t *>(s.shifts + k);
+    const auto take = [&](auto *&array, std::int64_t count) {
+        array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(memory + s.bytes);
+        s.bytes += static_cast<std::size_t>(count) * sizeof *array;
+    };
+    take(s.sums, k * width);
+    take(s.shifts, k);
+    s.bytes = (s.bytes + 15) / 16 * 16; // for vector loads
+    take(s.centroids, k * Labels::pitch(d));
+    if (Labels::filtered)
+        take(s.fresh, k * Labels::pitch(d));
+    take(s.counters, replicas * k * width);
+    take(s.exponents, d);
+    take(s.queued, 1);
+    if (Labels::filtered)
+        take(s.queue, held * group_threads);
     return s;
 }
 
 template <typename T>
-__device__ void sum_rows(const View<T> &view, const Shared &s)
+__device__ std::int32_t *counters_of(const View<T> &view, const Shared<T> &s, int replica, int label)
 {
-    const int cells = view.k * s.width, parts = parts_of(view.weights != nullptr);
-    int round = 0;
-    for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
-        if (round == group_rounds) {
-            round = 0;
-            flush_cells(s.sums, s.cells, cells);
+    return s.counters + (replica * view.k + label) * s.width;
+}
+
+// Moves the queued rows from their old clusters (0: none, else label + 1) to the new ones; a copy
+// of the counters meets a quarter of at most 1024 rows.
+__device__ void move_queued(const View<float> &view, const Shared<float> &s, int queued)
+{
+    const int sums = s.width / 2;
+    for (int i = threadIdx.x; i < queued * sums; i += group_threads) {
+        const int place = i / sums, f = i - place * sums, replica = place % replicas;
+        const Moved moved = s.queue[place];
+        const Split limbs = limbs_of(view, s.exponents, moved.row, f);
+        add_limbs(counters_of(view, s, replica, moved.to) + 2 * f, limbs);
+        if (moved.from != 0)
+            add_limbs(counters_of(view, s, replica, moved.from - 1) + 2 * f, {-limbs.hi, -limbs.lo});
+    }
+}
+
+// Rows that stay: each thread's are threadIdx.x, + group_threads, ... below n.
+template <int D>
+struct HeldRows {
+    GroupRow<D> row[held];
+    std::int32_t at[held];
+    int label[held];
+
+    __device__ void load(const View<float> &view)
+    {
+#pragma unroll
+        for (int i = 0; i < held; ++i) {
+            at[i] = i * group_threads + static_cast<int>(threadIdx.x);
+            label[i] = -1;
+            at[i] = at[i] < view.n ? at[i] : 0;
+            row[i] = load_group_row<D>(view, at[i]);
         }
-        const std::int64_t row = start + threadIdx.x;
-        if (row >= view.n)
+    }
+    // Labels anew; sums follow. Whether any label of the block changed.
+    __device__ bool pass(const View<float> &view, const Shared<float> &s)
+    {
+        int now[held];
+        labels_of(view, row, at, s.centroids, now);
+        if (threadIdx.x == 0)
+            *s.queued = 0;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < held; ++i)
+            if (i * group_threads + static_cast<int>(threadIdx.x) < view.n && now[i] != label[i]) {
+                const int place = atomicAdd(s.queued, 1);
+                s.queue[place] = {at[i], static_cast<std::uint16_t>(label[i] + 1), static_cast<std::uint16_t>(now[i])};
+                label[i] = now[i];
+            }
+        __syncthreads();
+        const int queued = *s.queued;
+        if (queued == 0)
+            return false;
+        move_queued(view, s, queued);
+        flush_counters(s.sums, s.counters, view.k * s.width, replicas);
+        return true;
+    }
+};
+
+// More rows, or wider ones, are read in every iteration, and all of them added.
+template <typename Labels, typename T = typename Labels::Element>
+struct PassingRows {
+    __device__ void load(const View<T> &) {}
+    __device__ bool pass(const View<T> &view, const Shared<T> &s)
+    {
+        const int count = view.k * s.width;
+        clear(s.sums, count);
+        __syncthreads();
+        int round = 0;
+        for (std::int64_t start = 0; start < view.n; start += group_threads, ++round) {
+            if (round == rounds) {
+                round = 0;
+                flush_counters(s.sums, s.counters, count, replicas);
+            }
+            const std::int64_t row = start + threadIdx.x;
+            if (row < view.n)
+                add_row(view, s.exponents, row,
+                        counters_of(view, s, static_cast<int>(threadIdx.x) % replicas,
+                                    Labels::label(view, row, s.centroids)));
+        }
+        flush_counters(s.sums, s.counters, count, replicas);
+        return true;
+    }
+};
+
+// Any cluster without mass?
+template <typename T>
+__device__ bool has_empty(const View<T> &view, const Shared<T> &s)
+{
+    bool empty = false;
+    for (int j = threadIdx.x; j < view.k; j += group_threads)
+        empty |= group_sum(s.sums + j * s.width, view.d, view.d, s.width) == 0;
+    return __syncthreads_or(empty) != 0;
+}
+
+// New centroids from the sums, in the order of update_centroids(); the shifts go to s.shifts.
+template <typename Labels, typename T>
+__device__ void renew_centroids(const View<T> &view, const Shared<T> &s, bool cosine)
+{
+    const int d = view.d, pitch = Labels::pitch(d);
+    for (int i = threadIdx.x; i < view.k * d; i += group_threads) {
+        const int j = i / d, f = i - j * d;
+        const std::int64_t *sums = s.sums + j * s.width;
+        s.fresh[j * pitch + f] = static_cast<T>(mean_of(group_sum(sums, d, f, s.width), group_sum(sums, d, d, s.width),
+                                                        s.exponents[f], view.weight_exponent));
+    }
+    __syncthreads();
+    for (int j = threadIdx.x; j < view.k; j += group_threads) {
+        T *fresh = s.fresh + j * pitch, *old = s.centroids + j * pitch;
+        s.shifts[j] = 0.0;
+        if (cosine && !normalise(fresh, d))
             continue;
-        const T *x = view.values + row * view.d;
-        double least = INFINITY;
-        int label = 0;
-        for (int j = 0; j < view.k; ++j) {
-            const double distance = exact_distance(x, s.centroids + j * view.d, view.d);
-            if (distance < least) {
-                least = distance;
-                label = j;
-            }
-        }
-        std::int32_t *cell = s.cells + static_cast<int>(threadIdx.x) % group_replicas * cells + label * s.width;
-        for (int part = 0; part < parts; ++part) {
-            for (int f = 0; f < view.d; ++f, cell += 2) {
-                const Split limbs = feature_limbs(view, row, f, part);
-                atomicAdd(cell, limbs.hi);
-                atomicAdd(cell + 1, limbs.lo);
-            }
-            const Split mass = mass_limbs(view, row, part);
-            if (mass.hi != 0)
-                atomicAdd(cell, mass.hi);
-            atomicAdd(cell + 1, mass.lo);
-            cell += 2;
-        }
-    }
-    flush_cells(s.sums, s.cells, cells);
-}
-
-// New centroid of cluster j by one thread, in the order of update_centroids(); the shift goes to s.shifts.
-template <typename T>
-__device__ void move_centroid(const View<T> &view, const Shared &s, int j, bool cosine, T *fresh)
-{
-    const int d = view.d;
-    const std::int64_t *sums = s.sums + j * s.width;
-    const Int128 mass = group_sum(sums, d, d, s.width);
-    s.shifts[j] = 0.0;
-    for (int f = 0; f < d; ++f)
-        fresh[f] = static_cast<T>(
-            mean_of(group_sum(sums, d, f, s.width), mass, view.feature_exponent[f], view.weight_exponent));
-    if (cosine && !normalise(fresh, d)) {
+        s.shifts[j] = exact_distance(fresh, old, d);
         for (int f = 0; f < d; ++f)
-            fresh[f] = static_cast<T>(s.centroids[j * d + f]);
-        return;
+            old[f] = fresh[f];
     }
-    s.shifts[j] = exact_distance(fresh, s.centroids + j * d, d);
-    for (int f = 0; f < d; ++f)
-        s.centroids[j * d + f] = static_cast<double>(fresh[f]);
+    __syncthreads();
 }
 
-template <typename T>
-__global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
+// One thread: the clusters' shifts in order, and the decision.
+__device__ int close_iteration(GroupProblem &problem, const double *shifts, bool cancel)
+{
+    double shift = 0.0;
+    for (int j = 0; j < problem.k; ++j)
+        shift += shifts[j];
+    problem.shift = shift;
+    problem.converged = shift <= problem.tol;
+    return shift <= problem.tol ? finished : shift == 0.0 ? compare_labels : cancel ? cancelled : running;
+}
+
+template <typename Labels, typename Rows, typename T>
+__device__ int iterate(const Arguments<T> &a, const View<T> &view, const Shared<T> &s, GroupProblem &problem,
+                       int &iteration)
 {
     __shared__ int stop;
+    Rows rows;
+    rows.load(view);
+    if (threadIdx.x == 0)
+        stop = running;
+    __syncthreads();
+    while (iteration < a.max_iter && stop == running) {
+        if (rows.pass(view, s)) {
+            if (has_empty(view, s))
+                return empty_cluster;
+            renew_centroids<Labels>(view, s, a.cosine);
+        } else { // the same labels, the same sums, the same centroids
+            clear(s.shifts, view.k);
+            __syncthreads();
+        }
+        ++iteration;
+        if (threadIdx.x == 0)
+            stop = close_iteration(problem, s.shifts, *a.cancel != 0);
+        __syncthreads();
+    }
+    return stop;
+}
+
+template <typename Labels, typename T = typename Labels::Element>
+__global__ void __launch_bounds__(group_threads, Labels::blocks) fit_kernel(Arguments<T> a)
+{
+    extern __shared__ double2 memory[];
     if (group_cancelled(a.cancel))
         return;
     GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k;
-    const Shared s = carve(k, d, a.width);
-    const int cells = k * s.width;
-    T *centroids = a.centroids + problem.cluster * d;
-    const View<T> view = group_view(a, problem);
-    for (int i = threadIdx.x; i < k * d; i += group_threads)
-        s.centroids[i] = static_cast<double>(centroids[i]);
-    for (int i = threadIdx.x; i < group_replicas * cells; i += group_threads)
-        s.cells[i] = 0;
-    if (threadIdx.x == 0)
-        stop = running;
-    int iteration = 0;
+    T *const centroids = a.centroids + problem.cluster * a.d;
+    const View<T> view = {a.values + problem.first_row * a.d,
+                          a.weights == nullptr ? nullptr : a.weights + problem.first_row,
+                          problem.n_rows,
+                          a.d,
+                          problem.k,
+                          centroids,
+                          a.exponents + std::int64_t{blockIdx.x} * a.d,
+                          problem.weight_exponent};
+    Shared<T> s = carve<Labels>(reinterpret_cast<char *>(memory), view.k, view.d, a.width);
+    if (!Labels::filtered)
+        s.fresh = centroids; // in device memory
+    stage_centroids<Labels>(view, s.centroids);
+    clear(s.sums, view.k * s.width);
+    clear(s.counters, replicas * view.k * s.width);
+    for (int f = threadIdx.x; f < view.d; f += group_threads)
+        s.exponents[f] = view.feature_exponent[f];
+    int iteration = 0, stop = running;
+    if constexpr (Labels::filtered)
+        stop = view.n <= held * group_threads
+                   ? iterate<Labels, HeldRows<Labels::pitch(0)>>(a, view, s, problem, iteration)
+                   : iterate<Labels, PassingRows<Labels>>(a, view, s, problem, iteration);
+    else
+        stop = iterate<Labels, PassingRows<Labels>>(a, view, s, problem, iteration);
     __syncthreads();
-    while (iteration < a.max_iter && stop == running) {
-        for (int i = threadIdx.x; i < cells; i += group_threads)
-            s.sums[i] = 0;
-        __syncthreads();
-        sum_rows(view, s);
-        if (group_has_empty(s.sums, k, d, s.width)) {
-            if (threadIdx.x == 0)
-                stop = empty_cluster;
-            __syncthreads();
-            break;
-        }
-        for (int j = threadIdx.x; j < k; j += group_threads)
-            move_centroid(view, s, j, a.cosine, centroids + std::int64_t{j} * d);
-        __syncthreads();
-        ++iteration;
-        if (threadIdx.x == 0)
-            stop = close_group_iteration(problem, s.shifts, *a.cancel != 0);
-        __syncthreads();
-    }
+    for (int i = threadIdx.x; i < view.k * view.d; i += group_threads)
+        centroids[i] = s.centroids[i / view.d * Labels::pitch(view.d) + i % view.d];
     if (threadIdx.x == 0) {
         problem.n_iter = iteration;
         problem.stop = stop;
@@ -139,24 +285,30 @@ __global__ void __launch_bounds__(group_threads) fit_kernel(GroupFit<T> a)
 }
 
 template <typename T>
-void launch_fit(Context &context, const GroupFit<T> &arguments, const std::vector<GroupProblem> &problems)
+void launch_fit(Context &context, const Arguments<T> &arguments, const std::vector<GroupProblem> &problems)
 {
-    std::int32_t most_k = 0;
-    for (const GroupProblem &problem : problems)
-        most_k = std::max(most_k, problem.k);
-    const auto count = static_cast<int>(problems.size());
-    if constexpr (sizeof(T) == 4)
-        if (launch_register_fit(context, arguments, count, most_k))
-            return;
-    const std::size_t bytes = group_fit_bytes(most_k, arguments.d, arguments.weights != nullptr);
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(fit_kernel<T>, static_cast<int>(bytes));
+    with_labels<T>(arguments.d, [&](auto labels) {
+        using Labels = decltype(labels);
+        const std::size_t bytes = carve<Labels>(nullptr, most_clusters(problems), arguments.d, arguments.width).bytes;
+        checked("cudaFuncSetAttribute",
+                [&] { return allow_shared_memory(fit_kernel<Labels>, static_cast<int>(bytes)); });
+        fit_kernel<Labels>
+            <<<static_cast<unsigned>(problems.size()), group_threads, bytes, context.compute.get()>>>(arguments);
+        launched("groups fit_kernel");
     });
-    fit_kernel<T><<<static_cast<unsigned>(count), group_threads, bytes, context.compute.get()>>>(arguments);
-    launched("groups fit_kernel");
 }
 
 } // namespace
+
+std::size_t group_fit_bytes(int k, int d, bool weighted, std::size_t element)
+{
+    std::size_t bytes = 0;
+    const auto count = [&](auto labels) {
+        bytes = carve<decltype(labels)>(nullptr, k, d, group_width(d, weighted)).bytes;
+    };
+    element == 4 ? with_labels<float>(d, count) : with_labels<double>(d, count);
+    return bytes;
+}
 
 template <typename T>
 std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,

@@ -1,11 +1,12 @@
 // groups.hpp - many small problems at once, one block each.
 //
-// A problem of some thousand rows cannot fill the device, and thousands of them one after the
-// other would spend their time in launches. Here a block seeds, fits or assigns a problem by
-// itself, in one launch for all. Whoever does not fit (eligible) takes the single-problem road,
-// and so does a fit that meets an empty cluster: it starts again there from its own centroids.
+// A problem of some thousand rows cannot fill the device, and thousands of them one after the other would spend their
+// time in launches. Here a block seeds, fits or assigns a problem by itself, in one launch for all. Whoever does not
+// fit (eligible) goes to the single-problem kernels, and so does a fit that meets an empty cluster: it starts again
+// there from its own centroids. All calls throw Error: PGKM_CANCELLED, PGKM_LIMIT, or a fault of the device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,17 +43,32 @@ __host__ __device__ inline Int128 group_sum(const std::int64_t *sums, int d, int
     return sum_of(sums, d + 1, f, width > 2 * d + 2);
 }
 
-// Problems [0, n_problems) that the block-wise road takes, by index; empty unless it pays and
+inline std::int32_t most_clusters(const std::vector<GroupProblem> &problems)
+{
+    std::int32_t most = 0;
+    for (const GroupProblem &problem : problems)
+        most = std::max(most, problem.k);
+    return most;
+}
+
+// Bytes of shared memory of a block that fits a problem of elements of so many bytes, and of one that assigns its rows
+// with the fewest copies of its 32-bit sums.
+std::size_t group_fit_bytes(int k, int d, bool weighted, std::size_t element);
+std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted);
+
+// Problems [0, n_problems) that come here, by index; empty unless it pays and
 // memory allows.
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
 
-// Each returns the indices it has not served.
+// Each takes the problems that `which` names and returns those it has not served. seed: centroids (k x d of the rows' type) and
+// k of each problem; fit: centroids, n_iter, converged and shift (the sum of squared drifts).
 template <typename T>
 std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                       const PgkmSeedParams &params);
 template <typename T>
 std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                      const PgkmFitParams &params);
+// labels and distances (of the problem's rows), totals (k x d), masses, within and sizes (k), as far as each asks for them.
 template <typename T>
 void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
                    PgkmAssignment *assignments);

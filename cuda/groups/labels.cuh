@@ -1,15 +1,20 @@
-// labels.cuh (groups) - the nearest of centroids in shared memory to rows in registers, for float32
-// rows of few features.
+// labels.cuh (groups) - the nearest of a problem's centroids, which lie in shared memory, to one row or a few. A
+// labeller says how: FilteredLabels for float32 rows of at most 16 features, ExactLabels for all others.
 //
-// The float32 distances S = sum of fma(x - c, x - c) are a filter. A difference of two float32
-// values and each fma err by at most 2^-24 of their results, all terms are positive, so that S
-// lies within a factor 1 +- (d + 3) 2^-24 of the exact distance, plus d 2^-149 where terms
-// underflow. A row whose second least S exceeds the least by more than twice that has its
-// label; the others are settled by the contract's distance over all centroids. An S that
+// FilteredLabels. Rows lie in registers, centroids in shared memory, both padded with zeros to D features. The
+// float32 distances S = sum of fma(x - c, x - c) are a filter. Error bound: a difference of two float32 values and
+// each fma err by at most 2^-24 of their results, all terms are positive, so that S lies within a factor 1 +- (d + 3)
+// 2^-24 of the exact distance, plus d 2^-149 where terms underflow. A row whose second least S exceeds the least by
+// more than twice that has its label; the others are settled by the contract's distance over all centroids. An S that
 // overflowed is infinite, which leaves the row to be settled.
+//
+// ExactLabels. The contract's distance (numeric/contract.hpp), eight centroids at a time.
+//
+// Threads: each sees to rows of its own; stage_centroids() wants a barrier behind it.
 #pragma once
 
 #include "device/exact.cuh"
+#include "groups/groups.hpp"
 
 namespace pgkm::cuda {
 
@@ -34,16 +39,6 @@ __device__ inline GroupRow<D> load_group_row(const View<float> &view, std::int64
     for (int f = 0; f < D; ++f)
         r.x[f] = f < view.d ? from[f] : 0.0f;
     return r;
-}
-
-// Centroids of this block's problem (16-byte aligned), padded with zeros from d to D features.
-template <int D>
-__device__ inline void stage_centroids(const View<float> &view, float *centroids)
-{
-    for (int i = threadIdx.x; i < view.k * D; i += blockDim.x) {
-        const int j = i / D, f = i - j * D;
-        centroids[i] = f < view.d ? view.centroids[j * view.d + f] : 0.0f;
-    }
 }
 
 // The contract's label of a row; padded features would add fma(0, 0, sum) and are left out.
@@ -101,6 +96,64 @@ __device__ inline void labels_of(const View<float> &view, const GroupRow<D> (&ro
     for (int i = 0; i < R; ++i)
         if (!(second[i] > best[i] * slack + 0x1p-130f))
             label[i] = settle_group_row<D>(view.values + std::int64_t{at[i]} * view.d, view.d, centroids, view.k);
+}
+
+// A labeller has: Element, the type of the rows; pitch(d), the features of a centroid in shared memory; blocks, how
+// many of them a multiprocessor should hold; label(), the label of one row. Centroids are aligned to 16 bytes.
+template <int D>
+struct FilteredLabels {
+    using Element = float;
+    static constexpr bool filtered = true;
+    static constexpr int blocks = D <= 8 ? 3 : 2;
+    __host__ __device__ static constexpr int pitch(int) { return D; }
+    __device__ static int label(const View<float> &view, std::int64_t row, const float *centroids)
+    {
+        const GroupRow<D> rows[1] = {load_group_row<D>(view, row)};
+        const std::int32_t at[1] = {static_cast<std::int32_t>(row)};
+        int label[1];
+        labels_of(view, rows, at, centroids, label);
+        return label[0];
+    }
+};
+
+template <typename T>
+struct ExactLabels {
+    using Element = T;
+    static constexpr bool filtered = false;
+    static constexpr int blocks = 1;
+    __host__ __device__ static constexpr int pitch(int d) { return d; }
+    __device__ static int label(const View<T> &view, std::int64_t row, const T *centroids)
+    {
+        return nearest_by_thread(view.values + row * view.d, centroids, view.k, view.d).label;
+    }
+};
+
+// Calls use(labeller) with the labeller for rows of d features.
+template <typename T, typename Use>
+void with_labels(int d, Use &&use)
+{
+    if constexpr (sizeof(T) == 4) {
+        if (d <= 2)
+            return use(FilteredLabels<2>());
+        if (d <= 4)
+            return use(FilteredLabels<4>());
+        if (d <= 8)
+            return use(FilteredLabels<8>());
+        if (d <= 16)
+            return use(FilteredLabels<16>());
+    }
+    use(ExactLabels<T>());
+}
+
+// The centroids of this block's problem into shared memory, padded with zeros to the labeller's pitch.
+template <typename Labels, typename T>
+__device__ inline void stage_centroids(const View<T> &view, T *centroids)
+{
+    const int pitch = Labels::pitch(view.d);
+    for (int i = threadIdx.x; i < view.k * pitch; i += group_threads) {
+        const int j = i / pitch, f = i - j * pitch;
+        centroids[i] = f < view.d ? view.centroids[j * view.d + f] : T{0};
+    }
 }
 
 } // namespace pgkm::cuda

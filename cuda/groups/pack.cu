@@ -1,18 +1,10 @@
-// pack.cu - which problems go block by block, and their data in one piece.
+// pack.cu (groups) - which problems go block by block, and their data in one piece.
 #include <algorithm>
 
 #include "device/view.cuh"
 #include "groups/groups.hpp"
 
 namespace pgkm::cuda {
-
-std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted); // with two copies of the cells; in assign.cu
-
-// Shared memory of fit_kernel: centroids in float64, four copies of 32-bit cells, 64-bit sums, shifts.
-std::size_t group_fit_bytes(std::int64_t k, std::int64_t d, bool weighted)
-{
-    return static_cast<std::size_t>(k * (d * 8 + 8 + std::int64_t{group_width(static_cast<int>(d), weighted)} * (8 + 4 * 4)));
-}
 
 namespace {
 
@@ -59,13 +51,18 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
         return which;
     const std::int64_t d = data.host.d;
     const bool weighted = data.host.weights != nullptr;
+    // Two blocks to a multiprocessor of compute capability 9.0, where the device has as much for one.
+    const auto most_shared = std::min<std::size_t>(112 * 1024, static_cast<std::size_t>(data.context.facts.shared_bytes_per_block));
+    const auto shared = [&](std::int32_t k) {
+        return std::max(group_fit_bytes(k, data.host.d, weighted, data.element_bytes()),
+                        group_assign_bytes(k, data.host.d, weighted));
+    };
     for (std::int64_t p = 0; p < n_problems; ++p) {
         const PgkmProblem &problem = problems[p];
-        // The last bound keeps an iteration of one block near 10 ms, for cancel's sake.
+        // The bound of rows x k x d keeps an iteration of one block near 10 ms, for cancel's sake.
         if (problem.k >= 1 && problem.n_rows >= 1 && problem.first_row >= 0 &&
             problem.first_row + problem.n_rows <= data.host.n && problem.n_rows <= group_rows_limit &&
-            std::max(group_fit_bytes(problem.k, d, weighted), group_assign_bytes(problem.k, d, weighted)) <= 96 * 1024 &&
-            problem.n_rows * problem.k * d <= (std::int64_t{1} << 27))
+            problem.n_rows * problem.k * d <= (std::int64_t{1} << 27) && shared(problem.k) <= most_shared)
             which.push_back(p);
     }
     if (which.size() < 4 || !pays_together(data, problems, which) || !fits_limits(data, problems, which))

@@ -1,6 +1,12 @@
-// seed.cu (groups) - greedy k-means++ of many problems, each by one block from start to end.
-// The steps and the integers are those of seed/kernels.cu; sums of 46-bit masses over at most
-// group_rows_limit rows fit 64 bits.
+// seed.cu (groups) - greedy k-means++ of many problems, each by one block from start to end, in one launch.
+//
+// The steps and the integers are those of seed/kernels.cu; sums of 46-bit masses over at most group_rows_limit rows
+// fit 64 bits, and being integers they do not depend on the threads' order.
+// Data: rows of at most 16 features lie in registers while up to eight candidates lie in shared memory; wider ones
+// are read as they are needed.
+// Threads: barriers of the block between a step's draws, potentials and distances.
+// Reference: test/reference/seed.cpp, the same rows.
+// Paper: Arthur, Vassilvitskii 2007, k-means++.
 #include <algorithm>
 
 #include "seed/sampler.cuh"

@@ -1,10 +1,11 @@
-// transfer.hpp (groups) - values of many problems' rows to where each problem wants them.
+// transfer.hpp (groups) - values of many problems' rows to where each problem wants them. Faults and cancels throw
+// Error.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "plugin/context.hpp"
+#include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
 
@@ -29,6 +30,8 @@ void download_rows(Context &context, const DeviceArray<V> &from, const std::vect
         else
             runs.push_back(rows);
     }
+    if (runs.size() == 1)
+        return cuda::download(context, runs[0].to, from.get() + runs[0].first, static_cast<std::size_t>(runs[0].n) * sizeof(V));
     const cudaStream_t stream = context.compute.get();
     for (const Rows<V> &run : runs)
         context.bytes_moved += static_cast<std::uint64_t>(run.n) * sizeof(V);

@@ -1,9 +1,8 @@
-// batch.hpp - problems that go through the kernels together.
+// batch.hpp (mixture) - problems that go through the kernels together.
 //
-// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through
-// in slices whose responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy
-// of the sums of its own; the copies are added up in their order. No atomics: the bits are the same from run
-// to run.
+// Mixtures of moderate size have kernels that read the rows once (fused.hpp). For others rows go through in slices
+// whose responsibilities fit a workspace. A slice is cut into items, each of which adds to a copy of the sums of its
+// own; the copies are added up in their order. No atomics: the bits are the same from run to run.
 #pragma once
 
 #include <algorithm>
@@ -26,22 +25,22 @@ inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-// Problems of one covariance type on one road that want the same outputs.
+// Problems of one covariance type, all fused or all staged, that want the same outputs.
 template <typename T>
 class Batch {
-public:
+  public:
     Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
-          road_(tasks[0].road), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
+          fused_(tasks[0].fused), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
           wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
-          slice_work_(slice_work(float64_rate(context_.facts),
-                                 static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
+          slice_products_(slice_products(float64_rate(context_.facts),
+                                         static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
             most_k_ = std::max<std::int64_t>(most_k_, task.mixture->k);
-        if (road_ == Road::staged)
+        if (!fused_)
             make_workspace();
         else
             capacity_ = seen_rows();
@@ -53,7 +52,7 @@ public:
             rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
                          context_.compute.get());
         context_.chosen = {};
-        context_.chosen.execution = road_ == Road::staged ? "multi_pass" : "single_pass";
+        context_.chosen.execution = fused_ ? "single_pass" : "multi_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
             for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -71,7 +70,7 @@ public:
         context_.report("iterating", 0, 0, 0.0);
     }
 
-private:
+  private:
     // The slices' workspace, and labels where they are given or wanted.
     void make_workspace()
     {
@@ -87,15 +86,15 @@ private:
     }
 
     // Multiplications of a slice of so many rows, and with an exponential as ten of them.
-    double work_of(std::int64_t rows) const
+    double products_of(std::int64_t rows) const
     {
         const double terms = type_ == PGKM_COVARIANCE_FULL ? 2.0 * static_cast<double>(d_) : 4.0;
         return static_cast<double>(rows * most_k_) * (static_cast<double>(d_) * terms + 10.0);
     }
-    std::int64_t seen_rows() const { return slice_rows(slice_work_, work_of(1), tile_rows); }
+    std::int64_t seen_rows() const { return slice_rows(slice_products_, products_of(1), tile_rows); }
 
     // Rows of the caller's that one slice holds, with their labels.
-    struct Piece {
+    struct Part {
         std::size_t task;
         std::int64_t first; // of the problem's rows
         std::int64_t label; // of the slice's
@@ -120,7 +119,7 @@ private:
                 flush(values);
             const std::int64_t rows = std::min(n - done, capacity_ - used_);
             add_items(task, at + done, rows);
-            pieces_.push_back({task, first + done, used_, rows});
+            parts_.push_back({task, first + done, used_, rows});
             used_ += rounded_up(rows, tile_rows);
             done += rows;
         }
@@ -159,20 +158,20 @@ private:
                                   workspace_,
                                   given_ || wants_labels_ ? labels_.get() : nullptr,
                                   stop_.get()};
-        if (road_ == Road::fused_diagonal)
-            fused_diagonal(launch, extent_.n_items, extent_.most_k, stream);
-        else if (road_ == Road::fused_full)
-            fused_full(launch, extent_.n_items, extent_.most_k, stream);
-        else
+        if (!fused_)
             run_stages(launch, stream);
+        else
+            (type_ == PGKM_COVARIANCE_FULL ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
+                                                                                FusedShape(type_, extent_.most_k, d_),
+                                                                                extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
-        enqueued_ += work_of(used_);
-        if (enqueued_ > slice_work_ / 8) {
+        enqueued_ += products_of(used_);
+        if (enqueued_ > slice_products_ / 8) {
             context_.wait(stream, stop_.get());
             enqueued_ = 0.0;
         }
         items_.clear();
-        pieces_.clear();
+        parts_.clear();
         extent_ = {};
         used_ = 0;
     }
@@ -193,9 +192,9 @@ private:
     void find_shares(const Launch<T> &launch, cudaStream_t stream)
     {
         if (given_) {
-            for (const Piece &piece : pieces_)
-                labels_.upload(tasks_[piece.task].mixture->labels + piece.first, static_cast<std::size_t>(piece.n),
-                               stream, static_cast<std::size_t>(piece.label));
+            for (const Part &part : parts_)
+                labels_.upload(tasks_[part.task].mixture->labels + part.first, static_cast<std::size_t>(part.n), stream,
+                               static_cast<std::size_t>(part.label));
             return given_shares(launch, extent_, stream);
         }
         if (type_ == PGKM_COVARIANCE_TIED)
@@ -210,15 +209,9 @@ private:
     void fetch_labels(cudaStream_t stream)
     {
         context_.wait(stream, stop_.get());
-        if (pieces_.size() == 1) {
-            const Piece &piece = pieces_[0];
-            download(context_, tasks_[piece.task].out->labels + piece.first, labels_.get() + piece.label,
-                     static_cast<std::size_t>(piece.n) * sizeof(std::int32_t));
-            return;
-        }
         std::vector<Rows<std::int32_t>> wanted;
-        for (const Piece &piece : pieces_)
-            wanted.push_back({piece.label, piece.n, tasks_[piece.task].out->labels + piece.first});
+        for (const Part &part : parts_)
+            wanted.push_back({part.label, part.n, tasks_[part.task].out->labels + part.first});
         download_rows(context_, labels_, wanted);
     }
 
@@ -227,14 +220,14 @@ private:
     const std::vector<Task> &tasks_;
     const std::int64_t d_;
     const PgkmCovariance type_;
-    const Road road_;
+    const bool fused_;
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
-    const double slice_work_; // of a slice
+    const double slice_products_; // of a slice
     DeviceArray<std::int32_t> stop_;
-    StopFlag                  stop_flag_; // for chunks
+    StopFlag stop_flag_; // for chunks
     std::int64_t most_k_ = 1;
-    double enqueued_ = 0.0;     // work since the last wait
+    double enqueued_ = 0.0;     // multiplications since the last wait
     std::int64_t per_row_ = 1;  // values in the workspace
     std::int64_t capacity_ = 0; // rows of a slice
     double *workspace_ = nullptr;
@@ -242,7 +235,7 @@ private:
     DeviceArray<Item> device_items_;
     // The slice that is gathering.
     std::vector<Item> items_;
-    std::vector<Piece> pieces_;
+    std::vector<Part> parts_;
     Extent extent_{};
     std::int64_t used_ = 0; // rows
 };

@@ -1,210 +1,187 @@
-// diagonal_warp.cuh - diag and spherical: E step and sums by a warp that works alone.
+// diagonal_warp.cuh (mixture) - diag and spherical: E step and sums by warps that work alone.
 //
-// It takes 8 rows at a time. Their log densities are the product of the coefficients (components by
-// [y, y^2], in shared memory or registers for the whole launch) with the rows' features; the product's lanes
-// hold four or eight components of two rows each, which after log-sum-exp are, without moving, the left
-// side of the product that adds r [y, y^2] to the sums (in registers). Only the rows' features pass
-// through shared memory, since the two products want them by row and by feature.
+// Shape: up to 32 components of 16 features, or 16 of 32; components come in C tiles of 16, features in F of 8.
+// Data: a block is one warp and takes 8 rows at a time (row_tile.cuh). Their log densities are the product of the
+// coefficients (components by [y, y^2], in shared memory or registers for the whole launch) with the rows' features;
+// the product's lanes hold four or eight components of two rows each, which after log-sum-exp are, without moving,
+// the left side of the product that adds r [y, y^2] to the sums (in registers). Only the rows' features pass through
+// shared memory, since the two products want them by row and by feature.
+// Error: float64 but for exponentials of float32 rows; about the origin, see fused.hpp.
 #pragma once
 
-#include "mixture/log_sum_exp.cuh"
-#include "mixture/items.cuh"
-#include "device/mma.cuh"
+#include "mixture/row_tile.cuh"
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr int group_rows = 8;
-inline constexpr int groups_per_flush =
-    32; // factors of at most 32^2 each: below 2^1023; and masses in float32 lose no digit
+// Log densities of 8 rows, components by rows: each constant and the product of the coefficients with [y, y^2].
+// y: of row g from feature t on. fragment(m, s, a): the coefficients of 16 components for the s-th eight of [y, y^2].
+template <int Components, int Features, typename Fragment>
+__device__ inline void log_densities(const double *y, const double *coefficients, Fragment &&fragment,
+                                     double (&density)[Components][4])
+{
+    const double *constant = coefficients + Components * Features * 256 + g();
+#pragma unroll
+    for (int m = 0; m < Components; ++m)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            density[m][i] = constant[16 * m + i / 2 * 8];
+#pragma unroll
+    for (int s = 0; s < Features; ++s) {
+        const double b[2] = {y[8 * s], y[8 * s + 4]}, squares[2] = {b[0] * b[0], b[1] * b[1]};
+#pragma unroll
+        for (int m = 0; m < Components; ++m) {
+            double a[4];
+            fragment(m, s, a);
+            multiply_add(density[m], a, b);
+        }
+#pragma unroll
+        for (int m = 0; m < Components; ++m) {
+            double a[4];
+            fragment(m, Features + s, a);
+            multiply_add(density[m], a, squares);
+        }
+    }
+}
+
+// Adds a lane's part of the sums r y and r y^2 of the components and features from `component` and `feature` on.
+__device__ inline void store_diagonal(const double (&sums)[2][4], const MixtureView &mixture, int component,
+                                      int feature, int d, double *out)
+{
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int j = component + g() + i / 2 * 8, f = feature + 2 * t() + i % 2;
+        if (j >= mixture.k || f >= d)
+            continue;
+        out[mixture.layout.first(j) + f] += sums[0][i];
+        out[mixture.layout.second(j) + f] += sums[1][i];
+    }
+}
+
+// The same of the masses of components g and g + 8 from `component` on, where `wanted`; all lanes call it.
+__device__ inline void store_masses(const double (&masses)[2], bool wanted, int k, int component, double *out)
+{
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const double mass = over_lanes<1, 2>(masses[half], [](double a, double b) { return a + b; });
+        const int j = component + g() + 8 * half;
+        if (wanted && t() == 0 && j < k)
+            out[j] += mass;
+    }
+}
+
+template <typename T, int Components, int Features>
+class DiagonalWarp;
 
 template <int Components, int Features>
-struct DiagonalSums {
-    double product[Components][2 * Features][4] = {}; // by fragment: r y, then r y^2
-    double mass[Components][2] = {};                  // components g and g + 8
-    double log_likelihood = 0.0;                      // of the rows 2 t and 2 t + 1, the same for every g
+struct WarpBlock {
+    template <typename T>
+    using Kernel = DiagonalWarp<T, Components, Features>;
+    static constexpr int components = Components, feature_tiles = Features;
+
+    static constexpr bool ahead = true; // rows wait in registers
+    static constexpr int threads = 32;
+    static constexpr int rows = 8;
+    static constexpr int features = 8 * Features;
+    static constexpr int row_stride = conflict_free(features);
+
+    // Shared memory: origin, y, coefficients.
+    static constexpr int coefficient_offset = features + rows * row_stride;
+    __host__ __device__ static constexpr int coefficient_count(int)
+    {
+        return Components * Features * 256 + 16 * Components;
+    }
+    static constexpr int bytes(int k) { return 8 * (coefficient_offset + coefficient_count(k)); }
+
+    static constexpr int per_multiprocessor = 12;
 };
 
 template <typename T, int Components, int Features>
-class DiagonalWarp {
-public:
-    __device__ DiagonalWarp(const Launch<T> &launch, const Item &item, const MixtureView &mixture,
-                            const double *coefficients, double *tile)
-        : values_(launch.values + item.first * launch.d), d_(launch.d), n_(item.n), coefficients_(coefficients),
-          tile_(tile)
+class DiagonalWarp : public RowTile<DiagonalWarp<T, Components, Features>, T, WarpBlock<Components, Features>> {
+    using Block = WarpBlock<Components, Features>;
+    using Base = RowTile<DiagonalWarp, T, Block>;
+    using Base::coefficients_, Base::d_, Base::factors_, Base::log_likelihood_, Base::mixture_, Base::n_, Base::rows_;
+
+  public:
+    __device__ DiagonalWarp(const Launch<T> &launch, const Item &item, const MixtureView &mixture, double *memory)
+        : Base(launch, item, mixture, memory)
     {
-        for (int i = lane(); i < group_rows * stride; i += 32)
-            tile_[i] = 0.0; // features beyond d stay 0
-#pragma unroll
-        for (int i = 0; i < loads; ++i) {
-            const int cell = lane() + 32 * i, row = cell / d_, f = cell % d_;
-            origin_[i] = cell < group_rows * d_ ? mixture.origin[f] : 0.0;
-            to_[i] = row * stride + f;
-        }
+        wait_for_block<Block>();
         if constexpr (keeps)
 #pragma unroll
-            for (int m = 0; m < Components; ++m)
-#pragma unroll
-                for (int s = 0; s < 2 * Features; ++s)
-                    load(m, s, kept_[m][s]);
-        const double *constant = coefficients + Components * Features * 256 + g();
-#pragma unroll
-        for (int m = 0; m < Components; ++m) {
-            constant_[m][0] = constant[16 * m];
-            constant_[m][1] = constant[16 * m + 8];
-        }
+            for (int i = 0; i < Components * 2 * Features; ++i)
+                load_fragment(coefficients_, i, lane(), kept_[i]);
     }
 
-    // Groups [first, first + step, ...) of the item's rows.
-    __device__ void run(int first, int step, DiagonalSums<Components, Features> &sums)
+    // This lane has rows 2 t and 2 t + 1 of components g and g + 8 of each sixteen.
+    __device__ void find_shares(int first)
     {
-        const int groups = (n_ + group_rows - 1) / group_rows;
-        double factors = 1.0;
-        int pending = 0;
-        fetch(first);
-        for (int group = first; group < groups; group += step) {
-            __syncwarp();
-            put(group);
-            __syncwarp();
-            fetch(group + step);
-            double share[Components][4];
-            densities(share);
-            factors *= shares(group * group_rows + 2 * t(), share, sums);
-            add(share, sums);
-            if (++pending == groups_per_flush) {
-                flush(factors, sums);
-                factors = 1.0;
-                pending = 0;
+        const auto fragment = [&](int m, int s, double(&a)[4]) {
+            if constexpr (keeps)
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    a[i] = kept_[m * 2 * Features + s][i];
+            else
+                load_fragment(coefficients_, m * 2 * Features + s, lane(), a);
+        };
+        log_densities<Components, Features>(rows_ + g() * Block::row_stride + t(), coefficients_, fragment, share_);
+        factors_ *= responsibilities<Exponential>(share_, n_ - first - 2 * t(), log_likelihood_,
+                                                  [&](int m, int element, Exponential r) {
+                                                      mass_[m][element / 2] += r;
+                                                      share_[m][element] = static_cast<double>(r);
+                                                  });
+    }
+
+    // The product's inner index t stands for row 2 t, t + 4 for row 2 t + 1.
+    __device__ void add()
+    {
+        const double *y = rows_ + 2 * t() * Block::row_stride + g();
+#pragma unroll
+        for (int s = 0; s < Features; ++s) {
+            const double b[2] = {y[8 * s], y[Block::row_stride + 8 * s]}, squares[2] = {b[0] * b[0], b[1] * b[1]};
+#pragma unroll
+            for (int m = 0; m < Components; ++m) {
+                const double a[4] = {share_[m][0], share_[m][2], share_[m][1], share_[m][3]};
+                multiply_add(sums_[m][s][0], a, b);
+                multiply_add(sums_[m][s][1], a, squares);
             }
         }
-        flush(factors, sums);
     }
 
-private:
-    // Whether registers hold the coefficients; else they come from shared memory each time.
-    static constexpr bool keeps = Components * Features <= 2;
-    static constexpr int stride = conflict_free(16 * Features);
-    static constexpr int loads = 2 * Features; // of a lane for one group
-    using Exponential = Wide<T>;
-
-    static __device__ int lane()
+    __device__ void flush()
     {
-        return static_cast<int>(threadIdx.x) % 32;
-    }
-    static __device__ int g()
-    {
-        return lane() / 4;
-    }
-    static __device__ int t()
-    {
-        return lane() % 4;
-    }
-
-    __device__ void load(int m, int s, double (&fragment)[4]) const
-    {
-        load_fragment(coefficients_, m * 2 * Features + s, lane(), fragment);
-    }
-    __device__ void coefficients(int m, int s, double (&fragment)[4]) const
-    {
-        if constexpr (keeps)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                fragment[i] = kept_[m][s][i];
-        else
-            load(m, s, fragment);
-    }
-
-    // The next group's values, on their way while this one is worked on.
-    __device__ void fetch(int group)
-    {
-        const std::int64_t first = std::int64_t{group} * group_rows * d_;
-        const std::int64_t left = std::int64_t{n_} * d_ - first;
-#pragma unroll
-        for (int i = 0; i < loads; ++i) {
-            const int cell = lane() + 32 * i;
-            fetched_[i] = cell < group_rows * d_ && cell < left ? values_[first + cell] : T{0};
-        }
-    }
-    // Rows that there are not are 0: about a large origin their squares would be infinite.
-    __device__ void put(int group) const
-    {
-        const int cells = min(group_rows, n_ - group * group_rows) * d_;
-#pragma unroll
-        for (int i = 0; i < loads; ++i)
-            if (lane() + 32 * i < group_rows * d_) {
-                const double y = lane() + 32 * i < cells ? static_cast<double>(fetched_[i]) - origin_[i] : 0.0;
-                tile_[to_[i]] = y;
-                tile_[to_[i] + 8 * Features] = y * y;
-            }
-    }
-
-    __device__ void flush(double factors, DiagonalSums<Components, Features> &sums)
-    {
-        sums.log_likelihood += log(factors);
 #pragma unroll
         for (int m = 0; m < Components; ++m)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                sums.mass[m][half] += static_cast<double>(mass_[m][half]);
+                masses_[m][half] += static_cast<double>(mass_[m][half]);
                 mass_[m][half] = 0;
             }
     }
 
-    __device__ void densities(double (&density)[Components][4]) const
+    // Into the item's copy of the sums.
+    __device__ void store(int slot)
     {
+        double *out = mixture_.sums + slot * mixture_.layout.values();
 #pragma unroll
-        for (int m = 0; m < Components; ++m)
+        for (int m = 0; m < Components; ++m) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i)
-                density[m][i] = constant_[m][i / 2];
-        const double *y = tile_ + g() * stride + t();
-#pragma unroll
-        for (int s = 0; s < 2 * Features; ++s) {
-            const double b[2] = {y[8 * s], y[8 * s + 4]};
-#pragma unroll
-            for (int m = 0; m < Components; ++m) {
-                double a[4];
-                coefficients(m, s, a);
-                multiply_add(density[m], a, b);
-            }
+            for (int s = 0; s < Features; ++s)
+                store_diagonal(sums_[m][s], mixture_, 16 * m, 8 * s, d_, out);
+            store_masses(masses_[m], true, mixture_.k, 16 * m, out);
         }
+        Base::store_likelihood(out, g() == 0); // lanes of one t have seen the same rows
     }
 
-    // Log densities of rows `row` and row + 1 to responsibilities; returns the factor of the likelihood
-    // that is left beside exp() of the largest log densities.
-    __device__ double shares(int row, double (&share)[Components][4], DiagonalSums<Components, Features> &sums)
-    {
-        return responsibilities<Exponential>(share, n_ - row, sums.log_likelihood,
-                                             [&](int m, int element, Exponential r) {
-                                                 mass_[m][element / 2] += r;
-                                                 share[m][element] = static_cast<double>(r);
-                                             });
-    }
+  private:
+    using Exponential = Wide<T>;
+    // Whether registers hold the coefficients; else they come from shared memory each time.
+    static constexpr bool keeps = Components * Features <= 2;
 
-    // The product's inner index t stands for row 2 t, t + 4 for row 2 t + 1.
-    __device__ void add(const double (&share)[Components][4], DiagonalSums<Components, Features> &sums) const
-    {
-        const double *y = tile_ + 2 * t() * stride + g();
-#pragma unroll
-        for (int s = 0; s < 2 * Features; ++s) {
-            const double b[2] = {y[8 * s], y[stride + 8 * s]};
-#pragma unroll
-            for (int m = 0; m < Components; ++m) {
-                const double a[4] = {share[m][0], share[m][2], share[m][1], share[m][3]};
-                multiply_add(sums.product[m][s], a, b);
-            }
-        }
-    }
-
-    const T *values_;
-    const int d_, n_;
-    const double *coefficients_;
-    double *tile_; // the group's y and y^2, a row after the other
-    T fetched_[loads];
-    double origin_[loads];
-    int to_[loads];
-    double kept_[keeps ? Components : 1][2 * Features][4];
-    double constant_[Components][2];
-    Exponential mass_[Components][2] = {}; // since the last flush
+    double kept_[keeps ? Components * 2 * Features : 1][4];
+    double share_[Components][4];                  // log densities, then responsibilities
+    Exponential mass_[Components][2] = {};         // since the last flush: in float32 it loses no digit
+    double masses_[Components][2] = {};            // components g and g + 8
+    double sums_[Components][Features][2][4] = {}; // by fragment: r y, r y^2
 };
 
 } // namespace pgkm::cuda::mixture

@@ -1,4 +1,8 @@
-// em_step.cu - one E step with the sums of the M step: problems in batches of like ones.
+// em_step.cu (mixture) - one E step with the sums of the M step: problems in batches of like ones.
+//
+// Shape: any; a batch holds as many problems as a quarter of the memory limit has room for.
+// Reference: test/reference/mixture.hpp.
+// Paper: Dempster, Laird, Rubin 1977, Maximum likelihood from incomplete data via the EM algorithm.
 #include "mixture/em_step.hpp"
 
 #include <algorithm>
@@ -29,10 +33,10 @@ void run_batch(Data &data, const std::vector<Task> &tasks)
 // Whether two tasks may share their launches.
 bool alike(const Task &a, const Task &b)
 {
-    if (a.road != b.road)
+    if (a.fused != b.fused)
         return false;
     // Coefficients are packed for the kernel's number of components.
-    if (a.road != Road::staged && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
+    if (a.fused && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
         return false;
     return a.mixture->covariance_type == b.mixture->covariance_type && a.given() == b.given() &&
            (a.out->masses == nullptr) == (b.out->masses == nullptr) &&

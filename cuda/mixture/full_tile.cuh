@@ -1,25 +1,30 @@
-// full_tile.cuh - full covariances: E step and sums by a block that holds a tile of rows in shared memory.
+// full_tile.cuh (mixture) - full covariances: E step and sums by a block that holds a tile of rows in shared memory.
 //
-// A block of 4 F warps takes 64 F rows of 8 F features at a time, as y = x - origin in float64. First each
-// warp finds the log densities of 16 of the rows: they times W' of one component after the other, on the
-// tensor cores, from fragments of W that stay in shared memory for the whole launch; the squares are
-// added up over a row's four lanes, and log-sum-exp follows in them. Then each warp adds all rows to its
-// part of the sums, which stays in registers: responsibilities (components by rows) times products y_a y_b
-// (rows by pairs), of the features a = w and a = 8 F - 1 - w with all b up to the end of a's eight. A pair
-// of these has F + 1 eights whatever w is, so that warps have equal work. The block waits for its
-// warps three times a tile: rows loaded, responsibilities found, both read.
+// Shape: up to 16 components of 32 features, or 32 of 16; components come in tiles of 16, features in F of 8.
+// Data: a block of 4 F warps takes 64 F rows of 8 F features at a time (row_tile.cuh). First each warp finds the log
+// densities of 16 of the rows: they times W' of one component after the other, on the tensor cores, from fragments of
+// W that stay in shared memory for the whole launch; the squares are added up over a row's four lanes, and
+// log-sum-exp follows in them. Then each warp adds all rows to its part of the sums, which stays in registers:
+// responsibilities (components by rows) times products y_a y_b (rows by pairs), of the features a = w and a = 8 F - 1
+// - w with all b up to the end of a's eight. A pair of these has F + 1 eights whatever w is, so that warps have equal
+// work.
+// Error: float64 but for exponentials of float32 rows; about the origin, see fused.hpp.
 #pragma once
 
-#include "mixture/log_sum_exp.cuh"
-#include "mixture/items.cuh"
-#include "device/mma.cuh"
+#include "mixture/row_tile.cuh"
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr int tiles_per_logarithm = 32; // a lane has two rows of a tile: factors of at most 32^2 each
+template <typename T, int Components, int Features>
+class FullTile;
 
 template <int Components, int Features>
 struct FullBlock {
+    template <typename T>
+    using Kernel = FullTile<T, Components, Features>;
+    static constexpr int components = Components, feature_tiles = Features;
+
+    static constexpr bool ahead = false;
     static constexpr int warps = 4 * Features;
     static constexpr int threads = 32 * warps;
     static constexpr int rows = 64 * Features;
@@ -29,151 +34,33 @@ struct FullBlock {
     static constexpr int low_parts = (Features + 1) / 2; // eights of b up to a = 4 F - 1
     static constexpr int fragments = Features * (Features + 1) / 2;
 
-    // Shared memory: y, responsibilities, coefficients.
-    static constexpr int share_offset = rows * row_stride;
-    static constexpr int coefficient_offset = share_offset + 16 * Components * share_stride;
+    // Shared memory: origin, y, responsibilities, coefficients of k components, rounded up to fours.
+    static constexpr int coefficient_offset = features + rows * row_stride + 16 * Components * share_stride;
+    __host__ __device__ static constexpr int coefficient_count(int k)
+    {
+        return (k + 3) / 4 * 4 * (fragments * 64 + features + 1);
+    }
+    static constexpr int bytes(int k) { return 8 * (coefficient_offset + coefficient_count(k)); }
+
+    static constexpr int per_multiprocessor = 16 / warps;
 };
 
 template <typename T, int Components, int Features>
-class FullTile : FullBlock<Components, Features> {
-    using Base = FullBlock<Components, Features>;
-    using Base::features;
-    using Base::fragments;
-    using Base::low_parts;
-    using Base::row_stride;
-    using Base::rows;
-    using Base::share_stride;
-    using Base::threads;
-    using Base::warps;
-    using Exponential = Wide<T>;
+class FullTile : public RowTile<FullTile<T, Components, Features>, T, FullBlock<Components, Features>> {
+    using Block = FullBlock<Components, Features>;
+    using Base = RowTile<FullTile, T, Block>;
+    using Base::coefficients_, Base::d_, Base::factors_, Base::log_likelihood_, Base::mixture_, Base::n_, Base::rows_,
+        Base::shares_;
+    static constexpr int features = Block::features, fragments = Block::fragments, low_parts = Block::low_parts,
+                         row_stride = Block::row_stride, rows = Block::rows, share_stride = Block::share_stride;
 
-public:
+  public:
     __device__ FullTile(const Launch<T> &launch, const Item &item, const MixtureView &mixture, double *memory)
-        : values_(launch.values + item.first * launch.d), mixture_(mixture), d_(launch.d), n_(item.n),
-          k_((mixture.k + 3) / 4 * 4), rows_(memory), shares_(memory + Base::share_offset),
-          coefficients_(memory + Base::coefficient_offset)
+        : Base(launch, item, mixture, memory), k_((mixture.k + 3) / 4 * 4)
     {
-        for (int i = static_cast<int>(threadIdx.x); i < Base::coefficient_offset; i += threads)
-            memory[i] = 0.0; // features beyond d and components beyond k stay 0
-        const int count = k_ * (fragments * 64 + features + 1);
-        for (int i = static_cast<int>(threadIdx.x); i < count; i += threads)
-            coefficients_[i] = mixture.coefficients[i];
     }
 
-    __device__ void run()
-    {
-        int pending = 0;
-        for (int first = 0; first < n_; first += rows) {
-            __syncthreads();
-            load(first);
-            __syncthreads();
-            find_shares(first + warp() * 16);
-            __syncthreads();
-            add();
-            if (++pending == tiles_per_logarithm) {
-                log_likelihood_ += log(factors_);
-                factors_ = 1.0;
-                pending = 0;
-            }
-        }
-        log_likelihood_ += log(factors_);
-        __syncthreads();
-    }
-
-    // Into the item's copy of the sums.
-    __device__ void store(int slot)
-    {
-        double *out = mixture_.sums + slot * mixture_.layout.values();
-#pragma unroll
-        for (int m = 0; m < Components; ++m) {
-#pragma unroll
-            for (int part = 0; part < low_parts; ++part)
-                store_second(low_[m][part], out, m, warp(), part);
-#pragma unroll
-            for (int part = 0; part < Features; ++part)
-                store_second(high_[m][part], out, m, features - 1 - warp(), part);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int j = 16 * m + g() + i / 2 * 8, f = 8 * warp() + 2 * t() + i % 2;
-                if (j < mixture_.k && warp() < Features && f < d_)
-                    out[mixture_.layout.first(j) + f] += other_[m][i];
-                if (j < mixture_.k && warp() == Features && t() == 0 && i % 2 == 0)
-                    out[j] += other_[m][i];
-            }
-        }
-        // Lanes of one g hold the same rows.
-        rows_[threadIdx.x] = t() == 0 ? log_likelihood_ : 0.0;
-        __syncthreads();
-        if (threadIdx.x != 0)
-            return;
-        double sum = 0.0;
-        for (int i = 0; i < threads; ++i)
-            sum += rows_[i];
-        out[mixture_.k] += sum;
-    }
-
-private:
-    static __device__ int lane()
-    {
-        return static_cast<int>(threadIdx.x) % 32;
-    }
-    static __device__ int warp()
-    {
-        return static_cast<int>(threadIdx.x) / 32;
-    }
-    static __device__ int g()
-    {
-        return lane() / 4;
-    }
-    static __device__ int t()
-    {
-        return lane() % 4;
-    }
-
-    __device__ void load(int first) const
-    {
-        const int count = min(rows, n_ - first) * d_;
-        const T *from = values_ + std::int64_t{first} * d_;
-#pragma unroll 4
-        for (int i = static_cast<int>(threadIdx.x); i < rows * d_; i += threads) {
-            const int row = i / d_, f = i - row * d_;
-            rows_[row * row_stride + f] = i < count ? static_cast<double>(from[i]) - mixture_.origin[f] : 0.0;
-        }
-    }
-
-    // Squares |W (x - mean)|^2 of the warp's rows g and g + 8 for component j, this lane's part.
-    __device__ void squares(const double (&y)[Features][4], int j, double (&square)[2]) const
-    {
-        const double2 *fragment = reinterpret_cast<const double2 *>(coefficients_) + j * fragments * 32 + lane();
-        const double2 *centre =
-            reinterpret_cast<const double2 *>(coefficients_ + k_ * fragments * 64 + j * features) + t();
-        square[0] = square[1] = 0.0;
-#pragma unroll
-        for (int c = 0; c < Features; ++c) {
-            const double2 at = centre[4 * c];
-            double z[4] = {-at.x, -at.y, -at.x, -at.y};
-#pragma unroll
-            for (int s = 0; s <= c; ++s, fragment += 32) {
-                const double2 w = *fragment;
-                const double b[2] = {w.x, w.y};
-                multiply_add(z, y[s], b);
-            }
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                square[i / 2] = fma(z[i], z[i], square[i / 2]);
-        }
-    }
-
-    // Adds up four components' squares over a row's four lanes; lane t is left with that of component t.
-    __device__ double gather(double s0, double s1, double s2, double s3) const
-    {
-        const bool high = (t() & 2) != 0, odd = (t() & 1) != 0;
-        const double even_sum = (high ? s2 : s0) + __shfl_xor_sync(~0u, high ? s0 : s2, 2);
-        const double odd_sum = (high ? s3 : s1) + __shfl_xor_sync(~0u, high ? s1 : s3, 2);
-        return (odd ? odd_sum : even_sum) + __shfl_xor_sync(~0u, odd ? even_sum : odd_sum, 1);
-    }
-
-    // Responsibilities of the rows first + g and first + g + 8; a lane sees to components t, t + 4, ...
+    // Of the warp's rows a lane has g and g + 8, of the components t, t + 4, ...
     __device__ void find_shares(int first)
     {
         double y[Features][4];
@@ -206,23 +93,12 @@ private:
 #pragma unroll
             for (int q = 0; q < own; ++q)
                 row_densities[q] = density[q][i];
-            const double largest = about_largest<1, 2>(row_densities);
-            Exponential part[own], sum = 0;
-#pragma unroll
-            for (int q = 0; q < own; ++q)
-                sum += part[q] = exponential(static_cast<Exponential>(row_densities[q] - largest));
-            sum = over_lanes<1, 2>(sum, [](Exponential a, Exponential b) { return a + b; });
-            const bool inside = first + g() + 8 * i < n_;
-            const Exponential inverse = inside ? 1 / sum : 0;
-#pragma unroll
-            for (int q = 0; q < own; ++q)
-                if (4 * q < k_)
-                    shares_[(4 * q + t()) * share_stride + warp() * 16 + g() + 8 * i] =
-                        static_cast<double>(part[q] * inverse);
-            if (inside) {
-                log_likelihood_ += largest;
-                factors_ *= static_cast<double>(sum);
-            }
+            const int row = warp() * 16 + g() + 8 * i;
+            factors_ *=
+                row_shares<Wide<T>, 1, 2>(row_densities, first + row < n_, log_likelihood_, [&](int q, Wide<T> r) {
+                    if (4 * q < k_)
+                        shares_[(4 * q + t()) * share_stride + row] = static_cast<double>(r);
+                });
         }
     }
 
@@ -267,6 +143,63 @@ private:
         }
     }
 
+    // Into the item's copy of the sums.
+    __device__ void store(int slot)
+    {
+        double *out = mixture_.sums + slot * mixture_.layout.values();
+#pragma unroll
+        for (int m = 0; m < Components; ++m) {
+#pragma unroll
+            for (int part = 0; part < low_parts; ++part)
+                store_second(low_[m][part], out, m, warp(), part);
+#pragma unroll
+            for (int part = 0; part < Features; ++part)
+                store_second(high_[m][part], out, m, features - 1 - warp(), part);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int j = 16 * m + g() + i / 2 * 8, f = 8 * warp() + 2 * t() + i % 2;
+                if (j < mixture_.k && warp() < Features && f < d_)
+                    out[mixture_.layout.first(j) + f] += other_[m][i];
+                if (j < mixture_.k && warp() == Features && t() == 0 && i % 2 == 0)
+                    out[j] += other_[m][i];
+            }
+        }
+        Base::store_likelihood(out, t() == 0); // lanes of one g have seen the same rows
+    }
+
+  private:
+    // Squares |W (x - mean)|^2 of the warp's rows g and g + 8 for component j, this lane's part.
+    __device__ void squares(const double (&y)[Features][4], int j, double (&square)[2]) const
+    {
+        const double2 *fragment = reinterpret_cast<const double2 *>(coefficients_) + j * fragments * 32 + lane();
+        const double2 *centre =
+            reinterpret_cast<const double2 *>(coefficients_ + k_ * fragments * 64 + j * features) + t();
+        square[0] = square[1] = 0.0;
+#pragma unroll
+        for (int c = 0; c < Features; ++c) {
+            const double2 at = centre[4 * c];
+            double z[4] = {-at.x, -at.y, -at.x, -at.y};
+#pragma unroll
+            for (int s = 0; s <= c; ++s, fragment += 32) {
+                const double2 w = *fragment;
+                const double b[2] = {w.x, w.y};
+                multiply_add(z, y[s], b);
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                square[i / 2] = fma(z[i], z[i], square[i / 2]);
+        }
+    }
+
+    // Adds up four components' squares over a row's four lanes; lane t is left with that of component t.
+    __device__ double gather(double s0, double s1, double s2, double s3) const
+    {
+        const bool high = (t() & 2) != 0, odd = (t() & 1) != 0;
+        const double even_sum = (high ? s2 : s0) + __shfl_xor_sync(~0u, high ? s0 : s2, 2);
+        const double odd_sum = (high ? s3 : s1) + __shfl_xor_sync(~0u, high ? s1 : s3, 2);
+        return (odd ? odd_sum : even_sum) + __shfl_xor_sync(~0u, odd ? even_sum : odd_sum, 1);
+    }
+
     __device__ void store_second(const double (&sum)[4], double *out, int m, int a, int part) const
     {
 #pragma unroll
@@ -277,14 +210,10 @@ private:
         }
     }
 
-    const T *values_;
-    const MixtureView mixture_;
-    const int d_, n_, k_; // k: rounded up to fours
-    double *rows_, *shares_, *coefficients_;
+    const int k_;                               // rounded up to fours
     double low_[Components][low_parts][4] = {}; // r y_a y_b of a = warp()
     double high_[Components][Features][4] = {}; // of a = features - 1 - warp()
     double other_[Components][4] = {};          // r y of eight features, or r
-    double log_likelihood_ = 0.0, factors_ = 1.0;
 };
 
 } // namespace pgkm::cuda::mixture

@@ -1,4 +1,6 @@
-// fused.cu - which mixtures the fused kernels serve, and their coefficients about an origin.
+// fused.cu (mixture) - which mixtures the fused kernels serve, their coefficients about an origin, and the sums' way
+// back to the means. On the host; what it computes for a mixture is float64 and takes k d (diag) or k d^2 (full)
+// steps.
 #include "mixture/fused.hpp"
 
 #include <algorithm>
@@ -72,65 +74,11 @@ std::vector<double> origin_of(const Context &context, const PgkmMixture &mixture
     return origin;
 }
 
-} // namespace
-
-template <typename T>
-Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
-               std::int64_t d)
-{
-    Task task = {&problem, &mixture, &out, Road::staged, {}};
-    if (task.given())
-        return task;
-    Road road = Road::staged;
-    switch (mixture.covariance_type) {
-    case PGKM_COVARIANCE_FULL: {
-        const FullShape shape(mixture.k, d);
-        if (shape.fits(mixture.k) && shape.shared_bytes(mixture.k) <= context.facts.shared_bytes_per_block)
-            road = Road::fused_full;
-        break;
-    }
-    case PGKM_COVARIANCE_TIED:
-        task.origin = origin_of(context, mixture, d);
-        break;
-    case PGKM_COVARIANCE_DIAG:
-    case PGKM_COVARIANCE_SPHERICAL:
-        if (DiagonalShape::fits(mixture.k, d) &&
-            DiagonalShape(mixture.k, d).shared_bytes() <= context.facts.shared_bytes_per_block &&
-            has_usual_scales(mixture, d))
-            road = Road::fused_diagonal;
-        break;
-    }
-    if (road == Road::staged || out.labels != nullptr)
-        return task;
-    task.origin = origin_of(context, mixture, d);
-    if (reach(mixture, d, task.origin) <= most_reach<T>)
-        task.road = road;
-    return task;
-}
-
-template Task plan_task<float>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
-                               std::int64_t);
-template Task plan_task<double>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
-                                std::int64_t);
-
-int blocks_of(const Context &context, const Task &task, std::int64_t d)
-{
-    switch (task.road) {
-    case Road::staged:
-        break;
-    case Road::fused_diagonal:
-        return context.facts.multiprocessors * DiagonalShape(task.mixture->k, d).blocks();
-    case Road::fused_full:
-        return context.facts.multiprocessors * std::max(1, 4 / static_cast<int>((d + 7) / 8));
-    }
-    return context.facts.multiprocessors * 4;
-}
-
+// Coefficients of log densities as fragments of the product's left side, then the constants.
 // With m = mean - origin and w the factor: -w^2 (y - m)^2 / 2 = (w^2 m) y - (w^2 / 2) y^2 - w^2 m^2 / 2.
-void diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin,
-                           double *packed)
+void pack_diagonal(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin,
+                   const FusedShape &shape, double *packed)
 {
-    const DiagonalShape shape(mixture.k, d);
     const bool spherical = mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL;
     double *const constants = packed + shape.components * shape.features * 256;
     std::fill(constants, constants + 16 * shape.components, -INFINITY); // of components that there are not
@@ -148,9 +96,10 @@ void diagonal_coefficients(const PgkmMixture &mixture, std::int64_t d, const std
     }
 }
 
-void full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, double *packed)
+// Fragments of W', means about the origin times W, and constants, for k rounded up to fours.
+void pack_full(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, const FusedShape &shape,
+               double *packed)
 {
-    const FullShape shape(mixture.k, d);
     const std::int64_t k = (mixture.k + 3) / 4 * 4, fragments = shape.features * (shape.features + 1) / 2;
     double *const centres = packed + k * fragments * 64, *const constants = centres + k * 8 * shape.features;
     std::fill(constants, constants + k, -INFINITY); // of components that there are not
@@ -165,6 +114,71 @@ void full_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::ve
                     mixture.factors[(j * d + c) * d + f];
         }
     }
+}
+
+} // namespace
+
+template <typename T>
+Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
+               std::int64_t d)
+{
+    Task task = {&problem, &mixture, &out, false, {}};
+    if (task.given())
+        return task;
+    if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
+        task.origin = origin_of(context, mixture, d);
+        return task;
+    }
+    const FusedShape shape(mixture.covariance_type, mixture.k, d);
+    if (out.labels != nullptr || !shape.fits() ||
+        needs_of(shape, mixture.k).shared_bytes > context.facts.shared_bytes_per_block ||
+        !(shape.full || has_usual_scales(mixture, d)))
+        return task;
+    std::vector<double> origin = origin_of(context, mixture, d);
+    if (reach(mixture, d, origin) <= most_reach<T>) {
+        task.fused = true;
+        task.origin = std::move(origin);
+    }
+    return task;
+}
+
+template Task plan_task<float>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
+                               std::int64_t);
+template Task plan_task<double>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
+                                std::int64_t);
+
+int blocks_of(const Context &context, const Task &task, std::int64_t d)
+{
+    const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
+    return context.facts.multiprocessors * (task.fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
+}
+
+FusedShape::FusedShape(PgkmCovariance type, std::int64_t k, std::int64_t d)
+    : full(type == PGKM_COVARIANCE_FULL), components(static_cast<int>((k + 15) / 16)),
+      features(static_cast<int>((d + 7) / 8))
+{
+    if (full)
+        return;
+    components = components > 2 ? (components + 3) / 4 * 4 : components;
+    if (components > 2 || components * features > 4)
+        features = (features + 1) / 2 * 2; // two warps share them
+}
+
+std::int64_t FusedShape::coefficient_count(std::int64_t k) const
+{
+    return full ? (k + 3) / 4 * 4 * (features * (features + 1) * 32 + 8 * features + 1)
+                : std::int64_t{components} * features * 256 + 16 * components;
+}
+
+BlockNeeds needs_of(const FusedShape &shape, int k)
+{
+    return shape.full ? full_needs(shape, k) : diagonal_needs(shape, k);
+}
+
+void pack_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, double *packed)
+{
+    const FusedShape shape(mixture.covariance_type, mixture.k, d);
+    (shape.full ? pack_full : pack_diagonal)(mixture, d, origin, shape, packed);
 }
 
 void recentre(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, PgkmMixtureSums &sums)

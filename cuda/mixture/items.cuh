@@ -1,4 +1,4 @@
-// items.cuh - what the kernels of EM are given: mixtures, runs of rows, and where sums go.
+// items.cuh (mixture) - what the kernels of EM are given: mixtures, runs of rows, and where sums go.
 #pragma once
 
 #include <cstdint>

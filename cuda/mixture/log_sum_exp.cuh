@@ -1,5 +1,6 @@
-// log_sum_exp.cuh - log densities to responsibilities: exp() of the difference of a log density from its
-// row's largest. float32 does for float32 rows: its error of 1e-7 is that of the rows.
+// log_sum_exp.cuh (mixture) - log densities to responsibilities: exp() of the difference of a log density from its
+// row's largest. float32 does for float32 rows: its error of 1e-7 is that of the rows. The lanes that share a row
+// exchange what they have by shuffles; all lanes of a warp take part.
 #pragma once
 
 #include <cmath>
@@ -68,10 +69,31 @@ __device__ inline double about_largest(const double (&density)[Own])
     return over_lanes<First, Last>(largest, [](double a, double b) { return fmax(a, b); });
 }
 
-// Responsibilities of two rows from the fragments of a product, components by rows (mma.cuh): a lane has
-// elements 0 and 2 of the first row in each, 1 and 3 of the second. Calls use(m, element, r) with each,
-// 0 for a row that there is not; adds the largest log densities to log_likelihood, and returns the factor
-// of the rows' likelihood that is left beside exp() of them.
+// Responsibilities of a row from its log densities, of which this lane has `own`; the row lies in the lanes whose
+// numbers differ by First to Last. Calls use(i, r) with the responsibility of own[i], 0 for a row that is not `inside`.
+// Adds the largest log density to log_likelihood, and returns the factor of the row's likelihood that is left beside
+// exp() of it.
+template <typename Exponential, int First, int Last, int Own, typename Use>
+__device__ inline double row_shares(const double (&own)[Own], bool inside, double &log_likelihood, Use &&use)
+{
+    const double largest = about_largest<First, Last>(own);
+    Exponential part[Own], sum = 0;
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+        sum += part[i] = exponential(static_cast<Exponential>(own[i] - largest));
+    sum = over_lanes<First, Last>(sum, [](Exponential a, Exponential b) { return a + b; });
+    const Exponential inverse = inside ? 1 / sum : 0;
+#pragma unroll
+    for (int i = 0; i < Own; ++i)
+        use(i, part[i] * inverse);
+    if (!inside)
+        return 1.0;
+    log_likelihood += largest;
+    return static_cast<double>(sum);
+}
+
+// The same of two rows from the fragments of a product, components by rows (mma.cuh): a lane has elements 0 and 2 of
+// the first row in each, 1 and 3 of the second. Calls use(m, element, r); rows_left: how many of the two there are.
 template <typename Exponential, int Components, typename Use>
 __device__ inline double responsibilities(const double (&density)[Components][4], int rows_left, double &log_likelihood,
                                           Use &&use)
@@ -83,21 +105,8 @@ __device__ inline double responsibilities(const double (&density)[Components][4]
 #pragma unroll
         for (int m = 0; m < 2 * Components; ++m)
             own[m] = density[m / 2][i + m % 2 * 2];
-        const double largest = about_largest<4, 16>(own);
-        Exponential part[2 * Components], sum = 0;
-#pragma unroll
-        for (int m = 0; m < 2 * Components; ++m)
-            sum += part[m] = exponential(static_cast<Exponential>(own[m] - largest));
-        sum = over_lanes<4, 16>(sum, [](Exponential a, Exponential b) { return a + b; });
-        const bool inside = i < rows_left;
-        const Exponential inverse = inside ? 1 / sum : 0;
-#pragma unroll
-        for (int m = 0; m < 2 * Components; ++m)
-            use(m / 2, i + m % 2 * 2, part[m] * inverse);
-        if (inside) {
-            log_likelihood += largest;
-            factor *= static_cast<double>(sum);
-        }
+        factor *= row_shares<Exponential, 4, 16>(own, i < rows_left, log_likelihood,
+                                                 [&](int m, Exponential r) { use(m / 2, i + m % 2 * 2, r); });
     }
     return factor;
 }

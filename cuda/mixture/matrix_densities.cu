@@ -1,11 +1,12 @@
-// matrix_densities.cu - products of rows with W: log densities of full, and the rows of tied.
+// matrix_densities.cu (mixture) - products of rows with W: log densities of full, and the rows of tied, for any
+// shape.
 //
-// A block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the
-// tensor cores, 64 rows of W at a time and 32 features deep, from shared memory that asynchronous
-// copies fill one tile ahead; of full only the sums of squares leave registers. Tied: the rows are
-// multiplied by W once, about an origin amid the means, and so are the means.
-#include <cuda_pipeline.h>
-
+// Data: a block takes 64 rows and one component at a time; rows centred on its mean are multiplied by W on the tensor
+// cores, 64 rows of W at a time and 32 features deep, from shared memory; of full only the sums of squares leave
+// registers. Tied: the rows are multiplied by W once, about an origin amid the means, and so are the means.
+// Threads: asynchronous copies fill one tile ahead; two barriers a tile. A warp has 16 rows.
+// Error: float64 products and sums of d terms; rows are centred first, so that wide offsets do not cancel digits.
+#include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "mixture/stages.hpp"
 
@@ -31,24 +32,11 @@ template <typename T>
 __device__ void load(Tiles<T> &tiles, const T *values, int n, int d, int row, const double *centre,
                      const double *factor, int column, int from)
 {
-    const int f = static_cast<int>(threadIdx.x) % depth, feature = from + f;
-#pragma unroll 4
-    for (int i = 0; i < tile_rows * depth / matrix_threads; ++i) {
-        const int r = static_cast<int>(threadIdx.x) / depth + i * (matrix_threads / depth);
-        const bool inside = row + r < n && feature < d;
-        __pipeline_memcpy_async(tiles.x + r * stride + f,
-                                inside ? values + std::int64_t{row + r} * d + feature : values, sizeof(T),
-                                inside ? 0 : sizeof(T));
-    }
-#pragma unroll 4
-    for (int i = 0; i < columns * depth / matrix_threads; ++i) {
-        const int c = static_cast<int>(threadIdx.x) / depth + i * (matrix_threads / depth);
-        const bool inside = column + c < d && feature < d;
-        __pipeline_memcpy_async(tiles.w + c * stride + f,
-                                inside ? factor + std::int64_t{column + c} * d + feature : factor, 8, inside ? 0 : 8);
-    }
-    if (threadIdx.x < depth)
-        __pipeline_memcpy_async(tiles.centre + f, feature < d ? centre + feature : centre, 8, feature < d ? 0 : 8);
+    copy_rows<tile_rows, depth, stride, matrix_threads>(tiles.x, values + std::int64_t{row} * d + from, d, n - row,
+                                                        d - from);
+    copy_rows<columns, depth, stride, matrix_threads>(tiles.w, factor + std::int64_t{column} * d + from, d, d - column,
+                                                      d - from);
+    copy_rows<1, depth, depth, matrix_threads>(tiles.centre, centre + from, 0, 1, d - from);
     __pipeline_commit();
 }
 
@@ -193,8 +181,7 @@ template <typename T, typename Kernel, typename... Arguments>
 void launch_matrix(Kernel kernel, const dim3 &grid, cudaStream_t stream, const Arguments &...arguments)
 {
     constexpr int bytes = 2 * sizeof(Tiles<T>);
-    checked("cudaFuncSetAttribute",
-            [&] { return allow_shared_memory(kernel, bytes); });
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, bytes); });
     kernel<<<grid, matrix_threads, bytes, stream>>>(arguments...);
 }
 

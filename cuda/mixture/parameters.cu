@@ -1,3 +1,8 @@
+// parameters.cu (mixture) - mixtures to the device and sums back, for one problem or for ten thousand.
+//
+// Data: all arrays of a batch lie behind each other, one mixture's after the other, so that small ones travel in one
+// copy which several threads fill; a large one travels by itself in pieces. All values are float64. Between pieces a
+// cancel is seen.
 #include "mixture/parameters.hpp"
 
 #include <algorithm>
@@ -62,13 +67,11 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
     };
     if (!task.origin.empty())
         copy(&MixtureView::origin, task.origin.data(), d);
-    if (task.road != Road::staged) {
-        const bool full = task.road == Road::fused_full;
-        const std::int64_t count = full ? FullShape(mixture.k, d).coefficient_count(mixture.k)
-                                        : DiagonalShape(mixture.k, d).coefficient_count();
+    if (task.fused) {
+        const std::int64_t count = FusedShape(mixture.covariance_type, mixture.k, d).coefficient_count(mixture.k);
         return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
             std::fill_n(to, count, 0.0); // never in pieces: there are few
-            full ? full_coefficients(mixture, d, task.origin, to) : diagonal_coefficients(mixture, d, task.origin, to);
+            pack_coefficients(mixture, d, task.origin, to);
         });
     }
     copy(&MixtureView::means, mixture.means, mixture.k * d);
@@ -239,6 +242,21 @@ void Parameters::upload_large(const Task &task, double *to, MixtureView &view)
     });
 }
 
+// copy(to, from, count): values of the mixture's sums, from the from-th on, to where they belong.
+template <typename Copy>
+void Parameters::hand_out(const Task &task, const SumsLayout &layout, Copy &&copy) const
+{
+    PgkmMixtureSums &out = *task.out;
+    copy(&out.log_likelihood, layout.k, 1);
+    if (out.masses == nullptr)
+        return;
+    copy(out.masses, 0, layout.k);
+    copy(out.first, layout.first(0), layout.k * layout.d);
+    copy(out.second, layout.second(0), layout.k * layout.second_size);
+    if (task.fused) // whose sums are about an origin
+        recentre(*task.mixture, d_, task.origin, out);
+}
+
 void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
 {
     combine_sums(views_.get(), static_cast<std::int64_t>(tasks.size()), most_values_, context_.compute.get());
@@ -246,45 +264,22 @@ void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
     const auto size = [&](std::size_t i) { return host_views_[i].layout.values(); };
     for_runs(tasks.size(), size, [&](std::size_t first, std::size_t last, std::int64_t values) {
         context_.poll();
-        if (values > most_travelling)
-            return download_large(tasks[first], host_views_[first]);
-        const double *const from = host_views_[first].results;
-        download(context_, travelling_.get(), from, at(values) * sizeof(double));
+        const double *const start = host_views_[first].results;
+        if (values > most_travelling) // straight to where they belong
+            return hand_out(tasks[first], host_views_[first].layout,
+                            [&](double *to, std::int64_t from, std::int64_t count) {
+                                if (count != 0)
+                                    download(context_, to, start + from, at(count) * sizeof(double));
+                            });
+        download(context_, travelling_.get(), start, at(values) * sizeof(double));
         for_each_of(context_, static_cast<std::int64_t>(last - first), tasks_of_thread, [&](std::int64_t i) {
             const MixtureView &view = host_views_[first + at(i)];
-            hand_out(tasks[first + at(i)], view, travelling_.get() + (view.results - from));
+            const double *const results = travelling_.get() + (view.results - start);
+            hand_out(tasks[first + at(i)], view.layout, [&](double *to, std::int64_t from, std::int64_t count) {
+                std::copy_n(results + from, count, to);
+            });
         });
     });
-}
-
-void Parameters::hand_out(const Task &task, const MixtureView &view, const double *results) const
-{
-    const SumsLayout &layout = view.layout;
-    PgkmMixtureSums &out = *task.out;
-    out.log_likelihood = results[layout.k];
-    if (out.masses == nullptr)
-        return;
-    std::copy_n(results, layout.k, out.masses);
-    std::copy_n(results + layout.first(0), layout.k * layout.d, out.first);
-    std::copy_n(results + layout.second(0), layout.k * layout.second_size, out.second);
-    if (task.road != Road::staged) // whose sums are about an origin
-        recentre(*task.mixture, d_, task.origin, out);
-}
-
-// Straight to where they belong; no road but the stages has as many.
-void Parameters::download_large(const Task &task, const MixtureView &view)
-{
-    const SumsLayout &layout = view.layout;
-    const auto copy = [&](double *to, std::int64_t from, std::int64_t count) {
-        if (count != 0)
-            download(context_, to, view.results + from, at(count) * sizeof(double));
-    };
-    copy(&task.out->log_likelihood, layout.k, 1);
-    if (task.out->masses == nullptr)
-        return;
-    copy(task.out->masses, 0, layout.k);
-    copy(task.out->first, layout.first(0), layout.k * layout.d);
-    copy(task.out->second, layout.second(0), layout.k * layout.second_size);
 }
 
 } // namespace pgkm::cuda::mixture

@@ -1,4 +1,4 @@
-// parameters.hpp - mixtures of one call and their sums in device memory.
+// parameters.hpp (mixture) - mixtures of one call and their sums in device memory. All values are float64.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,12 @@
 
 namespace pgkm::cuda::mixture {
 
-// Which kernels serve a task; staged: those of stages.hpp, the others: fused.hpp.
-enum class Road { staged, fused_diagonal, fused_full };
-
 // One problem of a call with everything that belongs to it.
 struct Task {
     const PgkmProblem *problem;
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
-    Road road;
+    bool fused;                 // by the kernels of fused.hpp, else by those of stages.hpp
     std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
@@ -32,7 +29,7 @@ SumsLayout layout_of(const PgkmMixture &mixture, std::int64_t d);
 std::uint64_t parameter_bytes(const Task &task, std::int64_t d);
 
 class Parameters {
-public:
+  public:
     // rows_per_slot: of how many rows a copy of the sums is made, where there is room for so many copies.
     Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot);
 
@@ -45,13 +42,13 @@ public:
     // Combines the copies and hands the sums out; waits.
     void store(const std::vector<Task> &tasks, std::int32_t *stop);
 
-private:
+  private:
     void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);
     void upload(const std::vector<Task> &tasks);
     void send(double *to, std::int64_t count);
     void upload_large(const Task &task, double *to, MixtureView &view);
-    void hand_out(const Task &task, const MixtureView &view, const double *results) const;
-    void download_large(const Task &task, const MixtureView &view);
+    template <typename Copy>
+    void hand_out(const Task &task, const SumsLayout &layout, Copy &&copy) const;
 
     Context &context_;
     const std::int64_t d_;

@@ -1,5 +1,10 @@
-// scaled_densities.cu - log densities where each feature has a factor of its own: diag, spherical, and tied
-// after rotate_rows(). A block takes 64 rows by 16 components, 16 features deep; a thread four rows.
+// scaled_densities.cu (mixture) - log densities where each feature has a factor of its own, for any shape: diag,
+// spherical, and tied after rotate_rows().
+//
+// Data: a block takes 64 rows by 16 components, 16 features deep, from shared memory; a thread has four rows of one
+// component.
+// Threads: two barriers for every 16 features.
+// Error: float64, each term of a feature rounded once.
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
@@ -24,12 +29,12 @@ __device__ void scaled_tile(const V *values, int n, int d, int row, const Mixtur
     double square[4] = {};
     for (int from = 0; from < d; from += scaled_depth) {
         const int f = from + at, j = component + other;
-        const std::int64_t cell = std::int64_t{j} * d + f;
+        const std::int64_t place = std::int64_t{j} * d + f;
         __syncthreads();
         for (int r = other; r < tile_rows; r += 16)
             tiles.x[at][r] = row + r < n && f < d ? static_cast<double>(values[std::int64_t{row + r} * d + f]) : 0.0;
-        tiles.mean[at][other] = j < mixture.k && f < d ? centres[cell] : 0.0;
-        tiles.factor[at][other] = j < mixture.k && f < d ? (factors == nullptr ? 1.0 : factors[cell]) : 0.0;
+        tiles.mean[at][other] = j < mixture.k && f < d ? centres[place] : 0.0;
+        tiles.factor[at][other] = j < mixture.k && f < d ? (factors == nullptr ? 1.0 : factors[place]) : 0.0;
         __syncthreads();
 #pragma unroll 4
         for (int i = 0; i < scaled_depth; ++i) {

@@ -1,4 +1,9 @@
-// shares.cu - responsibilities, and the sums over rows of them alone.
+// shares.cu (mixture) - responsibilities, and the sums over rows of them alone, for any shape.
+//
+// Data: the workspace of items.cuh, component by component, so that neighbouring threads read neighbouring rows.
+// Threads: 1, 8 or 32 threads see to a row, by the number of components, and meet at two barriers; a warp sums one
+// component's responsibilities.
+// Error: float64; exp() of differences from the largest log density.
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {

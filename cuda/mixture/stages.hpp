@@ -1,7 +1,6 @@
 // stages.hpp (mixture) - the stages of an E step with the sums of the M step, for any shape.
 //
-// Each enqueues one launch over `n_items` items, of which the longest has `most_rows` rows and the
-// largest mixture `most_k` components.
+// Each enqueues one launch and throws Error where that fails. The workspace holds float64 values, see Item.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +10,11 @@
 
 namespace pgkm::cuda::mixture {
 
+// What a launch is over.
 struct Extent {
     unsigned n_items;
-    std::int32_t most_rows;
-    std::int32_t most_k;
+    std::int32_t most_rows; // of the longest item
+    std::int32_t most_k;    // of the largest mixture
 };
 
 // Rows of a tile; items begin at multiples of it.

@@ -1,11 +1,13 @@
-// sums.cu - the M step's sums from responsibilities, for any shape. Rows are centred on the
-// component's old mean, so that wide offsets do not cancel digits.
+// sums.cu (mixture) - the M step's sums from responsibilities, for any shape. Rows are centred on the component's old
+// mean, so that wide offsets do not cancel digits.
 //
-// A block adds up one item's rows: for the first sums and the variances 32 components by 32 features,
-// four of these pairs a thread; for full covariances a tile of 64 by 64 features of one component's
-// lower triangle, on the tensor cores. Each block owns its part of the item's copy of the sums.
-#include <cuda_pipeline.h>
-
+// Data: a block adds up one item's rows: for the first sums and the variances 32 components by 32 features, four of
+// these pairs a thread; for full covariances a tile of 64 by 64 features of one component's lower triangle, on the
+// tensor cores.
+// Threads: each block owns its part of the item's copy of the sums; asynchronous copies fill the scatter's tiles one
+// ahead.
+// Error: float64, rows added in the order in which they lie.
+#include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "mixture/stages.hpp"
 
@@ -102,21 +104,10 @@ struct ScatterTiles {
 template <typename T>
 __device__ void load_scatter(const T *values, const double *share, int n, int d, int a, int b, ScatterRows<T> &rows)
 {
-    const int f = static_cast<int>(threadIdx.x) % scatter_tile;
-#pragma unroll 4
-    for (int step = 0; step < scatter_rows * scatter_tile / scatter_threads; ++step) {
-        const int i = static_cast<int>(threadIdx.x) / scatter_tile + step * (scatter_threads / scatter_tile);
-        const T *x = values + std::int64_t{i} * d;
-        const bool has_a = i < n && a + f < d, has_b = i < n && b + f < d;
-        __pipeline_memcpy_async(rows.a + i * rows.stride + f, has_a ? x + a + f : values, sizeof(T),
-                                has_a ? 0 : sizeof(T));
-        __pipeline_memcpy_async(rows.b + i * rows.stride + f, has_b ? x + b + f : values, sizeof(T),
-                                has_b ? 0 : sizeof(T));
-    }
-    if (threadIdx.x < scatter_rows)
-        __pipeline_memcpy_async(rows.share + threadIdx.x,
-                                static_cast<int>(threadIdx.x) < n ? share + threadIdx.x : share, 8,
-                                static_cast<int>(threadIdx.x) < n ? 0 : 8);
+    constexpr int stride = ScatterRows<T>::stride;
+    copy_rows<scatter_rows, scatter_tile, stride, scatter_threads>(rows.a, values + a, d, n, d - a);
+    copy_rows<scatter_rows, scatter_tile, stride, scatter_threads>(rows.b, values + b, d, n, d - b);
+    copy_rows<1, scatter_rows, scatter_rows, scatter_threads>(rows.share, share, 0, 1, n);
     __pipeline_commit();
 }
 
@@ -161,11 +152,9 @@ __device__ void add_products(const ScatterRows<T> &rows, const double *centred, 
 // Tile y of the lower triangle: row `*a` and column `*b` of tiles, b <= a.
 __device__ void tile_at(int y, int *a, int *b)
 {
-    int row = static_cast<int>((sqrt(8.0 * y + 1.0) - 1.0) / 2.0);
+    int row = 0;
     while ((row + 1) * (row + 2) / 2 <= y)
         ++row;
-    while (row * (row + 1) / 2 > y)
-        --row;
     *a = row * scatter_tile;
     *b = (y - row * (row + 1) / 2) * scatter_tile;
 }
@@ -243,9 +232,7 @@ void scatter_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t st
     const dim3 grid(extent.n_items, static_cast<unsigned>(tiles * (tiles + 1) / 2),
                     static_cast<unsigned>(std::min(extent.most_k, 65535)));
     constexpr int bytes = sizeof(ScatterTiles<T>);
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(scatter_kernel<T>, bytes);
-    });
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(scatter_kernel<T>, bytes); });
     scatter_kernel<<<grid, scatter_threads, bytes, stream>>>(launch);
     launched("scatter_kernel");
 }

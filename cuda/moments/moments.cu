@@ -1,12 +1,13 @@
-// moments.cu - the moments of many problems: which segments there are, where their sums lie, chunks.
+// moments.cu - sums and products of deviations of many problems: which segments there are, where their sums lie,
+// chunks.
+//
+// Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks. Results are the
+// sums of deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
+// Reference: test/reference/moments.hpp; the kernels are in products.cu.
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "plugin/upload.hpp"
@@ -22,28 +23,15 @@ using namespace moments;
 // float64 values of one slot.
 std::int64_t slot_values(std::int64_t d) { return 4 * d + triangle(d); }
 
-// What sums the products: float64, or pairs of fp16 values.
-enum class Arithmetic { wide, halves };
-
-// Of float32 rows up to 128 features wide the products would take longer than the reading by float64.
-template <typename T>
-Arithmetic arithmetic_for(int d)
-{
-    return sizeof(T) == 4 && columns(d) == 4 && d <= tile ? Arithmetic::halves : Arithmetic::wide;
-}
-
-// Segments of a problem, and slots of a segment.
+// Segments of a problem, and their slots.
 struct Cut {
-    std::int64_t segments;
-    int          slots;
+    std::int64_t segments, slots;
 };
 
-Cut cut(const Data &data, Arithmetic arithmetic, std::int64_t rows)
+Cut cut(const Data &data, std::int64_t rows)
 {
-    const int d = data.host.d, multiprocessors = data.context.facts.multiprocessors;
-    if (arithmetic == Arithmetic::halves)
-        return {segments(rows, d, half_stage_rows, multiprocessors), 1};
-    return {segments(rows, d, stage_rows(columns(d)), multiprocessors), row_groups(columns(d))};
+    const std::int64_t count = segments(rows, data.host.d, data.context.facts.multiprocessors);
+    return {count, count * row_shares(columns(data.host.d))};
 }
 
 // Moments of problems that are on their way together: of all in a batch of resident rows, of one
@@ -51,25 +39,22 @@ Cut cut(const Data &data, Arithmetic arithmetic, std::int64_t rows)
 template <typename T>
 class Summation {
   public:
-    Summation(Data &data, const PgkmProblem *problems, std::size_t count, PgkmMoments *out, Arithmetic arithmetic)
-        : data_(data), problems_(problems), count_(count), out_(out), arithmetic_(arithmetic), d_(data.host.d)
+    Summation(Data &data, const PgkmProblem *problems, std::size_t count, PgkmMoments *out)
+        : data_(data), problems_(problems), count_(count), out_(out), d_(data.host.d)
     {
         for (std::size_t p = 0; p < count; ++p) {
-            const Cut parts = cut(data, arithmetic, problems[p].n_rows);
+            const Cut parts = cut(data, problems[p].n_rows);
             for (std::int64_t s = 0; s < parts.segments; ++s)
                 segments_.push_back({problems[p].first_row, problems[p].n_rows, s, parts.segments,
-                                     static_cast<std::int64_t>(p), static_cast<std::int64_t>(p) * d_, slots_ + s * parts.slots});
-            totals_.push_back({slots_, parts.segments * parts.slots, nullptr, nullptr});
-            slots_ += totals_.back().count;
+                                     static_cast<std::int64_t>(p) * d_, slots_ + s * (parts.slots / parts.segments)});
+            totals_.push_back({slots_, parts.slots, nullptr, nullptr});
+            slots_ += parts.slots;
         }
     }
 
-    // The problems, by number, with a row that was too far out for this arithmetic.
-    std::vector<std::size_t> run()
+    void run()
     {
         allocate();
-        if (arithmetic_ == Arithmetic::halves)
-            find_scales();
         if (data_.resident)
             add(reinterpret_cast<const T *>(data_.values.get()), {});
         else
@@ -77,7 +62,6 @@ class Summation {
         add_slots(data_.context, d_, totals_memory_.get(), static_cast<std::int64_t>(count_), sums_);
         data_.context.wait(stream(), stop_.get());
         download();
-        return arithmetic_ == Arithmetic::halves ? finish_halves() : std::vector<std::size_t>();
     }
 
   private:
@@ -118,56 +102,10 @@ class Summation {
         sums_ = {shift_.get(), slots, slots + slots_ * 4 * d_, stop_.get()};
     }
 
-    // Deviations in float32 are from the shift as a float32.
-    void find_scales()
-    {
-        Context &context = data_.context;
-        const std::size_t size = count_ * static_cast<std::size_t>(d_);
-        for (std::size_t p = 0; p < count_; ++p)
-            shift32_.insert(shift32_.end(), out_[p].shift, out_[p].shift + d_);
-        std::vector<float> largest(size);
-        if (!data_.resident)
-            for (std::int64_t i = 0; i < std::min(problems_[0].n_rows, most_sample_rows); ++i) {
-                const float *const row = static_cast<const float *>(data_.host.values) +
-                                         (problems_[0].first_row + sample_row(problems_[0].n_rows, i)) * d_;
-                for (std::size_t f = 0; f < size; ++f)
-                    largest[f] = std::max(largest[f], std::fabs(row[f] - shift32_[f]));
-            }
-        for (auto [array, values] : {std::pair{&shift32_memory_, &shift32_}, {&largest_, &largest}}) {
-            *array = NearArray<float>(context.budget, context.host_budget, size);
-            array->upload(values->data(), size, stream());
-        }
-        overflow_ = DeviceArray<std::int32_t>(context.budget, count_);
-        overflow_.fill_zero(stream());
-        scales_ = {shift32_memory_.get(), largest_.get(), overflow_.get()};
-        if constexpr (sizeof(T) == 4)
-            if (data_.resident)
-                find_largest(context, reinterpret_cast<const T *>(data_.values.get()), d_, segments_memory_.get(),
-                             static_cast<std::int64_t>(segments_.size()), scales_);
-    }
-
-    // Sums about `from` become sums about out.shift.
-    void move_shift(std::int64_t rows, const float *from, PgkmMoments &out) const
-    {
-        const double n = static_cast<double>(rows);
-        std::vector<double> way;
-        for (int f = 0; f < d_; ++f)
-            way.push_back(static_cast<double>(from[f]) - out.shift[f]);
-        double *cross = out.cross;
-        for (int a = 0; a < d_; ++a)
-            for (int b = 0; b <= a; ++b)
-                *cross++ += way[a] * out.sums[b] + way[b] * out.sums[a] + n * way[a] * way[b];
-        for (int f = 0; f < d_; ++f)
-            out.sums[f] += n * way[f];
-    }
-
     void add(const T *values, const Chunk &chunk)
     {
-        const auto n = static_cast<std::int64_t>(segments_.size());
-        if constexpr (sizeof(T) == 4)
-            if (arithmetic_ == Arithmetic::halves)
-                return add_half_products(data_.context, values, d_, segments_memory_.get(), n, chunk, sums_, scales_);
-        add_products(data_.context, values, d_, segments_memory_.get(), n, chunk, sums_);
+        add_products(data_.context, values, d_, segments_memory_.get(), static_cast<std::int64_t>(segments_.size()), chunk,
+                     sums_);
     }
 
     // Each segment adds up the same rows in the same order as without chunks. No more than one chunk
@@ -181,32 +119,8 @@ class Summation {
                                 add(values, {first, rows});
                                 checked("cudaEventRecord", [&] { return cudaEventRecord(done[slot].get(), stream()); });
                                 slot ^= 1;
-                                wait_for(done[slot]); // an event never recorded is done
+                                data_.context.wait(done[slot].get()); // an event never recorded is done
                             });
-    }
-
-    void wait_for(const Event &event) const
-    {
-        for (;; std::this_thread::sleep_for(std::chrono::microseconds(50))) {
-            const cudaError_t state = cudaEventQuery(event.get());
-            if (state != cudaErrorNotReady)
-                return check(state, "cudaEventQuery");
-            data_.context.poll();
-        }
-    }
-
-    std::vector<std::size_t> finish_halves()
-    {
-        std::vector<std::int32_t> overflow(count_);
-        overflow_.download(overflow.data(), count_, stream());
-        data_.context.wait(stream());
-        std::vector<std::size_t> too_far;
-        for (std::size_t p = 0; p < count_; ++p)
-            if (overflow[p] != 0)
-                too_far.push_back(p);
-            else
-                move_shift(problems_[p].n_rows, shift32_.data() + p * static_cast<std::size_t>(d_), out_[p]);
-        return too_far;
     }
 
     // Those of small problems come many in one copy.
@@ -242,7 +156,6 @@ class Summation {
     const PgkmProblem        *problems_;
     std::size_t               count_;
     PgkmMoments              *out_;
-    Arithmetic                arithmetic_;
     int                       d_;
     std::vector<Segment>      segments_;
     std::vector<Total>        totals_;
@@ -253,23 +166,16 @@ class Summation {
     DeviceArray<std::int32_t> stop_;
     std::optional<StopFlag>   stop_flag_; // for chunks
     Sums                      sums_{};
-    std::vector<float>        shift32_;
-    NearArray<float>          shift32_memory_, largest_;
-    DeviceArray<std::int32_t> overflow_;
-    HalfScales                scales_{};
 };
 
 // How many problems from `first` on are summed together: a grid has room for 65,535 of them, and their
 // partial results take 256 MB at most, or what one needs.
-std::int64_t batch(const Data &data, const PgkmProblem *problems, std::int64_t first, std::int64_t n_problems,
-                   Arithmetic arithmetic)
+std::int64_t batch(const Data &data, const PgkmProblem *problems, std::int64_t first, std::int64_t n_problems)
 {
     constexpr std::int64_t most_values = (std::int64_t{256} << 20) / 8;
-    const int d = data.host.d;
     std::int64_t count = 0, values = 0;
     for (; data.resident && first + count < n_problems && count < 32768; ++count) {
-        const Cut parts = cut(data, arithmetic, problems[first + count].n_rows);
-        values += (parts.segments * parts.slots + 1) * slot_values(d);
+        values += (cut(data, problems[first + count].n_rows).slots + 1) * slot_values(data.host.d);
         if (values > most_values)
             break;
     }
@@ -286,13 +192,8 @@ void sum_moments(Data &data, const PgkmProblem *problems, std::int64_t n_problem
     for (std::int64_t first = 0; first < n_problems;) {
         data.context.poll();
         data.context.report("summing", static_cast<int>(first), 0, 0.0);
-        const Arithmetic fast = arithmetic_for<T>(data.host.d);
-        const std::int64_t count = batch(data, problems, first, n_problems, fast);
-        const auto run = [&](std::int64_t from, std::int64_t n, Arithmetic arithmetic) {
-            return Summation<T>(data, problems + from, static_cast<std::size_t>(n), moments + from, arithmetic).run();
-        };
-        for (const std::size_t p : run(first, count, fast))
-            run(first + static_cast<std::int64_t>(p), 1, Arithmetic::wide);
+        const std::int64_t count = batch(data, problems, first, n_problems);
+        Summation<T>(data, problems + first, static_cast<std::size_t>(count), moments + first).run();
         first += count;
     }
 }

@@ -1,10 +1,9 @@
-// plan.hpp (moments) - how the sums of PCA are cut into blocks: a pure function of the problem's shape
-// and the device.
+// plan.hpp (moments) - how the sums of PCA are cut into blocks: a pure function of the problem's shape and the
+// device.
 //
-// The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes
-// one square and one segment of the rows. A segment is every `segments`th stage of rows, so that a
-// chunk of rows on its way through the device feeds all segments alike, and the additions come in the
-// same order whatever the chunks.
+// The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes one square and
+// one segment of the rows. A segment is every `segments`th stage of rows, so that a chunk of rows on its way through
+// the device feeds all segments alike, and the additions come in the same order whatever the chunks.
 #pragma once
 
 #include <algorithm>
@@ -24,23 +23,20 @@ __host__ __device__ inline constexpr std::int64_t triangle(std::int64_t d) { ret
 // Columns of 32 features of a square on the diagonal: all have four where there is more than one square.
 inline constexpr int columns(int d) { return d > tile - 32 ? 4 : (d + 31) / 32; }
 
-// Groups of warps of a block that split a stage's rows among them, each with sums of its own: where a
+// Shares of a block's warps that split a stage's rows among them, each with sums of its own: where a
 // square's tiles of 32 x 32 are fewer than the warps of a block.
-inline constexpr int row_groups(int columns) { return columns == 1 ? 8 : columns == 2 ? 4 : columns == 3 ? 2 : 1; }
+inline constexpr int row_shares(int columns) { return columns == 1 ? 8 : columns == 2 ? 4 : columns == 3 ? 2 : 1; }
 
 // Rows that a block loads at a time.
 inline constexpr int stage_rows(int columns) { return columns == 1 ? 128 : columns == 2 ? 64 : 32; }
 
-// The same of the kernel for pairs of fp16 values.
-inline constexpr int half_stage_rows = 128;
-
 // Segments that fill the multiprocessors about evenly: of the counts that partial sums of 128 MB allow
 // and that leave at least four stages to each, the one of the least waves per row, the lowest of several.
-inline std::int64_t segments(std::int64_t rows, int d, int stage_rows, int multiprocessors)
+inline std::int64_t segments(std::int64_t rows, int d, int multiprocessors)
 {
     constexpr std::int64_t most_values = (std::int64_t{128} << 20) / 8;
-    const std::int64_t stages = (rows + stage_rows - 1) / stage_rows;
-    const std::int64_t memory = most_values / (triangle(d) * row_groups(columns(d)));
+    const std::int64_t stages = (rows + stage_rows(columns(d)) - 1) / stage_rows(columns(d));
+    const std::int64_t memory = most_values / (triangle(d) * row_shares(columns(d)));
     const std::int64_t most = std::clamp<std::int64_t>(std::min({stages / 4, memory, std::int64_t{2} * multiprocessors}),
                                                        1, std::max<std::int64_t>(stages, 1));
     const auto cost = [&](std::int64_t count) {

@@ -1,4 +1,5 @@
-// products.hpp - the kernels that sum products of deviations, one problem and segment a block.
+// products.hpp (moments) - the kernels that sum products of deviations: what they are given. Each call enqueues work
+// in context.compute and throws Error where a launch fails.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,8 @@ struct Segment {
     std::int64_t n_rows;    // of the problem
     std::int64_t index;     // of the segment: it has the stages whose number is `index` modulo `count`
     std::int64_t count;
-    std::int64_t problem;   // of the call
     std::int64_t shift;     // of the problem, in Sums::shift
-    std::int64_t slot;      // where its partial results begin: row_groups() of them
+    std::int64_t slot;      // where its partial results begin: row_shares() of them
 };
 
 // The rows of the one problem that are at hand; n_rows 0: all rows of all problems are.
@@ -32,45 +32,21 @@ struct Sums {
     const std::int32_t *stop; // non-zero: return at once
 };
 
-// Adds the rows of each segment to its slots in float64 on the tensor cores. `values` are those of
-// the chunk, or all that the problems' first rows count from. A problem's first chunk sets the slots.
+// Adds the rows of each segment to its slots in float64 on the tensor cores. values: row-major, d features a row, those
+// of the chunk or all that the problems' first rows count from. segments: on the device. A problem's first chunk sets the
+// slots. PGKM_UNSUPPORTED where a block of this GPU has too little shared memory.
 template <typename T>
 void add_products(Context &context, const T *values, int d, const Segment *segments, std::int64_t n_segments,
                   const Chunk &chunk, const Sums &sums);
 
-// How float32 rows of up to 128 features become pairs of fp16 values.
-struct HalfScales {
-    const float  *shift;    // d of each problem: what deviations are taken from
-    float        *largest;  // d of each problem: largest deviation in a sample of the rows, see scale_of()
-    std::int32_t *overflow; // of each problem: becomes 1 where a scaled deviation is out of fp16's range
-};
-
-// Rows of the sample, spread evenly over a problem of n rows, and the number of row i of them.
-inline constexpr std::int64_t most_sample_rows = 1024;
-__host__ __device__ inline std::int64_t sample_row(std::int64_t n, std::int64_t i)
-{
-    const std::int64_t count = n < most_sample_rows ? n : most_sample_rows;
-    return n / count * i + n % count * i / count;
-}
-
-// Finds scales.largest, which is zero, for resident rows; segments of index 0 name the problems.
-void find_largest(Context &context, const float *values, int d, const Segment *segments, std::int64_t n_segments,
-                  const HalfScales &scales);
-
-// As add_products(), by pairs of fp16 values, for d <= 128; the sums are about scales.shift.
-void add_half_products(Context &context, const float *values, int d, const Segment *segments, std::int64_t n_segments,
-                       const Chunk &chunk, const Sums &sums, const HalfScales &scales);
-// The same on a device of compute capability 9.0.
-void add_wgmma_products(Context &context, const float *values, int d, const Segment *segments, std::int64_t n_segments,
-                        const Chunk &chunk, const Sums &sums, const HalfScales &scales);
-
-// Sums the slots of a problem in their order.
+// A problem's slots and where their sum goes.
 struct Total {
     std::int64_t slot; // the first
     std::int64_t count;
     double      *sums;  // d
     double      *cross; // triangle(d)
 };
+// Sums the slots of each problem in their order. totals: on the device.
 void add_slots(Context &context, int d, const Total *totals, std::int64_t n_totals, const Sums &sums);
 
 } // namespace pgkm::cuda::moments

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
+
+#include "numeric/processors.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -159,7 +161,7 @@ void carry_plainly(Context &context, char *to, const char *from, std::size_t byt
 // Half of the processors: the others run what fills the rows of the next job.
 unsigned lanes_for(std::size_t bytes)
 {
-    const unsigned processors = std::max(1u, std::thread::hardware_concurrency() / 2);
+    const unsigned processors = std::max(1, usable_processors() / 2);
     const std::size_t pieces = bytes / (2 * buffer_bytes);
     return static_cast<unsigned>(std::min<std::size_t>(std::min(most_lanes, processors), pieces));
 }
@@ -172,17 +174,7 @@ void carry_by_lanes(Transfer &transfer, unsigned count, Carrier carrier)
     std::vector<std::unique_ptr<Lane>> lanes;
     for (unsigned i = 0; i < count; ++i)
         lanes.push_back(pool().take(context.device));
-    std::vector<std::thread> threads;
-    try {
-        threads.reserve(count); // what may throw, while no thread runs
-        for (unsigned i = 1; i < count; ++i)
-            threads.emplace_back([&transfer, carrier, lane = lanes[i].get()] { carry(transfer, *lane, carrier); });
-    } catch (const std::exception &) {
-        // Fewer threads than wished for: they do it all the same.
-    }
-    carry(transfer, *lanes[0], carrier);
-    for (std::thread &thread : threads)
-        thread.join();
+    parallel_for(count, count, [&](std::int64_t i, int) { carry(transfer, *lanes[i], carrier); });
     check(transfer.failed, "transfer");
     for (std::unique_ptr<Lane> &lane : lanes)
         pool().give(std::move(lane));

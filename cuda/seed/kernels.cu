@@ -1,9 +1,13 @@
-// kernels.cu (seed) - the steps of greedy k-means++ and k-means|| on the device.
+// kernels.cu (seed) - the steps of greedy k-means++ and k-means|| on the device, for any number of rows and features.
 //
-// One step of k-means++ is five launches without the host: weigh (masses of tiles), pick (all
-// trials), gather, potentials (all trials in one pass over the rows), choose, and the update
-// of the distances to the nearest. O'Leary 2021 (seeding entirely on the GPU); exact here
-// because masses are integers.
+// One step of k-means++ is five launches without the host: weigh (masses of slices), pick (all trials), gather,
+// potentials (all trials in one pass over the rows), choose, and the update of the distances to the nearest.
+// Data: rows as they lie in device memory, up to eight candidates a pass; masses are integers of 46 bits, sums of a
+// slice fit 64 and of all rows 128.
+// Threads: atomics add integers alone, so that the order does not matter.
+// Reference: test/reference/seed.cpp, the same rows.
+// Papers: Arthur, Vassilvitskii 2007 (k-means++); Bahmani and others 2012 (k-means||); O'Leary 2021 (seeding entirely
+// on the GPU).
 #include "seed/kernels.hpp"
 
 #include "plan/stages.hpp"
@@ -72,24 +76,24 @@ __device__ unsigned long long sum_in_block(unsigned long long mine)
 
 template <typename T>
 __global__ void __launch_bounds__(threads) weigh_kernel(SeedRows<T> rows, SeedState *state, bool first,
-                                                        unsigned long long *tiles)
+                                                        unsigned long long *slices)
 {
     if (!first && (state->done != 0 || state->largest == 0))
         return;
     const double scale = first ? 0.0 : seed_scale(state);
-    const std::int64_t start = std::int64_t{blockIdx.x} * seed_tile;
-    unsigned long long mine = 0; // 46-bit masses: a tile's sum fits 64 bits
-    for (std::int64_t i = start + threadIdx.x; i < min(start + seed_tile, rows.n); i += threads)
+    const std::int64_t start = std::int64_t{blockIdx.x} * seed_slice;
+    unsigned long long mine = 0; // 46-bit masses: a slice's sum fits 64 bits
+    for (std::int64_t i = start + threadIdx.x; i < min(start + seed_slice, rows.n); i += threads)
         mine += seed_mass(rows, i, first, scale);
     mine = sum_in_block(mine);
     if (threadIdx.x == 0)
-        tiles[blockIdx.x] = mine;
+        slices[blockIdx.x] = mine;
 }
 
 // One block; warp t makes draw t.
 template <typename T>
 __global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, bool first,
-                                                    int trials, const unsigned long long *tiles, std::int64_t n_tiles)
+                                                    int trials, const unsigned long long *slices, std::int64_t n_slices)
 {
     __shared__ UInt128 sums[1024];
     __shared__ UInt128 total;
@@ -98,10 +102,10 @@ __global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState 
             state->done = 1;
         return;
     }
-    const std::int64_t share = (n_tiles + 1023) / 1024;
+    const std::int64_t share = (n_slices + 1023) / 1024;
     UInt128 mine = 0;
-    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_tiles); ++t)
-        mine += tiles[t];
+    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_slices); ++t)
+        mine += slices[t];
     sums[threadIdx.x] = mine;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -118,10 +122,10 @@ __global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState 
     const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
     const double scale = first ? 0.0 : seed_scale(state);
     const Found part = find_in_warp(1024, scale_draw(bits, total), [&](std::int64_t i) { return sums[i]; });
-    const std::int64_t tile0 = part.index * share;
-    const Found tile = find_in_warp(min(share, n_tiles - tile0), part.left, [&](std::int64_t i) { return tiles[tile0 + i]; });
-    const std::int64_t row0 = (tile0 + tile.index) * seed_tile;
-    const Found row = find_in_warp(min(std::int64_t{seed_tile}, rows.n - row0), tile.left,
+    const std::int64_t slice0 = part.index * share;
+    const Found slice = find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
+    const std::int64_t row0 = (slice0 + slice.index) * seed_slice;
+    const Found row = find_in_warp(min(std::int64_t{seed_slice}, rows.n - row0), slice.left,
                                    [&](std::int64_t i) { return seed_mass(rows, row0 + i, first, scale); });
     if ((threadIdx.x & 31) == 0) {
         state->picks[trial] = row0 + row.index;
@@ -238,7 +242,7 @@ __global__ void __launch_bounds__(threads) nearest_kernel(SeedRows<T> rows, Seed
 // One round of k-means||; the rows it takes come in no order.
 template <typename T>
 __global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, std::uint32_t round, std::int32_t k,
-                                  const unsigned long long *tiles, std::int64_t n_tiles, std::int64_t *taken,
+                                  const unsigned long long *slices, std::int64_t n_slices, std::int64_t *taken,
                                   std::int32_t capacity)
 {
     __shared__ UInt128 total;
@@ -246,8 +250,8 @@ __global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey ke
         return;
     if (threadIdx.x == 0) {
         UInt128 sum = 0;
-        for (std::int64_t t = 0; t < n_tiles; ++t)
-            sum += tiles[t];
+        for (std::int64_t t = 0; t < n_slices; ++t)
+            sum += slices[t];
         total = sum;
     }
     __syncthreads();
@@ -270,10 +274,10 @@ __global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey ke
 template <typename T>
 void SeedKernels<T>::weigh_and_pick(const SeedRows<T> &rows, bool first, int trials) const
 {
-    const std::int64_t n_tiles = (rows.n + seed_tile - 1) / seed_tile;
-    weigh_kernel<<<static_cast<unsigned>(n_tiles), threads, 0, stream>>>(rows, state, first, tiles);
+    const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
+    weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, first, slices);
     launched("weigh_kernel");
-    pick_kernel<<<1, 1024, 0, stream>>>(rows, state, key, first, trials, tiles, n_tiles);
+    pick_kernel<<<1, 1024, 0, stream>>>(rows, state, key, first, trials, slices, n_slices);
     launched("pick_kernel");
 }
 
@@ -316,11 +320,11 @@ template <typename T>
 void SeedKernels<T>::oversample(const SeedRows<T> &rows, std::uint32_t round, std::int32_t k, std::int64_t *taken,
                                 std::int32_t capacity) const
 {
-    const std::int64_t n_tiles = (rows.n + seed_tile - 1) / seed_tile;
-    weigh_kernel<<<static_cast<unsigned>(n_tiles), threads, 0, stream>>>(rows, state, false, tiles);
+    const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
+    weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, false, slices);
     launched("weigh_kernel");
     const int blocks = blocks_for(rows.n, threads, multiprocessors * 4);
-    oversample_kernel<<<blocks, threads, 0, stream>>>(rows, state, key, round, k, tiles, n_tiles, taken, capacity);
+    oversample_kernel<<<blocks, threads, 0, stream>>>(rows, state, key, round, k, slices, n_slices, taken, capacity);
     launched("oversample_kernel");
 }
 

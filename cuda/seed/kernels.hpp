@@ -1,4 +1,4 @@
-// kernels.hpp (seed) - the steps of a seeding, each only enqueued.
+// kernels.hpp (seed) - the steps of a seeding, each only enqueued; faults of a launch throw Error.
 #pragma once
 
 #include "seed/sampler.cuh"
@@ -8,7 +8,7 @@ namespace pgkm::cuda {
 template <typename T>
 struct SeedKernels {
     SeedState          *state;
-    unsigned long long *tiles; // one per seed_tile rows
+    unsigned long long *slices; // one per seed_slice rows
     SeedKey             key;
     int                 multiprocessors;
     cudaStream_t        stream;

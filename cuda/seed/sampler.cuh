@@ -1,4 +1,4 @@
-// sampler.cuh - D^2 sampling on the device: the state of a seeding and the rows it is over.
+// sampler.cuh (seed) - D^2 sampling on the device: the state of a seeding and the rows it is over.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pgkm::cuda {
 
-inline constexpr int seed_tile = 2048; // rows whose integer masses are summed together
+inline constexpr int seed_slice = 2048; // rows whose integer masses are summed together
 inline constexpr int most_trials = 24; // greedy_trials(2^31) is 23
 
 // What the kernels of a seeding hand to each other; no step goes through the host.

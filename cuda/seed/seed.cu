@@ -1,7 +1,7 @@
-// seed.cu - initial centroids: test/reference/seed.cpp's definition, run on the device.
+// seed.cu (seed) - initial centroids: test/reference/seed.cpp's definition, run on the device.
 //
-// k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose
-// picks are fetched from the caller's memory). k-means|| comes back to the host once a round.
+// k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose picks are fetched from the
+// caller's memory). k-means|| comes back to the host once a round. random and first draw on the host.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -1,4 +1,6 @@
-// seeder.hpp - the steps of a seeding over one set of rows, those of a problem or candidates.
+// seeder.hpp (seed) - the steps of a seeding over one set of rows, those of a problem or candidates.
+// Memory: v_i of each row (8 bytes), on the device or page-locked on the host; errors throw Error, a cancel is seen
+// between steps.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +17,7 @@ class Seeder {
   public:
     Seeder(Context &context, SeedRows<T> rows, const PgkmSeedParams &params, Stream first, Stream trial,
            std::int32_t most)
-        : context_(context), rows_(rows), tiles_(context.budget, static_cast<std::size_t>((rows.n + seed_tile - 1) / seed_tile)),
+        : context_(context), rows_(rows), slices_(context.budget, static_cast<std::size_t>((rows.n + seed_slice - 1) / seed_slice)),
           state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
           candidates_(context.budget, static_cast<std::size_t>(most_trials) * static_cast<std::size_t>(rows.d))
     {
@@ -23,7 +25,7 @@ class Seeder {
                                      context.budget.limit / 8);
         rows_.nearest = nearest_.get();
         state_.fill_zero(context.compute.get());
-        kernels_ = {state_.get(), tiles_.get(), {params.seed, params.restart, first, trial},
+        kernels_ = {state_.get(), slices_.get(), {params.seed, params.restart, first, trial},
                     context.facts.multiprocessors, context.compute.get()};
     }
 
@@ -144,7 +146,7 @@ class Seeder {
   private:
     cudaStream_t stream() const { return context_.compute.get(); }
 
-    // Calls body(part) for stretches of rows that take some 10 ms each, `candidates` distances a row, and waits
+    // Calls body(part) for slices of rows that take some 10 ms each, `candidates` distances a row, and waits
     // between them, since a cancel is seen there.
     template <typename Body>
     void in_parts(const SeedRows<T> &rows, std::int32_t candidates, Body &&body)
@@ -218,7 +220,7 @@ class Seeder {
     Context                        &context_;
     SeedRows<T>                     rows_;
     NearArray<double>               nearest_; // v_i of every row
-    DeviceArray<unsigned long long> tiles_;
+    DeviceArray<unsigned long long> slices_;
     DeviceArray<SeedState>          state_;
     DeviceArray<std::int64_t>       chosen_;
     DeviceArray<T>                  candidates_;

@@ -29,8 +29,8 @@ const char *const *strategy_names(unsigned backend, const char *kind) noexcept
     static const auto lists = [] {
         std::array<std::array<Names, strategy_kinds + 1>, 2> made; // the last is empty
         for (int i = 0; i <= strategy_kinds; ++i) {
-            made[0][static_cast<std::size_t>(i)] = names_of(on_cpu, i);
-            made[1][static_cast<std::size_t>(i)] = names_of(on_cuda, i);
+            made[0][i] = names_of(on_cpu, i);
+            made[1][i] = names_of(on_cuda, i);
         }
         return made;
     }();

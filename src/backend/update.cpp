@@ -1,3 +1,4 @@
+// update.cpp - gives empty clusters a row, and divides sums into centroids.
 #include "backend/update.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
 
     const std::int32_t d = points.d;
     for (std::int32_t empty = 0; empty < problem.k; ++empty) {
-        if (sums.masses[static_cast<std::size_t>(empty)] != 0)
+        if (sums.masses[empty] != 0)
             continue;
         while (!rows.empty()) {
             std::pop_heap(rows.begin(), rows.end(), later);
@@ -36,12 +37,11 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
             if (mass == 0 || sums.masses[old] - mass <= 0)
                 continue; // never eligible again: masses of the filled clusters only shrink here
             sums.masses[old] -= mass;
-            sums.masses[static_cast<std::size_t>(empty)] = mass;
+            sums.masses[empty] = mass;
             for (std::int32_t f = 0; f < d; ++f) {
                 const Int128 value = row_feature<T>(points, problem, row, f);
-                sums.totals[old * static_cast<std::size_t>(d) + static_cast<std::size_t>(f)] -= value;
-                sums.totals[static_cast<std::size_t>(empty) * static_cast<std::size_t>(d) +
-                            static_cast<std::size_t>(f)] = value;
+                sums.totals[old * d + f] -= value;
+                sums.totals[std::int64_t{empty} * d + f] = value;
             }
             break;
         }
@@ -52,17 +52,16 @@ template <typename T>
 double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Sums &sums)
 {
     auto *centroids = static_cast<T *>(problem.centroids);
-    std::vector<T> fresh(static_cast<std::size_t>(d));
+    std::vector<T> fresh(d);
     double shift = 0.0;
     for (std::int32_t j = 0; j < problem.k; ++j) {
-        const Int128 mass = sums.masses[static_cast<std::size_t>(j)];
+        const Int128 mass = sums.masses[j];
         if (mass == 0)
             continue;
-        const std::size_t base = static_cast<std::size_t>(j) * static_cast<std::size_t>(d);
+        const std::size_t base = std::int64_t{j} * d;
         for (std::int32_t f = 0; f < d; ++f)
-            fresh[static_cast<std::size_t>(f)] = static_cast<T>(
-                mean_of(sums.totals[base + static_cast<std::size_t>(f)], mass, problem.feature_exponent[f],
-                        problem.weight_exponent));
+            fresh[f] = static_cast<T>(
+                mean_of(sums.totals[base + f], mass, problem.feature_exponent[f], problem.weight_exponent));
         if (metric == PGKM_COSINE && !normalise(fresh.data(), d))
             continue;
         shift += exact_distance(fresh.data(), centroids + base, d);

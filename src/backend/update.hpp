@@ -29,8 +29,8 @@ struct Sums {
 
     void reset(std::int32_t k, std::int32_t d)
     {
-        totals.assign(static_cast<std::size_t>(k) * static_cast<std::size_t>(d), 0);
-        masses.assign(static_cast<std::size_t>(k), 0);
+        totals.assign(std::int64_t{k} * d, 0);
+        masses.assign(k, 0);
     }
 };
 
@@ -78,7 +78,7 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
 
 // A row at some distance (squared, not 0) from the centroid it was assigned to.
 struct FarRow {
-    double       square;
+    double square;
     std::int64_t row; // counted from the problem's first
     std::int32_t label;
 

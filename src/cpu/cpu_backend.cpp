@@ -1,3 +1,4 @@
+// cpu_backend.cpp - the CPU backend's function table.
 #include "cpu/cpu_backend.hpp"
 
 #include <unistd.h>
@@ -7,13 +8,9 @@
 #include <cstring>
 #include <memory>
 
-#include "cpu/assign.hpp"
+#include "cpu/operations.hpp"
 #include "cpu/context.hpp"
-#include "cpu/em_step.hpp"
-#include "cpu/lloyd.hpp"
-#include "cpu/moments.hpp"
-#include "cpu/seed.hpp"
-#include "cpu/summarise.hpp"
+#include "cpu/sums/moments.hpp"
 #include "numeric/processors.hpp"
 
 namespace pgkm {
@@ -75,47 +72,21 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
-                     PgkmSummary *summaries, PgkmError *error)
-{
-    return guarded(error, [&] { cpu::summarise(*self(data), problems, n_problems, want_moments != 0, summaries); });
-}
+// call(data, arguments...) as a function of the table. Without data nothing is done: moments() and em_step() are asked
+// so whether they are there.
+template <auto call>
+struct Guarded;
 
-PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
-                PgkmError *error)
-{
-    return guarded(error, [&] { cpu::seed(*self(data), problems, n_problems, *params); });
-}
-
-PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
-               PgkmError *error)
-{
-    return guarded(error, [&] { cpu::fit(*self(data), problems, n_problems, *params); });
-}
-
-PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
-                  PgkmError *error)
-{
-    return guarded(error, [&] { cpu::assign(*self(data), problems, n_problems, assignments); });
-}
-
-PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
-                   PgkmError *error)
-{
-    return guarded(error, [&] {
-        if (n_problems > 0)
-            cpu::moments(*self(data), problems, n_problems, moments);
-    });
-}
-
-PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
-                   PgkmMixtureSums *sums, PgkmError *error)
-{
-    return guarded(error, [&] {
-        if (n_problems > 0)
-            cpu::em_step(*self(data), problems, n_problems, mixtures, sums);
-    });
-}
+template <typename... Arguments, void (*call)(cpu::Data &, Arguments...)>
+struct Guarded<call> {
+    static PgkmStatus run(PgkmData *data, Arguments... arguments, PgkmError *error)
+    {
+        return guarded(error, [&] {
+            if (data != nullptr)
+                call(*self(data), arguments...);
+        });
+    }
+};
 
 } // namespace
 
@@ -130,12 +101,12 @@ const PgkmBackend *cpu_backend()
                                       close,
                                       load,
                                       unload,
-                                      summarise,
-                                      seed,
-                                      fit,
-                                      assign,
-                                      moments,
-                                      em_step};
+                                      Guarded<cpu::summarise>::run,
+                                      Guarded<cpu::seed>::run,
+                                      Guarded<cpu::fit>::run,
+                                      Guarded<cpu::assign>::run,
+                                      Guarded<cpu::moments>::run,
+                                      Guarded<cpu::em_step>::run};
     return &table;
 }
 

@@ -39,7 +39,7 @@ void for_problems(Data &data, std::int64_t count, Work &&work, Body &&body)
     pool.run(static_cast<std::int64_t>(side_by_side.size()), [&](std::int64_t task, int) {
         data.context.poll();
         ThreadPool own(1);
-        body(side_by_side[static_cast<std::size_t>(task)], own);
+        body(side_by_side[task], own);
     });
 }
 

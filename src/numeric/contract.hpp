@@ -161,8 +161,8 @@ PGKM_HD inline double square_sum(Int128 within, int exponent)
 // middle = min + (max - min) / 2. The squares are sums of Limbs.
 struct MomentScale {
     double middle;
-    int    value_exponent;
-    int    square_exponent;
+    int value_exponent;
+    int square_exponent;
 };
 
 PGKM_HD inline MomentScale moment_scale(double min, double max)

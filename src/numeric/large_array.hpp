@@ -28,7 +28,8 @@ struct LargeAllocator : std::allocator<T> {
 #ifdef MADV_HUGEPAGE
         constexpr std::uintptr_t page = std::uintptr_t{2} << 20;
         const auto address = reinterpret_cast<std::uintptr_t>(memory);
-        const std::uintptr_t begin = (address + page - 1) / page * page, end = (address + count * sizeof(T)) / page * page;
+        const std::uintptr_t begin = (address + page - 1) / page * page,
+                             end = (address + count * sizeof(T)) / page * page;
         if (begin < end)
             (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
 #endif

@@ -33,12 +33,12 @@ PGKM_HD inline PhiloxBlock philox4x32_10(PhiloxBlock counter, std::uint32_t key0
 
 // What a draw is for; part of the key, so that no two purposes share random numbers.
 enum class Stream : std::uint32_t {
-    random_rows = 0,        // index: position in Floyd's sampling
-    first_centroid = 1,     // index: 0
-    trial = 2,              // index: step * 64 + trial
-    oversample = 3,         // index: row; the round is added to the stream as round << 8
-    candidate_first = 4,    // as first_centroid, among k-means|| candidates
-    candidate_trial = 5,    // as trial, among k-means|| candidates
+    random_rows = 0,     // index: position in Floyd's sampling
+    first_centroid = 1,  // index: 0
+    trial = 2,           // index: step * 64 + trial
+    oversample = 3,      // index: row; the round is added to the stream as round << 8
+    candidate_first = 4, // as first_centroid, among k-means|| candidates
+    candidate_trial = 5, // as trial, among k-means|| candidates
 };
 
 // 64 random bits for (seed, restart, stream, round, index).

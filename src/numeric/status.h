@@ -19,7 +19,7 @@ typedef enum PgkmStatus {
 
 typedef struct PgkmError {
     PgkmStatus status;
-    char       text[512];
+    char text[512];
 } PgkmError;
 
 #endif

@@ -1,6 +1,6 @@
+// thread_pool.cpp - the rounds of a pool of threads.
 #include "numeric/thread_pool.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "numeric/signals.hpp"
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace pgkm::cpu {
+namespace pgkm {
 namespace {
 
 // Some tens of microseconds: longer than the serial part of an iteration on small data,
@@ -26,25 +26,18 @@ void relax()
 }
 } // namespace
 
-ThreadPool::ThreadPool(int threads)
+ThreadPool::ThreadPool(int threads) noexcept
 {
     const SignalsBlocked blocked;
     try {
-        threads_.reserve(static_cast<std::size_t>(std::max(threads, 1)) - 1);
         for (int worker = 1; worker < threads; ++worker)
             threads_.emplace_back([this, worker] { serve(worker); });
-    } catch (...) {
-        stop(); // those that did start
-        throw;
+    } catch (const std::exception &) {
+        // No thread or no memory for it: those that there are do the work.
     }
 }
 
 ThreadPool::~ThreadPool()
-{
-    stop();
-}
-
-void ThreadPool::stop() noexcept
 {
     {
         const std::lock_guard lock(mutex_);
@@ -119,4 +112,4 @@ void ThreadPool::serve(int worker)
     }
 }
 
-} // namespace pgkm::cpu
+} // namespace pgkm

@@ -1,31 +1,47 @@
-// thread_pool.hpp - the persistent threads of one CPU context.
+// thread_pool.hpp - work shared out to threads: a pool that stays, and one loop (parallel_for).
 //
 // Tasks are claimed one by one from an atomic counter, so rows that cost more than others
 // (bounds that hold for one block and not for the next) balance by themselves. Made for
 // Lloyd's loop: many short rounds of the same few workers; a waiting worker spins for some
 // microseconds before it sleeps, and one that wakes late finds the round over and does not
 // delay it. The threads live in a server process: every signal is blocked in them.
+// Where the system has no more threads, there are fewer workers.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "numeric/platform.hpp"
 
-namespace pgkm::cpu {
+namespace pgkm {
 
 class ThreadPool {
 public:
-    using Body = std::function<void(std::int64_t task, int worker)>;
+    // Refers to a callable body(task, worker), which stays the caller's.
+    class Body {
+    public:
+        template <typename Callable>
+        Body(const Callable &callable)
+            : callable_(&callable), call_([](const void *own, std::int64_t task, int worker) {
+                  (*static_cast<const Callable *>(own))(task, worker);
+              })
+        {
+        }
+        void operator()(std::int64_t task, int worker) const { call_(callable_, task, worker); }
 
-    // threads: workers in all, the calling thread among them; below 1 counts as 1.
-    explicit ThreadPool(int threads);
+    private:
+        const void *callable_;
+        void (*call_)(const void *own, std::int64_t task, int worker);
+    };
+
+    // threads: workers in all, the calling thread among them; below 1 counts as 1. Fewer, where no more start.
+    explicit ThreadPool(int threads) noexcept;
     ~ThreadPool();
     ThreadPool(const ThreadPool &) = delete;
     ThreadPool &operator=(const ThreadPool &) = delete;
@@ -40,7 +56,6 @@ public:
 private:
     void serve(int worker);
     void work(const Body &body, int worker) noexcept;
-    void stop() noexcept;
 
     std::vector<std::thread> threads_;
     std::mutex mutex_;
@@ -56,4 +71,12 @@ private:
     alignas(64) std::atomic<std::int64_t> next_{0};
 };
 
-} // namespace pgkm::cpu
+// Runs body(task, worker) for every task in [0, tasks), in any order, on up to `threads` threads, the caller's among
+// them. What a body throws (Error(PGKM_CANCELLED) of a poll, too) stops the claiming of tasks; the first is rethrown
+// here, after all threads have ended.
+inline void parallel_for(std::int64_t tasks, std::int64_t threads, const ThreadPool::Body &body)
+{
+    ThreadPool(static_cast<int>(std::min(tasks, threads))).run(tasks, body);
+}
+
+} // namespace pgkm

@@ -3,9 +3,7 @@
  */
 #include "pg/compat.h"
 
-#include "pg/plan/fit_path.h"
-#include "pg/plan/groups_path.h"
-#include "pg/plan/labels_path.h"
+#include "pg/plan/plan.h"
 #include "pg/shared/pinned_slices.h"
 #include "pg/shared/seal.h"
 #include "pg/service/worker.h"

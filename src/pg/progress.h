@@ -1,11 +1,10 @@
 /*
- * progress.h - what a session tells of its fits: pg_stat_progress_kmeans while it runs, and
+ * progress.h - what a session tells of its fits: pg_stat_progress_kmeans while one runs, and
  * kmeans_last_run() afterwards.
  *
- * Progress stands in the session's entry of the server's own array of backends, under a
- * command number that no other view asks for. So it needs no memory of ours and no preload,
- * costs a few stores, vanishes with the session or at the end of a failed transaction, and
- * nothing is shown while track_activities is off.
+ * Progress is kept in the session's entry of the server's own array of backends, under a command number
+ * that no other view asks for. So it needs no memory of ours and no preload, and costs a few stores. It
+ * vanishes with the session or with a failed transaction. Nothing is shown while track_activities is off.
  */
 #ifndef PGKM_PG_PROGRESS_H
 #define PGKM_PG_PROGRESS_H
@@ -54,22 +53,23 @@ struct PgkmRun {
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 
-/* Shows that k-means begins, and what was shown before again. */
-void pgkm_progress_start(PgkmProgressEntry *outer, Oid relation);
-void pgkm_progress_stop(const PgkmProgressEntry *outer);
-
 /* Starts to show the run. */
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
 
-/* The run is the last run from now on, if it has fitted anything; what was shown before it is
- * shown again. After an ERROR there is nothing to end: the server takes the progress back. */
+/* Makes the run the last run, if it has fitted anything, and shows again what was shown before it. After an
+ * ERROR there is nothing to end: the server clears the progress. */
 void pgkm_run_end(const PgkmRun *run);
 
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
 
+/* What the view shows of a job beside how far it is. */
+struct PgkmShownFit {
+    int32 max_iter; /* 0: it has no iterations that could be counted */
+    int32 n_init;
+};
+
 /* How far a job is. */
-struct PgkmShownFit;
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job);
 
 /* Labels are being returned, or written to the table. */

@@ -1,5 +1,5 @@
 /*
- * settings.cpp - the settings pg_kmeans.*.
+ * settings.cpp - defines the settings pg_kmeans.* and reads their values.
  */
 #include "pg/settings.h"
 
@@ -7,7 +7,6 @@
 #include <climits>
 
 #include "backend/strategies.hpp"
-#include "pg/scan/scan.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -16,13 +15,13 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-static const config_enum_entry backends[] = {
-    {"auto", PGKM_BACKEND_AUTO, false}, {"cpu", PGKM_BACKEND_CPU, false}, {"cuda", PGKM_BACKEND_CUDA, false},
-    {NULL, 0, false}};
+static const config_enum_entry backends[] = {{"auto", PGKM_BACKEND_AUTO, false},
+                                             {"cpu", PGKM_BACKEND_CPU, false},
+                                             {"cuda", PGKM_BACKEND_CUDA, false},
+                                             {NULL, 0, false}};
 
 /* The settings that force a strategy, in the order of StrategyKind. */
-static struct
-{
+static struct {
     const char *name;
     const char *text;
     int value; /* a strategy's id; 0: auto */
@@ -71,8 +70,7 @@ static void define_strategy(int kind)
 
     initStringInfo(&more);
     appendStringInfoString(&more, "auto: the backend chooses.");
-    for (const pgkm::Strategy &strategy : pgkm::strategies)
-    {
+    for (const pgkm::Strategy &strategy : pgkm::strategies) {
         const bool cpu = strategy.backends & pgkm::on_cpu, cuda = strategy.backends & pgkm::on_cuda;
 
         if (static_cast<int>(strategy.kind) != kind)
@@ -93,7 +91,7 @@ static void define_int(const char *name, const char *text, const char *more, int
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
 }
 
-/* What the service and all sessions must agree on is set in the configuration alone. */
+/* Settings on which the service and all sessions must agree are set in the configuration alone. */
 static void define_service(void)
 {
     DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",
@@ -115,8 +113,8 @@ void pgkm_settings_define(void)
                 NULL, &backend, backends);
     define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: the one with most room.", &device, -1, 1023,
                PGC_USERSET, 0);
-    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.", "0 uses all processors that the server may run on.", &cpu_threads,
-               0, 4096, PGC_USERSET, 0);
+    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
+               "0 uses all processors that the server may run on.", &cpu_threads, 0, 4096, PGC_USERSET, 0);
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
                "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
@@ -139,7 +137,7 @@ static const char *forced_name(pgkm::StrategyKind kind)
 
 uint64 pgkm_memory_limit(void)
 {
-    return (uint64) memory_limit_kb * 1024;
+    return (uint64)memory_limit_kb * 1024;
 }
 
 bool pgkm_service_enabled(void)
@@ -157,9 +155,9 @@ int pgkm_gpu_idle_timeout(void)
     return gpu_idle_timeout_s;
 }
 
-int pgkm_scan_choice(void)
+ScanChoice pgkm_scan_choice(void)
 {
-    return scan;
+    return (ScanChoice)scan;
 }
 
 static const char *plugin_path(void)
@@ -175,11 +173,11 @@ static const char *plugin_path(void)
 void pgkm_settings_fill(PgkmSettings *settings)
 {
     memset(settings, 0, sizeof *settings);
-    settings->backend = (PgkmBackendChoice) backend;
+    settings->backend = (PgkmBackendChoice)backend;
     settings->device = device;
     settings->cpu_threads = cpu_threads;
     settings->memory_limit = pgkm_memory_limit();
-    settings->gpu_memory_limit = (uint64) gpu_memory_limit_kb * 1024;
+    settings->gpu_memory_limit = (uint64)gpu_memory_limit_kb * 1024;
     settings->tuning.assignment = forced_name(pgkm::StrategyKind::assignment);
     settings->tuning.execution = forced_name(pgkm::StrategyKind::execution);
     settings->tuning.feature_sum = forced_name(pgkm::StrategyKind::feature_sum);

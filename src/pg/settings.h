@@ -1,5 +1,5 @@
 /*
- * settings.h - the settings pg_kmeans.*.
+ * settings.h - the settings pg_kmeans.*: their definitions and current values.
  */
 #ifndef PGKM_PG_SETTINGS_H
 #define PGKM_PG_SETTINGS_H
@@ -26,7 +26,9 @@ bool pgkm_service_enabled(void);
 int pgkm_max_gpu_jobs(void);
 int pgkm_gpu_idle_timeout(void);
 
-/* pg_kmeans.scan: a ScanChoice of scan.h. */
-int pgkm_scan_choice(void);
+/* pg_kmeans.scan: how table functions read rows. Auto: from the pages where that is possible. */
+enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
+
+ScanChoice pgkm_scan_choice(void);
 
 #endif

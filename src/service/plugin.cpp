@@ -1,3 +1,4 @@
+// plugin.cpp - opens the CUDA plugin, once, and remembers why it could not.
 #include "service/plugin.hpp"
 
 #include <dlfcn.h>
@@ -9,7 +10,7 @@ namespace {
 
 struct Plugin {
     const PgkmBackend *table = nullptr;
-    std::string        why;
+    std::string why;
 };
 
 // The reason is told to every role, the server's folders are not.

@@ -130,15 +130,14 @@ TEST_P(MomentsOfShapes, NearReference)
     Sums actual(rows, {all});
     actual.take(subject(), rows);
     const std::size_t d = rows.shift.size();
-    const bool rounded = subject().device >= 0 && rows.shape.element == PGKM_FLOAT32;
     const auto square = [&](std::size_t f) { return expected.values[0][d + f * (f + 1) / 2 + f]; };
     for (std::size_t a = 0, i = d; a < d; ++a) {
         // By Cauchy and Schwarz the sum is at most this.
         const double size = std::sqrt(square(a) * static_cast<double>(rows.shape.n));
-        ASSERT_NEAR(actual.values[0][a], expected.values[0][a], (rounded ? 1e-6 : 1e-12) * size);
+        ASSERT_NEAR(actual.values[0][a], expected.values[0][a], 1e-12 * size);
         for (std::size_t b = 0; b <= a; ++b, ++i)
             ASSERT_NEAR(actual.values[0][i], expected.values[0][i],
-                        (rounded ? 2e-6 : 1e-12) * std::sqrt(square(a)) * std::sqrt(square(b)))
+                        1e-12 * std::sqrt(square(a)) * std::sqrt(square(b)))
                 << "features " << a << ", " << b;
     }
 }

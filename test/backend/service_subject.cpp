@@ -10,8 +10,8 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "numeric/error.hpp"
-#include "service/client.hpp"
-#include "service/server.hpp"
+#include "service/client/client.hpp"
+#include "service/server/server.hpp"
 
 namespace conformance {
 namespace {

@@ -44,7 +44,7 @@ TEST(Choose, SlicesOfAnEmStepEndInTime)
     EXPECT_EQ(float64_rate({108, 80, 0, 2}), 108 * 32 * 1.5e9);
     for (const double rate : {fast, slow})
         for (const double busy : {1.0, 4.0, 0.05}) {
-            const double seconds = mixture::slice_work(rate, busy) / (rate * std::min(busy, 1.0));
+            const double seconds = mixture::slice_products(rate, busy) / (rate * std::min(busy, 1.0));
             EXPECT_LT(3 * seconds, 0.05);
             EXPECT_GT(seconds, 0.005);
         }

@@ -15,9 +15,9 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "numeric/error.hpp"
-#include "service/client.hpp"
-#include "service/link.hpp"
-#include "service/server.hpp"
+#include "service/client/client.hpp"
+#include "service/client/link.hpp"
+#include "service/server/server.hpp"
 
 namespace pgkm::service {
 
@@ -97,7 +97,7 @@ class Service : public testing::Test {
     {
         const Waiter waiter(std::move(body));
         while (!waiter.done_within(milliseconds(1)))
-            server_.shared().host.serve();
+            server_.state().host.serve();
     }
 
     Server           server_;

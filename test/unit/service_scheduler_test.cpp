@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "service/scheduler.hpp"
+#include "service/server/scheduler.hpp"
 #include "service_fixture.hpp"
 
 namespace pgkm::service {
@@ -69,43 +69,43 @@ TEST(Scheduler, WaitingEndsWithACancel)
 TEST(Scheduler, MemoryIsNeverLeasedTwice)
 {
     Scheduler scheduler(4, 8000);
-    const Lease first = scheduler.lease(6000, never);
-    Waiter second([&] { scheduler.give_back(scheduler.lease(6000, never)); });
+    const Reservation first = scheduler.reserve(6000, never);
+    Waiter second([&] { scheduler.give_back(scheduler.reserve(6000, never)); });
     EXPECT_FALSE(second.done_within(shortly));
-    const Lease small = scheduler.lease(200, never); // the eighth that is kept
-    EXPECT_EQ(scheduler.counts().leased, 6200u);
+    const Reservation small = scheduler.reserve(200, never); // the eighth that is kept
+    EXPECT_EQ(scheduler.counts().reserved, 6200u);
     scheduler.give_back(first);
     EXPECT_TRUE(second.done_within(soon));
     scheduler.give_back(small);
-    EXPECT_EQ(scheduler.counts().leased, 0u);
+    EXPECT_EQ(scheduler.counts().reserved, 0u);
 }
 
 TEST(Scheduler, ALeaseIsAtMostWhatALargeLoadMayHave)
 {
     Scheduler scheduler(4, 8000);
-    EXPECT_EQ(scheduler.lease(1'000'000, never).bytes, 7000u);
+    EXPECT_EQ(scheduler.reserve(1'000'000, never).bytes, 7000u);
 }
 
 TEST(Scheduler, AFairShareCountsAsSmall)
 {
     Scheduler scheduler(1, 8000);
-    const Lease large = scheduler.lease(7000, never);
+    const Reservation large = scheduler.reserve(7000, never);
     EXPECT_FALSE(large.small);
     EXPECT_EQ(scheduler.fair_share(), 218u);
-    EXPECT_TRUE(scheduler.lease(scheduler.fair_share(), never).small);
+    EXPECT_TRUE(scheduler.reserve(scheduler.fair_share(), never).small);
 }
 
 TEST(Scheduler, SmallLeasesDoNotStarveALargeOne)
 {
     Scheduler scheduler(4, 8000);
-    std::vector<Lease> small;
+    std::vector<Reservation> small;
     for (int i = 0; i < 10; ++i)
-        small.push_back(scheduler.lease(200, never));
-    Waiter large([&] { scheduler.give_back(scheduler.lease(7000, never)); });
+        small.push_back(scheduler.reserve(200, never));
+    Waiter large([&] { scheduler.give_back(scheduler.reserve(7000, never)); });
     while (scheduler.counts().waiting < 1)
         std::this_thread::yield();
     // More small ones have to wait now, for 2000 of the 1000 bytes kept for them are out.
-    Waiter late([&] { scheduler.give_back(scheduler.lease(200, never)); });
+    Waiter late([&] { scheduler.give_back(scheduler.reserve(200, never)); });
     EXPECT_FALSE(late.done_within(shortly));
     for (std::size_t i = 0; i < 5; ++i)
         scheduler.give_back(small[i]);
@@ -116,10 +116,10 @@ TEST(Scheduler, SmallLeasesDoNotStarveALargeOne)
 TEST(Scheduler, ALoweredLimitDoesNotStopTheLastJob)
 {
     Scheduler scheduler(4, 8000);
-    const Lease before = scheduler.lease(7000, never);
+    const Reservation before = scheduler.reserve(7000, never);
     scheduler.set_limits(1, 100);
     scheduler.give_back(before);
-    EXPECT_EQ(scheduler.lease(5000, never).bytes, 88u);
+    EXPECT_EQ(scheduler.reserve(5000, never).bytes, 88u);
 }
 
 } // namespace

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "service/protocol.hpp"
-#include "service/problems.hpp"
+#include "service/wire/protocol.hpp"
+#include "service/server/problems.hpp"
 #include "service_fixture.hpp"
 
 namespace pgkm::service {

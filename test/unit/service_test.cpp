@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "service/host_calls.hpp"
+#include "service/server/host_calls.hpp"
 #include "service_fixture.hpp"
 
 namespace pgkm::service {
@@ -182,7 +182,7 @@ TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
     load.load.d = 2;
     load.load.bytes = 4096;
     serve([&] { EXPECT_EQ(answer(link, load), PGKM_UNAVAILABLE); });
-    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
+    EXPECT_EQ(server_.state().counts().all.memory_held, 0u);
 }
 
 // As every other call at a service that ends: the client is told that it has ended, not that it lacks something.
@@ -219,13 +219,13 @@ TEST_F(Service, AClientThatLeavesLeavesNothing)
     PgkmData *data = nullptr;
     ASSERT_EQ(client_backend()->open(&open, &context, &error), PGKM_OK) << error.text;
     ASSERT_EQ(client_backend()->load(context, &points, &data, &error), PGKM_OK) << error.text;
-    EXPECT_EQ(server_.shared().counts().all.jobs, 1);
-    EXPECT_GT(server_.shared().counts().all.memory_held, 0u);
+    EXPECT_EQ(server_.state().counts().all.jobs, 1);
+    EXPECT_GT(server_.state().counts().all.memory_held, 0u);
     shutdown(open.channel, SHUT_RDWR);
-    for (int i = 0; i < 1000 && server_.shared().counts().all.jobs > 0; ++i)
+    for (int i = 0; i < 1000 && server_.state().counts().all.jobs > 0; ++i)
         std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(server_.shared().counts().all.jobs, 0);
-    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
+    EXPECT_EQ(server_.state().counts().all.jobs, 0);
+    EXPECT_EQ(server_.state().counts().all.memory_held, 0u);
     float centroids[2];
     PgkmProblem problem = {};
     problem.n_rows = points.n;
@@ -243,10 +243,10 @@ TEST_F(Service, ClosesOnlyWhenIdle)
     const int channel = connect();
     Link link(channel, {}, {}, 0);
     ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
-    EXPECT_FALSE(server_.shared().close_if_idle(server_.shared().requests())) << "there is a job";
+    EXPECT_FALSE(server_.state().close_if_idle(server_.state().requests())) << "there is a job";
     ASSERT_EQ(answer(link, request_of(Op::close)), PGKM_OK);
-    EXPECT_FALSE(server_.shared().close_if_idle(server_.shared().requests() - 1)) << "there was a request";
-    EXPECT_TRUE(server_.shared().close_if_idle(server_.shared().requests()));
+    EXPECT_FALSE(server_.state().close_if_idle(server_.state().requests() - 1)) << "there was a request";
+    EXPECT_TRUE(server_.state().close_if_idle(server_.state().requests()));
     ASSERT_EQ(pgkm_service_ask_again(channel), 1);
     PgkmError error;
     EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), -1) << "a request after the close";
@@ -284,9 +284,9 @@ TEST_F(Service, IdleRowsMakeRoom)
         client_backend()->close(client.context);
     }
     // Nobody waits for an unload.
-    for (int i = 0; i < 1000 && server_.shared().counts().all.memory_held > 0; ++i)
+    for (int i = 0; i < 1000 && server_.state().counts().all.memory_held > 0; ++i)
         std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(server_.shared().counts().all.memory_held, 0u);
+    EXPECT_EQ(server_.state().counts().all.memory_held, 0u);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The CPU backend's threads: every task once, exceptions handed on, signals left alone.
+// Work shared out to threads: every task once, exceptions handed on, signals left alone.
 #include "numeric/thread_pool.hpp"
 
 #include <csignal>
@@ -7,9 +7,12 @@
 #include <set>
 #include <stdexcept>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
-namespace pgkm::cpu {
+namespace pgkm {
 namespace {
 
 class Pool : public testing::TestWithParam<int> {
@@ -96,5 +99,45 @@ TEST(PoolSize, IsAtLeastOne)
     EXPECT_EQ(ThreadPool(4).size(), 4);
 }
 
+TEST(ParallelFor, RunsEveryTaskOnce)
+{
+    for (const int threads : {0, 1, 5}) {
+        std::vector<std::atomic<int>> runs(1000);
+        parallel_for(1000, threads, [&](std::int64_t task, int) { ++runs[task]; });
+        for (const std::atomic<int> &count : runs)
+            ASSERT_EQ(count, 1);
+    }
+}
+
+TEST(ParallelFor, StopsAndThrowsTheFirstException)
+{
+    std::atomic<int> thrown{0};
+    EXPECT_THROW(parallel_for(1000, 4,
+                              [&](std::int64_t task, int) {
+                                  if (task < 10)
+                                      return;
+                                  ++thrown;
+                                  throw std::runtime_error("as wanted");
+                              }),
+                 std::runtime_error);
+    EXPECT_GE(thrown, 1);
+    EXPECT_LE(thrown, 4) << "one for each thread at most";
+}
+
+// In a process of its own, whose user may start no thread.
+TEST(ParallelFor, GoesOnWithFewerThreadsWhereNoMoreStart)
+{
+    const auto sum_without_threads = [] {
+        constexpr rlimit none = {0, 0};
+        if (geteuid() == 0 && setuid(65533) != 0)
+            return 2;
+        setrlimit(RLIMIT_NPROC, &none);
+        std::atomic<std::int64_t> sum{0};
+        parallel_for(100, 8, [&](std::int64_t task, int worker) { sum += task + 10000 * worker; });
+        return sum == 4950 ? 0 : 1;
+    };
+    EXPECT_EXIT(_exit(sum_without_threads()), testing::ExitedWithCode(0), "");
+}
+
 } // namespace
-} // namespace pgkm::cpu
+} // namespace pgkm

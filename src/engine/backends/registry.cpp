@@ -6,7 +6,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "service/plugin.hpp"
 #include "numeric/error.hpp"
-#include "service/client.hpp"
+#include "service/client/client.hpp"
 
 namespace pgkm {
 namespace {

@@ -8,7 +8,7 @@
 #include "service/plugin.hpp"
 #include "engine/api.h"
 #include "numeric/error.hpp"
-#include "service/client.hpp"
+#include "service/client/client.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cpu/product_kernels.hpp"
+#include "cpu/kernels/product_kernels.hpp"
 #include "numeric/contract.hpp"
 #include "engine/kmeans/fit.hpp"
 #include "engine/mixture/mixture.hpp"

@@ -50,12 +50,11 @@ class Copies {
     {
         // Fresh memory takes most of the time: a thread for some milliseconds of it.
         constexpr std::int64_t values_per_thread = 4 << 20;
-        cpu::ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, values_ / values_per_thread + 1)));
-        pool.run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i, int) {
-            poll(host);
-            const Piece &piece = pieces_[static_cast<std::size_t>(i)];
-            std::copy_n(piece.from, piece.count, piece.to);
-        });
+        parallel_for(std::ssize(pieces_), std::min<std::int64_t>(threads, values_ / values_per_thread + 1),
+                     [&](std::int64_t i, int) {
+                         poll(host);
+                         std::copy_n(pieces_[i].from, pieces_[i].count, pieces_[i].to);
+                     });
     }
 
   private:

@@ -183,7 +183,7 @@ class Indices {
     const std::int32_t d_, k_;
     const Model &model_;
     const PgkmHost &host_;
-    cpu::ThreadPool pool_;
+    ThreadPool pool_;
     Sums means_; // k x (d + 1)
     Sums all_;   // d + 1
     Sums spreads_;

@@ -53,7 +53,7 @@ private:
     const PgkmMixtureOptions &options_;
     Session &session_;
     Monitor &monitor_;
-    cpu::ThreadPool pool_;
+    ThreadPool pool_;
     std::vector<Group> groups_;
     PgkmPoints points_;                         // as loaded
     std::unique_ptr<MixtureClusters> clusters_; // unless all is given, to the only group

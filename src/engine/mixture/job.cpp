@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cpu/moments.hpp"
-#include "cpu/product_kernels.hpp"
+#include "cpu/sums/moments.hpp"
+#include "cpu/kernels/product_kernels.hpp"
 #include "engine/backends/registry.hpp"
 #include "engine/api.h"
 #include "numeric/error.hpp"

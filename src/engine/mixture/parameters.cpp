@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/vector_kernels.hpp"
+#include "cpu/kernels/vector_kernels.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm {

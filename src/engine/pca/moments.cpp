@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "cpu/product_kernels.hpp"
-#include "cpu/vector_kernels.hpp"
+#include "cpu/kernels/product_kernels.hpp"
+#include "cpu/kernels/vector_kernels.hpp"
 #include "engine/api.h"
 #include "numeric/error.hpp"
 
@@ -87,12 +87,12 @@ void add_rows(MomentView &moments, const double *rows, std::int64_t count, const
         const int stride = cpu::padded_rows(n);
         const double *const x = rows + first * moments.d;
         // About the first row, for the mean: constant features have it exactly.
-        cpu::turn(kernels, x, n, moments.d, x, block, stride);
+        kernels.turn(x, n, moments.d, x, block, stride);
         std::fill(mean.begin(), mean.end(), 0.0);
         kernels.add_rows(block, stride, moments.d, mean.data());
         for (std::size_t f = 0; f < d; ++f)
             mean[f] = x[f] + mean[f] / static_cast<double>(n);
-        cpu::turn(kernels, x, n, moments.d, mean.data(), block, stride);
+        kernels.turn(x, n, moments.d, mean.data(), block, stride);
         add_products(kernels, block, stride, moments.d, moments.cross, poll);
         merge_means(moments, mean.data(), n);
     }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/moments.hpp"
+#include "cpu/sums/moments.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "engine/pca/moments.hpp"

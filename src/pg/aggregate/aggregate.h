@@ -1,8 +1,8 @@
 /*
  * aggregate.h - the transition state of the aggregates kmeans and gmm.
  */
-#ifndef PGKM_PG_AGGREGATE_H
-#define PGKM_PG_AGGREGATE_H
+#ifndef PGKM_PG_AGGREGATE_AGGREGATE_H
+#define PGKM_PG_AGGREGATE_AGGREGATE_H
 
 #include "pg/run/run_job.h"
 #include "pg/kmeans/group_arguments.h"

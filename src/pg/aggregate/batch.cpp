@@ -1,5 +1,5 @@
 /*
- * batch.cpp - the groups of a hash aggregate, fitted together.
+ * batch.cpp - fits the groups of a hash aggregate together.
  */
 #include "pg/aggregate/batch.h"
 
@@ -13,12 +13,13 @@ extern "C" {
 /* A batch takes at most this share of the memory that is left. */
 #define MEMORY_SHARE 4
 
-/* Nor more groups, and features of theirs, than these: work on each of them, before the fits and
- * after, cannot be interrupted, and many fits keep all threads busy by themselves. */
+/* A batch has at most so many groups, and features of all groups: the work on each before and after the fits cannot
+ * be interrupted, and so many fits keep all threads busy. */
 #define MOST_GROUPS 16384
 #define MOST_FEATURES (1024 * 1024)
 
-/* States looked at in vain, when options differ from group to group, beside four for each found. */
+/* How many states may be looked at in vain, when options differ from group to group, beside four for each that is
+ * found. */
 #define VAIN_LOOKS 1024
 
 /* The states in one hash table's memory. A spilled aggregate resets it before the next part of
@@ -62,7 +63,7 @@ static Waiting *start_waiting(MemoryContext context)
     return waiting;
 }
 
-/* The executor's node, when the group at hand lies in its hash table; else NULL. */
+/* The executor's node when the group lies in its hash table; else NULL. */
 static const AggState *hashed_node(FunctionCallInfo fcinfo)
 {
     if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
@@ -148,7 +149,7 @@ static void start_batch(Batch *batch, const PgkmBatchKind *kind, const Aggregate
     batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
 }
 
-/* The asked state and all that may join it; how many of those that wait were looked at. */
+/* Chooses the state that was asked for and all that may join it. Returns how many of the waiting ones it looked at. */
 static int64 choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
 {
     int64 looked = 0;
@@ -175,7 +176,8 @@ static void fit(Batch *batch, MemoryContext context)
     }
 }
 
-/* Of the first ones that wait. One that was asked for may wait further on, and goes later. */
+/* Takes fitted states off the list, among the first `looked`. The one that was asked for may wait further on, and
+ * goes later. */
 static void unlink_fitted(AggregateState **place, int64 looked)
 {
     for (; *place != NULL && looked > 0; --looked) {

@@ -38,7 +38,7 @@ struct SerialHead {
 /* What the deserialization function makes, for the combine function alone. */
 struct IncomingState {
     AggregateState state; /* first: the combine function is given this */
-    PgkmRowsView   view;
+    PgkmIncomingRows rows;
 };
 
 /* Some processes find more rows than others. */
@@ -47,7 +47,7 @@ struct IncomingState {
 /* Parts of many rows are about the same size from all processes: memory for all of them at once spares
  * the buffer its growth, and its first touch is cheaper in large pages. Where there is a GPU service,
  * rows that it can map need not be copied once more. Parts in segments are taken over as they are. */
-static void expect_parts(PgkmRows *rows, const PgkmRowsView *part)
+static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
 {
     const int64 n = part->rows.n;
 
@@ -62,7 +62,7 @@ static void expect_parts(PgkmRows *rows, const PgkmRowsView *part)
 }
 
 /* Without rows yet. */
-static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmRowsView *part)
+static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmIncomingRows *part)
 {
     AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
@@ -114,11 +114,7 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
  */
 Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 {
-    MemoryContext context;
-
-    if (!AggCheckCallContext(fcinfo, &context))
-        elog(ERROR, "aggregate support function called in non-aggregate context");
-
+    const MemoryContext  context = pgkm_aggregate_context(fcinfo);
     AggregateState      *a = PG_ARGISNULL(0) ? NULL : (AggregateState *) PG_GETARG_POINTER(0);
     IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *) PG_GETARG_POINTER(1);
 
@@ -128,13 +124,13 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
         PG_RETURN_POINTER(a);
     }
     if (a == NULL) {
-        a = copy_state(context, &b->state, &b->view);
+        a = copy_state(context, &b->state, &b->rows);
         pgkm_batch_enlist(fcinfo, context, a);
     } else {
         check_same_rows(a, &b->state);
         pgkm_group_check_equal(&a->group, &b->state.group);
     }
-    pgkm_rows_view_append(a->rows, &b->view);
+    pgkm_rows_append_incoming(a->rows, &b->rows);
     PG_RETURN_POINTER(a);
 }
 
@@ -225,9 +221,9 @@ Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 
     const Size arrays = read_options(&head, place, size, &incoming->state.group);
 
-    pgkm_rows_image_view(place + arrays, size - arrays, fcinfo, &incoming->view);
-    incoming->state.rows = &incoming->view.rows;
-    if (head.is_mixture != 0 && incoming->view.rows.weighted)
+    pgkm_rows_image_read(place + arrays, size - arrays, fcinfo, &incoming->rows);
+    incoming->state.rows = &incoming->rows.rows;
+    if (head.is_mixture != 0 && incoming->rows.rows.weighted)
         pgkm_raise_state("Rows of a mixture have no weights.");
     PG_RETURN_POINTER(incoming);
 }

@@ -10,8 +10,8 @@
  * over some 10^7 equal values; with the pair, the rows may come in any order and in any
  * number of parts and the results still agree to a rounding.
  */
-#ifndef PGKM_PG_SUMS_H
-#define PGKM_PG_SUMS_H
+#ifndef PGKM_PG_AGGREGATE_SUMS_H
+#define PGKM_PG_AGGREGATE_SUMS_H
 
 #include "pg/compat.h"
 

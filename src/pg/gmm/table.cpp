@@ -21,7 +21,7 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 /* Reads k and the options, which go to the call's context, into a request. */
 static TableCall *begin_call(FunctionCallInfo fcinfo, PgkmMixtureRequest *request)
 {
-    TableCall *const call = table_call_create_plain(fcinfo);
+    TableCall *const call = table_call_create();
 
     memset(request, 0, sizeof *request);
     request->k = call->k = pgkm_k_argument(fcinfo, TABLE_K);

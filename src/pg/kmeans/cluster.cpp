@@ -1,7 +1,7 @@
 /*
  * cluster.cpp - kmeans_cluster: labels into a column of the table itself.
  */
-#include "pg/table/call.h"
+#include "pg/kmeans/call.h"
 
 #include "pg/kmeans/model.h"
 #include "pg/table/update.h"
@@ -23,14 +23,14 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
     const Oid   id = table_call_relation(fcinfo);
-    TableCall  *call = table_call_create(fcinfo);
+    KmeansCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
 
-    label_target_arguments(&target, fcinfo, TABLE_LABEL, "cluster_id");
+    label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
     InitMaterializedSRF(fcinfo, 0);
 
-    TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, TABLE_WEIGHT, "kmeans_cluster");
-    const PgkmFitResult *result = table_call_fit(call, rows, true, false);
+    TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
+    const PgkmFitResult *result = kmeans_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);

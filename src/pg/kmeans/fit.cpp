@@ -1,7 +1,7 @@
 /*
  * fit.cpp - kmeans_fit: a table by name, clustered.
  */
-#include "pg/table/call.h"
+#include "pg/kmeans/call.h"
 
 #include "pg/kmeans/model.h"
 
@@ -17,18 +17,18 @@ PG_FUNCTION_INFO_V1(pgkm_table_fit);
  */
 Datum pgkm_table_fit(PG_FUNCTION_ARGS)
 {
-    TupleDesc  tupdesc = pgkm_model_tupdesc(fcinfo);
-    TableCall *call = table_call_create(fcinfo);
-    Datum      model = (Datum) 0;
-    TableQuery query;
+    TupleDesc   tupdesc = pgkm_model_tupdesc(fcinfo);
+    KmeansCall *call = kmeans_call_of_arguments(fcinfo);
+    Datum       model = (Datum) 0;
+    TableQuery  query;
 
-    table_call_find(call, fcinfo, TABLE_READ, TABLE_WEIGHT, TABLE_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED);
 
     memset(&query, 0, sizeof query);
     query.keep_crew = true;
 
     TableRows *const     rows = table_call_read(call, "kmeans_fit", &query);
-    const PgkmFitResult *result = table_call_fit(call, rows, false, false);
+    const PgkmFitResult *result = kmeans_call_fit(call, rows, false, false);
 
     if (result != NULL)
         model = pgkm_model_build(result, &call->options, tupdesc);

@@ -25,10 +25,10 @@ static double distance_of(double squared, PgkmMetric metric)
 
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 {
-    TableCall *const call = table_call_create(fcinfo);
-    TableQuery       query;
+    KmeansCall *const call = kmeans_call_of_arguments(fcinfo);
+    TableQuery        query;
 
-    table_call_find(call, fcinfo, TABLE_LOCATE, TABLE_WEIGHT, TABLE_LOADED);
+    table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED);
 
     memset(&query, 0, sizeof query);
     query.need_ctid = true;
@@ -44,7 +44,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
         pgkm_loaded_check_places(call->loaded);
     labels->call = call;
     labels->rows = rows;
-    labels->result = table_call_fit(call, rows, true, true);
+    labels->result = kmeans_call_fit(call, rows, true, true);
 }
 
 void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label)

@@ -1,19 +1,19 @@
 /*
- * labels.h - the clusters of a table's rows, for whoever returns them.
+ * labels.h - the clusters of a table's rows.
  *
- * Two do: the function kmeans_labels, which fills a tuple store, and the scan of labels_scan.h,
- * which takes the function's place in FROM and returns one row at a time.
+ * Two return them: the function kmeans_labels, which fills a tuple store, and the custom scan of
+ * pg/plan/labels_scan.cpp, which takes the function's place in FROM and returns one row at a time.
  */
-#ifndef PGKM_PG_TABLE_LABELS_H
-#define PGKM_PG_TABLE_LABELS_H
+#ifndef PGKM_PG_KMEANS_LABELS_H
+#define PGKM_PG_KMEANS_LABELS_H
 
-#include "pg/table/call.h"
+#include "pg/kmeans/call.h"
 
 /* The columns that kmeans_labels returns. */
 enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLE, LABEL_COLUMNS };
 
 struct TableLabels {
-    TableCall           *call;
+    KmeansCall          *call;
     TableRows           *rows;
     const PgkmFitResult *result; /* NULL: no row takes part */
 };
@@ -27,11 +27,11 @@ struct TableLabel {
     double      distance;
 };
 
-/* Reads and clusters as the arguments of kmeans_labels, in `fcinfo`, say. Everything lies in
+/* Reads and clusters the rows as the arguments of kmeans_labels, in `fcinfo`, say. Everything lies in
  * labels->call, which the caller destroys; errors are those of the function. */
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo);
 
-/* The row that the cursor stands on. */
+/* The label of the row at the cursor. */
 void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * sweep.cpp - kmeans_sweep: which k suits a table.
  */
-#include "pg/table/call.h"
+#include "pg/kmeans/call.h"
 
 #include <cmath>
 
@@ -27,13 +27,14 @@ enum SweepArgument {
 };
 
 /* The options are all but init_centroids, which would fit one k alone. */
-static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
+static KmeansCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
-    TableCall *const call = table_call_create_plain(fcinfo);
-    NullableDatum    fields[8] = {fcinfo->args[SWEEP_INIT], {0, true}};
+    NullableDatum fields[8] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
     memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, 6 * sizeof(NullableDatum));
-    pgkm_options_fields(fields, call->context, &call->options);
+
+    KmeansCall *const call = kmeans_call_create(fields);
+
     call->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
     *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
     if (*k_max < call->k)
@@ -49,7 +50,7 @@ static void set_index(Datum *values, bool *nulls, int column, double value)
     values[column] = Float8GetDatum(value);
 }
 
-static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
+static void put_results(KmeansCall *call, int64 count, ReturnSetInfo *target)
 {
     enum { K, INERTIA, DAVIES_BOULDIN, CALINSKI_HARABASZ, SILHOUETTE, CLUSTERS, N_ITER, CONVERGED, COUNT };
 
@@ -80,10 +81,10 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
  */
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
-    int64            k_max;
-    TableCall *const call = read_arguments(fcinfo, &k_max);
-    TableQuery       query;
-    PgkmFitRequest   request;
+    int64             k_max;
+    KmeansCall *const call = read_arguments(fcinfo, &k_max);
+    TableQuery        query;
+    PgkmFitRequest    request;
 
     InitMaterializedSRF(fcinfo, 0);
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
@@ -92,7 +93,7 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
     const TableRows *const rows = table_call_read(call, "kmeans_sweep", &query);
 
     if (table_rows_used(rows) > 0) {
-        table_call_request(call, rows, &request);
+        kmeans_call_request(call, rows, &request);
         request.k_last = k_max;
         request.k_last = pgkm_sweep_last(&request);
         if (request.k_last < k_max)

@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_fit);
 Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc  tupdesc = pgkm_pca_model_tupdesc(fcinfo);
-    TableCall *const call = table_call_create_plain(fcinfo);
+    TableCall *const call = table_call_create();
     PgkmPcaRequest   request;
     TableQuery       query;
     Datum            model = (Datum) 0;

@@ -5,14 +5,9 @@
  * planner does not put it in the place of s.m. But a nested loop may read the subquery again for each row
  * of t: the planner thinks nothing of that where it expects one row. So its rows are kept in between.
  */
-#include "pg/plan/fit_path.h"
-
-#include "pg/compat.h"
-#include "pg/plan/fit_scan.h"
-#include "pg/plan/function.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
-#include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 }
 
@@ -23,7 +18,7 @@ static bool calls_fit(Node *node, void *context)
 {
     if (node == NULL)
         return false;
-    if (IsA(node, FuncExpr) && pgkm_plan_source_among(((FuncExpr *) node)->funcid, fits, lengthof(fits)))
+    if (IsA(node, FuncExpr) && pgkm_plan_source_among(((FuncExpr *)node)->funcid, fits, lengthof(fits)))
         return true;
     return pgkm_expression_tree_walker(node, calls_fit, context);
 }
@@ -32,12 +27,12 @@ static Plan *plan_fit(PlannerInfo *, RelOptInfo *, CustomPath *path, List *tlist
 {
     CustomScan *const scan = makeNode(CustomScan);
 
-    /* No relation of its own: as a join it describes its rows itself, which are the child's. */
+    /* It scans no relation: as a join it describes its rows itself, and they are the child's. */
     scan->scan.scanrelid = 0;
     scan->scan.plan.targetlist = tlist;
     scan->flags = path->flags;
     scan->custom_plans = children;
-    scan->custom_scan_tlist = (List *) copyObjectImpl(((Plan *) linitial(children))->targetlist);
+    scan->custom_scan_tlist = (List *)copyObjectImpl(((Plan *)linitial(children))->targetlist);
     scan->methods = &fit_scan_methods;
     return &scan->scan.plan;
 }
@@ -63,12 +58,12 @@ void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte)
     ListCell *cell;
 
     if (rte->rtekind != RTE_SUBQUERY || rel->subroot == NULL ||
-        !calls_fit((Node *) rel->subroot->parse->targetList, NULL))
+        !calls_fit((Node *)rel->subroot->parse->targetList, NULL))
         return;
-    /* Below what the scan itself computes and tests, which may depend on a row of t. */
+    /* The scan is put below what the subquery's own scan computes and tests, which may depend on a row of t. */
     foreach (cell, rel->pathlist)
         if (IsA(lfirst(cell), SubqueryScanPath)) {
-            SubqueryScanPath *const scan = (SubqueryScanPath *) lfirst(cell);
+            SubqueryScanPath *const scan = (SubqueryScanPath *)lfirst(cell);
 
             scan->subpath = keep(scan->subpath);
         }

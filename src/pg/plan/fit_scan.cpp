@@ -1,7 +1,7 @@
 /*
  * fit_scan.cpp - reads its child once and returns the rows as often as it is asked.
  */
-#include "pg/plan/fit_scan.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -10,23 +10,23 @@ extern "C" {
 }
 
 struct FitScan {
-    CustomScanState  css; /* first: the executor knows only this */
+    CustomScanState css;   /* first: the executor knows only this */
     Tuplestorestate *rows; /* NULL: not read yet */
-    TupleTableSlot  *kept; /* a row of them */
+    TupleTableSlot *kept;  /* a row of them */
 };
 
 static PlanState *child_of(const FitScan *scan)
 {
-    return (PlanState *) linitial(scan->css.custom_ps);
+    return (PlanState *)linitial(scan->css.custom_ps);
 }
 
 static void begin_fit(CustomScanState *node, EState *estate, int eflags)
 {
-    FitScan *const    scan = (FitScan *) node;
-    const CustomScan *plan = (const CustomScan *) node->ss.ps.plan;
-    const int         once = eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+    FitScan *const scan = (FitScan *)node;
+    const CustomScan *plan = (const CustomScan *)node->ss.ps.plan;
+    const int once = eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 
-    node->custom_ps = list_make1(ExecInitNode((Plan *) linitial(plan->custom_plans), estate, once));
+    node->custom_ps = list_make1(ExecInitNode((Plan *)linitial(plan->custom_plans), estate, once));
     scan->kept = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsMinimalTuple);
 }
 
@@ -47,8 +47,8 @@ static void read_child(FitScan *scan)
 
 static TupleTableSlot *next_row(CustomScanState *node)
 {
-    FitScan *const        scan = (FitScan *) node;
-    PlanState *const      ps = &node->ss.ps;
+    FitScan *const scan = (FitScan *)node;
+    PlanState *const ps = &node->ss.ps;
     TupleTableSlot *const slot = node->ss.ss_ScanTupleSlot;
 
     CHECK_FOR_INTERRUPTS();
@@ -76,10 +76,10 @@ static void forget_rows(FitScan *scan)
     scan->rows = NULL;
 }
 
-/* Rows are other ones only where the child depends on what has changed. */
+/* The rows change only where the child depends on a parameter that has changed. */
 static void rescan_fit(CustomScanState *node)
 {
-    FitScan *const scan = (FitScan *) node;
+    FitScan *const scan = (FitScan *)node;
 
     if (node->ss.ps.chgParam != NULL)
         UpdateChangedParamSet(child_of(scan), node->ss.ps.chgParam);
@@ -91,7 +91,7 @@ static void rescan_fit(CustomScanState *node)
 
 static void end_fit(CustomScanState *node)
 {
-    FitScan *const scan = (FitScan *) node;
+    FitScan *const scan = (FitScan *)node;
 
     forget_rows(scan);
     ExecEndNode(child_of(scan));
@@ -102,10 +102,10 @@ static const CustomExecMethods exec_methods = {
 
 static Node *create_fit(CustomScan *)
 {
-    FitScan *const scan = (FitScan *) newNode(sizeof(FitScan), T_CustomScanState);
+    FitScan *const scan = (FitScan *)newNode(sizeof(FitScan), T_CustomScanState);
 
     scan->css.methods = &exec_methods;
-    return (Node *) scan;
+    return (Node *)scan;
 }
 
 const CustomScanMethods fit_scan_methods = {"KmeansFitOnce", create_fit};

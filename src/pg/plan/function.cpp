@@ -1,7 +1,7 @@
 /*
- * function.cpp - finds our functions in a query, and brings the library in to plan it.
+ * function.cpp - recognises our functions in a query, and has the library loaded to plan it.
  */
-#include "pg/plan/function.h"
+#include "pg/plan/plan.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -16,13 +16,13 @@ PG_FUNCTION_INFO_V1(pgkm_plan_support);
 bool pgkm_plan_source_among(Oid function, const char *const *symbols, int count)
 {
     const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-    bool            matches = false;
+    bool matches = false;
 
     if (!HeapTupleIsValid(tuple))
         return false;
-    if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) {
-        bool              isnull;
-        const Datum       value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
+    if (((Form_pg_proc)GETSTRUCT(tuple))->prolang == ClanguageId) {
+        bool isnull;
+        const Datum value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull);
         const char *const source = isnull ? "" : TextDatumGetCString(value);
 
         for (int i = 0; i < count; ++i)
@@ -48,6 +48,6 @@ bool pgkm_plan_is(Oid function, const char *symbol, PGFunction address)
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)
 {
-    (void) fcinfo;
+    (void)fcinfo;
     PG_RETURN_POINTER(NULL);
 }

@@ -1,17 +1,14 @@
 /*
  * labels_path.cpp - offers the planner a custom scan for kmeans_labels in FROM.
  */
-#include "pg/plan/labels_path.h"
+#include "pg/plan/plan.h"
 
-#include "pg/plan/fit_path.h"
-#include "pg/plan/labels_scan.h"
-#include "pg/plan/function.h"
 #include "pg/kmeans/labels.h"
+#include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/sysattr.h"
 #include "catalog/pg_type.h"
-#include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -31,7 +28,7 @@ static bool returns_labels(FuncExpr *call)
 {
     TupleDesc tupdesc;
 
-    if (get_expr_result_type((Node *) call, NULL, &tupdesc) != TYPEFUNC_COMPOSITE || tupdesc->natts != LABEL_COLUMNS)
+    if (get_expr_result_type((Node *)call, NULL, &tupdesc) != TYPEFUNC_COMPOSITE || tupdesc->natts != LABEL_COLUMNS)
         return false;
     for (int i = 0; i < LABEL_COLUMNS; ++i)
         if (TupleDescAttr(tupdesc, i)->atttypid != label_types[i])
@@ -42,42 +39,43 @@ static bool returns_labels(FuncExpr *call)
 /* Rows of kmeans_load can be let go between two rows of a scan. */
 static bool reads_loaded_rows(const FuncExpr *call)
 {
-    const Node *const loaded = (const Node *) llast(call->args);
+    const Node *const loaded = (const Node *)llast(call->args);
 
-    return !IsA(loaded, Const) || (!((const Const *) loaded)->constisnull && DatumGetBool(((const Const *) loaded)->constvalue));
+    return !IsA(loaded, Const) ||
+           (!((const Const *)loaded)->constisnull && DatumGetBool(((const Const *)loaded)->constvalue));
 }
 
-/* The call of kmeans_labels that is all there is of this range table entry; or NULL. */
+/* The call of kmeans_labels, when this range table entry is nothing else; or NULL. */
 static FuncExpr *call_of(const RangeTblEntry *rte)
 {
     if (rte->rtekind != RTE_FUNCTION || rte->funcordinality || list_length(rte->functions) != 1)
         return NULL;
 
-    Node *const expression = ((RangeTblFunction *) linitial(rte->functions))->funcexpr;
+    Node *const expression = ((RangeTblFunction *)linitial(rte->functions))->funcexpr;
 
     if (!IsA(expression, FuncExpr))
         return NULL;
 
-    FuncExpr *const call = (FuncExpr *) expression;
+    FuncExpr *const call = (FuncExpr *)expression;
 
-    return call->funcretset && list_length(call->args) == TABLE_LOADED + 1 &&
-                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) &&
-                   returns_labels(call) && !reads_loaded_rows(call)
+    return call->funcretset && list_length(call->args) == KMEANS_LOADED + 1 &&
+                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) && returns_labels(call) &&
+                   !reads_loaded_rows(call)
                ? call
                : NULL;
 }
 
-/* Rows as a whole (l.*::text, or to be read again after a lock) are the tuple store's. What conditions
- * on this relation alone need is not among what the planner notes. */
+/* Whether the query needs rows as a whole (l.*::text, or to read them again after a lock), which the tuple store
+ * has. What conditions on this relation alone need is not in attr_needed. */
 static bool needs_whole_rows(const RelOptInfo *rel)
 {
     Bitmapset *columns = NULL;
-    ListCell  *cell;
+    ListCell *cell;
 
     if (rel->min_attr > 0 || rel->attr_needed[0 - rel->min_attr] != NULL)
         return true;
     foreach (cell, rel->baserestrictinfo)
-        pull_varattnos((Node *) lfirst_node(RestrictInfo, cell)->clause, rel->relid, &columns);
+        pull_varattnos((Node *)lfirst_node(RestrictInfo, cell)->clause, rel->relid, &columns);
     return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
 
@@ -87,7 +85,7 @@ static const Path *function_path(const RelOptInfo *rel)
     ListCell *cell;
 
     foreach (cell, rel->pathlist) {
-        const Path *const path = (const Path *) lfirst(cell);
+        const Path *const path = (const Path *)lfirst(cell);
 
         if (path->pathtype == T_FunctionScan)
             return path;
@@ -99,17 +97,17 @@ static Plan *plan_labels(PlannerInfo *, RelOptInfo *rel, CustomPath *path, List 
 {
     CustomScan *const scan = makeNode(CustomScan);
 
-    /* No relation whose storage the executor could open: as a join, it describes its rows itself. */
+    /* It scans no relation that the executor could open: as a join it describes its rows itself. */
     scan->scan.scanrelid = 0;
     scan->scan.plan.targetlist = tlist;
     scan->scan.plan.qual = extract_actual_clauses(clauses, false);
     scan->flags = path->flags;
-    /* An expression among others: its parameters are replaced, and what it depends on is noted. */
+    /* As an expression its parameters are replaced, and what it depends on is noted. */
     scan->custom_exprs = path->custom_private;
     for (int i = 0; i < LABEL_COLUMNS; ++i) {
         Var *const column = makeVar(rel->relid, i + 1, label_types[i], -1, InvalidOid, 0);
 
-        scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *) column, i + 1, NULL, false));
+        scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, makeTargetEntry((Expr *)column, i + 1, NULL, false));
     }
     scan->methods = &labels_scan_methods;
     return &scan->scan.plan;
@@ -150,14 +148,15 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
         add_labels_path(rel, call);
 }
 
+static bool others_choose_paths(void)
+{
+    return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
+}
+
 void labels_path_install(void)
 {
     RegisterCustomScanMethods(&labels_scan_methods);
     previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = choose_path;
-}
-
-bool labels_path_others(void)
-{
-    return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
+    scan_set_other_hooks(others_choose_paths);
 }

@@ -1,7 +1,7 @@
 /*
  * labels_scan.cpp - the executor's side of kmeans_labels in FROM.
  */
-#include "pg/plan/labels_scan.h"
+#include "pg/plan/plan.h"
 
 #include "pg/kmeans/labels.h"
 
@@ -19,30 +19,30 @@ extern "C" {
 }
 
 struct LabelsScan {
-    CustomScanState  css; /* first: the executor knows only this */
-    FuncExpr        *call;
-    List            *arguments; /* ExprState */
-    Bitmapset       *parameters; /* that the arguments depend on */
-    FmgrInfo         function;
+    CustomScanState css; /* first: the executor knows only this */
+    FuncExpr *call;
+    List *arguments;       /* ExprState */
+    Bitmapset *parameters; /* that the arguments depend on */
+    FmgrInfo function;
     FunctionCallInfo fcinfo;
-    MemoryContext    context; /* of the labels; reset before others are made */
-    bool             fitted;
-    TableLabels      labels;
-    TableCursor      cursor;
+    MemoryContext context; /* of the labels; reset before others are made */
+    bool fitted;
+    TableLabels labels;
+    TableCursor cursor;
 };
 
 /* Looking for the parameters that an expression depends on. */
 struct ParameterSearch {
     const PlannedStmt *plan;
-    Bitmapset         *found;
+    Bitmapset *found;
 };
 
-/* A subquery depends on what its plan takes from outside, less what it is passed. */
+/* A subquery depends on what its plan takes from outside, except what it is passed. */
 static Bitmapset *parameters_of_subquery(const SubPlan *subquery, const PlannedStmt *plan)
 {
-    const Plan *const body = (const Plan *) list_nth(plan->subplans, subquery->plan_id - 1);
-    Bitmapset        *parameters = bms_copy(body->extParam);
-    ListCell         *cell;
+    const Plan *const body = (const Plan *)list_nth(plan->subplans, subquery->plan_id - 1);
+    Bitmapset *parameters = bms_copy(body->extParam);
+    ListCell *cell;
 
     foreach (cell, subquery->parParam)
         parameters = bms_del_member(parameters, lfirst_int(cell));
@@ -51,14 +51,14 @@ static Bitmapset *parameters_of_subquery(const SubPlan *subquery, const PlannedS
 
 static bool find_parameters(Node *node, void *argument)
 {
-    ParameterSearch *const search = (ParameterSearch *) argument;
+    ParameterSearch *const search = (ParameterSearch *)argument;
 
     if (node == NULL)
         return false;
-    if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
-        search->found = bms_add_member(search->found, ((Param *) node)->paramid);
+    if (IsA(node, Param) && ((Param *)node)->paramkind == PARAM_EXEC)
+        search->found = bms_add_member(search->found, ((Param *)node)->paramid);
     if (IsA(node, SubPlan))
-        search->found = bms_add_members(search->found, parameters_of_subquery((SubPlan *) node, search->plan));
+        search->found = bms_add_members(search->found, parameters_of_subquery((SubPlan *)node, search->plan));
     return pgkm_expression_tree_walker(node, find_parameters, argument);
 }
 
@@ -74,18 +74,18 @@ static void check_privilege(Oid function)
 
 static void begin_labels(CustomScanState *node, EState *estate, int)
 {
-    LabelsScan *const scan = (LabelsScan *) node;
-    FuncExpr *const   call = (FuncExpr *) linitial(((CustomScan *) node->ss.ps.plan)->custom_exprs);
-    ParameterSearch   search = {estate->es_plannedstmt, NULL};
+    LabelsScan *const scan = (LabelsScan *)node;
+    FuncExpr *const call = (FuncExpr *)linitial(((CustomScan *)node->ss.ps.plan)->custom_exprs);
+    ParameterSearch search = {estate->es_plannedstmt, NULL};
 
     check_privilege(call->funcid);
     scan->call = call;
     scan->arguments = ExecInitExprList(call->args, &node->ss.ps);
-    (void) find_parameters((Node *) call, &search);
+    (void)find_parameters((Node *)call, &search);
     scan->parameters = search.found;
     fmgr_info(call->funcid, &scan->function);
-    fmgr_info_set_expr((Node *) call, &scan->function);
-    scan->fcinfo = (FunctionCallInfo) palloc0(SizeForFunctionCallInfo(list_length(call->args)));
+    fmgr_info_set_expr((Node *)call, &scan->function);
+    scan->fcinfo = (FunctionCallInfo)palloc0(SizeForFunctionCallInfo(list_length(call->args)));
     InitFunctionCallInfoData(*scan->fcinfo, &scan->function, list_length(call->args), call->inputcollid, NULL, NULL);
     scan->context = AllocSetContextCreate(estate->es_query_cxt, "kmeans labels", ALLOCSET_DEFAULT_SIZES);
 }
@@ -93,21 +93,21 @@ static void begin_labels(CustomScanState *node, EState *estate, int)
 static void evaluate_arguments(LabelsScan *scan)
 {
     ExprContext *const context = scan->css.ss.ps.ps_ExprContext;
-    ListCell          *cell;
-    int                i = 0;
+    ListCell *cell;
+    int i = 0;
 
     foreach (cell, scan->arguments) {
         NullableDatum *const argument = &scan->fcinfo->args[i++];
 
-        argument->value = ExecEvalExprSwitchContext((ExprState *) lfirst(cell), context, &argument->isnull);
+        argument->value = ExecEvalExprSwitchContext((ExprState *)lfirst(cell), context, &argument->isnull);
     }
 }
 
-/* Once more, after a reset or at the start. Between rows other queries may run and show their own
- * progress, so this one's ends here; the rows that were clustered are not needed any more. */
+/* Runs the fit, at the start or after a reset. Between rows other queries may run and show their own progress, so
+ * this one's ends here. The rows themselves are not needed any more. */
 static void fit_labels(LabelsScan *scan)
 {
-    const MemoryContext     caller = MemoryContextSwitchTo(scan->context);
+    const MemoryContext caller = MemoryContextSwitchTo(scan->context);
     PgStat_FunctionCallUsage usage;
 
     evaluate_arguments(scan);
@@ -139,15 +139,15 @@ static TupleTableSlot *store_label(const LabelsScan *scan, TupleTableSlot *slot)
     return ExecStoreVirtualTuple(slot);
 }
 
-/* The next row in the scan's direction; an empty slot behind either end. */
+/* The next row in the scan's direction; an empty slot behind the last and before the first. */
 static TupleTableSlot *fetch_label(LabelsScan *scan)
 {
-    TupleTableSlot *const  slot = scan->css.ss.ss_ScanTupleSlot;
+    TupleTableSlot *const slot = scan->css.ss.ss_ScanTupleSlot;
     const TableRows *const rows = scan->labels.rows;
 
     ExecClearTuple(slot);
     if (ScanDirectionIsBackward(scan->css.ss.ps.state->es_direction) ? table_cursor_previous(&scan->cursor, rows)
-                                                                       : table_cursor_next(&scan->cursor, rows))
+                                                                     : table_cursor_next(&scan->cursor, rows))
         return store_label(scan, slot);
     return slot;
 }
@@ -156,8 +156,8 @@ static TupleTableSlot *fetch_label(LabelsScan *scan)
  * such rows are read through the tuple store (labels_path.cpp). */
 static TupleTableSlot *next_labels(CustomScanState *node)
 {
-    LabelsScan *const  scan = (LabelsScan *) node;
-    PlanState *const   ps = &node->ss.ps;
+    LabelsScan *const scan = (LabelsScan *)node;
+    PlanState *const ps = &node->ss.ps;
     ExprContext *const context = ps->ps_ExprContext;
 
     if (!scan->fitted)
@@ -186,7 +186,7 @@ static void forget_labels(LabelsScan *scan)
 
 static void rescan_labels(CustomScanState *node)
 {
-    LabelsScan *const scan = (LabelsScan *) node;
+    LabelsScan *const scan = (LabelsScan *)node;
 
     if (bms_overlap(node->ss.ps.chgParam, scan->parameters))
         forget_labels(scan);
@@ -196,7 +196,7 @@ static void rescan_labels(CustomScanState *node)
 
 static void end_labels(CustomScanState *node)
 {
-    LabelsScan *const scan = (LabelsScan *) node;
+    LabelsScan *const scan = (LabelsScan *)node;
 
     forget_labels(scan);
     MemoryContextDelete(scan->context);
@@ -204,23 +204,23 @@ static void end_labels(CustomScanState *node)
 
 static void explain_labels(CustomScanState *node, List *, ExplainState *es)
 {
-    const LabelsScan *const scan = (const LabelsScan *) node;
-    const char *const       name = get_func_name(scan->call->funcid);
+    const LabelsScan *const scan = (const LabelsScan *)node;
+    const char *const name = get_func_name(scan->call->funcid);
 
     if (name != NULL)
         ExplainPropertyText("Function", name, es);
 }
 
-static const CustomExecMethods exec_methods = {
-    "KmeansLabels", begin_labels, next_labels, end_labels, rescan_labels, NULL, NULL, NULL,
-    NULL,           NULL,         NULL,        NULL,       explain_labels};
+static const CustomExecMethods exec_methods = {"KmeansLabels", begin_labels, next_labels,   end_labels, rescan_labels,
+                                               NULL,           NULL,         NULL,          NULL,       NULL,
+                                               NULL,           NULL,         explain_labels};
 
 static Node *create_labels(CustomScan *)
 {
-    LabelsScan *const scan = (LabelsScan *) newNode(sizeof(LabelsScan), T_CustomScanState);
+    LabelsScan *const scan = (LabelsScan *)newNode(sizeof(LabelsScan), T_CustomScanState);
 
     scan->css.methods = &exec_methods;
-    return (Node *) scan;
+    return (Node *)scan;
 }
 
 const CustomScanMethods labels_scan_methods = {"KmeansLabels", create_labels};

@@ -1,9 +1,9 @@
 /*
  * order.cpp - rows by table and ctid.
  *
- * A sequential scan delivers them so. A plan may still come otherwise: an index scan that a
- * row security policy invites, or a scan provider of another extension. Then the rows are
- * sorted afterwards, so that a result never depends on the plan.
+ * A sequential scan delivers them so. Other plans may not: an index scan that a row security policy allows,
+ * or the scan of another extension. Then the rows are sorted afterwards, so that no result depends on the
+ * plan.
  */
 #include "pg/query/order.h"
 
@@ -15,17 +15,17 @@ extern "C" {
 }
 
 struct Place {
-    uint64 ctid;     /* block and offset as one number */
-    int64  position; /* among all rows */
-    int64  used;     /* among the used rows, or -1 */
-    int    table;    /* order of appearance */
+    uint64 ctid;    /* block and offset as one number */
+    int64 position; /* among all rows */
+    int64 used;     /* among the used rows, or -1 */
+    int table;      /* order of appearance */
 };
 
 void table_order_start(TableOrder *order)
 {
     order->n_tables = 0;
     order->capacity = 8;
-    order->tables = (Oid *) palloc(order->capacity * sizeof(Oid));
+    order->tables = (Oid *)palloc(order->capacity * sizeof(Oid));
     order->broken = false;
 }
 
@@ -46,11 +46,11 @@ void table_order_watch(TableOrder *order, const TableOrigin *origin)
     if (index < 0) {
         if (order->n_tables == order->capacity) {
             order->capacity *= 2;
-            order->tables = (Oid *) repalloc(order->tables, order->capacity * sizeof(Oid));
+            order->tables = (Oid *)repalloc(order->tables, order->capacity * sizeof(Oid));
         }
         order->tables[order->n_tables++] = origin->table;
     } else if (index != order->n_tables - 1 ||
-               ItemPointerCompare((ItemPointer) &order->last, (ItemPointer) &origin->ctid) >= 0) {
+               ItemPointerCompare((ItemPointer)&order->last, (ItemPointer)&origin->ctid) >= 0) {
         order->broken = true;
     }
     order->last = origin->ctid;
@@ -58,8 +58,8 @@ void table_order_watch(TableOrder *order, const TableOrigin *origin)
 
 static int compare_places(const void *left, const void *right)
 {
-    const Place *a = (const Place *) left;
-    const Place *b = (const Place *) right;
+    const Place *a = (const Place *)left;
+    const Place *b = (const Place *)right;
 
     if (a->table != b->table)
         return a->table < b->table ? -1 : 1;
@@ -68,15 +68,15 @@ static int compare_places(const void *left, const void *right)
 
 static Place *sorted_places(const TableOrder *order, const TableRows *rows)
 {
-    Place      *places = (Place *) MemoryContextAllocHuge(rows->context, rows->n * sizeof(Place));
+    Place *places = (Place *)MemoryContextAllocHuge(rows->context, rows->n * sizeof(Place));
     TableCursor cursor;
 
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows)) {
         const TableOrigin origin = table_rows_origin(rows, cursor.position);
-        Place *const      place = &places[cursor.position];
+        Place *const place = &places[cursor.position];
 
-        place->ctid = (uint64) ItemPointerGetBlockNumberNoCheck(&origin.ctid) << 16 |
+        place->ctid = (uint64)ItemPointerGetBlockNumberNoCheck(&origin.ctid) << 16 |
                       ItemPointerGetOffsetNumberNoCheck(&origin.ctid);
         place->position = cursor.position;
         place->used = cursor.used;
@@ -89,11 +89,11 @@ static Place *sorted_places(const TableOrder *order, const TableRows *rows)
 
 TableRows *table_order_restore(const TableOrder *order, TableRows *rows)
 {
-    const uint64     bytes = (uint64) rows->n * sizeof(Place);
+    const uint64 bytes = (uint64)rows->n * sizeof(Place);
     TableRows *const sorted = table_rows_create(rows->context, rows->wants);
-    const PgkmRows  *from = rows->used;
+    const PgkmRows *from = rows->used;
 
-    /* Counted on the new rows, which give it back when an error comes in between. */
+    /* Counted on the new rows, which release it if an error comes in between. */
     pgkm_memory_reserve(bytes);
     sorted->reserved += bytes;
     if (from != NULL) {
@@ -105,11 +105,11 @@ TableRows *table_order_restore(const TableOrder *order, TableRows *rows)
 
     for (int64 i = 0; i < rows->n; ++i) {
         const Place *const place = &places[i];
-        const TableOrigin  origin = table_rows_origin(rows, place->position);
+        const TableOrigin origin = table_rows_origin(rows, place->position);
 
         if (place->used >= 0)
             pgkm_rows_append(sorted->used, from->values + place->used * from->row_bytes,
-                             from->weighted ? (const char *) (from->weights + place->used) : NULL, 1);
+                             from->weighted ? (const char *)(from->weights + place->used) : NULL, 1);
         table_rows_add(sorted, &origin, place->used >= 0);
         if ((i & 0xffff) == 0)
             CHECK_FOR_INTERRUPTS();

@@ -1,10 +1,9 @@
 /*
- * relation.cpp - lookup of relation and columns for the table functions.
+ * relation.cpp - looks up the relation and the columns of a table function.
  */
 #include "pg/query/relation.h"
 
 #include "pg/compat.h"
-#include "pg/values/datum.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -38,12 +37,12 @@ static bool kind_serves(char relkind, TableUse use)
     }
 }
 
-/* A partition of a partitioned table may live elsewhere, where a ctid means nothing here. */
+/* A partition may be a foreign table. A ctid means nothing there. */
 static bool has_foreign_part(Oid relation_id)
 {
-    List     *parts = find_all_inheritors(relation_id, NoLock, NULL);
+    List *parts = find_all_inheritors(relation_id, NoLock, NULL);
     ListCell *cell;
-    bool      found = false;
+    bool found = false;
 
     foreach (cell, parts)
         found = found || get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE;
@@ -58,13 +57,12 @@ static int label_otherwise(void)
 
 [[noreturn]] static void raise_wrong_kind(const char *name, char relkind, TableUse use)
 {
-    const bool  readable = kind_serves(relkind, TABLE_READ);
-    const char *message = !readable              ? "relation \"%s\" is not a table or view"
+    const bool readable = kind_serves(relkind, TABLE_READ);
+    const char *message = !readable             ? "relation \"%s\" is not a table or view"
                           : use == TABLE_UPDATE ? "\"%s\" is not a table whose rows can be updated in place"
-                                                 : "\"%s\" is not a table: its rows have no ctid";
+                                                : "\"%s\" is not a table: its rows have no ctid";
 
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg(message, name),
-                    readable ? label_otherwise() : 0));
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg(message, name), readable ? label_otherwise() : 0));
     pg_unreachable();
 }
 
@@ -74,7 +72,7 @@ static int label_otherwise(void)
     pg_unreachable();
 }
 
-/* An OID may come from anywhere: a schema that is closed to the caller stays so. */
+/* An OID may come from anywhere, so USAGE of its schema is checked. */
 static void check_schema(Oid id)
 {
     const Oid schema = get_rel_namespace(id);
@@ -99,8 +97,8 @@ void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool loc
     if (!HeapTupleIsValid(tuple))
         raise_dropped(id);
 
-    const Form_pg_class entry = (Form_pg_class) GETSTRUCT(tuple);
-    const char          relkind = entry->relkind;
+    const Form_pg_class entry = (Form_pg_class)GETSTRUCT(tuple);
+    const char relkind = entry->relkind;
 
     relation->id = id;
     relation->name = pstrdup(NameStr(entry->relname));
@@ -110,20 +108,25 @@ void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool loc
         raise_wrong_kind(relation->name, relkind, use);
 
     relation->has_rows_of_others = has_subclass(id);
-    relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) &&
-                         !(relation->has_rows_of_others && has_foreign_part(id));
+    relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) && !(relation->has_rows_of_others && has_foreign_part(id));
     if (use != TABLE_READ && !relation->has_ctid)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid",
-                               relation->name),
-                        label_otherwise()));
+        ereport(ERROR,
+                (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                 errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid", relation->name),
+                 label_otherwise()));
 }
 
 void table_raise_denied(const TableRelation *relation, const char *hint)
 {
-    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                    errmsg("permission denied for table %s", relation->name), errhint("%s", hint)));
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for table %s", relation->name),
+                    errhint("%s", hint)));
     pg_unreachable();
+}
+
+/* Column grants do not reach ctid: a SELECT of it needs the privilege on the whole table. */
+bool table_may_read_ctid(const TableRelation *relation)
+{
+    return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
 /* Only a cast by a function counts: any text can be cast to real[] through its input function. */
@@ -141,11 +144,11 @@ Oid table_column_type(const TableRelation *relation, const char *name)
     return number == InvalidAttrNumber ? InvalidOid : getBaseType(get_atttype(relation->id, number));
 }
 
-/* As it would stand in the catalog: without quotes and blanks around it. */
+/* The name without quotes and blanks, as the catalog would have it. */
 static char *without_quotes(const char *name)
 {
     char *const bare = pstrdup(name);
-    char       *end = bare;
+    char *end = bare;
 
     for (; *name != '\0'; ++name)
         if (*name != '"' && *name != ' ')
@@ -154,17 +157,17 @@ static char *without_quotes(const char *name)
     return bare;
 }
 
-/* The column that was meant if case or quotes are all that is wrong with the name; or NULL. */
+/* The column whose name differs in case, quotes or blanks alone; or NULL. */
 static const char *similar_column(Oid relation, const char *name)
 {
     const char *const bare = without_quotes(name);
-    const char       *found = NULL;
-    HeapTuple         tuple;
+    const char *found = NULL;
+    HeapTuple tuple;
 
-    for (AttrNumber i = 1;
-         found == NULL && HeapTupleIsValid(tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation), Int16GetDatum(i)));
+    for (AttrNumber i = 1; found == NULL && HeapTupleIsValid(tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation),
+                                                                                     Int16GetDatum(i)));
          ++i) {
-        const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+        const Form_pg_attribute attribute = (Form_pg_attribute)GETSTRUCT(tuple);
 
         if (!attribute->attisdropped && pg_strcasecmp(without_quotes(NameStr(attribute->attname)), bare) == 0)
             found = pstrdup(NameStr(attribute->attname));
@@ -235,21 +238,28 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
                                 "precision or numeric.")));
 }
 
+PgkmElement table_columns_element(const TableColumn *columns, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
+            return PGKM_FLOAT64;
+    return PGKM_FLOAT32;
+}
+
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
 {
     Datum *values;
-    bool  *nulls;
+    bool *nulls;
 
     if (ARR_NDIM(names) != 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("features must be a list of one or more column names")));
     deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
 
-    TableColumn *columns = (TableColumn *) palloc(*count * sizeof(TableColumn));
+    TableColumn *columns = (TableColumn *)palloc(*count * sizeof(TableColumn));
     for (int i = 0; i < *count; ++i) {
         if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("features must not contain a null")));
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("features must not contain a null")));
         find_feature(&columns[i], relation, TextDatumGetCString(values[i]));
         if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),

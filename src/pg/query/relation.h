@@ -1,17 +1,19 @@
 /*
  * relation.h - the relation and the columns that a table function was given.
  *
- * The relation comes as a regclass and columns by name. What goes into a query is the catalog's own
- * spelling, quoted. Of privileges only USAGE of the schema is checked here, as a name in a query would
- * be; the query that reads the rows runs as the caller.
+ * The relation comes as a regclass, columns by name. The query that reads the rows names them as the
+ * catalog does, quoted, and runs as the caller. So the only privilege that is checked here is USAGE of the
+ * schema, which a name in a query would need.
  */
-#ifndef PGKM_PG_TABLE_RELATION_H
-#define PGKM_PG_TABLE_RELATION_H
+#ifndef PGKM_PG_QUERY_RELATION_H
+#define PGKM_PG_QUERY_RELATION_H
 
 extern "C" {
 #include "postgres.h"
 #include "utils/array.h"
 }
+
+#include "pg/values/datum.h"
 
 /* What a function needs of its relation. */
 enum TableUse {
@@ -21,11 +23,11 @@ enum TableUse {
 };
 
 struct TableRelation {
-    Oid         id;
-    const char *name;     /* as it is in the catalog, for messages */
-    const char *sql_name; /* schema-qualified and quoted, for queries */
-    bool        has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
-    bool        has_ctid;           /* every row has one */
+    Oid id;
+    const char *name;        /* as it is in the catalog, for messages */
+    const char *sql_name;    /* schema-qualified and quoted, for queries */
+    bool has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
+    bool has_ctid;           /* every row has one */
 };
 
 enum TableColumnKind {
@@ -35,25 +37,33 @@ enum TableColumnKind {
 };
 
 struct TableColumn {
-    const char     *name;
+    const char *name;
     TableColumnKind kind;
-    Oid             type;   /* domains resolved; of an array its element's, of a vector float4 */
+    Oid type; /* domains resolved; of an array its element's, of a vector float4 */
 };
 
-/* Looks the relation up and locks it against change as a SELECT does, or, with lock = false, not at
- * all; 42P01 (dropped meanwhile), 42501 and 42809. */
+/* Looks the relation up. With lock = true it locks it against change, as a SELECT does. 42P01 when it was
+ * dropped meanwhile, 42501 without USAGE of its schema, 42809 when it does not serve this use. */
 void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool lock);
 
-/* 42501: permission denied, with a hint that says which privilege is needed. */
+/* Whether the caller may read the ctids of the relation's rows, if they have any. */
+bool table_may_read_ctid(const TableRelation *relation);
+
+/* 42501: permission denied. The hint, a sentence, says which privilege is needed. */
 [[noreturn]] void table_raise_denied(const TableRelation *relation, const char *hint);
 
-/* Looks the weight column up, by its name as it stands in the catalog: 42703; 42804 when it is no number. */
+/* Looks the weight column up, by its name as it stands in the catalog. 42703 when there is none of that name,
+ * 42804 when it is no number. */
 void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
 
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);
 
-/* The feature columns: numbers, or one array or vector. Their count goes to *count. 42703; 42804. */
+/* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
+PgkmElement table_columns_element(const TableColumn *columns, int count);
+
+/* The feature columns of these names (text[]): numbers, or one array or vector. Their count goes to *count.
+ * 42703 when there is none of a name, 42804 for a type that is none of these, 22023 and 22004 for a bad list. */
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
 
 #endif

@@ -1,9 +1,7 @@
 /*
- * row.cpp - from the columns of one row to the row buffer.
+ * row.cpp - reads the columns of one row into the buffer of rows.
  */
 #include "pg/query/row.h"
-
-#include "pg/values/datum.h"
 
 extern "C" {
 #include "utils/builtins.h"
@@ -25,7 +23,7 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
 /* Like pgkm_raise_row_fault, but for a value that is known by its column's name. */
 [[noreturn]] static void raise_column(const char *column, PgkmRowFaultKind kind, const char *place)
 {
-    int         code = ERRCODE_INVALID_PARAMETER_VALUE;
+    int code = ERRCODE_INVALID_PARAMETER_VALUE;
     const char *what = "must be finite";
 
     if (kind == PGKM_ROW_NULL_ELEMENT) {
@@ -44,9 +42,9 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
 
 [[noreturn]] static void raise_negative_weight(const char *column, const char *place)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("weight column \"%s\" must not be negative", column),
-                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("weight column \"%s\" must not be negative", column),
+             place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
     pg_unreachable();
 }
 
@@ -62,21 +60,19 @@ void table_row_origin(const TableRowShape *shape, const Datum *values, const boo
 {
     memset(origin, 0, sizeof *origin);
     if (shape->ctid >= 0)
-        origin->ctid = *(ItemPointer) DatumGetPointer(values[shape->ctid]);
+        origin->ctid = *(ItemPointer)DatumGetPointer(values[shape->ctid]);
     if (shape->table >= 0)
         origin->table = DatumGetObjectId(values[shape->table]);
     if (shape->label >= 0)
-        origin->label =
-            nulls[shape->label] ? TABLE_LABEL_NULL : table_row_label(DatumGetInt64(values[shape->label]));
+        origin->label = nulls[shape->label] ? TABLE_LABEL_NULL : table_row_label(DatumGetInt64(values[shape->label]));
 }
 
 /* The weight; 0 for a row to skip. */
-static double read_weight(const TableRowShape *shape, const Datum *values, const bool *nulls,
-                          const TableOrigin *origin)
+static double read_weight(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin)
 {
     const TableColumn *const column = shape->query->weight;
-    double                   weight;
-    PgkmRowFault             fault;
+    double weight;
+    PgkmRowFault fault;
 
     if (column == NULL)
         return 1.0;
@@ -89,8 +85,8 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
     return weight;
 }
 
-/* A NULL row takes no part: all columns, the array or all its elements. Of an array *vector is what
- * it holds, or *fault what is wrong with it; *opened tells which. */
+/* Whether the row takes no part because all columns, the array or all its elements are NULL. For an array, *opened
+ * tells whether *vector is what it holds; if not, *fault is what is wrong with it. */
 static bool is_null_row(const TableRowShape *shape, const Datum *values, const bool *nulls, bool *opened,
                         PgkmVector *vector, PgkmRowFault *fault)
 {
@@ -108,7 +104,7 @@ static void append_array(const TableRowShape *shape, const PgkmVector *vector, c
                          TableRows *rows)
 {
     const TableColumn *const column = &shape->query->features[0];
-    PgkmRowFault             fault;
+    PgkmRowFault fault;
 
     if (rows->used == NULL)
         rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
@@ -117,32 +113,23 @@ static void append_array(const TableRowShape *shape, const PgkmVector *vector, c
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
-/* float32 arithmetic only where every value is a real. */
-static PgkmElement common_element(const TableColumn *columns, int count)
-{
-    for (int i = 0; i < count; ++i)
-        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
-            return PGKM_FLOAT64;
-    return PGKM_FLOAT32;
-}
-
 static void append_numbers(const TableRowShape *shape, const Datum *values, const bool *nulls,
                            const TableOrigin *origin, TableRows *rows)
 {
     const TableColumn *const columns = shape->query->features;
-    const int                count = shape->query->n_features;
+    const int count = shape->query->n_features;
 
     if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, common_element(columns, count), count,
-                                      shape->query->weight != NULL);
+        rows->used =
+            pgkm_rows_create(rows->context, table_columns_element(columns, count), count, shape->query->weight != NULL);
 
-    void *const       row = pgkm_rows_next(rows->used);
+    void *const row = pgkm_rows_next(rows->used);
     const PgkmElement element = rows->used->element;
 
     for (int i = 0; i < count; ++i) {
-        double       value = 0;
+        double value = 0;
         PgkmRowFault fault;
-        bool         good = !nulls[i];
+        bool good = !nulls[i];
 
         fault.kind = PGKM_ROW_NULL_ELEMENT;
         if (good)
@@ -150,18 +137,18 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
         if (!good)
             raise_column(columns[i].name, fault.kind, place_of(shape, origin));
         if (element == PGKM_FLOAT32)
-            ((float *) row)[i] = (float) value;
+            ((float *)row)[i] = (float)value;
         else
-            ((double *) row)[i] = value;
+            ((double *)row)[i] = value;
     }
 }
 
 bool table_row_append(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin,
                       TableRows *rows)
 {
-    PgkmVector   vector;
+    PgkmVector vector;
     PgkmRowFault fault;
-    bool         opened = false;
+    bool opened = false;
 
     if (is_null_row(shape, values, nulls, &opened, &vector, &fault))
         return false;

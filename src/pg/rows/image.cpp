@@ -16,26 +16,24 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* Left free below the largest allocation for the tuple and message around a state. */
+/* Bytes left for the tuple and message around a state, below the largest allocation. */
 #define TUPLE_MARGIN 65536
 
-/* Rows of fewer bytes are copied faster than they are left somewhere. */
+/* Fewer bytes are copied faster than they are left in shared memory. */
 #define LEAST_SHARED_BYTES 16384
 
 /* Some of the shared memory is left to others. */
 #define SHARED_FACTOR 1.1
 
-/*
- * The area of the parallel query that this process reads a part of; NULL elsewhere. Only for
- * a partial aggregate of the executor's own: a state that is serialized for another purpose
- * (a distributed planner sends it to another server) has to carry its rows.
- */
+/* The area of the parallel query in which this process reads a part; NULL elsewhere. Only for a partial aggregate of
+ * the executor: a state that is serialized for another purpose has to carry its rows. A distributed planner sends it
+ * to another server. */
 static dsa_area *area_of_part(FunctionCallInfo fcinfo)
 {
     if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
         return NULL;
 
-    const AggState *const state = (const AggState *) fcinfo->context;
+    const AggState *const state = (const AggState *)fcinfo->context;
 
     return DO_AGGSPLIT_SERIALIZE(state->aggsplit) ? state->ss.ps.state->es_query_dsa : NULL;
 }
@@ -52,13 +50,14 @@ void pgkm_rows_image_expect(PgkmRows *rows, FunctionCallInfo fcinfo)
     if (!IsParallelWorker() || area_of_part(fcinfo) == NULL || rows->weighted || min_dynamic_shared_memory > 0)
         return;
 
-    const Agg *const plan = (const Agg *) ((const AggState *) fcinfo->context)->ss.ps.plan;
-    const double     of_group = outerPlan(plan)->plan_rows / Max(plan->numGroups, 1);
+    const Agg *const plan = (const Agg *)((const AggState *)fcinfo->context)->ss.ps.plan;
+    const double of_group = outerPlan(plan)->plan_rows / Max(plan->numGroups, 1);
 
-    rows->expected = (int64) Min(Max(of_group, 1.0), (double) (PG_INT64_MAX / 4 / rows->row_bytes));
+    rows->expected = (int64)Min(Max(of_group, 1.0), (double)(PG_INT64_MAX / 4 / rows->row_bytes));
 }
 
-/* False when they do not lie in segments, or those cannot be left there. */
+/* Leaves the segments that hold the rows for the leader. False when the rows do not lie in segments, or these cannot
+ * be left. */
 static bool leave_slices(PgkmRows *rows, PgkmRowsImage *image)
 {
     SharedSlice slices[SHARED_VIEW_SLICES];
@@ -76,16 +75,16 @@ static bool leave_slices(PgkmRows *rows, PgkmRowsImage *image)
 
 static dsa_pointer share(dsa_area *area, const PgkmRows *rows)
 {
-    const Size        bytes = pgkm_weights_offset(rows) + pgkm_weights_bytes(rows);
+    const Size bytes = pgkm_weights_offset(rows) + pgkm_weights_bytes(rows);
     const dsa_pointer shared =
-        pgkm_fits_shared_memory((double) bytes * SHARED_FACTOR)
+        pgkm_fits_shared_memory((double)bytes * SHARED_FACTOR)
             ? dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0))
             : InvalidDsaPointer;
 
     if (!DsaPointerIsValid(shared))
         return shared;
 
-    char *const place = (char *) dsa_get_address(area, shared);
+    char *const place = (char *)dsa_get_address(area, shared);
 
     shared_populate(place, bytes);
     memcpy(place, rows->values, pgkm_values_bytes(rows));
@@ -112,7 +111,7 @@ static bool leave_rows(PgkmRows *rows, dsa_area *area, double bytes, PgkmRowsIma
 
 Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsImage *image)
 {
-    const double bytes = (double) pgkm_values_bytes(rows) + (double) pgkm_weights_bytes(rows);
+    const double bytes = (double)pgkm_values_bytes(rows) + (double)pgkm_weights_bytes(rows);
 
     memset(image, 0, sizeof *image);
     image->element = rows->element;
@@ -121,7 +120,7 @@ Size pgkm_rows_image_prepare(PgkmRows *rows, FunctionCallInfo fcinfo, PgkmRowsIm
     image->weighted = rows->weighted ? 1 : 0;
     if (leave_rows(rows, area_of_part(fcinfo), bytes, image))
         return pgkm_image_sealed_bytes(image) + PGKM_SEAL_BYTES;
-    if (bytes > (double) (MaxAllocSize - TUPLE_MARGIN))
+    if (bytes > (double)(MaxAllocSize - TUPLE_MARGIN))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("rows collected by a parallel worker exceed the maximum size of a value"),
                         errhint("Provide more shared memory, or set \"max_parallel_workers_per_gather\" to 0.")));

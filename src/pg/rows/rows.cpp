@@ -11,18 +11,18 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* The first buffer holds about so many bytes, the second one the others: where there are millions of
- * groups most of them are of a row or two, and the end of a query gives all of their memory back. */
+/* Bytes of the first buffer, about, and the least of the next ones. Where there are millions of groups, most of them
+ * have a row or two. */
 #define FIRST_BUFFER_BYTES 64
 #define SECOND_BUFFER_BYTES 512
 
-#define LARGE_PAGE ((Size) 2 * 1024 * 1024)
+#define LARGE_PAGE ((Size)2 * 1024 * 1024)
 
 /* The context takes its memory back by itself; the account has to be told. */
 static void release(void *rows)
 {
-    PgkmRows *const    buffer = (PgkmRows *) rows;
-    SharedView *const  view = buffer->view;
+    PgkmRows *const buffer = (PgkmRows *)rows;
+    SharedView *const view = buffer->view;
 
     pgkm_memory_release(buffer->reserved);
     buffer->reserved = 0;
@@ -33,12 +33,12 @@ static void release(void *rows)
 
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted)
 {
-    PgkmRows *const rows = (PgkmRows *) MemoryContextAllocZero(context, sizeof(PgkmRows));
+    PgkmRows *const rows = (PgkmRows *)MemoryContextAllocZero(context, sizeof(PgkmRows));
 
     rows->context = context;
     rows->element = element;
     rows->d = d;
-    rows->row_bytes = (Size) d * pgkm_element_size(element);
+    rows->row_bytes = (Size)d * pgkm_element_size(element);
     rows->weighted = weighted;
     rows->on_reset.func = release;
     rows->on_reset.arg = rows;
@@ -46,9 +46,9 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     return rows;
 }
 
-/* From here on a buffer grows by a quarter: the system moves such blocks without a copy, and what
- * is left empty counts. */
-#define LARGE_BUFFER_BYTES ((Size) 64 * 1024 * 1024)
+/* From so many bytes on a buffer grows by a quarter. The system moves such blocks without a copy, and what is left
+ * empty counts against the limit. */
+#define LARGE_BUFFER_BYTES ((Size)64 * 1024 * 1024)
 
 static Size bytes_per_row(const PgkmRows *rows)
 {
@@ -59,18 +59,17 @@ static Size bytes_per_row(const PgkmRows *rows)
  * while `needed` still fits. */
 static int64 next_capacity(const PgkmRows *rows, int64 needed)
 {
-    const Size   row = bytes_per_row(rows);
-    const int64  largest = (int64) (MaxAllocHugeSize / row);
+    const Size row = bytes_per_row(rows);
+    const int64 largest = (int64)(MaxAllocHugeSize / row);
     const uint64 available = pgkm_memory_available();
-    const bool   large = rows->capacity * row >= LARGE_BUFFER_BYTES;
-    const Size   least = rows->capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
-    int64        capacity =
-        Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64) (least / row));
+    const bool large = rows->capacity * row >= LARGE_BUFFER_BYTES;
+    const Size least = rows->capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
+    int64 capacity = Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64)(least / row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
-    if (available / row < (uint64) (Max(capacity, needed) - rows->capacity))
-        capacity = rows->capacity + (int64) (available / row);
+    if (available / row < (uint64)(Max(capacity, needed) - rows->capacity))
+        capacity = rows->capacity + (int64)(available / row);
     return Min(Max(capacity, needed), largest);
 }
 
@@ -79,27 +78,27 @@ static void *resize(MemoryContext context, void *memory, Size bytes)
     return memory == NULL ? MemoryContextAllocHuge(context, bytes) : repalloc_huge(memory, bytes);
 }
 
-/* Touching memory for the first time costs more than filling it; in large pages, where the
- * system has them, it costs little. A buffer that grows would lose them, one by one. */
+/* The first touch of memory costs more than filling it. With large pages, where the system has them, it costs
+ * little. A buffer that grows would lose them one by one. */
 static void ask_for_large_pages(char *memory, Size bytes)
 {
 #ifdef MADV_HUGEPAGE
-    char *const begin = (char *) TYPEALIGN(LARGE_PAGE, memory);
-    char *const end = (char *) TYPEALIGN_DOWN(LARGE_PAGE, memory + bytes);
+    char *const begin = (char *)TYPEALIGN(LARGE_PAGE, memory);
+    char *const end = (char *)TYPEALIGN_DOWN(LARGE_PAGE, memory + bytes);
 
     if (begin < end)
-        (void) madvise(begin, end - begin, MADV_HUGEPAGE);
+        (void)madvise(begin, end - begin, MADV_HUGEPAGE);
 #endif
 }
 
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
 {
-    const uint64 affordable = Min(pgkm_memory_available(), (uint64) MaxAllocHugeSize) / 2 / bytes_per_row(rows);
+    const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
 
-    if (rows->n + more <= rows->capacity || (uint64) (rows->n + more) > affordable)
+    if (rows->n + more <= rows->capacity || (uint64)(rows->n + more) > affordable)
         return;
     pgkm_rows_grow(rows, more);
-    ask_for_large_pages(rows->values, (Size) rows->capacity * rows->row_bytes);
+    ask_for_large_pages(rows->values, (Size)rows->capacity * rows->row_bytes);
 }
 
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
@@ -109,29 +108,29 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
     if (needed <= rows->capacity || pgkm_rows_grow_shared(rows, needed))
         return;
 
-    const int64  capacity = next_capacity(rows, needed);
-    const uint64 growth = (uint64) (capacity - rows->capacity) * bytes_per_row(rows);
+    const int64 capacity = next_capacity(rows, needed);
+    const uint64 growth = (uint64)(capacity - rows->capacity) * bytes_per_row(rows);
 
     pgkm_memory_reserve_part(growth, rows->estimate);
     rows->reserved += growth;
-    rows->values = (char *) resize(rows->context, rows->values, (Size) capacity * rows->row_bytes);
+    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
     if (rows->weighted)
-        rows->weights = (double *) resize(rows->context, rows->weights, (Size) capacity * sizeof(double));
+        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
     rows->capacity = capacity;
 }
 
 void pgkm_rows_shrink(PgkmRows *rows)
 {
-    const int64 capacity = Max(rows->n, (int64) 1);
+    const int64 capacity = Max(rows->n, (int64)1);
 
     if (rows->view != NULL || rows->capacity <= capacity)
         return;
 
-    const uint64 unused = (uint64) (rows->capacity - capacity) * bytes_per_row(rows);
+    const uint64 unused = (uint64)(rows->capacity - capacity) * bytes_per_row(rows);
 
-    rows->values = (char *) resize(rows->context, rows->values, (Size) capacity * rows->row_bytes);
+    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
     if (rows->weighted)
-        rows->weights = (double *) resize(rows->context, rows->weights, (Size) capacity * sizeof(double));
+        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
     rows->capacity = capacity;
     rows->reserved -= unused;
     pgkm_memory_release(unused);
@@ -150,7 +149,7 @@ bool pgkm_rows_next_is_zero(const PgkmRows *rows)
 {
     const char *const row = rows->values + rows->n * rows->row_bytes;
 
-    return rows->element == PGKM_FLOAT32 ? is_zero((const float *) row, rows->d) : is_zero((const double *) row, rows->d);
+    return rows->element == PGKM_FLOAT32 ? is_zero((const float *)row, rows->d) : is_zero((const double *)row, rows->d);
 }
 
 bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault)
@@ -183,7 +182,7 @@ void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weig
     Assert(rows->values == NULL);
     rows->view = view;
     rows->values = view->base;
-    rows->weights = rows->weighted ? (double *) (view->base + weights) : NULL;
+    rows->weights = rows->weighted ? (double *)(view->base + weights) : NULL;
     rows->capacity = capacity;
 }
 

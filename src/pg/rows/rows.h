@@ -1,35 +1,35 @@
 /*
  * rows.h - a growing row-major buffer of rows, the input of a fit.
  *
- * The buffer lies in a memory context given by its creator, or in shared memory that
- * lives as long, and is counted against pg_kmeans.memory_limit until it is freed or the
- * context is reset.
+ * The buffer lies in a memory context that its creator names, or in shared memory that lives as long. It is
+ * counted against pg_kmeans.memory_limit until it is freed or the context is reset. Whatever makes a buffer
+ * grow raises 54000 when that passes the limit.
  */
-#ifndef PGKM_PG_ROWS_H
-#define PGKM_PG_ROWS_H
+#ifndef PGKM_PG_ROWS_ROWS_H
+#define PGKM_PG_ROWS_ROWS_H
 
 #include "pg/values/datum.h"
 #include "pg/shared/view.h"
 
 struct PgkmRows {
     MemoryContextCallback on_reset;
-    MemoryContext         context;
-    PgkmElement           element;
-    int32                 d;
-    int64                 n;
-    int64                 capacity;  /* rows that fit before the next pgkm_rows_grow */
-    Size                  row_bytes; /* d elements */
-    char                 *values;    /* n x d */
-    double               *weights;   /* n, or NULL when unweighted */
-    bool                  weighted;
-    uint64                reserved;  /* bytes counted against the limit */
-    uint64                estimate;  /* bytes that all rows to come will take, for the error when they are too many; 0: not known */
-    SharedView           *view;      /* holds the buffers; or NULL */
-    int64                 expected;  /* move to shared memory when they are many: so many, about; 0: do not */
+    MemoryContext context;
+    PgkmElement element;
+    int32 d;
+    int64 n;
+    int64 capacity;  /* rows that fit before the next pgkm_rows_grow */
+    Size row_bytes;  /* d elements */
+    char *values;    /* n x d */
+    double *weights; /* n, or NULL when unweighted */
+    bool weighted;
+    uint64 reserved;  /* bytes counted against the limit */
+    uint64 estimate;  /* bytes that all rows will take, for the error; 0: not known */
+    SharedView *view; /* holds the buffers; or NULL */
+    int64 expected;   /* rows, about, that move to shared memory when they are many; 0: they do not */
 };
 
 /* Rows of at least so many bytes are worth segments of their own. */
-#define PGKM_LARGE_PART_BYTES ((Size) 1024 * 1024)
+#define PGKM_LARGE_PART_BYTES ((Size)1024 * 1024)
 
 static inline Size pgkm_element_size(PgkmElement element)
 {
@@ -39,33 +39,24 @@ static inline Size pgkm_element_size(PgkmElement element)
 /* An empty buffer in `context` for rows of d >= 1 elements. */
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted);
 
-/* Makes place for `more` rows behind the n present. 54000 when that passes the limit. */
+/* --- growing and shrinking --- */
+
+/* Makes place for `more` rows behind the n present. */
 void pgkm_rows_grow(PgkmRows *rows, int64 more);
 
 /* Makes place for about so many more rows, unless that takes much of what the limit leaves. */
 void pgkm_rows_expect(PgkmRows *rows, int64 more);
 
-/* Lets unweighted rows lie in shared memory: what is to go to another process need not be copied
- * there. They move out where that has no room for more. False when there is no place for them. */
-bool pgkm_rows_share(PgkmRows *rows);
-
-/* Rows of another process as slices that hold n of them: the buffer, where it lies in shared memory,
- * takes the slices over, whole pages of whole rows (of n x d) as they are. Rows that it had on its last page come
- * behind them. False, with nothing done, where that is not possible. */
-bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n);
-
-/* Gives back what rows in shared memory have of it beyond their last page. */
-void pgkm_rows_trim(PgkmRows *rows);
-
-/* For pgkm_rows_grow: makes place for `needed` rows in all in shared memory, if they lie or belong
- * there; false when they lie, or lie now, in memory of this process. */
-bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);
-
-/* Gives back what rows in memory of this process leave empty, when no more are to come. */
+/* Gives back what a buffer in this process's memory leaves empty, when no more rows are to come. */
 void pgkm_rows_shrink(PgkmRows *rows);
 
-/* Where the next row belongs. Write d elements there (and weights[n], when weighted), then
- * count it by ++rows->n. */
+/* Frees the memory at once and gives it back to the account; the struct itself stays. */
+void pgkm_rows_clear(PgkmRows *rows);
+
+/* --- appending and reading --- */
+
+/* Where the next row belongs. Write d elements there (and weights[n], when weighted), then count it by
+ * ++rows->n. */
 static inline void *pgkm_rows_next(PgkmRows *rows)
 {
     if (unlikely(rows->n == rows->capacity))
@@ -76,24 +67,42 @@ static inline void *pgkm_rows_next(PgkmRows *rows)
 /* Whether that is a row of zeros, once its elements are written. */
 bool pgkm_rows_next_is_zero(const PgkmRows *rows);
 
-/* Appends one row and its weight (ignored when unweighted); false and *fault when the vector
- * is no row of this buffer. */
+/* Appends one row and its weight (ignored when unweighted). False and *fault when the vector is no row of
+ * this buffer. */
 bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault);
 
-/* Appends n rows (and their weights, when weighted) from unaligned memory. */
+/* Appends n rows, and their weights when weighted, from unaligned memory. */
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n);
-
-/* Makes an empty buffer the owner of a view for `capacity` rows: values from its start on, weights
- * at an offset. The caller has counted it in `reserved`, and it does not grow. */
-void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights);
 
 /* The rows as the engine takes them. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);
 
-/* The view that holds them, for PgkmFitRequest; none when they lie in this process's memory. */
+/* The view that holds them, for a request; none when they lie in this process's memory. */
 PgkmSegment pgkm_rows_segment(const PgkmRows *rows);
 
-/* Frees the memory at once and gives it back to the account; the struct itself stays. */
-void pgkm_rows_clear(PgkmRows *rows);
+/* --- in shared memory --- */
+
+/* Moves unweighted rows to shared memory, from where another process can take them without a copy. They
+ * move back where that has no place for more. False when there is none for them. */
+bool pgkm_rows_share(PgkmRows *rows);
+
+/* Makes place for `needed` rows in all in shared memory, if they lie or belong there; for pgkm_rows_grow.
+ * False when they lie, or lie now, in this process's memory. */
+bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);
+
+/* Appends n rows of another process, which lie in slices, to a buffer in shared memory. Whole pages of whole
+ * rows become part of it as they are; the rest, and what the buffer had on its last page, is copied behind
+ * them. So the order of the rows changes. False, with nothing done, where that is not possible. */
+bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n);
+
+/* Gives back what a buffer in shared memory has beyond its last page. */
+void pgkm_rows_trim(PgkmRows *rows);
+
+/* Makes an empty buffer the owner of a view for `capacity` rows: values from its start on, weights at that
+ * offset. The caller has counted it in `reserved`. The buffer does not grow. */
+void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights);
+
+/* Makes what is counted for the rows so many bytes. */
+void pgkm_rows_count(PgkmRows *rows, Size bytes);
 
 #endif

@@ -7,24 +7,23 @@
 
 #include "pg/run/memory_account.h"
 
-/* Segments are few in a server, and a hash aggregate may have many groups at once. */
+/* Groups of a query that have segments at a time: a server has few segments, a hash aggregate may have many groups. */
 #define MOST_SHARED_GROUPS 8
 
 /* Addresses are free; memory is taken as rows come. */
-#define MOST_BYTES ((Size) 1 << 40)
+#define MOST_BYTES ((Size)1 << 40)
 
-/* The system provides so much in some milliseconds, which cannot be interrupted. */
-#define LARGE_SLICE_BYTES ((Size) 64 * 1024 * 1024)
+/* The system takes some milliseconds to provide so much, which cannot be interrupted. */
+#define LARGE_SLICE_BYTES ((Size)64 * 1024 * 1024)
 
-/* Beside rows that need not lie in shared memory, so much of it is left to others. */
+/* Rows that need not lie in shared memory leave at least as much of it to others. */
 #define ROOM_FACTOR 2
 
-/* A guess of the planner's is the first extension's measure. Of rows that come beyond it nobody knows
- * how many there will be: few at first. */
+/* The first extension is as long as the planner guesses. How many rows come beyond that nobody knows: few at first. */
 static Size wanted_extension(const PgkmRows *rows)
 {
     const Size before = rows->view->bytes;
-    const Size expected = (Size) rows->expected * rows->row_bytes;
+    const Size expected = (Size)rows->expected * rows->row_bytes;
     const Size large = Max(LARGE_SLICE_BYTES, before / 2);
 
     if (expected > before)
@@ -35,8 +34,8 @@ static Size wanted_extension(const PgkmRows *rows)
 static bool extend(PgkmRows *rows, Size more)
 {
     SharedView *const view = rows->view;
-    const Size        before = view->bytes;
-    const Size        reserved = shared_slice_bytes(more, 1);
+    const Size before = view->bytes;
+    const Size reserved = shared_slice_bytes(more, 1);
 
     pgkm_memory_reserve(reserved);
     rows->reserved += reserved;
@@ -45,28 +44,29 @@ static bool extend(PgkmRows *rows, Size more)
         pgkm_memory_release(reserved);
         return false;
     }
-    rows->capacity = (int64) (view->bytes / rows->row_bytes);
+    rows->capacity = (int64)(view->bytes / rows->row_bytes);
     if (rows->expected > 0)
         shared_populate(view->base + before, view->bytes - before);
     return true;
 }
 
-/* By exactly what is asked for, when parts of many rows come at once; else by much. */
+/* By exactly what is asked for when parts of many rows come at once; else by more. */
 static bool grow_view(PgkmRows *rows, int64 needed)
 {
-    const Size more = (Size) needed * rows->row_bytes - rows->view->bytes;
+    const Size more = (Size)needed * rows->row_bytes - rows->view->bytes;
 
     if (rows->expected > 0) {
         const Size wanted = Max(more, wanted_extension(rows));
 
-        if (wanted < pgkm_memory_available() / 2 && pgkm_fits_shared_memory((double) wanted * ROOM_FACTOR) && extend(rows, wanted))
+        if (wanted < pgkm_memory_available() / 2 && pgkm_fits_shared_memory((double)wanted * ROOM_FACTOR) &&
+            extend(rows, wanted))
             return true;
     }
     return extend(rows, more);
 }
 
-/* Rows in one memory are copied to where `to` has its. Whatever is raised meanwhile, `rows` still has
- * them. */
+/* Copies the rows to where `to` has its memory, and makes that theirs. When an error comes in between, `rows` is as
+ * before. */
 static void move(PgkmRows *rows, PgkmRows *to)
 {
     const PgkmRows left = *rows;
@@ -118,7 +118,7 @@ bool pgkm_rows_share(PgkmRows *rows)
 
 bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed)
 {
-    if (rows->view == NULL && rows->expected > 0 && (Size) needed * rows->row_bytes > PGKM_LARGE_PART_BYTES &&
+    if (rows->view == NULL && rows->expected > 0 && (Size)needed * rows->row_bytes > PGKM_LARGE_PART_BYTES &&
         !pgkm_rows_share(rows))
         rows->expected = 0;
     if (rows->view == NULL)
@@ -129,7 +129,7 @@ bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed)
     return needed <= rows->capacity;
 }
 
-/* Whole pages and whole rows: what follows so many bytes, or a multiple, can be mapped there. */
+/* The least bytes that are whole pages and whole rows. Behind a multiple of them other slices can be mapped. */
 static Size bytes_of_unit(const PgkmRows *rows)
 {
     return std::lcm(shared_page_bytes(), rows->row_bytes);
@@ -138,7 +138,7 @@ static Size bytes_of_unit(const PgkmRows *rows)
 /* Rows that do not fill a unit, one after the other. */
 struct Rest {
     char *bytes;
-    Size  used;
+    Size used;
 };
 
 static void keep_rest(Rest *rest, const char *bytes, Size count)
@@ -147,15 +147,12 @@ static void keep_rest(Rest *rest, const char *bytes, Size count)
     rest->used += count;
 }
 
-/* What of a slice's rows, `count` bytes, comes before `whole` of all is mapped. */
+/* Of the `count` bytes of a slice's rows, maps the first `whole` and keeps the rest. */
 static void take_slice(PgkmRows *rows, const SharedSlice *slice, Size count, Size whole, Rest *rest)
 {
-    dsm_segment *const segment = dsm_attach(slice->handle);
+    dsm_segment *const segment = shared_segment_attach(slice->handle);
 
-    if (segment == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
-    keep_rest(rest, (const char *) dsm_segment_address(segment) + whole, count - whole);
+    keep_rest(rest, (const char *)dsm_segment_address(segment) + whole, count - whole);
     if (whole > 0)
         shared_view_append(rows->view, segment, whole);
     else
@@ -170,28 +167,29 @@ static void cut_view(PgkmRows *rows, Size unit, Rest *rest)
 
     keep_rest(rest, rows->values + whole, used - whole);
     shared_view_truncate(rows->view, whole);
-    rows->n = rows->capacity = (int64) (whole / rows->row_bytes);
+    rows->n = rows->capacity = (int64)(whole / rows->row_bytes);
 }
 
-/* What is counted for the rows becomes what the view has. */
-static void count_view(PgkmRows *rows)
+void pgkm_rows_count(PgkmRows *rows, Size bytes)
 {
-    const Size bytes = rows->view->bytes;
-
     if (bytes > rows->reserved)
         pgkm_memory_reserve(bytes - rows->reserved);
     else
         pgkm_memory_release(rows->reserved - bytes);
     rows->reserved = bytes;
-    rows->n = rows->capacity = (int64) (bytes / rows->row_bytes);
+}
+
+/* What is counted for the rows, and what they have place for, becomes what the view has. */
+static void count_view(PgkmRows *rows)
+{
+    pgkm_rows_count(rows, rows->view->bytes);
+    rows->capacity = (int64)(rows->view->bytes / rows->row_bytes);
 }
 
 void pgkm_rows_trim(PgkmRows *rows)
 {
     shared_view_truncate(rows->view, TYPEALIGN(shared_page_bytes(), rows->n * rows->row_bytes));
-    pgkm_memory_release(rows->reserved - rows->view->bytes);
-    rows->reserved = rows->view->bytes;
-    rows->capacity = (int64) (rows->view->bytes / rows->row_bytes);
+    count_view(rows);
 }
 
 bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n)
@@ -199,14 +197,14 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
     const Size unit = bytes_of_unit(rows);
     const Size bytes = n * rows->row_bytes;
     const Size whole = bytes / unit * unit;
-    Size       offset = 0;
+    Size offset = 0;
 
-    /* One more for the rest; segments of this process belong to other rows of it. */
+    /* One more slice for the rest. Segments of this process belong to other rows of it. */
     if (rows->view == NULL || whole == 0 || shared_view_room(rows->view, bytes + unit) <= n_slices ||
         dsm_find_mapping(slices[0].handle) != NULL)
         return false;
 
-    Rest rest = {(char *) MemoryContextAllocHuge(CurrentMemoryContext, 2 * unit), 0};
+    Rest rest = {(char *)MemoryContextAllocHuge(CurrentMemoryContext, 2 * unit), 0};
 
     cut_view(rows, unit, &rest);
     for (int i = 0; i < n_slices && offset < bytes; ++i) {
@@ -216,7 +214,8 @@ bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int
         offset += count;
     }
     count_view(rows);
-    pgkm_rows_append(rows, rest.bytes, NULL, (int64) (rest.used / rows->row_bytes));
+    rows->n = rows->capacity;
+    pgkm_rows_append(rows, rest.bytes, NULL, (int64)(rest.used / rows->row_bytes));
     pfree(rest.bytes);
     return true;
 }

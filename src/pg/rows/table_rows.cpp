@@ -13,7 +13,7 @@ extern "C" {
 
 static void release(void *argument)
 {
-    TableRows *const   rows = (TableRows *) argument;
+    TableRows *const rows = (TableRows *)argument;
     dsm_segment *const segment = rows->segment;
 
     pgkm_memory_release(rows->reserved);
@@ -25,7 +25,7 @@ static void release(void *argument)
 
 TableRows *table_rows_create(MemoryContext context, TableWants wants)
 {
-    TableRows *const rows = (TableRows *) MemoryContextAllocZero(context, sizeof(TableRows));
+    TableRows *const rows = (TableRows *)MemoryContextAllocZero(context, sizeof(TableRows));
 
     rows->context = context;
     rows->wants = wants;
@@ -39,22 +39,16 @@ TableRows *table_rows_create(MemoryContext context, TableWants wants)
 static int64 next_capacity(int64 capacity, Size bytes_per_row)
 {
     const uint64 affordable = pgkm_memory_available() / bytes_per_row;
-    const int64  growth = Max(capacity, FIRST_CAPACITY);
+    const int64 growth = Max(capacity, FIRST_CAPACITY);
 
-    return capacity + Max((int64) Min(affordable, (uint64) growth), (int64) 1);
+    return capacity + Max((int64)Min(affordable, (uint64)growth), (int64)1);
 }
 
 static void *resize(MemoryContext context, void *memory, int64 count, Size size)
 {
-    if ((uint64) count > MaxAllocHugeSize / size)
+    if ((uint64)count > MaxAllocHugeSize / size)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
     return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
-}
-
-static Size origin_bytes(const TableRows *rows)
-{
-    return (rows->wants.ctid ? sizeof(ItemPointerData) : 0) + (rows->wants.table ? sizeof(Oid) : 0) +
-           (rows->wants.label ? sizeof(int32) : 0);
 }
 
 static void reserve(TableRows *rows, uint64 bytes)
@@ -66,26 +60,26 @@ static void reserve(TableRows *rows, uint64 bytes)
 static void resize_origins(TableRows *rows, int64 capacity)
 {
     if (rows->wants.ctid)
-        rows->ctids = (ItemPointerData *) resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
+        rows->ctids = (ItemPointerData *)resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
     if (rows->wants.table)
-        rows->tables = (Oid *) resize(rows->context, rows->tables, capacity, sizeof(Oid));
+        rows->tables = (Oid *)resize(rows->context, rows->tables, capacity, sizeof(Oid));
     if (rows->wants.label)
-        rows->labels = (int32 *) resize(rows->context, rows->labels, capacity, sizeof(int32));
+        rows->labels = (int32 *)resize(rows->context, rows->labels, capacity, sizeof(int32));
     rows->capacity = capacity;
 }
 
 static void resize_skipped(TableRows *rows, int64 capacity)
 {
-    rows->skipped = (int64 *) resize(rows->context, rows->skipped, capacity, sizeof(int64));
+    rows->skipped = (int64 *)resize(rows->context, rows->skipped, capacity, sizeof(int64));
     rows->skipped_capacity = capacity;
 }
 
 static void grow_origins(TableRows *rows)
 {
-    const Size  bytes_per_row = origin_bytes(rows);
-    const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size) 1));
+    const Size bytes_per_row = table_origin_bytes(&rows->wants);
+    const int64 capacity = next_capacity(rows->capacity, Max(bytes_per_row, (Size)1));
 
-    reserve(rows, (uint64) (capacity - rows->capacity) * bytes_per_row);
+    reserve(rows, (uint64)(capacity - rows->capacity) * bytes_per_row);
     resize_origins(rows, capacity);
 }
 
@@ -94,7 +88,7 @@ static void add_skipped(TableRows *rows)
     if (rows->n_skipped == rows->skipped_capacity) {
         const int64 capacity = next_capacity(rows->skipped_capacity, sizeof(int64));
 
-        reserve(rows, (uint64) (capacity - rows->skipped_capacity) * sizeof(int64));
+        reserve(rows, (uint64)(capacity - rows->skipped_capacity) * sizeof(int64));
         resize_skipped(rows, capacity);
     }
     rows->skipped[rows->n_skipped++] = rows->n;
@@ -117,20 +111,20 @@ void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used)
 
 void table_rows_shrink(TableRows *rows)
 {
-    const int64 capacity = Max(rows->n, (int64) 1);
-    const int64 skipped = Max(rows->n_skipped, (int64) 1);
-    uint64      unused = 0;
+    const int64 capacity = Max(rows->n, (int64)1);
+    const int64 skipped = Max(rows->n_skipped, (int64)1);
+    uint64 unused = 0;
 
     if (rows->used != NULL)
         pgkm_rows_shrink(rows->used);
     if (rows->segment != NULL)
         return;
     if (rows->capacity > capacity) {
-        unused += (uint64) (rows->capacity - capacity) * origin_bytes(rows);
+        unused += (uint64)(rows->capacity - capacity) * table_origin_bytes(&rows->wants);
         resize_origins(rows, capacity);
     }
     if (rows->skipped_capacity > skipped) {
-        unused += (uint64) (rows->skipped_capacity - skipped) * sizeof(int64);
+        unused += (uint64)(rows->skipped_capacity - skipped) * sizeof(int64);
         resize_skipped(rows, skipped);
     }
     rows->reserved -= unused;
@@ -139,7 +133,7 @@ void table_rows_shrink(TableRows *rows)
 
 void table_rows_adopt(TableRows *rows, dsm_segment *segment)
 {
-    /* From the resource owner, which would take it first, to the context. */
+    /* The segment belongs to the context from now on. The resource owner would detach it too early. */
     dsm_pin_mapping(segment);
     rows->segment = segment;
 }
@@ -160,9 +154,9 @@ TableOrigin table_rows_origin(const TableRows *rows, int64 position)
 
 TableRange *table_rows_ranges(const TableRows *rows, int *count)
 {
-    int         capacity = 16;
-    int         n = 0;
-    TableRange *ranges = (TableRange *) palloc(capacity * sizeof(TableRange));
+    int capacity = 16;
+    int n = 0;
+    TableRange *ranges = (TableRange *)palloc(capacity * sizeof(TableRange));
 
     if (!rows->wants.table)
         ranges[n++] = {InvalidOid, 0, rows->n};
@@ -173,7 +167,7 @@ TableRange *table_rows_ranges(const TableRows *rows, int *count)
             ranges[n - 1].end = i;
         if (n == capacity) {
             capacity *= 2;
-            ranges = (TableRange *) repalloc(ranges, capacity * sizeof(TableRange));
+            ranges = (TableRange *)repalloc(ranges, capacity * sizeof(TableRange));
         }
         ranges[n++] = {rows->tables[i], i, rows->n};
     }

@@ -1,10 +1,12 @@
 /*
- * table_rows.h - the rows of a table as a table function reads them: those that take part
- * in the fit as a row-major buffer, and for every row, those that are skipped too, where it
- * came from.
+ * table_rows.h - the rows of a table as a table function reads them.
+ *
+ * Those that take part in the fit lie in a row-major buffer. For every row, skipped ones too, the place that
+ * it came from is kept, as far as the function wants it. All of it is counted against
+ * pg_kmeans.memory_limit: what makes it grow raises 54000 when that passes the limit.
  */
-#ifndef PGKM_PG_TABLE_ROWS_H
-#define PGKM_PG_TABLE_ROWS_H
+#ifndef PGKM_PG_ROWS_TABLE_ROWS_H
+#define PGKM_PG_ROWS_TABLE_ROWS_H
 
 extern "C" {
 #include "postgres.h"
@@ -20,8 +22,8 @@ extern "C" {
 /* What is known of one row beside its features. */
 struct TableOrigin {
     ItemPointerData ctid;
-    Oid             table; /* of the partition or child that holds it */
-    int32           label; /* its old label, or one of TABLE_LABEL_* */
+    Oid table;   /* of the partition or child that holds it */
+    int32 label; /* its old label, or one of TABLE_LABEL_* */
 };
 
 /* Which parts of TableOrigin are kept. */
@@ -31,27 +33,35 @@ struct TableWants {
     bool label;
 };
 
+/* Bytes that they take, of one row. */
+static inline Size table_origin_bytes(const TableWants *wants)
+{
+    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->table ? sizeof(Oid) : 0) +
+           (wants->label ? sizeof(int32) : 0);
+}
+
 struct ScanCrew;
 
 struct TableRows {
     MemoryContextCallback on_reset;
-    MemoryContext         context;
-    TableWants            wants;
-    PgkmRows             *used;    /* the rows that are clustered; NULL when there are none */
-    int64                 n;       /* all rows */
-    int64                 capacity;
-    ItemPointerData      *ctids;   /* n; NULL unless wanted; likewise below */
-    Oid                  *tables;
-    int32                *labels;
-    int64                *skipped; /* positions, ascending, of rows that are not in `used` */
-    int64                 n_skipped;
-    int64                 skipped_capacity;
-    uint64                reserved; /* bytes of the arrays above, counted against the limit */
-    uint64                estimate; /* of what they and `used` will take (rows.h) */
-    dsm_segment          *segment;  /* holds those arrays, which cannot grow then; or NULL */
-    ScanCrew             *crew;     /* processes that have read them and not ended yet (scan.h); or NULL */
+    MemoryContext context;
+    TableWants wants;
+    PgkmRows *used; /* the rows that are clustered; NULL when there are none */
+    int64 n;        /* all rows */
+    int64 capacity;
+    ItemPointerData *ctids; /* n; NULL unless wanted; likewise below */
+    Oid *tables;
+    int32 *labels;
+    int64 *skipped; /* positions, ascending, of rows that are not in `used` */
+    int64 n_skipped;
+    int64 skipped_capacity;
+    uint64 reserved;      /* bytes of the arrays above, counted against the limit */
+    uint64 estimate;      /* bytes that they and `used` will take, for the error; 0: not known */
+    dsm_segment *segment; /* holds those arrays, which cannot grow then; or NULL */
+    ScanCrew *crew;       /* processes that have read them and not ended yet (scan.h); or NULL */
 };
 
+/* No rows yet, in `context`. */
 TableRows *table_rows_create(MemoryContext context, TableWants wants);
 
 /* Appends where a row came from. Call it with used = true after adding the row to `used`. */
@@ -73,10 +83,10 @@ static inline int64 table_rows_used(const TableRows *rows)
     return rows->n - rows->n_skipped;
 }
 
-/* The rows of one table, which lie together: begin to end - 1. `table` is InvalidOid where the rows are all
- * in one and their tables are not kept. */
+/* The rows of one table, which lie together: positions begin to end - 1. `table` is InvalidOid where all rows
+ * are in one table and it is not kept. */
 struct TableRange {
-    Oid   table;
+    Oid table;
     int64 begin;
     int64 end;
 };
@@ -95,6 +105,7 @@ struct TableCursor {
     int64 n_skipped;
 };
 
+/* Before the first row. */
 static inline void table_cursor_start(TableCursor *cursor)
 {
     cursor->position = -1;
@@ -103,6 +114,7 @@ static inline void table_cursor_start(TableCursor *cursor)
     cursor->n_skipped = 0;
 }
 
+/* One row on; false behind the last. */
 static inline bool table_cursor_next(TableCursor *cursor, const TableRows *rows)
 {
     if (cursor->position + 1 >= rows->n) {

@@ -3,7 +3,6 @@
  */
 #include "pg/run/memory_account.h"
 
-#include "pg/table/loaded.h"
 #include "pg/settings.h"
 
 #include "engine/api.h"
@@ -11,8 +10,15 @@
 /* Of this process. */
 static uint64 reserved_bytes = 0;
 
-/* Of all processes that read rows for the session at the moment, or NULL. */
+/* Of all processes that read rows for the session at the moment; or NULL. */
 static pg_atomic_uint64 *shared_bytes = NULL;
+
+static const PgkmReclaimHooks *reclaim_hooks = NULL;
+
+void pgkm_memory_register_reclaim(const PgkmReclaimHooks *hooks)
+{
+    reclaim_hooks = hooks;
+}
 
 static uint64 total_bytes(void)
 {
@@ -29,10 +35,26 @@ uint64 pgkm_memory_available(void)
     return limit > total ? limit - total : 0;
 }
 
-/* Not less than what is needed: buffers grow up to the limit, and then by one row. */
+uint64 pgkm_memory_obtainable(void)
+{
+    const uint64 available = pgkm_memory_available();
+    const uint64 reclaimable = reclaim_hooks == NULL ? 0 : reclaim_hooks->reclaimable();
+
+    return available + Min(reclaimable, PG_UINT64_MAX - available);
+}
+
+void pgkm_memory_make_room(uint64 bytes)
+{
+    if (pgkm_memory_obtainable() < bytes)
+        return;
+    while (pgkm_memory_available() < bytes && reclaim_hooks != NULL && reclaim_hooks->reclaim())
+        ;
+}
+
+/* Rounded up: buffers grow up to the limit, and then by one row. */
 static unsigned long long whole_kb(uint64 bytes)
 {
-    return (unsigned long long) (bytes / 1024 + (bytes % 1024 != 0));
+    return (unsigned long long)(bytes / 1024 + (bytes % 1024 != 0));
 }
 
 [[noreturn]] static void raise_limit(const char *detail)
@@ -40,8 +62,8 @@ static unsigned long long whole_kb(uint64 bytes)
     const uint64 left_behind = pgkm_bytes_left_behind();
 
     if (left_behind != 0)
-        detail = psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail,
-                          whole_kb(left_behind));
+        detail =
+            psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail, whole_kb(left_behind));
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
                     errdetail_internal("%s", detail),
                     errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
@@ -63,12 +85,12 @@ void pgkm_raise_working_memory(const char *what, uint64 estimate)
 void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
 {
     if (unlikely(bytes > pgkm_memory_available()))
-        pgkm_loaded_make_room(bytes);
+        pgkm_memory_make_room(bytes);
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
     reserved_bytes += bytes;
     if (shared_bytes != NULL)
-        pg_atomic_fetch_add_u64(shared_bytes, (int64) bytes);
+        pg_atomic_fetch_add_u64(shared_bytes, (int64)bytes);
 }
 
 void pgkm_memory_reserve(uint64 bytes)
@@ -80,12 +102,12 @@ void pgkm_memory_release(uint64 bytes)
 {
     reserved_bytes -= bytes;
     if (shared_bytes != NULL)
-        pg_atomic_fetch_sub_u64(shared_bytes, (int64) bytes);
+        pg_atomic_fetch_sub_u64(shared_bytes, (int64)bytes);
 }
 
 void pgkm_memory_share(pg_atomic_uint64 *total)
 {
     shared_bytes = total;
     if (total != NULL)
-        pg_atomic_fetch_add_u64(total, (int64) (reserved_bytes + pgkm_bytes_left_behind()));
+        pg_atomic_fetch_add_u64(total, (int64)(reserved_bytes + pgkm_bytes_left_behind()));
 }

@@ -1,34 +1,52 @@
 /*
- * memory_account.h - the session's account of memory that holds rows, against pg_kmeans.memory_limit.
+ * memory_account.h - the session's account of the memory that holds rows, against pg_kmeans.memory_limit.
+ *
+ * All numbers are bytes. Whoever allocates memory for rows reserves it here first, and releases it when it
+ * is freed.
  */
-#ifndef PGKM_PG_MEMORY_ACCOUNT_H
-#define PGKM_PG_MEMORY_ACCOUNT_H
+#ifndef PGKM_PG_RUN_MEMORY_ACCOUNT_H
+#define PGKM_PG_RUN_MEMORY_ACCOUNT_H
 
 extern "C" {
 #include "postgres.h"
 #include "port/atomics.h"
 }
 
-/* Adds bytes to the account. 54000, with nothing added, when the limit would be passed. */
+/* Adds to the account. 54000, with nothing added, when the limit would be passed. */
 void pgkm_memory_reserve(uint64 bytes);
 
-/* The same for a part of rows that will take `estimate` bytes in all (0: nobody knows), which the
- * error then tells. */
+/* The same for a part of rows that need about `estimate` bytes in all (0: not known). The error names it. */
 void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate);
 
+/* Takes off the account what was reserved. */
 void pgkm_memory_release(uint64 bytes);
 
-/* Raises 54000 for rows that need at least so many bytes, or more by an estimate. */
+/* 54000: the rows need at least so many bytes, or more by an estimate. */
 [[noreturn]] void pgkm_raise_memory_limit(uint64 least, uint64 estimate);
 
-/* The same for what needs so many bytes beside the rows; `what` begins a sentence. */
+/* 54000: the engine needs about so many bytes beside the rows. `what` begins a sentence. */
 [[noreturn]] void pgkm_raise_working_memory(const char *what, uint64 estimate);
 
-/* Bytes that may still be reserved; UINT64_MAX without a limit. */
+/* What may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);
 
-/* From now on the limit holds for all processes that share this counter, which the bytes
- * reserved so far are added to; with NULL for this process alone again. */
+/* What may be reserved once all that can be reclaimed is. */
+uint64 pgkm_memory_obtainable(void);
+
+/* Reclaims memory until so much is available; nothing when that would not be enough. */
+void pgkm_memory_make_room(uint64 bytes);
+
+/* Memory that its owner gives up when others need it. */
+struct PgkmReclaimHooks {
+    uint64 (*reclaimable)(void); /* how much there is */
+    bool (*reclaim)(void);       /* gives up a part of it; false when there is none */
+};
+
+/* There is one such owner: the session's loaded rows (pg/table/loaded.cpp). `hooks` stays valid. */
+void pgkm_memory_register_reclaim(const PgkmReclaimHooks *hooks);
+
+/* From now on the limit holds for all processes that share this counter. Adds to it what this process has
+ * reserved so far. NULL: the limit holds for this process alone again. */
 void pgkm_memory_share(pg_atomic_uint64 *total);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * row_context.cpp - which row an error is about.
+ * row_context.cpp - names the row that an error is about.
  */
 #include "pg/run/row_context.h"
 
@@ -7,23 +7,23 @@ extern "C" {
 #include "nodes/execnodes.h"
 }
 
-/* Each process of a parallel plan has a part of the group, and knows of no other. */
+/* Whether this process has a part of the group alone, as in a parallel plan. */
 static bool is_part(fmNodePtr node)
 {
-    return node != NULL && IsA(node, AggState) && DO_AGGSPLIT_SKIPFINAL(((const AggState *) node)->aggsplit);
+    return node != NULL && IsA(node, AggState) && DO_AGGSPLIT_SKIPFINAL(((const AggState *)node)->aggsplit);
 }
 
 /* Called while an error is being reported. */
 static void tell_row(void *argument)
 {
-    const PgkmRowContext *const context = (const PgkmRowContext *) argument;
+    const PgkmRowContext *const context = (const PgkmRowContext *)argument;
 
     if (context->of_partition)
-        errcontext("row %lld of the partition", (long long) context->row);
+        errcontext("row %lld of the partition", (long long)context->row);
     else if (is_part(context->node))
-        errcontext("row %lld of this process's part of the group, skipped rows not counted", (long long) context->row);
+        errcontext("row %lld of this process's part of the group, skipped rows not counted", (long long)context->row);
     else
-        errcontext("row %lld of the group, skipped rows not counted", (long long) context->row);
+        errcontext("row %lld of the group, skipped rows not counted", (long long)context->row);
 }
 
 static void begin(PgkmRowContext *context, int64 row, bool of_partition, fmNodePtr node)

@@ -1,9 +1,9 @@
 /*
- * row_context.h - which row of a group or a partition an error is about: the CONTEXT of whatever is
- * raised while that row is read.
+ * row_context.h - names the row of a group or a partition that an error is about, in the CONTEXT of whatever
+ * is raised while that row is read.
  */
-#ifndef PGKM_PG_ROW_CONTEXT_H
-#define PGKM_PG_ROW_CONTEXT_H
+#ifndef PGKM_PG_RUN_ROW_CONTEXT_H
+#define PGKM_PG_RUN_ROW_CONTEXT_H
 
 extern "C" {
 #include "postgres.h"
@@ -12,16 +12,16 @@ extern "C" {
 
 struct PgkmRowContext {
     ErrorContextCallback callback;
-    int64                row; /* from 1 */
-    bool                 of_partition;
-    fmNodePtr            node; /* the executor's, of an aggregate */
+    int64 row; /* from 1 */
+    bool of_partition;
+    fmNodePtr node; /* the executor's, of an aggregate */
 };
 
-/* Row number `row`, skipped ones not counted, in the transition function called with `fcinfo`. The
- * struct is the caller's, and stands until pgkm_row_context_end or an error. */
+/* For row number `row`, from 1, skipped ones not counted, in the transition function called with `fcinfo`.
+ * The struct is the caller's, and must last until pgkm_row_context_end or an error. */
 void pgkm_row_of_group(PgkmRowContext *context, FunctionCallInfo fcinfo, int64 row);
 
-/* Row number `row` of a window function's partition. */
+/* For row number `row`, from 1, of a window function's partition. */
 void pgkm_row_of_partition(PgkmRowContext *context, int64 row);
 
 static inline void pgkm_row_context_end(const PgkmRowContext *context)

@@ -4,8 +4,6 @@
 #include "pg/run/run_job.h"
 
 #include "pg/compat.h"
-#include "pg/table/loaded.h"
-#include "pg/progress.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
 
@@ -104,7 +102,7 @@ static uint64 engine_memory_limit(const PgkmJobKind *kind, const void *request)
 
     const uint64 estimate = kind->estimate(request);
 
-    pgkm_loaded_make_room(estimate);
+    pgkm_memory_make_room(estimate);
 
     const uint64 available = pgkm_memory_available();
 

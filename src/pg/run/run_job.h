@@ -9,6 +9,7 @@
 #ifndef PGKM_PG_BOUNDARY_H
 #define PGKM_PG_BOUNDARY_H
 
+#include "pg/progress.h"
 #include "pg/run/memory_account.h"
 
 #include "engine/api.h"
@@ -47,12 +48,6 @@ constexpr PgkmJobKind pgkm_job_kind()
             [](const void *request) { return describe((const Request *) request); }};
 }
 
-/* What the progress view shows of a job beside how far it is. */
-struct PgkmShownFit {
-    int32 max_iter; /* 0: it has no iterations that could be counted */
-    int32 n_init;
-};
-
 /*
  * Runs a job to its end, serving interrupts every 10 ms, and returns it: the caller fetches
  * the result. `settings` are those of *request, which are filled in here. `context` and *holder
@@ -82,7 +77,7 @@ struct PgkmMeanwhile {
  * reset. Passes the engine's notice on as a WARNING.
  *
  * Where rows and estimate exceed pg_kmeans.memory_limit, loaded rows that are not in use are given
- * up first (loaded.h); 54000 before the start when that does not help. Otherwise raises what the
+ * up first; 54000 before the start when that does not help. Otherwise raises what the
  * engine reports.
  */
 const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,

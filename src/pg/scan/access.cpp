@@ -1,5 +1,5 @@
 /*
- * access.cpp - finding out where a table's tuples hold the columns of the plan.
+ * access.cpp - finds out where a table's tuples hold the columns of the plan.
  */
 #include "pg/scan/access.h"
 
@@ -10,11 +10,11 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-/* The query as pg/query/row.h knows it, from the names and types of the plan. */
+/* The query as pg/query/row.h needs it, made from the names and types of the plan. */
 static void set_query(TableQuery *query, const ScanPlan *plan)
 {
-    ScanColumn  *columns = scan_plan_columns(plan);
-    TableColumn *features = (TableColumn *) palloc(plan->n_columns * sizeof(TableColumn));
+    ScanColumn *columns = scan_plan_columns(plan);
+    TableColumn *features = (TableColumn *)palloc(plan->n_columns * sizeof(TableColumn));
 
     for (int i = 0; i < plan->n_columns; ++i) {
         features[i] = columns[i].column;
@@ -29,8 +29,8 @@ static void set_query(TableQuery *query, const ScanPlan *plan)
 
 ScanAccess *scan_access_create(const ScanPlan *plan)
 {
-    ScanAccess *const access = (ScanAccess *) palloc0(sizeof(ScanAccess));
-    int               next = plan->n_features;
+    ScanAccess *const access = (ScanAccess *)palloc0(sizeof(ScanAccess));
+    int next = plan->n_features;
 
     access->plan = plan;
     set_query(&access->query, plan);
@@ -39,15 +39,15 @@ ScanAccess *scan_access_create(const ScanPlan *plan)
     access->shape.label = plan->labelled ? next++ : -1;
     access->shape.ctid = plan->with_ctid ? next++ : -1;
     access->shape.table = plan->with_table ? next++ : -1;
-    access->values = (Datum *) palloc0(next * sizeof(Datum));
-    access->nulls = (bool *) palloc0(next * sizeof(bool));
-    access->numbers = (AttrNumber *) palloc(plan->n_columns * sizeof(AttrNumber));
-    access->runs = (ScanRun *) palloc(plan->n_features * sizeof(ScanRun));
+    access->values = (Datum *)palloc0(next * sizeof(Datum));
+    access->nulls = (bool *)palloc0(next * sizeof(bool));
+    access->numbers = (AttrNumber *)palloc(plan->n_columns * sizeof(AttrNumber));
+    access->runs = (ScanRun *)palloc(plan->n_features * sizeof(ScanRun));
     return access;
 }
 
-/* Where attribute `number` starts in a tuple without NULLs before it, not yet aligned for
- * itself; false when that varies from tuple to tuple. */
+/* Sets *offset to where attribute `number` starts in a tuple without NULLs before it, not yet aligned for itself.
+ * False when that varies from tuple to tuple. */
 static bool fixed_offset(TupleDesc desc, AttrNumber number, uint32 *offset)
 {
     *offset = 0;
@@ -66,7 +66,7 @@ static void add_to_runs(ScanAccess *access, int32 i, uint32 offset, int16 length
 {
     ScanRun *const last = &access->runs[access->n_runs - 1];
 
-    if (access->n_runs > 0 && last->type == type && last->offset + last->count * (uint32) length == offset) {
+    if (access->n_runs > 0 && last->type == type && last->offset + last->count * (uint32)length == offset) {
         ++last->count;
         return;
     }
@@ -81,15 +81,15 @@ static void add_to_runs(ScanAccess *access, int32 i, uint32 offset, int16 length
 
 static ScanFast find_fast(ScanAccess *access)
 {
-    const ScanPlan   *plan = access->plan;
+    const ScanPlan *plan = access->plan;
     const ScanColumn *columns = scan_plan_columns(plan);
 
     access->n_runs = 0;
     access->last_feature = 0;
     for (int32 i = 0; i < plan->n_features; ++i) {
-        const AttrNumber        number = access->numbers[i];
+        const AttrNumber number = access->numbers[i];
         const Form_pg_attribute attribute = TupleDescAttr(access->desc, number - 1);
-        uint32                  offset;
+        uint32 offset;
 
         if (!fixed_offset(access->desc, number, &offset))
             return SCAN_SLOW;
@@ -125,8 +125,8 @@ void scan_access_open(ScanAccess *access, Relation relation)
     if (access->last > access->attributes_capacity) {
         MemoryContext owner = MemoryContextSwitchTo(GetMemoryChunkContext(access));
 
-        access->attributes = (Datum *) palloc(access->last * sizeof(Datum));
-        access->absent = (bool *) palloc(access->last * sizeof(bool));
+        access->attributes = (Datum *)palloc(access->last * sizeof(Datum));
+        access->absent = (bool *)palloc(access->last * sizeof(bool));
         access->attributes_capacity = access->last;
         MemoryContextSwitchTo(owner);
     }

@@ -1,9 +1,9 @@
 /*
- * access.h - the values of one table's tuples.
+ * access.h - the values in one table's tuples.
  *
- * Two ways lead to them. Features that lie at fixed places are read in place, as long as
- * nothing is unusual about the tuple. Everything else, bad values included, takes the way
- * of the executor's rows: as Datums through table_row_append().
+ * There are two ways to read them. Features at fixed offsets are read in place, as long as the tuple is an
+ * ordinary one. All else, bad values included, goes the way of the executor's rows: as Datums, by
+ * table_row_append().
  */
 #ifndef PGKM_PG_SCAN_ACCESS_H
 #define PGKM_PG_SCAN_ACCESS_H
@@ -17,36 +17,36 @@ extern "C" {
 #include "utils/rel.h"
 }
 
-/* Neighbours in tuple and features alike, of one fixed-length type. */
+/* Features that lie side by side in the tuple in their order, all of one fixed-length type. */
 struct ScanRun {
-    uint32 offset; /* in the tuple's data */
-    int32  first;  /* feature */
-    int32  count;
-    Oid    type;
+    uint32 offset; /* bytes, in the tuple's data */
+    int32 first;   /* the first feature's number */
+    int32 count;
+    Oid type;
 };
 
-/* How features can be read in place. */
+/* How features can be read in place: not at all, as runs of numbers, or as one array or vector. */
 enum ScanFast { SCAN_SLOW, SCAN_RUNS, SCAN_VARLENA };
 
 struct ScanAccess {
     const ScanPlan *plan;
-    TableRowShape   shape;
-    TableQuery      query; /* of the shape */
-    Relation        relation;
-    TupleDesc       desc;
-    AttrNumber     *numbers; /* of the plan's columns */
-    AttrNumber      last;    /* the highest of them */
-    ScanFast        fast;
-    AttrNumber      last_feature;
-    ScanRun        *runs;
-    int             n_runs;
-    uint32          varlena_offset; /* before alignment */
-    char            varlena_align;
-    Datum          *attributes; /* 1 to last */
-    bool           *absent;
-    int             attributes_capacity;
-    Datum          *values; /* by shape */
-    bool           *nulls;
+    TableRowShape shape;
+    TableQuery query; /* of the shape */
+    Relation relation;
+    TupleDesc desc;
+    AttrNumber *numbers; /* of the plan's columns */
+    AttrNumber last;     /* the highest of them */
+    ScanFast fast;
+    AttrNumber last_feature;
+    ScanRun *runs;
+    int n_runs;
+    uint32 varlena_offset; /* bytes, before alignment */
+    char varlena_align;
+    Datum *attributes; /* 1 to last */
+    bool *absent;
+    int attributes_capacity;
+    Datum *values; /* by shape */
+    bool *nulls;
 };
 
 /* A label, of whatever integer type, as bigint. */
@@ -63,11 +63,12 @@ ScanAccess *scan_access_create(const ScanPlan *plan);
 /* Prepares for a table of the plan. */
 void scan_access_open(ScanAccess *access, Relation relation);
 
-/* Reads the features in place and appends them, and the weight, to `used`, and tells the old label;
- * false, with nothing appended, when that is not possible. */
+/* Reads the features in place, appends them and the weight to `used`, and sets the old label in *origin.
+ * False, with nothing appended, when the tuple must be read the slow way. */
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin);
 
-/* Reads and appends whatever the plan wants of the tuple, in the current memory context. */
+/* Reads what the plan wants of any tuple and appends it. Leaves memory behind in the current memory context.
+ * Errors as of table_select (pg/query/query.h). */
 void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid, TableRows *rows);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * count.cpp - how many rows each chunk has, before any is read.
+ * count.cpp - counts the rows of each chunk before any is read.
  */
 #include "pg/scan/count.h"
 
@@ -22,13 +22,13 @@ static BlockNumber blocks_of(const ScanPlan *plan)
     return blocks;
 }
 
-/* Pages that may not lie in shared buffers (the server's own measure) are not read twice. Weights of 0
- * skip rows. A standby cannot trust a page's flag. */
+/* False where pages may not lie in shared buffers (by the server's own measure): they would be read twice. Also
+ * where rows have weights, as a weight of 0 skips a row; and on a standby, which cannot trust a page's flag. */
 static bool worth_counting(const ScanReader *reader)
 {
     const ScanPlan *plan = reader->plan;
 
-    return plan->d > 0 && !plan->weighted && blocks_of(plan) <= (BlockNumber) NBuffers / 4 &&
+    return plan->d > 0 && !plan->weighted && blocks_of(plan) <= (BlockNumber)NBuffers / 4 &&
            !reader->sight.snapshot->takenDuringRecovery;
 }
 
@@ -55,16 +55,16 @@ static bool lacks_features(const ScanReader *reader, HeapTupleHeader tuple)
 
 static int count_block(ScanReader *reader, ScanCounting *counting, BlockNumber block)
 {
-    OffsetNumber   offsets[MaxHeapTuplesPerPage];
+    OffsetNumber offsets[MaxHeapTuplesPerPage];
     const Relation relation = reader->access->relation;
-    const Buffer   buffer = ReadBuffer(relation, block);
-    const Page     page = BufferGetPage(buffer);
-    const bool     costly = !PageIsAllVisible(page);
-    const int      count = scan_page_visible(&reader->sight, relation, buffer, offsets);
+    const Buffer buffer = ReadBuffer(relation, block);
+    const Page page = BufferGetPage(buffer);
+    const bool costly = !PageIsAllVisible(page);
+    const int count = scan_page_visible(&reader->sight, relation, buffer, offsets);
 
     if (costly && pg_atomic_fetch_add_u32(&counting->n_costly, 1) > blocks_of(reader->plan) / COSTLY_SHARE)
         pg_atomic_write_u32(&counting->given_up, 1);
-    if (count > 0 && lacks_features(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offsets[0]))))
+    if (count > 0 && lacks_features(reader, (HeapTupleHeader)PageGetItem(page, PageGetItemId(page, offsets[0]))))
         pg_atomic_write_u32(&counting->given_up, 1);
     ReleaseBuffer(buffer);
     return count;
@@ -73,7 +73,7 @@ static int count_block(ScanReader *reader, ScanCounting *counting, BlockNumber b
 static int64 count_chunk(ScanReader *reader, ScanCounting *counting, uint32 chunk)
 {
     const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
-    int64           count = 0;
+    int64 count = 0;
 
     if (place.relation != reader->relation)
         scan_reader_open(reader, place.relation);

@@ -1,8 +1,8 @@
 /*
- * fast.cpp - features read where they lie in the tuple, with a weight and a label beside them.
+ * fast.cpp - reads features where they lie in the tuple, with a weight and a label beside them.
  *
- * Whatever is not as it should be, from a NULL to a value that is no number, is left to the
- * general way, which knows how to read it or what to say about it.
+ * A tuple with anything unusual in it, such as a NULL or a value that is not finite, is left to slow.cpp,
+ * which can read it or says what is wrong.
  */
 #include "pg/scan/access.h"
 
@@ -24,22 +24,22 @@ static bool none_null(HeapTupleHeader tuple, AttrNumber last)
         if (bits[i] != 0xff)
             return false;
 
-    const uint8 rest = (uint8) ((1 << (last % 8)) - 1);
+    const uint8 rest = (uint8)((1 << (last % 8)) - 1);
 
     return rest == 0 || (bits[last / 8] & rest) == rest;
 }
 
 /*
  * A few floats, as most rows have; false when one is not finite. Its exponent is all ones,
- * and only then does adding one to that reach the sign's bit. Groups of four, for these
- * become vector instructions.
+ * and only then does adding one to that reach the sign's bit. Four at a time, which become vector
+ * instructions.
  */
 static inline bool copy_floats(const char *data, int32 count, char *out)
 {
     const uint32 exponent = 0x7f800000;
     const uint32 one = 0x00800000;
-    uint32       reached[4] = {0, 0, 0, 0};
-    int32        i = 0;
+    uint32 reached[4] = {0, 0, 0, 0};
+    int32 i = 0;
 
     for (; i + 4 <= count; i += 4) {
         uint32 bits[4];
@@ -70,12 +70,12 @@ static inline bool copy_values(const PgkmVector *vector, PgkmElement element, ch
 
 static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRows *used)
 {
-    char *const row = (char *) pgkm_rows_next(used);
-    const Size  element_size = pgkm_element_size(used->element);
+    char *const row = (char *)pgkm_rows_next(used);
+    const Size element_size = pgkm_element_size(used->element);
 
     for (int i = 0; i < access->n_runs; ++i) {
         const ScanRun *const run = &access->runs[i];
-        PgkmVector           vector;
+        PgkmVector vector;
 
         vector.element_type = run->type;
         vector.length = run->count;
@@ -86,27 +86,27 @@ static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRow
     return true;
 }
 
-/* pgvector's types hold no NaN and nothing infinite, but neither do we rely on it. */
+/* pgvector's types hold no NaN and nothing infinite, but we do not rely on it. */
 static bool read_pgvector(ScanLayout layout, struct varlena *value, PgkmRows *used)
 {
     const char *const data = VARDATA_ANY(value) + sizeof(ScanVectorHead);
-    float *const      row = (float *) pgkm_rows_next(used);
-    ScanVectorHead    head;
+    float *const row = (float *)pgkm_rows_next(used);
+    ScanVectorHead head;
 
     if (!scan_vector_fits(layout, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), &head) || head.count != used->d)
         return false;
     if (layout == SCAN_HALFVEC)
         return scan_halves_to_floats(data, used->d, row);
-    return copy_floats(data, used->d, (char *) row);
+    return copy_floats(data, used->d, (char *)row);
 }
 
 static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *used)
 {
-    char *const           at = data + access->varlena_offset;
-    const ScanLayout      layout = scan_plan_columns(access->plan)[0].layout;
+    char *const at = data + access->varlena_offset;
+    const ScanLayout layout = scan_plan_columns(access->plan)[0].layout;
     struct varlena *const value =
-        (struct varlena *) (data + att_align_pointer(access->varlena_offset, access->varlena_align, -1, at));
-    PgkmVector   vector;
+        (struct varlena *)(data + att_align_pointer(access->varlena_offset, access->varlena_align, -1, at));
+    PgkmVector vector;
     PgkmRowFault fault;
 
     if (VARATT_IS_1B_E(value) || VARATT_IS_4B_C(value))
@@ -114,7 +114,7 @@ static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *
     if (layout != SCAN_ARRAY)
         return read_pgvector(layout, value, used);
     return pgkm_open_vector(PointerGetDatum(value), &vector, &fault) && vector.length == used->d &&
-           copy_values(&vector, used->element, (char *) pgkm_rows_next(used));
+           copy_values(&vector, used->element, (char *)pgkm_rows_next(used));
 }
 
 /* One column of the tuple. */
@@ -129,10 +129,10 @@ static inline Datum column_value(const ScanAccess *access, HeapTupleHeader tuple
 /* Where the row takes part by its weight. */
 static inline bool read_weight(const ScanAccess *access, HeapTupleHeader tuple, double *weight)
 {
-    const int    column = access->shape.weight;
+    const int column = access->shape.weight;
     PgkmRowFault fault;
-    bool         absent;
-    const Datum  value = column_value(access, tuple, column, &absent);
+    bool absent;
+    const Datum value = column_value(access, tuple, column, &absent);
 
     return !absent && pgkm_read_number(value, scan_plan_columns(access->plan)[column].column.type, 1, weight, &fault) &&
            *weight > 0;
@@ -140,19 +140,19 @@ static inline bool read_weight(const ScanAccess *access, HeapTupleHeader tuple, 
 
 static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
 {
-    const int   column = access->shape.label;
-    bool        absent;
+    const int column = access->shape.label;
+    bool absent;
     const Datum value = column_value(access, tuple, column, &absent);
 
     return absent ? TABLE_LABEL_NULL
                   : table_row_label(scan_int8(value, scan_plan_columns(access->plan)[column].column.type));
 }
 
-/* A tuple shorter than the table has it lacks columns that were added later; one with NULLs
- * before or among the features has them elsewhere. */
+/* A tuple with fewer attributes than its table lacks columns that were added later. In one with NULLs before or
+ * among the features they lie elsewhere. */
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin)
 {
-    char *const data = (char *) tuple + tuple->t_hoff;
+    char *const data = (char *)tuple + tuple->t_hoff;
 
     if (unlikely(HeapTupleHeaderGetNatts(tuple) < access->last_feature) ||
         ((tuple->t_infomask & HEAP_HASNULL) != 0 && !none_null(tuple, access->last_feature)))

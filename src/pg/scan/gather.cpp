@@ -1,5 +1,5 @@
 /*
- * gather.cpp - from the rows of single processes to all rows in order.
+ * gather.cpp - brings the rows of all processes together in shared memory, in order.
  */
 #include "pg/scan/gather.h"
 
@@ -14,7 +14,7 @@ extern "C" {
 }
 
 /* A slice of less would be no help. */
-#define SMALLEST_SLICE ((Size) 4 * 1024 * 1024)
+#define SMALLEST_SLICE ((Size)4 * 1024 * 1024)
 
 /* Offsets in the view of points. Values come first: at the start, aligned for anything. */
 struct PointsLayout {
@@ -86,10 +86,11 @@ void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
 {
     const Size total = points_layout(plan, plan->expected_rows).end;
 
-    slices->bytes = shared_slice_bytes(total, (int) Min((Size) Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
-    /* Segments in the server's own memory cannot be mapped side by side: one is made of all rows, when
-     * they are counted. */
-    slices->wanted = min_dynamic_shared_memory > 0 ? 0 : (int) (total / slices->bytes + (total % slices->bytes != 0));
+    slices->bytes =
+        shared_slice_bytes(total, (int)Min((Size)Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
+    /* Segments in the server's own memory cannot be mapped side by side. Then one is created for all rows, when they
+     * are counted. */
+    slices->wanted = min_dynamic_shared_memory > 0 ? 0 : (int)(total / slices->bytes + (total % slices->bytes != 0));
     pg_atomic_init_u32(&slices->next, 0);
 }
 
@@ -97,7 +98,7 @@ bool scan_slices_make(ScanSlices *slices)
 {
     const uint32 slice = pg_atomic_fetch_add_u32(&slices->next, 1);
 
-    if (slice >= (uint32) slices->wanted)
+    if (slice >= (uint32)slices->wanted)
         return false;
     slices->made[slice] = shared_slice_create(slices->bytes);
     return true;
@@ -109,24 +110,14 @@ void scan_slices_drop(const ScanSlices *slices, int first)
         shared_slice_drop(&slices->made[i]);
 }
 
-/* Changes what is counted for the rows. */
-static void count_bytes(PgkmRows *used, Size bytes)
-{
-    if (bytes > used->reserved)
-        pgkm_memory_reserve(bytes - used->reserved);
-    else
-        pgkm_memory_release(used->reserved - bytes);
-    used->reserved = bytes;
-}
-
-/* Rows for which the slices do not suffice get one more, of what is missing. */
+/* Makes one view of the slices. When they do not suffice, it adds one of what is missing. */
 static void create_points(const ScanPlan *plan, int64 n, ScanSlices *slices, PgkmRows *used, ScanTarget *target)
 {
     const PointsLayout layout = points_layout(plan, n);
-    const Size         made = slices->wanted * slices->bytes;
-    const int          needed = (int) Min(layout.end / slices->bytes + (layout.end % slices->bytes != 0), (Size) slices->wanted);
+    const Size made = slices->wanted * slices->bytes;
+    const int needed = (int)Min(layout.end / slices->bytes + (layout.end % slices->bytes != 0), (Size)slices->wanted);
 
-    count_bytes(used, layout.end > made ? layout.end : needed * slices->bytes);
+    pgkm_rows_count(used, layout.end > made ? layout.end : needed * slices->bytes);
     if (layout.end > made)
         slices->made[slices->wanted] = shared_slice_create(layout.end - made);
     pgkm_rows_adopt(used, shared_view_create(used->context, slices->made, layout.end > made ? needed + 1 : needed), n,
@@ -146,12 +137,12 @@ static void create_origins(const ScanPlan *plan, const ScanPlace *total, TableRo
     table_rows_adopt(rows, shared_segment_create(layout.end, 0));
     target->origins = dsm_segment_handle(rows->segment);
 
-    char *const base = (char *) dsm_segment_address(rows->segment);
+    char *const base = (char *)dsm_segment_address(rows->segment);
 
-    rows->skipped = (int64 *) (base + layout.skipped);
-    rows->ctids = plan->wants.ctid ? (ItemPointerData *) (base + layout.ctids) : NULL;
-    rows->tables = plan->wants.table ? (Oid *) (base + layout.tables) : NULL;
-    rows->labels = plan->wants.label ? (int32 *) (base + layout.labels) : NULL;
+    rows->skipped = (int64 *)(base + layout.skipped);
+    rows->ctids = plan->wants.ctid ? (ItemPointerData *)(base + layout.ctids) : NULL;
+    rows->tables = plan->wants.table ? (Oid *)(base + layout.tables) : NULL;
+    rows->labels = plan->wants.label ? (int32 *)(base + layout.labels) : NULL;
 }
 
 TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const ScanSlices *slices)
@@ -159,7 +150,7 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
     TableRows *const rows = table_rows_create(context, plan->wants);
 
     rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
-    count_bytes(rows->used, slices->wanted * slices->bytes);
+    pgkm_rows_count(rows->used, slices->wanted * slices->bytes);
     return rows;
 }
 
@@ -170,7 +161,7 @@ void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Table
     if (n > 0)
         create_points(plan, n, slices, rows->used, target);
     else
-        count_bytes(rows->used, 0);
+        pgkm_rows_count(rows->used, 0);
 }
 
 void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target)
@@ -187,13 +178,13 @@ void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRow
 void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points)
 {
     PgkmRows *const used = reader->rows->used;
-    int64           from = 0;
+    int64 from = 0;
 
     for (int32 i = first; i < reader->n_notes; ++i) {
         const ScanNote *const note = &reader->notes[i];
-        const ScanPlace      *place = &counted[note->chunk];
-        char *const           to = points->base + place->used * used->row_bytes;
-        const Size            bytes = note->count.used * used->row_bytes;
+        const ScanPlace *place = &counted[note->chunk];
+        char *const to = points->base + place->used * used->row_bytes;
+        const Size bytes = note->count.used * used->row_bytes;
 
         if (note->count.used > place[1].used - place->used)
             elog(ERROR, "more rows than were counted");
@@ -209,7 +200,8 @@ void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanP
     for (uint32 chunk = 0; chunk < plan->n_chunks; ++chunk) {
         CHECK_FOR_INTERRUPTS();
         if (counted[chunk].used != places[chunk].used)
-            memmove(used->values + places[chunk].used * used->row_bytes, used->values + counted[chunk].used * used->row_bytes,
+            memmove(used->values + places[chunk].used * used->row_bytes,
+                    used->values + counted[chunk].used * used->row_bytes,
                     (places[chunk + 1].used - places[chunk].used) * used->row_bytes);
     }
 }
@@ -218,7 +210,7 @@ static void copy_part(char *target, int64 to, const void *source, int64 from, in
 {
     if (count == 0)
         return;
-    memcpy(target + to * size, (const char *) source + from * size, count * size);
+    memcpy(target + to * size, (const char *)source + from * size, count * size);
 }
 
 /* Positions of skipped rows count from the first of all rows. */
@@ -231,12 +223,12 @@ static void copy_skipped(int64 *target, const TableRows *rows, const ScanPlace *
 
 /* One process's way to where all rows belong. */
 struct Copy {
-    const ScanPlan  *plan;
+    const ScanPlan *plan;
     const TableRows *rows;
-    SharedView      *points;
-    Size             weights; /* offset in it */
-    char            *origins;
-    OriginsLayout    layout;
+    SharedView *points;
+    Size weights; /* offset in it */
+    char *origins;
+    OriginsLayout layout;
 };
 
 static void copy_points(const Copy *copy, int64 to, int64 from, int64 count)
@@ -245,15 +237,17 @@ static void copy_points(const Copy *copy, int64 to, int64 from, int64 count)
 
     if (count == 0 || copy->points == NULL)
         return;
-    shared_view_write(copy->points, to * used->row_bytes, used->values + from * used->row_bytes, count * used->row_bytes);
+    shared_view_write(copy->points, to * used->row_bytes, used->values + from * used->row_bytes,
+                      count * used->row_bytes);
     if (copy->plan->weighted)
-        shared_view_write(copy->points, copy->weights + to * sizeof(double), used->weights + from, count * sizeof(double));
+        shared_view_write(copy->points, copy->weights + to * sizeof(double), used->weights + from,
+                          count * sizeof(double));
 }
 
 static void copy_chunk(const Copy *copy, const ScanNote *note, const ScanPlace *from, const ScanPlace *to)
 {
     const TableRows *rows = copy->rows;
-    char *const      origins = copy->origins;
+    char *const origins = copy->origins;
 
     copy_points(copy, to->used, from->used, note->count.used);
     if (copy->plan->wants.ctid)
@@ -263,21 +257,18 @@ static void copy_chunk(const Copy *copy, const ScanNote *note, const ScanPlace *
         copy_part(origins + copy->layout.tables, to->rows, rows->tables, from->rows, note->count.rows, sizeof(Oid));
     if (copy->plan->wants.label)
         copy_part(origins + copy->layout.labels, to->rows, rows->labels, from->rows, note->count.rows, sizeof(int32));
-    copy_skipped((int64 *) (origins + copy->layout.skipped), rows, from, note, to);
+    copy_skipped((int64 *)(origins + copy->layout.skipped), rows, from, note, to);
 }
 
 void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, SharedView *points,
                char *origins, int n_processes)
 {
     const ScanPlan *plan = reader->plan;
-    const Copy      copy = {plan,
-                            reader->rows,
-                            points,
-                            points_layout(plan, target->capacity).weights,
-                            origins,
-                            origins_layout(plan, &places[plan->n_chunks])};
-    /* Everybody begins elsewhere, for a slice is written by one at a time. */
-    const int32 first = (int32) ((int64) reader->n_notes * ((ParallelWorkerNumber + 1) % n_processes) / n_processes);
+    const Copy copy = {plan,    reader->rows,
+                       points,  points_layout(plan, target->capacity).weights,
+                       origins, origins_layout(plan, &places[plan->n_chunks])};
+    /* Every process begins elsewhere, for one process at a time writes to a slice. */
+    const int32 first = (int32)((int64)reader->n_notes * ((ParallelWorkerNumber + 1) % n_processes) / n_processes);
 
     for (int round = 0; round < 2; ++round) {
         ScanPlace from = {0, 0, 0};

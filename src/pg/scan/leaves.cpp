@@ -1,9 +1,9 @@
 /*
- * leaves.cpp - partitions and children in the planner's order: partitions by their
- * bounds, depth first; inheritance children as find_all_inheritors lists them. The result
- * of a fit depends on the order of the rows, so both roads must agree on it.
+ * leaves.cpp - lists partitions and children in the planner's order: partitions by their bounds, depth
+ * first; inheritance children as find_all_inheritors lists them. The result of a fit depends on the order
+ * of the rows, so both roads must agree on it.
  */
-#include "pg/scan/leaves.h"
+#include "pg/scan/plan.h"
 
 extern "C" {
 #include "access/table.h"
@@ -19,7 +19,7 @@ static List *add_partitions(List *leaves, Relation parent)
     const PartitionDesc parts = RelationGetPartitionDesc(parent, true);
 
     for (int i = 0; i < parts->nparts; ++i) {
-        /* One that is detached and dropped at this moment is none any more. */
+        /* It may have been detached and dropped at this moment. */
         const Relation part = try_table_open(parts->oids[i], AccessShareLock);
 
         if (part == NULL)
@@ -36,7 +36,7 @@ static List *add_partitions(List *leaves, Relation parent)
 List *scan_leaves(Oid relation_id)
 {
     const Relation relation = table_open(relation_id, NoLock);
-    List          *leaves;
+    List *leaves;
 
     if (relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
         leaves = add_partitions(NIL, relation);

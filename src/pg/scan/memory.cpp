@@ -1,12 +1,12 @@
 /*
- * memory.cpp - whether a scan's rows will fit pg_kmeans.memory_limit.
+ * memory.cpp - tells before a scan whether its rows will pass pg_kmeans.memory_limit.
  *
- * A table that cannot fit shall not be read up to the limit first. The statistics that tell may be
- * old, so that only what is far beyond the limit is refused before it is read.
+ * A table that cannot fit is refused at once, not when the limit is reached. Statistics may be old, so only
+ * a table far beyond the limit is refused.
  */
 #include "pg/scan/plan.h"
 
-#include "pg/table/loaded.h"
+#include "pg/run/memory_account.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -26,20 +26,7 @@ struct ScanEstimate {
     double certain; /* of them those of tables that have statistics */
 };
 
-/* Of a row that takes part. */
-static double features_bytes(const ScanPlan *plan)
-{
-    return (double) plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
-}
-
-/* Of every row. */
-static double origin_bytes(const ScanPlan *plan)
-{
-    return (plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.table ? sizeof(Oid) : 0) +
-           (plan->wants.label ? sizeof(int32) : 0);
-}
-
-/* The part of a column's values that are NULL, by the statistics; false when it has none. */
+/* The share of a column's values that are NULL, by the statistics; false when it has none. */
 static bool null_fraction(Oid table, const char *column, double *fraction)
 {
     const HeapTuple tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
@@ -47,20 +34,21 @@ static bool null_fraction(Oid table, const char *column, double *fraction)
 
     if (!HeapTupleIsValid(tuple))
         return false;
-    *fraction = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+    *fraction = ((Form_pg_statistic)GETSTRUCT(tuple))->stanullfrac;
     ReleaseSysCache(tuple);
     return true;
 }
 
-/* A row without any of its features is skipped, as one without a weight is: of those nobody knows how many there are. */
+/* A row without any of its features is skipped, and so is one without a weight. How many rows lack a weight
+ * nobody knows. */
 static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstimate *estimate)
 {
     const Relation relation = table_open(table->id, NoLock);
-    BlockNumber    blocks;
-    double         rows;
-    double         all_visible;
-    double         missing = 1;
-    bool           known = !plan->weighted;
+    BlockNumber blocks;
+    double rows;
+    double all_visible;
+    double missing = 1;
+    bool known = !plan->weighted;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     table_close(relation, NoLock);
@@ -71,7 +59,8 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
         missing = Min(missing, fraction);
     }
 
-    const double bytes = rows * ((1 - missing) * features_bytes(plan) + missing * sizeof(int64) + origin_bytes(plan));
+    const double bytes =
+        rows * ((1 - missing) * scan_features_bytes(plan) + missing * sizeof(int64) + table_origin_bytes(&plan->wants));
 
     estimate->bytes += bytes;
     estimate->certain += known ? bytes : 0;
@@ -79,14 +68,14 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
 
 void scan_plan_memory(ScanPlan *plan)
 {
-    const double row = Max(features_bytes(plan), (double) sizeof(int64)) + origin_bytes(plan);
+    const double row = Max(scan_features_bytes(plan), (double)sizeof(int64)) + table_origin_bytes(&plan->wants);
     ScanEstimate estimate = {0, 0};
 
-    if (plan->d == 0 || (double) plan->expected_rows * row <= (double) pgkm_memory_available())
+    if (plan->d == 0 || (double)plan->expected_rows * row <= (double)pgkm_memory_available())
         return;
     for (int i = 0; i < plan->n_relations; ++i)
         add_table(plan, &scan_plan_relations(plan)[i], &estimate);
-    plan->estimate = (uint64) estimate.bytes;
-    if (estimate.certain > CERTAIN_FACTOR * (double) pgkm_loaded_available())
+    plan->estimate = (uint64)estimate.bytes;
+    if (estimate.certain > CERTAIN_FACTOR * (double)pgkm_memory_obtainable())
         pgkm_raise_memory_limit(0, plan->estimate);
 }

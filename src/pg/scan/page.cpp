@@ -1,5 +1,5 @@
 /*
- * page.cpp - visibility, a page at a time.
+ * page.cpp - finds the tuples of a heap page that a snapshot sees.
  */
 #include "pg/scan/page.h"
 
@@ -12,10 +12,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/*
- * The common case without a call: committed, as its hint bits know, by a transaction that
- * is over for the snapshot, and neither deleted nor locked. All else is for the server.
- */
+/* The common case without a call: the tuple's hint bits say that a transaction inserted it which is over for the
+ * snapshot, and that nobody has deleted or locked it. All else is for the server. */
 static inline bool plainly_visible(ScanSight *sight, const HeapTupleHeaderData *tuple)
 {
     const uint16 hints = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
@@ -37,7 +35,7 @@ static bool visible(ScanSight *sight, Relation relation, Buffer buffer, Page pag
 {
     HeapTupleData tuple;
 
-    tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+    tuple.t_data = (HeapTupleHeader)PageGetItem(page, item);
     if (likely(plainly_visible(sight, tuple.t_data)))
         return true;
     tuple.t_tableOid = RelationGetRelid(relation);
@@ -52,10 +50,9 @@ int scan_page_visible(ScanSight *sight, Relation relation, Buffer buffer, Offset
 
     LockBuffer(buffer, BUFFER_LOCK_SHARE);
 
-    const Page         page = BufferGetPage(buffer);
+    const Page page = BufferGetPage(buffer);
     const OffsetNumber last = PageGetMaxOffsetNumber(page);
-    /* A standby may learn of the flag before the transactions that it speaks of are over
-     * for its snapshots. */
+    /* On a standby the flag may be set before the transactions that it speaks of are over for its snapshots. */
     const bool all = PageIsAllVisible(page) && !sight->snapshot->takenDuringRecovery;
 
     pgkm_check_old_snapshot(sight->snapshot, relation, page);

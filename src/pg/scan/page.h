@@ -13,14 +13,14 @@ extern "C" {
 }
 
 struct ScanSight {
-    Snapshot      snapshot;
-    TransactionId settled; /* committed before the snapshot; rows mostly share few inserters */
+    Snapshot snapshot;
+    TransactionId settled; /* one that committed before the snapshot; rows mostly share few inserters */
 };
 
 /*
- * The visible tuples of a pinned page, in order; returns their number. Locks the page
- * meanwhile. As long as it stays pinned nothing that was visible is moved or taken away, so
- * their values can be read afterwards without the lock.
+ * Sets offsets to the visible tuples of a pinned page, in order, and returns their number. Locks the page
+ * while it looks. As long as the page stays pinned, no visible tuple is moved or removed, so their values
+ * can be read afterwards without the lock.
  */
 int scan_page_visible(ScanSight *sight, Relation relation, Buffer buffer, OffsetNumber offsets[MaxHeapTuplesPerPage]);
 

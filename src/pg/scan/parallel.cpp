@@ -14,12 +14,13 @@
  * A worker that starts when chunks are being read reads, too; one that starts when the others have met
  * after that finds nothing to do and leaves.
  */
-#include "pg/scan/parallel.h"
+#include "pg/scan/reader.h"
 
 #include "pg/run/memory_account.h"
 #include "pg/compat.h"
 #include "pg/scan/count.h"
 #include "pg/scan/gather.h"
+#include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/parallel.h"
@@ -36,26 +37,27 @@ enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN
 
 enum ScanPhase { SCAN_COUNTING, SCAN_PREPARING, SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
 
+/* The workers of a parallel scan, and what its leader read by itself. */
 struct ScanCrew {
     ParallelContext *context;
-    TableRows       *own; /* the leader's, as it read them */
+    TableRows *own; /* the leader's, as it read them */
 };
 
 struct ScanShared {
     pg_atomic_uint32 next_chunk;
     pg_atomic_uint64 n_read;   /* rows, by all processes */
     pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
-    Barrier          barrier;  /* phases: ScanPhase */
-    int              n_processes; /* about */
-    ScanCounting     counting;
-    bool             counted;  /* from SCAN_READING on: the points have their places */
-    ScanSlices       slices;   /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
-    ScanTarget       target;   /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
+    Barrier barrier;           /* phases: ScanPhase */
+    int n_processes;           /* about */
+    ScanCounting counting;
+    bool counted;      /* from SCAN_READING on: the points have their places */
+    ScanSlices slices; /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
+    ScanTarget target; /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
 };
 
 static Size places_bytes(const ScanPlan *plan)
 {
-    return ((Size) plan->n_chunks + 1) * sizeof(ScanPlace);
+    return ((Size)plan->n_chunks + 1) * sizeof(ScanPlace);
 }
 
 /* What the workers show in pg_stat_activity and in the log. */
@@ -91,7 +93,7 @@ static void *put(shm_toc *toc, TocKey key, Size bytes)
     return memory;
 }
 
-/* The segment is going: after an error it may be gone before the rows that are counted in it. */
+/* Called when the segment goes. After an error that may be before the rows that are counted in it go. */
 static void stop_sharing(dsm_segment *, Datum)
 {
     pgkm_memory_share(NULL);
@@ -99,21 +101,21 @@ static void stop_sharing(dsm_segment *, Datum)
 
 static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, const ScanReader *reader)
 {
-    ScanShared *const shared = (ScanShared *) put(context->toc, SCAN_KEY_SHARED, sizeof(ScanShared));
+    ScanShared *const shared = (ScanShared *)put(context->toc, SCAN_KEY_SHARED, sizeof(ScanShared));
 
     memcpy(put(context->toc, SCAN_KEY_PLAN, plan->bytes), plan, plan->bytes);
     put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
     put(context->toc, SCAN_KEY_COUNTED, places_bytes(plan));
-    strcpy((char *) put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
+    strcpy((char *)put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
     pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
-    pg_atomic_init_u64(&shared->n_read, (uint64) reader->rows->n);
+    pg_atomic_init_u64(&shared->n_read, (uint64)reader->rows->n);
     pg_atomic_init_u64(&shared->reserved, 0);
     scan_counting_init(&shared->counting, reader);
     shared->n_processes = context->nworkers + 1;
     scan_slices_plan(plan, shared->n_processes, &shared->slices);
     BarrierInit(&shared->barrier, 0);
     BarrierAttach(&shared->barrier);
-    on_dsm_detach(context->seg, stop_sharing, (Datum) 0);
+    on_dsm_detach(context->seg, stop_sharing, (Datum)0);
     pgkm_memory_share(&shared->reserved);
     return shared;
 }
@@ -130,17 +132,17 @@ static void read_all(ScanReader *reader, int n_processes)
 struct ScanMember {
     ScanReader *reader;
     ScanShared *shared;
-    ScanPlace  *counted; /* as scan_count tells, then as places */
-    ScanPlace  *places;
-    SharedView *points;  /* NULL: not mapped */
+    ScanPlace *counted; /* as scan_count tells, then as places */
+    ScanPlace *places;
+    SharedView *points; /* NULL: not mapped */
 };
 
 static ScanMember join_scan(ScanReader *reader, ScanShared *shared, shm_toc *toc)
 {
     reader->next_chunk = &shared->next_chunk;
     reader->n_read = &shared->n_read;
-    return {reader, shared, (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
-            (ScanPlace *) shm_toc_lookup(toc, SCAN_KEY_PLACES, false), NULL};
+    return {reader, shared, (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
+            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_PLACES, false), NULL};
 }
 
 static void make_slices(ScanShared *shared)
@@ -149,13 +151,13 @@ static void make_slices(ScanShared *shared)
         CHECK_FOR_INTERRUPTS();
 }
 
-/* One process's part until all meet. The chunks that the leader has read before count as read. */
+/* What each process does until all meet. The chunks that the leader has read before count as read. */
 static void count_chunks(const ScanMember *member)
 {
     ScanShared *const shared = member->shared;
 
     scan_publish(member->reader, member->counted);
-    (void) scan_slices_make(&shared->slices);
+    (void)scan_slices_make(&shared->slices);
     scan_count(member->reader, &shared->counting, member->counted);
     if (pg_atomic_read_u32(&shared->counting.given_up) == 0)
         make_slices(shared);
@@ -179,7 +181,7 @@ static void read_chunks(const ScanMember *member)
         read_to_places(member);
         return;
     }
-    (void) scan_slices_make(&member->shared->slices);
+    (void)scan_slices_make(&member->shared->slices);
     read_all(member->reader, member->shared->n_processes);
     make_slices(member->shared);
     scan_publish(member->reader, member->places);
@@ -199,7 +201,7 @@ static void drop_others(const ScanShared *shared, const TableRows *rows)
 /* If all rows are counted, their places are known. */
 static void prepare_places(const ScanMember *member, TableRows *rows)
 {
-    const ScanPlan   *plan = member->reader->plan;
+    const ScanPlan *plan = member->reader->plan;
     ScanShared *const shared = member->shared;
 
     if (pg_atomic_read_u32(&shared->counting.given_up) != 0)
@@ -215,7 +217,7 @@ static void prepare_places(const ScanMember *member, TableRows *rows)
 /* All rows are read. */
 static void finish_places(const ScanMember *member, TableRows *rows)
 {
-    const ScanPlan   *plan = member->reader->plan;
+    const ScanPlan *plan = member->reader->plan;
     ScanShared *const shared = member->shared;
 
     scan_place(member->places, plan->n_chunks);
@@ -231,7 +233,7 @@ static void finish_places(const ScanMember *member, TableRows *rows)
 static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
 {
     TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
-    ScanMember       member = join_scan(reader, shared, context->toc);
+    ScanMember member = join_scan(reader, shared, context->toc);
 
     count_chunks(&member);
     meet(shared);
@@ -243,17 +245,22 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     finish_places(&member, rows);
     meet(shared);
     scan_copy(reader, member.places, &shared->target, shared->counted ? NULL : rows->used->view,
-              rows->segment == NULL ? NULL : (char *) dsm_segment_address(rows->segment), shared->n_processes);
+              rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
     meet(shared);
     BarrierDetach(&shared->barrier);
-    rows->crew = (ScanCrew *) MemoryContextAlloc(owner, sizeof(ScanCrew));
+    rows->crew = (ScanCrew *)MemoryContextAlloc(owner, sizeof(ScanCrew));
     rows->crew->context = context;
     rows->crew->own = reader->rows;
     return rows;
 }
 
-void scan_dismiss(ScanCrew *crew)
+void scan_dismiss(TableRows *rows)
 {
+    ScanCrew *const crew = rows->crew;
+
+    rows->crew = NULL;
+    if (crew == NULL)
+        return;
     table_rows_clear(crew->own);
     WaitForParallelWorkersToFinish(crew->context);
     DestroyParallelContext(crew->context);
@@ -261,8 +268,7 @@ void scan_dismiss(ScanCrew *crew)
     pfree(crew);
 }
 
-TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
-                         int32 *launched)
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched)
 {
     EnterParallelMode();
 
@@ -283,13 +289,6 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, Memo
     return reader->rows;
 }
 
-[[noreturn]] static void raise_gone(void)
-{
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("could not map dynamic shared memory segment")));
-    pg_unreachable();
-}
-
 static void map_points(ScanMember *member)
 {
     const dsm_handle handle = member->shared->target.points;
@@ -298,21 +297,21 @@ static void map_points(ScanMember *member)
         return;
     member->points = shared_view_attach(CurrentMemoryContext, handle);
     if (member->points == NULL)
-        raise_gone();
+        shared_raise_gone();
 }
 
-/* The leader goes on before this process has given its mappings back, which takes its time. */
+/* Tells the leader to go on before this process unmaps the memory, which takes its time. */
 static void copy_to_target(ScanMember *member)
 {
     const ScanShared *shared = member->shared;
-    dsm_segment      *origins = NULL;
+    dsm_segment *origins = NULL;
 
     if (!shared->counted)
         map_points(member);
-    if (shared->target.origins != DSM_HANDLE_INVALID && (origins = dsm_attach(shared->target.origins)) == NULL)
-        raise_gone();
+    if (shared->target.origins != DSM_HANDLE_INVALID)
+        origins = shared_segment_attach(shared->target.origins);
     scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : member->points,
-              origins == NULL ? NULL : (char *) dsm_segment_address(origins), shared->n_processes);
+              origins == NULL ? NULL : (char *)dsm_segment_address(origins), shared->n_processes);
     BarrierArriveAndDetach(&member->shared->barrier);
     if (member->points != NULL)
         shared_view_detach(member->points);
@@ -341,15 +340,15 @@ static void take_part(ScanMember *member, int phase)
 
 void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 {
-    ScanShared *const     shared = (ScanShared *) shm_toc_lookup(toc, SCAN_KEY_SHARED, false);
-    const ScanPlan *const plan = (const ScanPlan *) shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
+    ScanShared *const shared = (ScanShared *)shm_toc_lookup(toc, SCAN_KEY_SHARED, false);
+    const ScanPlan *const plan = (const ScanPlan *)shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
 
-    debug_query_string = (const char *) shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
+    debug_query_string = (const char *)shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
     pgstat_report_activity(STATE_RUNNING, debug_query_string);
 
     const int phase = BarrierAttach(&shared->barrier);
 
-    /* Too late: the counts are out, and chunks read now would have no place. */
+    /* Too late: the counts are published, and rows read now would have no place. */
     if (phase > SCAN_READING) {
         BarrierDetach(&shared->barrier);
         return;
@@ -357,7 +356,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     pgkm_memory_share(&shared->reserved);
 
     ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
-    ScanMember        member = join_scan(reader, shared, toc);
+    ScanMember member = join_scan(reader, shared, toc);
 
     take_part(&member, phase);
     scan_slices_drop(&shared->slices, 0);

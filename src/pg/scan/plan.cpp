@@ -1,9 +1,7 @@
 /*
- * plan.cpp - from a query to the flat plan of its scan.
+ * plan.cpp - makes the flat plan of a query's scan.
  */
 #include "pg/scan/plan.h"
-
-#include "pg/values/datum.h"
 
 extern "C" {
 #include "access/table.h"
@@ -34,14 +32,11 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
 {
     ScanColumn *column = scan_plan_columns(plan);
 
-    plan->element = PGKM_FLOAT32;
+    plan->element = table_columns_element(query->features, query->n_features);
     for (int i = 0; i < query->n_features; ++i, ++column) {
         const TableColumn *feature = &query->features[i];
 
         set_column(column, query, feature->name, feature->kind, feature->type);
-        /* float32 arithmetic only where every value is a real. */
-        if (pgkm_element_of(feature->type) != PGKM_FLOAT32)
-            plan->element = PGKM_FLOAT64;
     }
     if (plan->weighted)
         set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);
@@ -53,8 +48,8 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
 static void set_relations(ScanPlan *plan, List *leaves)
 {
     ScanRelation *target = scan_plan_relations(plan);
-    uint64        blocks = 0;
-    ListCell     *cell;
+    uint64 blocks = 0;
+    ListCell *cell;
 
     foreach (cell, leaves) {
         const Relation relation = table_open(lfirst_oid(cell), NoLock);
@@ -69,7 +64,7 @@ static void set_relations(ScanPlan *plan, List *leaves)
         table_close(relation, NoLock);
     }
 
-    plan->chunk_blocks = (BlockNumber) Max(blocks / CHUNKS_WANTED, (uint64) SMALLEST_CHUNK);
+    plan->chunk_blocks = (BlockNumber)Max(blocks / CHUNKS_WANTED, (uint64)SMALLEST_CHUNK);
     plan->n_chunks = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
         ScanRelation *const relation = &scan_plan_relations(plan)[i];
@@ -84,7 +79,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     const int n_columns = query->n_features + (query->weight != NULL) + (query->label != NULL);
     const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
                        n_columns * sizeof(ScanColumn);
-    ScanPlan *const plan = (ScanPlan *) palloc0(bytes);
+    ScanPlan *const plan = (ScanPlan *)palloc0(bytes);
 
     plan->bytes = bytes;
     plan->n_features = query->n_features;
@@ -93,7 +88,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     plan->weighted = query->weight != NULL;
     plan->labelled = query->label != NULL;
     plan->need_direction = query->need_direction;
-    /* Whoever may read only some columns is not told where a bad row is. */
+    /* A caller who may read only some columns is not told where a bad row is. */
     plan->with_ctid =
         query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
     plan->with_table = plan->with_ctid && query->relation->has_rows_of_others;
@@ -108,7 +103,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
 {
     const ScanRelation *relations = scan_plan_relations(plan);
-    ScanChunk           place;
+    ScanChunk place;
 
     /* The next table's first chunk is this one's end; an empty table has none. */
     while (hint + 1 < plan->n_relations && chunk >= relations[hint + 1].first_chunk)

@@ -1,11 +1,13 @@
 /*
- * plan.h - what a direct scan reads: flat data without pointers, in one piece of
- * memory, so that a copy of it in shared memory serves the workers.
+ * plan.h - what a direct scan reads.
+ *
+ * The plan is flat data without pointers in one allocation, so that a copy of it in shared memory serves
+ * the workers.
  */
 #ifndef PGKM_PG_SCAN_PLAN_H
 #define PGKM_PG_SCAN_PLAN_H
 
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
 
 extern "C" {
 #include "nodes/pg_list.h"
@@ -28,74 +30,84 @@ enum ScanLayout {
 };
 
 struct ScanColumn {
-    NameData    name;
+    NameData name;
     TableColumn column; /* its name is set by scan_plan_query */
-    ScanLayout  layout;
+    ScanLayout layout;
 };
 
-/* A table that holds rows. Its blocks are handed out in chunks, numbered across all tables. */
+/* A table that holds rows. Its blocks are read in chunks, which are numbered across all tables. */
 struct ScanRelation {
-    Oid         id;
+    Oid id;
     BlockNumber n_blocks;
-    uint32      first_chunk;
+    uint32 first_chunk;
 };
 
 struct ScanPlan {
-    Size       bytes; /* of the whole */
-    int32      n_features;
-    int32      n_columns; /* features, weight, label */
-    int32      n_relations;
-    bool       weighted;
-    bool       labelled;
-    bool       need_direction; /* as in TableQuery */
-    bool       with_ctid;  /* messages may name it */
-    bool       with_table; /* a ctid alone does not tell rows apart */
-    bool       temporary;  /* only this process can read it */
+    Size bytes; /* of the whole */
+    int32 n_features;
+    int32 n_columns; /* features, weight, label */
+    int32 n_relations;
+    bool weighted;
+    bool labelled;
+    bool need_direction; /* as in TableQuery */
+    bool with_ctid;      /* messages may name it */
+    bool with_table;     /* a ctid alone does not tell rows apart */
+    bool temporary;      /* only this process can read it */
     TableWants wants;
     PgkmElement element;
-    int32      d; /* 0: not known before the first row */
+    int32 d; /* 0: not known before the first row */
     BlockNumber chunk_blocks;
-    uint32     n_chunks;
-    int64      expected_rows; /* set by scan_plan_workers */
-    uint64     estimate;      /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
+    uint32 n_chunks;
+    int64 expected_rows; /* set by scan_plan_workers */
+    uint64 estimate;     /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
     /* relations, then columns */
 };
 
 /* Where chunk `chunk` lies. */
 struct ScanChunk {
-    int32       relation;
+    int32 relation;
     BlockNumber begin;
     BlockNumber end;
 };
 
 static inline ScanRelation *scan_plan_relations(const ScanPlan *plan)
 {
-    return (ScanRelation *) ((char *) plan + MAXALIGN(sizeof(ScanPlan)));
+    return (ScanRelation *)((char *)plan + MAXALIGN(sizeof(ScanPlan)));
 }
 
 static inline ScanColumn *scan_plan_columns(const ScanPlan *plan)
 {
-    return (ScanColumn *) ((char *) scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
+    return (ScanColumn *)((char *)scan_plan_relations(plan) + MAXALIGN(plan->n_relations * sizeof(ScanRelation)));
 }
+
+/* Bytes of the features, as far as d is known, and the weight of a row that takes part. */
+static inline double scan_features_bytes(const ScanPlan *plan)
+{
+    return (double)plan->d * pgkm_element_size(plan->element) + (plan->weighted ? sizeof(double) : 0);
+}
+
+/* OIDs of the tables that hold a relation's rows, in the order in which a SELECT reads them. Each is locked
+ * as by a SELECT. */
+List *scan_leaves(Oid relation);
 
 /* For the rows of these tables, which are locked. In the current memory context. */
 ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 
-/* Where a chunk lies; `hint` is a table that is not behind it. */
+/* Where a chunk lies. `hint` is the number of its table, or of one before that. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
-/* Workers that would help, by the rules of the planner and within the memory limit. */
+/* How many workers would help, by the rules of the planner and within the memory limit. Sets expected_rows. */
 int scan_plan_workers(ScanPlan *plan);
 
-/* What the rows will take, when d and expected_rows are known. 54000 where the tables' statistics leave
- * no doubt that it is more than the limit. */
+/* Sets `estimate`, when d and expected_rows are known. 54000 where the tables' statistics leave no doubt that
+ * the rows pass the limit. */
 void scan_plan_memory(ScanPlan *plan);
 
+/* How values of a vector type lie in a tuple; SCAN_UNKNOWN unless it is one of pgvector's. */
 ScanLayout scan_vector_layout(Oid type);
 
 /* Whether a value of SCAN_VECTOR or SCAN_HALFVEC, of `size` bytes behind its varlena header, is as long
- * as its head says; that goes to *head. */
+ * as its head says. The head goes to *head. */
 bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVectorHead *head);
-bool       scan_may_read_column(Oid table, const char *name, Oid user);
 
 #endif

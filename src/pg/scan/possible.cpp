@@ -1,11 +1,9 @@
 /*
- * possible.cpp - what stands against reading a relation directly.
+ * possible.cpp - finds out whether a relation can be read directly, and why not.
  */
 #include "pg/scan/scan.h"
 
 #include "pg/compat.h"
-#include "pg/plan/labels_path.h"
-#include "pg/scan/leaves.h"
 #include "pg/scan/plan.h"
 #include "pg/settings.h"
 
@@ -23,23 +21,36 @@ extern "C" {
 #include "utils/rls.h"
 }
 
+static bool (*other_hooks)(void) = NULL;
+
+void scan_set_other_hooks(bool (*others)(void))
+{
+    other_hooks = others;
+}
+
+static bool may_read_column(Oid table, const char *name, Oid user)
+{
+    const AttrNumber number = get_attnum(table, name);
+
+    return number != InvalidAttrNumber && pg_attribute_aclcheck(table, number, user, ACL_SELECT) == ACLCHECK_OK;
+}
+
 /* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
 static bool privileged(const TableQuery *query)
 {
     const Oid user = GetUserId();
     const Oid table = query->relation->id;
-    bool      all;
+    const char *name;
 
     if (pg_class_aclcheck(table, user, ACL_SELECT) == ACLCHECK_OK)
         return true;
     /* Column grants do not reach ctid. */
     if (query->need_ctid)
         return false;
-    all = query->weight == NULL || scan_may_read_column(table, query->weight->name, user);
-    all = all && (query->label == NULL || scan_may_read_column(table, query->label, user));
-    for (int i = 0; all && i < query->n_features; ++i)
-        all = scan_may_read_column(table, query->features[i].name, user);
-    return all;
+    for (int i = 0; (name = table_query_column(query, i)) != NULL; ++i)
+        if (!may_read_column(table, name, user))
+            return false;
+    return true;
 }
 
 static const char *relation_obstacle(const Relation relation)
@@ -71,14 +82,11 @@ static const char *column_obstacle(const Relation relation, const char *name)
 static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 {
     const Relation relation = table_open(leaf, NoLock);
-    const char    *obstacle = relation_obstacle(relation);
+    const char *obstacle = relation_obstacle(relation);
+    const char *name;
 
-    for (int i = 0; obstacle == NULL && i < query->n_features; ++i)
-        obstacle = column_obstacle(relation, query->features[i].name);
-    if (obstacle == NULL && query->weight != NULL)
-        obstacle = column_obstacle(relation, query->weight->name);
-    if (obstacle == NULL && query->label != NULL)
-        obstacle = column_obstacle(relation, query->label);
+    for (int i = 0; obstacle == NULL && (name = table_query_column(query, i)) != NULL; ++i)
+        obstacle = column_obstacle(relation, name);
     table_close(relation, NoLock);
     return obstacle;
 }
@@ -86,10 +94,10 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 /* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
 static const char *find_obstacle(const TableQuery *query, List **leaves)
 {
-    const Oid   id = query->relation->id;
-    const char  relkind = get_rel_relkind(id);
+    const Oid id = query->relation->id;
+    const char relkind = get_rel_relkind(id);
     const char *obstacle = NULL;
-    ListCell   *cell;
+    ListCell *cell;
 
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
         return "It is not a table or materialized view.";
@@ -97,8 +105,8 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
         return "Serializable transactions need predicate locks.";
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
-    /* One that swaps scans (a sharded or compressed table's) or guards them keeps its say. */
-    if (labels_path_others() || ExecutorCheckPerms_hook != NULL)
+    /* It may replace scans (of a sharded or compressed table) or guard them. */
+    if ((other_hooks != NULL && other_hooks()) || ExecutorCheckPerms_hook != NULL)
         return "Another extension takes part in reading tables.";
     if (query->features[0].kind == COLUMN_VECTOR &&
         scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)
@@ -114,7 +122,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
 
 bool scan_possible(const TableQuery *query, List **leaves)
 {
-    const ScanChoice choice = (ScanChoice) pgkm_scan_choice();
+    const ScanChoice choice = pgkm_scan_choice();
 
     if (choice == SCAN_EXECUTOR || !privileged(query))
         return false;

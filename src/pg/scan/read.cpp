@@ -1,10 +1,10 @@
 /*
- * read.cpp - a direct scan from start to end.
+ * read.cpp - runs a direct scan from start to end.
  */
 #include "pg/scan/scan.h"
 
 #include "pg/run/memory_account.h"
-#include "pg/scan/parallel.h"
+#include "pg/scan/reader.h"
 
 extern "C" {
 #include "access/xact.h"
@@ -12,10 +12,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/*
- * The first row decides how long all arrays are. It is read before workers start, so that
- * every process knows, and a row of another length is the same error whoever meets it.
- */
+/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
+ * length, and a row of another length is the same error in each of them. */
 static void read_first(ScanPlan *plan, ScanReader *reader)
 {
     while (reader->rows->used == NULL && scan_reader_step(reader))
@@ -26,9 +24,9 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
 
 static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
 {
-    ScanPlan *const   plan = scan_plan_make(query, leaves);
-    const int         n_workers = scan_plan_workers(plan);
-    pg_atomic_uint32  next_chunk;
+    ScanPlan *const plan = scan_plan_make(query, leaves);
+    const int n_workers = scan_plan_workers(plan);
+    pg_atomic_uint32 next_chunk;
     ScanReader *const reader = scan_reader_create(plan, &next_chunk, context, n_workers > 0);
 
     pg_atomic_init_u32(&next_chunk, 0);
@@ -43,7 +41,7 @@ static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryC
     return reader->rows;
 }
 
-/* Until the crew has gone its memory counts as well; it shall be in nobody's way. */
+/* Until the crew has gone its memory counts as well. It must not be in the way of the fit. */
 static bool leaves_room(const TableRows *rows)
 {
     return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
@@ -62,7 +60,7 @@ TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext contex
     TableRows *const rows = read_in_context(query, leaves, context, workers);
 
     if (!query->keep_crew || !leaves_room(rows))
-        table_read_end(rows);
+        scan_dismiss(rows);
     if (query->new_snapshot)
         PopActiveSnapshot();
     MemoryContextSwitchTo(caller);

@@ -1,5 +1,5 @@
 /*
- * reader.cpp - one process of a direct scan.
+ * reader.cpp - reads chunks of blocks in one process of a direct scan.
  */
 #include "pg/scan/reader.h"
 
@@ -19,7 +19,7 @@ extern "C" {
 
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account)
 {
-    ScanReader *const reader = (ScanReader *) palloc0(sizeof(ScanReader));
+    ScanReader *const reader = (ScanReader *)palloc0(sizeof(ScanReader));
 
     reader->plan = plan;
     reader->next_chunk = next_chunk;
@@ -54,7 +54,7 @@ void scan_reader_close(ScanReader *reader)
     reader->relation = -1;
 }
 
-/* A worker locks for itself, as the members of a parallel query do; the leader holds the lock already. */
+/* A worker takes a lock of its own, as workers of a parallel query do. The leader holds the lock already. */
 void scan_reader_open(ScanReader *reader, int32 index)
 {
     scan_reader_close(reader);
@@ -69,16 +69,18 @@ static void begin_relation(ScanReader *reader, int32 index)
     if (index > reader->begun)
         pgstat_count_heap_scan(reader->access->relation);
     reader->begun = index;
-    /* As the server's own scans: a table that would sweep the buffer pool reads through a ring. */
-    if (!RelationUsesLocalBuffers(reader->access->relation) && scan_plan_relations(reader->plan)[index].n_blocks > (BlockNumber) NBuffers / 4)
+    /* As in the server's own scans, a large table is read through a ring of buffers, so that it does not sweep the
+     * pool. */
+    if (!RelationUsesLocalBuffers(reader->access->relation) &&
+        scan_plan_relations(reader->plan)[index].n_blocks > (BlockNumber)NBuffers / 4)
         reader->strategy = GetAccessStrategy(BAS_BULKREAD);
 }
 
 static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber block, OffsetNumber offset)
 {
-    TableRows *const  rows = reader->rows;
+    TableRows *const rows = reader->rows;
     ScanAccess *const access = reader->access;
-    TableOrigin       origin;
+    TableOrigin origin;
 
     if (likely(access->fast != SCAN_SLOW && rows->used != NULL) && scan_read_fast(access, tuple, rows->used, &origin)) {
         ItemPointerSet(&origin.ctid, block, offset);
@@ -95,21 +97,21 @@ static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber bl
         MemoryContextReset(reader->scratch);
 }
 
-/* The pin lasts until all rows are read: values are read in place, and detoasting one must
- * not happen under the page's lock. */
+/* The pin lasts until all rows are read. Values are read in place, and detoasting one must not happen under the
+ * page's lock. */
 static void read_block(ScanReader *reader, BlockNumber block)
 {
-    OffsetNumber   offsets[MaxHeapTuplesPerPage];
+    OffsetNumber offsets[MaxHeapTuplesPerPage];
     const Relation relation = reader->access->relation;
-    const Buffer   buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
-    const int      count = scan_page_visible(&reader->sight, relation, buffer, offsets);
-    const Page     page = BufferGetPage(buffer);
+    const Buffer buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
+    const int count = scan_page_visible(&reader->sight, relation, buffer, offsets);
+    const Page page = BufferGetPage(buffer);
 
     for (int i = 0; i < count; ++i) {
-        /* Tuples lie backwards in the page, which the processor does not foresee by itself. */
+        /* Tuples lie backwards in the page, which the processor does not expect by itself. */
         if (i + AHEAD < count)
             __builtin_prefetch(PageGetItem(page, PageGetItemId(page, offsets[i + AHEAD])));
-        read_tuple(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);
+        read_tuple(reader, (HeapTupleHeader)PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);
     }
     /* It counts rows of whatever relation. */
     pgstat_count_index_tuples(relation, count);
@@ -122,10 +124,10 @@ static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
 
     if (reader->notes == NULL) {
         reader->notes_capacity = 256;
-        reader->notes = (ScanNote *) palloc(reader->notes_capacity * sizeof(ScanNote));
+        reader->notes = (ScanNote *)palloc(reader->notes_capacity * sizeof(ScanNote));
     } else if (reader->n_notes == reader->notes_capacity) {
         reader->notes_capacity *= 2;
-        reader->notes = (ScanNote *) repalloc(reader->notes, reader->notes_capacity * sizeof(ScanNote));
+        reader->notes = (ScanNote *)repalloc(reader->notes, reader->notes_capacity * sizeof(ScanNote));
     }
 
     ScanNote *const note = &reader->notes[reader->n_notes++];
@@ -138,7 +140,7 @@ static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
 
 static void tell_progress(const ScanReader *reader, int64 fresh)
 {
-    const int64 rows = reader->n_read == NULL ? reader->rows->n : (int64) pg_atomic_add_fetch_u64(reader->n_read, fresh);
+    const int64 rows = reader->n_read == NULL ? reader->rows->n : (int64)pg_atomic_add_fetch_u64(reader->n_read, fresh);
 
     pgkm_progress_scan(rows, reader->plan->expected_rows);
 }

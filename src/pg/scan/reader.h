@@ -1,5 +1,5 @@
 /*
- * reader.h - one process of a direct scan: chunks of blocks in, rows out.
+ * reader.h - one process of a direct scan: chunks of blocks in, rows out; and several of them together.
  */
 #ifndef PGKM_PG_SCAN_READER_H
 #define PGKM_PG_SCAN_READER_H
@@ -11,7 +11,7 @@ extern "C" {
 #include "port/atomics.h"
 }
 
-/* Rows, used rows and skipped rows: numbers of them, or positions. */
+/* Numbers of all rows, used rows and skipped rows; or positions among them. */
 struct ScanPlace {
     int64 rows;
     int64 used;
@@ -20,48 +20,57 @@ struct ScanPlace {
 
 /* A chunk that this process has read; `count` of its rows lie behind those of the one before. */
 struct ScanNote {
-    uint32    chunk;
+    uint32 chunk;
     ScanPlace count;
 };
 
 struct ScanReader {
-    const ScanPlan      *plan;
-    pg_atomic_uint32    *next_chunk; /* of all processes */
-    pg_atomic_uint64    *n_read;     /* rows, of all processes; NULL: there are no others */
-    TableRows           *rows;       /* as far as read */
-    ScanAccess          *access;
-    ScanSight            sight;
+    const ScanPlan *plan;
+    pg_atomic_uint32 *next_chunk; /* of all processes */
+    pg_atomic_uint64 *n_read;     /* rows, of all processes; NULL: there are no others */
+    TableRows *rows;              /* as far as read */
+    ScanAccess *access;
+    ScanSight sight;
     BufferAccessStrategy strategy; /* for large tables */
-    MemoryContext        scratch;  /* of one row */
-    int32                relation; /* the plan's, open in access; -1: none */
-    int32                begun;    /* the last one of which rows have been read; -1: none */
-    bool                 account;  /* take notes */
-    ScanNote            *notes;
-    int32                n_notes;
-    int32                notes_capacity;
+    MemoryContext scratch;         /* of one row */
+    int32 relation;                /* the plan's, open in access; -1: none */
+    int32 begun;                   /* the last one of which rows have been read; -1: none */
+    bool account;                  /* takes notes */
+    ScanNote *notes;
+    int32 n_notes;
+    int32 notes_capacity;
 };
 
-/* A reader under the active snapshot, in the current memory context; its rows, and `used` as
- * soon as d is known, in `context`. With account = true it takes notes. */
+/* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`.
+ * With account = true it takes notes of its chunks. */
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account);
 
-/* Prepares for the rest of the scan as one of so many processes. */
+/* Makes place for its share of the rest of the scan, as one of so many processes. */
 void scan_reader_expect(ScanReader *reader, int n_processes);
 
-/* Reads the next chunk that no process has taken; false when there is none. */
+/* Reads the next chunk that no process has taken; false when there is none. Errors as of table_select. */
 bool scan_reader_step(ScanReader *reader);
 
-/* Opens a table of the plan, which come in ascending order, instead of the one that is open. */
+/* Opens table number `index` of the plan and closes the one that is open. Numbers ascend. */
 void scan_reader_open(ScanReader *reader, int32 index);
 
 /* Closes the table that is open. */
 void scan_reader_close(ScanReader *reader);
 
+/*
+ * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
+ * those that the leader's reader had read before. The reader takes notes, and plan->d is known.
+ * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
+ * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
+ * shared memory is gone.
+ */
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched);
+
 /* Rows read so far. */
 static inline ScanPlace scan_reader_count(const ScanReader *reader)
 {
     const TableRows *rows = reader->rows;
-    ScanPlace        count;
+    ScanPlace count;
 
     count.rows = rows->n;
     count.used = table_rows_used(rows);

@@ -1,5 +1,5 @@
 /*
- * slow.cpp - any tuple, any column: values as Datums, rows as the executor's.
+ * slow.cpp - reads any column of any tuple: values become Datums, and rows are appended like the executor's.
  */
 #include "pg/scan/access.h"
 
@@ -15,10 +15,10 @@ extern "C" {
 /* Attributes 1 to access->last. A tuple older than a column has that column's default. */
 static void fetch_attributes(ScanAccess *access, HeapTupleHeader tuple)
 {
-    const int    present = Min(HeapTupleHeaderGetNatts(tuple), (int) access->last);
+    const int present = Min(HeapTupleHeaderGetNatts(tuple), (int)access->last);
     const uint8 *bits = (tuple->t_infomask & HEAP_HASNULL) != 0 ? tuple->t_bits : NULL;
-    char *const  data = (char *) tuple + tuple->t_hoff;
-    uint32       offset = 0;
+    char *const data = (char *)tuple + tuple->t_hoff;
+    uint32 offset = 0;
 
     for (int i = 0; i < present; ++i) {
         const Form_pg_attribute attribute = TupleDescAttr(access->desc, i);
@@ -37,17 +37,17 @@ static void fetch_attributes(ScanAccess *access, HeapTupleHeader tuple)
 /* What pgvector's casts to real[] return. */
 static Datum array_of_pgvector(ScanLayout layout, Datum value, const char *column)
 {
-    struct varlena *const packed = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
-    const char *const     values = VARDATA_ANY(packed) + sizeof(ScanVectorHead);
-    ScanVectorHead        head;
+    struct varlena *const packed = pg_detoast_datum_packed((struct varlena *)DatumGetPointer(value));
+    const char *const values = VARDATA_ANY(packed) + sizeof(ScanVectorHead);
+    ScanVectorHead head;
 
     if (!scan_vector_fits(layout, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed), &head))
         ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("a value of column \"%s\" is damaged", column),
                         errdetail("Its length does not match its number of dimensions.")));
 
-    const int        count = head.count;
-    const Size       bytes = ARR_OVERHEAD_NONULLS(1) + count * sizeof(float);
-    ArrayType *const array = (ArrayType *) palloc0(bytes);
+    const int count = head.count;
+    const Size bytes = ARR_OVERHEAD_NONULLS(1) + count * sizeof(float);
+    ArrayType *const array = (ArrayType *)palloc0(bytes);
 
     SET_VARSIZE(array, bytes);
     array->ndim = 1;
@@ -57,15 +57,15 @@ static Datum array_of_pgvector(ScanLayout layout, Datum value, const char *colum
     if (layout == SCAN_VECTOR)
         memcpy(ARR_DATA_PTR(array), values, count * sizeof(float));
     else
-        (void) scan_halves_to_floats(values, count, (float *) ARR_DATA_PTR(array));
+        (void)scan_halves_to_floats(values, count, (float *)ARR_DATA_PTR(array));
     return PointerGetDatum(array);
 }
 
 void scan_read_slow(ScanAccess *access, HeapTupleHeader tuple, ItemPointer ctid, TableRows *rows)
 {
-    const ScanColumn          *columns = scan_plan_columns(access->plan);
+    const ScanColumn *columns = scan_plan_columns(access->plan);
     const TableRowShape *const shape = &access->shape;
-    TableOrigin                origin;
+    TableOrigin origin;
 
     fetch_attributes(access, tuple);
     for (int i = 0; i < access->plan->n_columns; ++i) {

@@ -1,5 +1,5 @@
 /*
- * types.cpp - what the catalogs say about the columns of a direct scan.
+ * types.cpp - recognises pgvector's types, and their values.
  */
 #include "pg/scan/plan.h"
 
@@ -9,7 +9,6 @@ extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
-#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -21,8 +20,8 @@ static ScanLayout layout_by_name(const char *name)
     return strcmp(name, "halfvec") == 0 ? SCAN_HALFVEC : SCAN_UNKNOWN;
 }
 
-/* The owner of an extension may add types of his own to it, whatever their names. Base types only a
- * superuser makes, and of the extension's own ones the input function belongs to it as well. */
+/* The owner of an extension may add types of any name to it. But only a superuser makes base types, and the input
+ * functions of the extension's own types belong to it as well. */
 static bool made_by_extension(Form_pg_type type, Oid extension)
 {
     return type->typtype == TYPTYPE_BASE && type->typlen == -1 &&
@@ -32,9 +31,9 @@ static bool made_by_extension(Form_pg_type type, Oid extension)
 /* By the name of type and extension: another type called vector may be anything. */
 ScanLayout scan_vector_layout(Oid type)
 {
-    const Oid   extension = getExtensionOfObject(TypeRelationId, type);
+    const Oid extension = getExtensionOfObject(TypeRelationId, type);
     const char *owner = OidIsValid(extension) ? get_extension_name(extension) : NULL;
-    ScanLayout  layout = SCAN_UNKNOWN;
+    ScanLayout layout = SCAN_UNKNOWN;
 
     if (owner == NULL || strcmp(owner, "vector") != 0)
         return SCAN_UNKNOWN;
@@ -44,7 +43,7 @@ ScanLayout scan_vector_layout(Oid type)
     if (!HeapTupleIsValid(tuple))
         return SCAN_UNKNOWN;
 
-    const Form_pg_type form = (Form_pg_type) GETSTRUCT(tuple);
+    const Form_pg_type form = (Form_pg_type)GETSTRUCT(tuple);
 
     if (made_by_extension(form, extension))
         layout = layout_by_name(NameStr(form->typname));
@@ -60,11 +59,4 @@ bool scan_vector_fits(ScanLayout layout, const char *bytes, Size size, ScanVecto
         return false;
     memcpy(head, bytes, sizeof *head);
     return head->count >= 1 && size == sizeof *head + head->count * element;
-}
-
-bool scan_may_read_column(Oid table, const char *name, Oid user)
-{
-    const AttrNumber number = get_attnum(table, name);
-
-    return number != InvalidAttrNumber && pg_attribute_aclcheck(table, number, user, ACL_SELECT) == ACLCHECK_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * workers.cpp - how many workers a scan asks for.
+ * workers.cpp - decides how many workers a scan asks for.
  */
 #include "pg/scan/plan.h"
 
@@ -19,14 +19,13 @@ extern "C" {
 #include "utils/rel.h"
 }
 
-/* What the rows may take at the worst, in multiples of their bytes: the processes' growing
- * buffers are up to a fifth empty, small ones up to half, when the rows move on to the shared segment. */
+/* What the rows may take at most, in multiples of their bytes. The processes' growing buffers are up to a fifth
+ * empty, small ones up to half, when the rows move on to shared memory. */
 #define PEAK_FACTOR 2.5
 
-/* Rows in shared memory cost about as much again as reading them, and a worker some milliseconds
- * until it reads: a process with fewer blocks than this, and one worker alone below twice as
- * much, save nothing. */
-#define LEAST_BYTES_PER_PROCESS ((uint64) 32 * 1024 * 1024)
+/* To bring rows together in shared memory costs about as much as reading them, and a worker needs some milliseconds
+ * to start. So a process with fewer bytes to read saves nothing; nor does one worker alone below twice as much. */
+#define LEAST_BYTES_PER_PROCESS ((uint64)32 * 1024 * 1024)
 
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
@@ -48,7 +47,7 @@ static uint64 heap_bytes(Oid id)
     return blocks * BLCKSZ;
 }
 
-/* An element in memory takes so many times its bytes in the table, about. */
+/* About how many times its bytes in the table an element takes in memory. */
 static double expansion(const ScanColumn *column)
 {
     if (column->layout == SCAN_VECTOR)
@@ -69,27 +68,23 @@ static double expansion(const ScanColumn *column)
 /* What the rows of a table will take; adds to the plan's number of rows. */
 static double estimate_bytes(ScanPlan *plan, const Relation relation)
 {
-    const Size  element = plan->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
     BlockNumber blocks;
-    double      rows;
-    double      all_visible;
+    double rows;
+    double all_visible;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
-    plan->expected_rows += (int64) (rows * ESTIMATE_SLACK);
+    plan->expected_rows += (int64)(rows * ESTIMATE_SLACK);
 
-    double bytes = rows * ((plan->wants.ctid ? sizeof(ItemPointerData) : 0) + (plan->wants.label ? sizeof(int32) : 0) +
-                           (plan->weighted ? sizeof(double) : 0));
+    double bytes = rows * (table_origin_bytes(&plan->wants) + scan_features_bytes(plan));
 
-    if (plan->d > 0)
-        bytes += rows * plan->d * element;
-    else
-        bytes += ((double) blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
+    if (plan->d == 0)
+        bytes += ((double)blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
                  expansion(&scan_plan_columns(plan)[0]);
     return bytes;
 }
 
-/* The planner's own formula, over all tables as if they were one, and not more than pay; what a
- * table's storage parameter asks for is done. */
+/* By the planner's own formula over all tables as if they were one, but no more workers than pay. A number that a
+ * table's storage parameter sets is obeyed. */
 static int planned_workers(uint64 blocks, int fixed)
 {
     RelOptInfo *const relation = makeNode(RelOptInfo);
@@ -97,13 +92,13 @@ static int planned_workers(uint64 blocks, int fixed)
     relation->reloptkind = RELOPT_BASEREL;
     relation->rel_parallel_workers = fixed;
 
-    const int planned = compute_parallel_worker(relation, (double) blocks, -1, max_parallel_workers_per_gather);
+    const int planned = compute_parallel_worker(relation, (double)blocks, -1, max_parallel_workers_per_gather);
 
     if (fixed >= 0)
         return planned;
 
     const uint64 processes = blocks * BLCKSZ / LEAST_BYTES_PER_PROCESS;
-    const int    useful = (int) Min((uint64) planned, processes > 0 ? processes - 1 : 0);
+    const int useful = (int)Min((uint64)planned, processes > 0 ? processes - 1 : 0);
 
     return useful == 1 && processes < 4 ? 0 : useful;
 }
@@ -112,7 +107,7 @@ int scan_plan_workers(ScanPlan *plan)
 {
     uint64 blocks = 0;
     double bytes = 0;
-    int    fixed = -1;
+    int fixed = -1;
 
     for (int i = 0; i < plan->n_relations; ++i) {
         const Relation relation = table_open(scan_plan_relations(plan)[i].id, NoLock);
@@ -124,7 +119,7 @@ int scan_plan_workers(ScanPlan *plan)
     }
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
         return 0;
-    if (bytes * PEAK_FACTOR > (double) pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
+    if (bytes * PEAK_FACTOR > (double)pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
         return 0;
-    return (int) Min((uint32) planned_workers(blocks, fixed), plan->n_chunks - 1);
+    return (int)Min((uint32)planned_workers(blocks, fixed), plan->n_chunks - 1);
 }

@@ -1,5 +1,5 @@
 /*
- * session.cpp - finding, starting and asking the GPU service.
+ * session.cpp - finds, starts and asks the GPU service.
  */
 #include "pg/service/session.h"
 
@@ -24,7 +24,7 @@ extern "C" {
 #define MOST_LAUNCHES 3     /* of workers that end before they listen */
 #define NO_DEVICE_MS 300000 /* before another look for a device */
 
-/* A connection that no job has at the moment, so that many small fits need not connect anew. */
+/* A channel that no job uses at the moment, so that many small fits need not connect anew. */
 static int spare = 0;
 
 /* One that is being tried: an ERROR meanwhile must not lose it. */
@@ -95,12 +95,12 @@ static bool find_service(bool *refused)
     return answers(refused);
 }
 
-/* Whether it was found not long ago that there is no device; then *settings knows why. */
+/* Whether it was found a short time ago that there is no device. Then sets *settings to the reason. */
 static bool no_device(ServiceState *state, PgkmSettings *settings)
 {
     static char reason[sizeof state->reason];
     const TimestampTz now = GetCurrentTimestamp();
-    const uint32      plugin = pgkm_service_plugin_hash(settings->plugin);
+    const uint32 plugin = pgkm_service_plugin_hash(settings->plugin);
 
     SpinLockAcquire(&state->mutex);
 

@@ -11,25 +11,23 @@ extern "C" {
 #include "engine/api.h"
 
 /*
- * A connection to the service for one job, which is started if it does not run: sets
- * settings->channel. Leaves it 0 when there is none to be had (the service is off, no worker slot
- * is free, the server is in single-user mode, there is no plugin): the job then reaches the
- * device from this process. Sets settings->no_device when it is known that there is no device.
- *
- * Serves interrupts while it waits for the service to start.
+ * Connects to the service for one job, and starts the service if it does not run: sets settings->channel.
+ * The channel is 0 when there is no service to be had: it is off, no worker slot is free, the server is in
+ * single-user mode, or there is no plugin. The job then reaches the device from this process. Sets
+ * settings->no_device when it is known that there is no device. Heeds interrupts while it waits.
  */
 void pgkm_service_acquire(PgkmSettings *settings);
 
-/* Whether the service still answers on a connection that no job uses at the moment. */
+/* Whether the service still answers on a channel that no job uses at the moment. */
 bool pgkm_service_answers(int channel);
 
-/* Gives a connection back, in whatever state the job left it; 0 is allowed. Never raises. */
+/* Gives a channel back, in whatever state the job left it; 0 is allowed. Never raises. */
 void pgkm_service_release(int channel);
 
-/* The service's process; 0: it does not run. */
+/* The service's process ID; 0: it does not run. */
 int pgkm_service_pid(void);
 
-/* Whether it runs, and this session may use it. */
+/* Whether the service runs and this session may use it. */
 bool pgkm_service_runs(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * state.cpp - the service's few words in shared memory, with and without preloading.
+ * state.cpp - finds or makes the service's struct in shared memory, with and without preloading.
  */
 #include "pg/service/state.h"
 
@@ -24,19 +24,19 @@ static void init_state(void *memory)
 ServiceState *pgkm_service_state(void)
 {
     static ServiceState *state = NULL;
-    static bool          tried = false;
+    static bool tried = false;
 
     if (tried || !IsUnderPostmaster)
         return state;
     tried = true;
     /* Without room for it the extension works without a service. */
-    state = (ServiceState *) shared_struct(STATE_NAME, sizeof(ServiceState), init_state);
+    state = (ServiceState *)shared_struct(STATE_NAME, sizeof(ServiceState), init_state);
     return state;
 }
 
 uint32 pgkm_service_plugin_hash(const char *path)
 {
-    return hash_bytes((const unsigned char *) path, (int) strlen(path));
+    return hash_bytes((const unsigned char *)path, (int)strlen(path));
 }
 
 void pgkm_service_request_memory(void)

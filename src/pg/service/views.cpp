@@ -1,7 +1,7 @@
 /*
- * views.cpp - the clients' rows in the GPU service.
+ * views.cpp - maps the clients' rows in the GPU service.
  */
-#include "pg/service/views.h"
+#include "pg/service/worker.h"
 
 #include "pg/compat.h"
 #include "pg/shared/view.h"
@@ -11,17 +11,17 @@ extern "C" {
 #include "utils/resowner.h"
 }
 
-/* A view as long as somebody uses it: rows that stay with the service (kmeans_load) are mapped by the
- * connection that keeps them, and by each that works on them otherwise meanwhile. */
+/* A view that somebody uses. Rows that stay with the service (kmeans_load) are mapped by the client that keeps them,
+ * and also by other clients that work on them. */
 struct ClientView {
     SharedView *view;
-    int         users; /* > 0 */
+    int users; /* > 0 */
     ClientView *next;
 };
 
 static ClientView *views = NULL;
 
-/* Where the list refers to the view of a directory, or where it ends. */
+/* The place in the list that points to the view of a directory, or the list's end. */
 static ClientView **find_view(dsm_handle directory)
 {
     ClientView **place = &views;
@@ -31,7 +31,7 @@ static ClientView **find_view(dsm_handle directory)
     return place;
 }
 
-/* What an attempt to map has left when it is over, of which a view that came of it is no part. */
+/* Releases what an attempt to map has left. A view that came of it is not part of that. */
 static void end_attempt(ResourceOwner owner)
 {
     ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
@@ -40,8 +40,8 @@ static void end_attempt(ResourceOwner owner)
     ResourceOwnerDelete(owner);
 }
 
-/* The view of a directory in `context`; NULL, with nothing held, and why. No transaction is
- * under way whose end would let go of the segments that an error leaves behind. */
+/* The view of a directory in `context`; NULL, with nothing held, and why. There is no transaction whose end would
+ * detach the segments that an error leaves behind. */
 static SharedView *try_to_attach(uint32_t handle, MemoryContext context, char *why, size_t why_bytes)
 {
     const MemoryContext caller = CurrentMemoryContext;
@@ -71,8 +71,8 @@ static SharedView *try_to_attach(uint32_t handle, MemoryContext context, char *w
     return view;
 }
 
-/* One that is mapped is the same for another user unless its owner has changed it since: a process
- * cannot map a segment twice. */
+/* A view that is mapped serves other users too, unless its owner has changed it since: a process cannot map a
+ * segment twice. */
 static ClientView *find_or_map(uint32_t handle, char *why, size_t why_bytes)
 {
     ClientView *const found = *find_view(handle);
@@ -85,7 +85,7 @@ static ClientView *find_or_map(uint32_t handle, char *why, size_t why_bytes)
     }
 
     const MemoryContext context = AllocSetContextCreate(TopMemoryContext, "kmeans rows", ALLOCSET_SMALL_SIZES);
-    ClientView *const   mapped = (ClientView *) MemoryContextAllocZero(context, sizeof(ClientView));
+    ClientView *const mapped = (ClientView *)MemoryContextAllocZero(context, sizeof(ClientView));
 
     mapped->view = try_to_attach(handle, context, why, why_bytes);
     if (mapped->view == NULL) {
@@ -113,7 +113,7 @@ int service_views_attach(void *, uint32_t handle, PgkmSegment *segment, char *wh
 void service_views_detach(void *, const PgkmSegment *segment)
 {
     ClientView **const place = find_view(segment->handle);
-    ClientView *const  mapped = *place;
+    ClientView *const mapped = *place;
 
     if (mapped == NULL || --mapped->users > 0)
         return;

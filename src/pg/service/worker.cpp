@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "pg/service/views.h"
 #include "pg/service/worker.h"
 #include "pg/settings.h"
 #include "service/service.h"
@@ -65,8 +64,8 @@ static void stop_service(int, Datum)
     SpinLockRelease(&state->mutex);
 }
 
-/* The last thing of an exit, when shared memory is in order: what the driver registered for
- * exit() would be run beside threads of its own. */
+/* The last step of an exit, when shared memory is in order. exit() would run what the driver registered, beside
+ * threads of its own. */
 static void end_process(int code, Datum)
 {
     _exit(code);
@@ -81,7 +80,7 @@ static void allow_descriptors(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     limit.rlim_cur = limit.rlim_max;
-    (void) setrlimit(RLIMIT_NOFILE, &limit);
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Only one service at a time. The lock goes with the process. */
@@ -105,7 +104,7 @@ static PgkmServiceLimits current_limits(void)
     return limits;
 }
 
-/* Without a device there is no service, and sessions shall not ask again soon. */
+/* Without a device there is no service. Sessions learn that they need not ask again soon. */
 static void note_no_device(const PgkmError *error, const char *plugin)
 {
     const TimestampTz now = GetCurrentTimestamp();
@@ -218,7 +217,7 @@ void pgkm_service_main(Datum preloaded)
     pqsignal(SIGINT, SIG_IGN); /* there is no statement to cancel */
     on_proc_exit(end_process, (Datum)0);
     BackgroundWorkerUnblockSignals();
-    /* To no database: to be seen, and ended, like any other process of the server. */
+    /* Connects to no database, so that it can be seen and ended like any other process of the server. */
     BackgroundWorkerInitializeConnection(NULL, NULL, 0);
     state = pgkm_service_state();
     if (state == NULL || !lock_service())

@@ -18,24 +18,24 @@ extern "C" {
 /* Another layout gets another name: a library of another version may be loaded beside this one. */
 #define LIST_NAME "pg_kmeans pinned slices 1"
 
-/* Some for each worker of a few parallel queries at a time; rows of others are copied. */
+/* Enough for the workers of a few parallel queries at a time. Rows of others are copied. */
 #define MOST_PINNED 512
 
 struct PinnedSlice {
     dsm_handle slice;
     dsm_handle query; /* the parallel query's own segment */
-    int        leader;
+    int leader;
 };
 
 struct PinnedSlices {
-    slock_t          mutex; /* guards the places */
-    pg_atomic_uint32 n;     /* changed under the mutex */
-    PinnedSlice      places[MOST_PINNED];
+    slock_t mutex;      /* guards the places */
+    pg_atomic_uint32 n; /* changed under the mutex */
+    PinnedSlice places[MOST_PINNED];
 };
 
 static void init_list(void *memory)
 {
-    PinnedSlices *const list = (PinnedSlices *) memory;
+    PinnedSlices *const list = (PinnedSlices *)memory;
 
     memset(list, 0, sizeof *list);
     SpinLockInit(&list->mutex);
@@ -46,11 +46,11 @@ static void init_list(void *memory)
 static PinnedSlices *pinned(void)
 {
     static PinnedSlices *list = NULL;
-    static bool          tried = false;
+    static bool tried = false;
 
     if (!tried && IsUnderPostmaster) {
         tried = true;
-        list = (PinnedSlices *) shared_struct(LIST_NAME, sizeof(PinnedSlices), init_list);
+        list = (PinnedSlices *)shared_struct(LIST_NAME, sizeof(PinnedSlices), init_list);
     }
     return list;
 }
@@ -58,7 +58,7 @@ static PinnedSlices *pinned(void)
 /* Under the mutex. */
 static int find(const PinnedSlices *list, dsm_handle slice)
 {
-    const int n = (int) pg_atomic_read_u32(&((PinnedSlices *) list)->n);
+    const int n = (int)pg_atomic_read_u32(&((PinnedSlices *)list)->n);
 
     for (int i = 0; i < n; ++i)
         if (list->places[i].slice == slice)
@@ -78,8 +78,8 @@ static void remove_place(PinnedSlices *list, int place)
 static bool enlist(PinnedSlices *list, const SharedSlice *slices, int n_slices)
 {
     const dsm_handle query = DatumGetUInt32(MyBgworkerEntry->bgw_main_arg);
-    const int        leader = MyProc->lockGroupLeader->pid;
-    bool             possible;
+    const int leader = MyProc->lockGroupLeader->pid;
+    bool possible;
 
     SpinLockAcquire(&list->mutex);
 
@@ -103,7 +103,7 @@ bool pinned_slices_add(const SharedSlice *slices, int n_slices)
     if (list == NULL || !IsParallelWorker() || MyProc->lockGroupLeader == NULL)
         return false;
 
-    /* What stands in the list is pinned, for everybody who finds it there later. */
+    /* A slice in the list is pinned, for whoever finds it there later. So nothing may come in between. */
     HOLD_INTERRUPTS();
 
     const bool possible = enlist(list, slices, n_slices);
@@ -117,7 +117,7 @@ bool pinned_slices_add(const SharedSlice *slices, int n_slices)
 bool pinned_slices_take(const SharedSlice *slices, int n_slices)
 {
     PinnedSlices *const list = pinned();
-    bool                all = list != NULL;
+    bool all = list != NULL;
 
     if (!all)
         return false;
@@ -138,11 +138,11 @@ bool pinned_slices_take(const SharedSlice *slices, int n_slices)
 static int abandoned(PinnedSlices *list, SharedSlice *slices)
 {
     PinnedSlice places[MOST_PINNED];
-    int         n_slices = 0;
+    int n_slices = 0;
 
     SpinLockAcquire(&list->mutex);
 
-    const int n = (int) pg_atomic_read_u32(&list->n);
+    const int n = (int)pg_atomic_read_u32(&list->n);
 
     memcpy(places, list->places, n * sizeof(PinnedSlice));
     SpinLockRelease(&list->mutex);
@@ -152,16 +152,16 @@ static int abandoned(PinnedSlices *list, SharedSlice *slices)
     return n_slices;
 }
 
-/* Called while resources are released, of a transaction that fails among others. */
+/* Called when resources are released, also of a transaction that fails. */
 static void drop_abandoned(ResourceReleasePhase phase, bool, bool, void *)
 {
     PinnedSlices *list;
-    SharedSlice   slices[MOST_PINNED];
+    SharedSlice slices[MOST_PINNED];
 
     if (phase != RESOURCE_RELEASE_AFTER_LOCKS || IsParallelWorker() || (list = pinned()) == NULL)
         return;
     if (pg_atomic_read_u32(&list->n) > 0)
-        (void) pinned_slices_take(slices, abandoned(list, slices));
+        (void)pinned_slices_take(slices, abandoned(list, slices));
 }
 
 void pinned_slices_install(void)

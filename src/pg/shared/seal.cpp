@@ -17,13 +17,13 @@ extern "C" {
 #define KEY_BYTES 32
 
 struct Key {
-    bool  usable;
+    bool usable;
     uint8 bytes[KEY_BYTES];
 };
 
 static void init_key(void *memory)
 {
-    Key *const key = (Key *) memory;
+    Key *const key = (Key *)memory;
 
     key->usable = pg_strong_random(key->bytes, KEY_BYTES);
 }
@@ -33,9 +33,9 @@ static const Key *find_key(void)
 {
     static const Key *key = NULL;
 
-    /* Asked again after a failure: workers, which are new processes, may have got it meanwhile. */
+    /* Asked again after a failure: a worker, which is a new process, may have made the key meanwhile. */
     if (key == NULL && IsUnderPostmaster)
-        key = (const Key *) shared_struct(KEY_NAME, sizeof(Key), init_key);
+        key = (const Key *)shared_struct(KEY_NAME, sizeof(Key), init_key);
     return key != NULL && key->usable ? key : NULL;
 }
 
@@ -49,8 +49,8 @@ void pgkm_seal(const void *bytes, Size size, char *seal)
     pg_hmac_ctx *const context = pg_hmac_create(PG_SHA256);
 
     if (context == NULL || pg_hmac_init(context, find_key()->bytes, KEY_BYTES) < 0 ||
-        pg_hmac_update(context, (const uint8 *) bytes, size) < 0 ||
-        pg_hmac_final(context, (uint8 *) seal, PGKM_SEAL_BYTES) < 0)
+        pg_hmac_update(context, (const uint8 *)bytes, size) < 0 ||
+        pg_hmac_final(context, (uint8 *)seal, PGKM_SEAL_BYTES) < 0)
         elog(ERROR, "could not seal a state: %s", pg_hmac_error(context));
     pg_hmac_free(context);
 }
@@ -58,7 +58,7 @@ void pgkm_seal(const void *bytes, Size size, char *seal)
 bool pgkm_seal_holds(const void *bytes, Size size, const char *seal)
 {
     char right[PGKM_SEAL_BYTES];
-    int  different = 0;
+    int different = 0;
 
     if (!pgkm_can_seal())
         return false;

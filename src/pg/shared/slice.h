@@ -1,5 +1,5 @@
 /*
- * slice.h - dynamic shared memory segments as parts of something larger.
+ * slice.h - dynamic shared memory segments as parts of something larger. Sizes are in bytes.
  */
 #ifndef PGKM_PG_SHARED_SLICE_H
 #define PGKM_PG_SHARED_SLICE_H
@@ -9,34 +9,40 @@ extern "C" {
 #include "storage/dsm.h"
 }
 
-/* A dynamic shared memory segment, of which so many bytes from its start on are meant. */
+/* The first bytes of a dynamic shared memory segment. */
 struct SharedSlice {
     dsm_handle handle;
-    Size       bytes;
+    Size bytes;
 };
 
-/* Whether the system has so much shared memory left, as far as can be told: containers often have
- * 64 MB, and to do without is better than an error. */
+/* Whether the system has so much shared memory left, as far as can be told. Containers often have 64 MB,
+ * and to do without shared memory is better than an error. */
 bool pgkm_fits_shared_memory(double bytes);
 
 /* The length of a page of memory. */
 Size shared_page_bytes(void);
 
-/* Fresh pages cost less when they are asked for at once than one fault at a time. Where that is
- * not to be had, the faults come. */
+/* Asks for the pages of this memory at once, which costs less than one fault at a time. Where the system
+ * cannot, the faults come. */
 void shared_populate(char *begin, Size bytes);
 
-/* As dsm_create, with a hint for scans in the server's error when there is no memory. */
+/* As dsm_create. The server's error when there is no memory, with a hint for scans. */
 dsm_segment *shared_segment_create(Size bytes, int flags);
 
-/* The length of slices that are to hold `total` bytes in about `count` parts. */
+/* As dsm_attach, but 55000 when the segment is gone. */
+dsm_segment *shared_segment_attach(dsm_handle handle);
+
+/* 55000: a segment is gone. */
+[[noreturn]] void shared_raise_gone(void);
+
+/* How long each slice is when about `count` of them hold `total` bytes. */
 Size shared_slice_bytes(Size total, int count);
 
-/* A new slice, mapped until it is dropped or a view of this process that has it is detached.
- * Raises the server's error when there is no memory, with a hint for scans. */
+/* Creates a slice. It stays mapped until it is dropped, or until a view of this process that has it is
+ * detached. Errors as of shared_segment_create. */
 SharedSlice shared_slice_create(Size bytes);
 
-/* This process needs the slice no more, unless a view has seen to that already. */
+/* Unmaps the slice, unless a view has done so already. */
 void shared_slice_drop(const SharedSlice *slice);
 
 #endif

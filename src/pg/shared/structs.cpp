@@ -57,11 +57,12 @@ static void *find(const char *name, Size size, void (*init)(void *))
 void *shared_struct(const char *name, Size size, void (*init)(void *))
 {
     void *volatile memory = NULL;
-    MemoryContext       context = CurrentMemoryContext;
+    MemoryContext context = CurrentMemoryContext;
     const ResourceOwner owner = CurrentResourceOwner;
-    const uint32        holdoffs = InterruptHoldoffCount;
+    const uint32 holdoffs = InterruptHoldoffCount;
 
-    /* It is mapped for good, even if a transaction's resources are being released at the moment. */
+    /* No resource owner: the struct stays mapped, even if a transaction's resources are being released at the
+     * moment. */
     CurrentResourceOwner = NULL;
     PG_TRY();
     {
@@ -69,7 +70,7 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
     }
     PG_CATCH();
     {
-        /* The error's way here has left the lock held, and its holdoff of interrupts forgotten. */
+        /* The error came here with the lock still held, but has reset the holdoff of interrupts. */
         MemoryContextSwitchTo(context);
         FlushErrorState();
         InterruptHoldoffCount = holdoffs;
@@ -89,7 +90,7 @@ void *shared_struct(const char *name, Size size, void (*init)(void *))
 
 #if PG_VERSION_NUM < 170000
 static shmem_request_hook_type next_hook = NULL;
-static Size                    requested = 0;
+static Size requested = 0;
 
 static void request_memory(void)
 {
@@ -108,6 +109,6 @@ void shared_struct_request(Size bytes)
     }
     requested += MAXALIGN(bytes);
 #else
-    (void) bytes;
+    (void)bytes;
 #endif
 }

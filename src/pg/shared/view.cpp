@@ -1,5 +1,5 @@
 /*
- * view.cpp - one stretch of shared memory made of several dynamic shared memory segments.
+ * view.cpp - one range of addresses made of several dynamic shared memory segments.
  */
 #include "pg/shared/view.h"
 
@@ -14,8 +14,8 @@ extern "C" {
 
 /* What a directory holds. */
 struct Directory {
-    uint32      magic;
-    int32       n_slices;
+    uint32 magic;
+    int32 n_slices;
     SharedSlice slices[SHARED_VIEW_SLICES];
 };
 
@@ -38,17 +38,17 @@ static bool reserve_addresses(SharedView *view, Size bytes)
 
     if (place == MAP_FAILED)
         return false;
-    view->base = (char *) place;
+    view->base = (char *)place;
     view->reserved = bytes;
     return true;
 }
 
-/* At an offset among the addresses of the view: Linux maps shared memory a second time when it is
- * asked to move none of it. */
+/* Maps a segment a second time, at an offset of the view. Linux does so when mremap is asked to move no byte. */
 static bool map_again(const SharedView *view, dsm_segment *slice, Size offset, Size bytes)
 {
     return offset % shared_page_bytes() == 0 && offset + bytes <= view->reserved &&
-           mremap(dsm_segment_address(slice), 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view->base + offset) != MAP_FAILED;
+           mremap(dsm_segment_address(slice), 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view->base + offset) !=
+               MAP_FAILED;
 }
 
 static bool map_side_by_side(SharedView *view)
@@ -81,13 +81,13 @@ static bool join_slice(SharedView *view, const SharedSlice *part)
 /* NULL, with nothing held, when a slice is gone or cannot be mapped. */
 static SharedView *join(MemoryContext context, const SharedSlice *slices, int n_slices)
 {
-    SharedView *const view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
-    bool              complete = n_slices > 0 && n_slices <= SHARED_VIEW_SLICES;
+    SharedView *const view = (SharedView *)MemoryContextAllocZero(context, sizeof(SharedView));
+    bool complete = n_slices > 0 && n_slices <= SHARED_VIEW_SLICES;
 
     while (complete && view->n_slices < n_slices)
         complete = join_slice(view, &slices[view->n_slices]);
     if (complete && n_slices == 1)
-        view->base = (char *) dsm_segment_address(view->slices[0]);
+        view->base = (char *)dsm_segment_address(view->slices[0]);
     else if (complete)
         complete = map_side_by_side(view);
     if (complete)
@@ -96,7 +96,7 @@ static SharedView *join(MemoryContext context, const SharedSlice *slices, int n_
     return NULL;
 }
 
-/* From the resource owner, which would take the segments first, to the view. */
+/* The segments belong to the view from now on. The resource owner would detach them too early. */
 static void keep(SharedView *view, dsm_segment *directory)
 {
     for (int i = 0; i < view->n_slices; ++i)
@@ -108,7 +108,7 @@ static void keep(SharedView *view, dsm_segment *directory)
 
 static Directory *directory_of(const SharedView *view)
 {
-    return (Directory *) dsm_segment_address(view->directory);
+    return (Directory *)dsm_segment_address(view->directory);
 }
 
 SharedSlice shared_view_slice(const SharedView *view, int index)
@@ -135,13 +135,12 @@ int shared_view_count(void)
 SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices, int n_slices)
 {
     dsm_segment *const directory = shared_segment_create(sizeof(Directory), 0);
-    SharedView *const  view = join(context, slices, n_slices);
+    SharedView *const view = join(context, slices, n_slices);
 
     if (view == NULL) {
-        /* A worker that was terminated has taken its slice along, and may have said so. */
+        /* A worker that was terminated has taken its slice with it. Its error comes first. */
         CHECK_FOR_INTERRUPTS();
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("could not map dynamic shared memory segment")));
+        shared_raise_gone();
     }
     keep(view, directory);
     list_slices(view);
@@ -150,7 +149,7 @@ SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices,
 
 SharedView *shared_view_begin(MemoryContext context, Size most)
 {
-    SharedView *const view = (SharedView *) MemoryContextAllocZero(context, sizeof(SharedView));
+    SharedView *const view = (SharedView *)MemoryContextAllocZero(context, sizeof(SharedView));
 
     if (!pgkm_fits_shared_memory(sizeof(Directory)) || !reserve_addresses(view, shared_slice_bytes(most, 1))) {
         pfree(view);
@@ -190,7 +189,7 @@ bool shared_view_extend(SharedView *view, Size bytes)
 {
     const Size length = shared_slice_bytes(bytes, 1);
 
-    if (shared_view_room(view, length) == 0 || !pgkm_fits_shared_memory((double) length))
+    if (shared_view_room(view, length) == 0 || !pgkm_fits_shared_memory((double)length))
         return false;
 
     dsm_segment *const slice = shared_segment_create(length, DSM_CREATE_NULL_IF_MAXSEGMENTS);
@@ -213,7 +212,8 @@ void shared_view_append(SharedView *view, dsm_segment *slice, Size bytes)
 static void unmap(const SharedView *view, Size begin, Size end)
 {
     if (begin < end)
-        (void) mmap(view->base + begin, end - begin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        (void)mmap(view->base + begin, end - begin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                   -1, 0);
 }
 
 void shared_view_truncate(SharedView *view, Size bytes)
@@ -225,11 +225,11 @@ void shared_view_truncate(SharedView *view, Size bytes)
     }
     if (view->bytes > bytes) {
         dsm_segment *const last = view->slices[view->n_slices - 1];
-        Size *const        length = &view->lengths[view->n_slices - 1];
+        Size *const length = &view->lengths[view->n_slices - 1];
 
         *length -= view->bytes - bytes;
         view->bytes = bytes;
-        (void) madvise((char *) dsm_segment_address(last) + *length, dsm_segment_map_length(last) - *length, MADV_REMOVE);
+        (void)madvise((char *)dsm_segment_address(last) + *length, dsm_segment_map_length(last) - *length, MADV_REMOVE);
     }
     list_slices(view);
 }
@@ -237,7 +237,7 @@ void shared_view_truncate(SharedView *view, Size bytes)
 SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
 {
     dsm_segment *const directory = dsm_attach(handle);
-    SharedView        *view = NULL;
+    SharedView *view = NULL;
 
     if (directory == NULL)
         return NULL;
@@ -259,7 +259,7 @@ SharedView *shared_view_attach(MemoryContext context, dsm_handle handle)
 bool shared_view_is_current(const SharedView *view)
 {
     const Directory *const list = directory_of(view);
-    bool                   same = list->n_slices == view->n_slices;
+    bool same = list->n_slices == view->n_slices;
 
     for (int i = 0; same && i < view->n_slices; ++i) {
         const SharedSlice slice = shared_view_slice(view, i);
@@ -277,14 +277,14 @@ static bool write_to_file(const dsm_segment *slice, Size offset, const char *fro
     if (dynamic_shared_memory_type != DSM_IMPL_POSIX)
         return false;
     /* As dsm_impl.c names it. */
-    snprintf(name, sizeof name, "/PostgreSQL.%u", dsm_segment_handle((dsm_segment *) slice));
+    snprintf(name, sizeof name, "/PostgreSQL.%u", dsm_segment_handle((dsm_segment *)slice));
 
     const int file = shm_open(name, O_RDWR, 0);
 
     if (file < 0)
         return false;
     while (bytes > 0) {
-        const ssize_t written = pwrite(file, from, bytes, (off_t) offset);
+        const ssize_t written = pwrite(file, from, bytes, (off_t)offset);
 
         if (written < 0 && errno == EINTR)
             continue;
@@ -300,8 +300,8 @@ static bool write_to_file(const dsm_segment *slice, Size offset, const char *fro
 
 void shared_view_write(SharedView *view, Size offset, const void *source, Size bytes)
 {
-    const char *from = (const char *) source;
-    Size        begin = 0;
+    const char *from = (const char *)source;
+    Size begin = 0;
 
     for (int i = 0; i < view->n_slices && bytes > 0; ++i) {
         const Size end = begin + view->lengths[i];
@@ -324,7 +324,7 @@ void shared_view_write(SharedView *view, Size offset, const void *source, Size b
 void shared_view_detach(SharedView *view)
 {
     if (view->reserved > 0)
-        (void) munmap(view->base, view->reserved);
+        (void)munmap(view->base, view->reserved);
     for (int i = 0; i < view->n_slices; ++i)
         dsm_detach(view->slices[i]);
     if (view->directory != NULL) {

@@ -1,11 +1,10 @@
 /*
- * call.cpp - arguments and fit of the table functions.
+ * call.cpp - arguments and rows of the table functions, and the road by which rows are read.
  */
 #include "pg/table/call.h"
 
+#include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
-#include "pg/kmeans/model.h"
-#include "pg/kmeans/options.h"
 
 extern "C" {
 #include "portability/instr_time.h"
@@ -25,21 +24,12 @@ Oid table_call_relation(FunctionCallInfo fcinfo)
     return DatumGetObjectId(required_argument(fcinfo, TABLE_RELATION, "relation"));
 }
 
-TableCall *table_call_create_plain(FunctionCallInfo)
+TableCall *table_call_create(Size bytes)
 {
     MemoryContext    context = AllocSetContextCreate(CurrentMemoryContext, "kmeans table", ALLOCSET_DEFAULT_SIZES);
-    TableCall *const call = (TableCall *) MemoryContextAllocZero(context, sizeof(TableCall));
+    TableCall *const call = (TableCall *) MemoryContextAllocZero(context, bytes);
 
     call->context = context;
-    return call;
-}
-
-TableCall *table_call_create(FunctionCallInfo fcinfo)
-{
-    TableCall *const call = table_call_create_plain(fcinfo);
-
-    call->k = pgkm_k_argument(fcinfo, TABLE_K);
-    pgkm_options_fields(fcinfo->args + TABLE_OPTIONS, call->context, &call->options);
     return call;
 }
 
@@ -76,6 +66,22 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     return call->loaded->rows;
 }
 
+/* Takes the road that suits the query, and tells which in *report. */
+static TableRows *read_rows(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
+{
+    List *leaves = NIL;
+
+    if (query->need_ctid && !table_may_read_ctid(query->relation))
+        table_raise_denied(query->relation,
+                           "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
+    report->road = "executor";
+    report->workers = 0;
+    if (!scan_possible(query, &leaves))
+        return table_select(query, context);
+    report->road = "direct";
+    return scan_read(query, leaves, context, &report->workers);
+}
+
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context)
 {
     TableQuery query = *how;
@@ -86,13 +92,12 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.features = call->features;
     query.n_features = call->n_features;
     query.weight = call->weight;
-    /* Standardized rows are others: what is zero then the engine alone sees. */
-    query.need_direction = call->options.metric == PGKM_COSINE && call->options.standardize == 0;
+    query.need_direction = call->need_direction;
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
 
-    TableRows *const rows = table_read(&query, context, &call->run.scan);
+    TableRows *const rows = read_rows(&query, context, &call->run.scan);
 
     table_rows_shrink(rows);
     INSTR_TIME_SET_CURRENT(duration);
@@ -100,41 +105,6 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     call->run.scan.rows = rows->n;
     call->run.scan.seconds = INSTR_TIME_GET_DOUBLE(duration);
     return rows;
-}
-
-void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitRequest *request)
-{
-    memset(request, 0, sizeof *request);
-    request->points = pgkm_rows_points(rows->used);
-    request->segment = pgkm_rows_segment(rows->used);
-    request->k = call->k;
-    request->options = call->options;
-    request->resident = call->loaded == NULL ? NULL : call->loaded->resident;
-}
-
-static void end_reading(void *rows)
-{
-    table_read_end((TableRows *) rows);
-}
-
-const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)
-{
-    const PgkmMeanwhile meanwhile = {end_reading, rows};
-    PgkmFitRequest      request;
-
-    if (table_rows_used(rows) == 0) {
-        table_read_end(rows);
-        return NULL;
-    }
-    pgkm_model_check_size(call->k, rows->used->n, rows->used->d);
-    table_call_request(call, rows, &request);
-    request.want_labels = want_labels;
-    request.want_distances = want_distances;
-
-    const PgkmFitResult *result = pgkm_run_fit(&request, call->context, &call->job, &meanwhile);
-
-    pgkm_warn_clusters(result, call->k);
-    return result;
 }
 
 void table_call_destroy(TableCall *call)

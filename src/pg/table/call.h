@@ -1,26 +1,22 @@
 /*
- * call.h - what the functions over whole tables have in common: their arguments, and the
- * way from there to rows and to a result.
+ * call.h - what the functions over whole tables have in common, whatever they fit: their arguments, and
+ * the way from there to rows.
  */
 #ifndef PGKM_PG_TABLE_CALL_H
 #define PGKM_PG_TABLE_CALL_H
 
 #include "pg/compat.h"
 
-#include "pg/run/run_job.h"
 #include "pg/progress.h"
-#include "pg/table/reader.h"
+#include "pg/query/query.h"
+#include "pg/run/run_job.h"
 
-/* Arguments by position: the first two of every such function, the others of kmeans_fit,
- * kmeans_labels and kmeans_cluster. */
+/* Arguments by position, of functions that take k and options; of others relation and features. */
 enum TableArgument {
     TABLE_RELATION,
     TABLE_FEATURES,
     TABLE_K,
-    TABLE_OPTIONS, /* eight of them, in the order of kmeans_options */
-    TABLE_WEIGHT = TABLE_OPTIONS + 8,
-    TABLE_LOADED,               /* kmeans_fit and kmeans_labels */
-    TABLE_LABEL = TABLE_LOADED, /* kmeans_cluster; behind it overwrite */
+    TABLE_OPTIONS /* the first of them */
 };
 
 struct PgkmLoaded;
@@ -31,44 +27,39 @@ struct TableCall {
     TableColumn   *features;
     int            n_features;
     TableColumn   *weight; /* NULL: unweighted */
+    bool           need_direction; /* as in TableQuery */
     int64          k;
-    PgkmOptions    options;
     PgkmJobHolder *job;
     PgkmRun        run;
-    PgkmLoaded    *loaded; /* what the rows are taken from, instead of the table; or NULL */
+    PgkmLoaded    *loaded; /* the loaded rows that are used instead of the table's; or NULL */
 };
 
+/* The argument number of a function without weights. */
 #define NO_WEIGHT (-1)
 
 /* The relation as given; 22004 when it is NULL. */
 Oid table_call_relation(FunctionCallInfo fcinfo);
 
-/* Makes a context below the current one; the second one reads k and the options into it. */
-TableCall *table_call_create_plain(FunctionCallInfo fcinfo);
-TableCall *table_call_create(FunctionCallInfo fcinfo);
+/* Makes a context below the current one, and the call in it: a struct of so many bytes that begins with a
+ * TableCall. The rest is zero. */
+TableCall *table_call_create(Size bytes = sizeof(TableCall));
 
-/* Looks up the feature and weight columns of call->relation; the weight's name is argument
- * number `weight`, unless the function takes NO_WEIGHT. */
+/* Looks up the feature and weight columns of call->relation. The weight's name is argument number `weight`,
+ * or NO_WEIGHT. 22004 when features is NULL; else errors as of table_features_find and table_weight_find. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight);
 
-/* Finds what argument number `loaded` (a boolean) asks for: the relation, its columns, and,
- * when it is true, the rows loaded under those names. */
+/* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
+ * loaded under those names: 55000 when there are none. */
 void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded);
 
-/* Reads the rows of call->relation for `function` (a static string, shown as the run's). Of
- * `how` the caller fills label, need_ctid and new_snapshot. */
+/* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
+ * ones. Of `how` the caller fills label, need_ctid, new_snapshot and keep_crew. Errors as of table_select. */
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
-/* The same with the rows in a context of their own. */
+
+/* Reads them into a context of their own, and takes no loaded ones. */
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
 
-/* Clusters the rows, whose reading it ends (table_read_end); NULL when there are none. The result lives as long as the call. A
- * WARNING when there are fewer clusters than k. */
-const PgkmFitResult *table_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances);
-
-/* A fit's request for the rows and the call's k, options and loaded rows. */
-void table_call_request(const TableCall *call, const TableRows *rows, PgkmFitRequest *request);
-
-/* Ends the run and frees everything. After an ERROR the contexts above see to that. */
+/* Ends the run and frees everything. After an ERROR the memory contexts do. */
 void table_call_destroy(TableCall *call);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * column_use.cpp - what a column is for: its own properties, and the objects that depend on it.
+ * column_use.cpp - finds what else depends on a column: its own properties, and objects that use it.
  */
-#include "pg/table/column_use.h"
+#include "pg/table/update.h"
 
 extern "C" {
 #include "access/genam.h"
@@ -21,7 +21,8 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
-/* From version 18 on a column that is not null has a constraint, too; all tell of it alike. */
+/* From version 18 on a NOT NULL column has a constraint as well. That is no use: pgkm_column_use looks at the column
+ * itself. */
 static bool is_not_null_constraint(Oid constraint)
 {
     const HeapTuple tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
@@ -29,7 +30,7 @@ static bool is_not_null_constraint(Oid constraint)
     if (!HeapTupleIsValid(tuple))
         return false;
 
-    const bool is_not_null = ((Form_pg_constraint) GETSTRUCT(tuple))->contype == 'n';
+    const bool is_not_null = ((Form_pg_constraint)GETSTRUCT(tuple))->contype == 'n';
 
     ReleaseSysCache(tuple);
     return is_not_null;
@@ -42,15 +43,15 @@ static bool is_unique_index(Oid relation)
     if (!HeapTupleIsValid(tuple))
         return false;
 
-    const Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
-    const bool          is_unique = index->indisunique || index->indisexclusion;
+    const Form_pg_index index = (Form_pg_index)GETSTRUCT(tuple);
+    const bool is_unique = index->indisunique || index->indisexclusion;
 
     ReleaseSysCache(tuple);
     return is_unique;
 }
 
-/* Whether this dependency on a column is a use of it. A default depends on its own column automatically, a
- * generated column's on those that it is computed from. */
+/* Whether this dependency on a column is a use of it. A default depends on its own column automatically, and
+ * normally on columns that it is computed from. */
 static bool counts(const FormData_pg_depend *dependency)
 {
     switch (dependency->classid) {
@@ -69,9 +70,9 @@ static bool counts(const FormData_pg_depend *dependency)
 static const char *find_use(Oid table, AttrNumber column)
 {
     const Relation depend = table_open(DependRelationId, AccessShareLock);
-    const char    *use = NULL;
-    ScanKeyData    key[3];
-    HeapTuple      tuple;
+    const char *use = NULL;
+    ScanKeyData key[3];
+    HeapTuple tuple;
 
     ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
                 ObjectIdGetDatum(RelationRelationId));
@@ -81,8 +82,8 @@ static const char *find_use(Oid table, AttrNumber column)
     const SysScanDesc scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
 
     while (use == NULL && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        const FormData_pg_depend *const dependency = (const FormData_pg_depend *) GETSTRUCT(tuple);
-        const ObjectAddress             object = {dependency->classid, dependency->objid, dependency->objsubid};
+        const FormData_pg_depend *const dependency = (const FormData_pg_depend *)GETSTRUCT(tuple);
+        const ObjectAddress object = {dependency->classid, dependency->objid, dependency->objsubid};
 
         if (counts(dependency))
             use = dependency->classid == AttrDefaultRelationId
@@ -102,12 +103,12 @@ static bool has_constraints(Oid type)
 const char *pgkm_column_use(Oid table, AttrNumber column)
 {
     const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
-    const char     *use = find_use(table, column);
+    const char *use = find_use(table, column);
 
     if (!HeapTupleIsValid(tuple))
         elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, table);
 
-    const Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
+    const Form_pg_attribute attribute = (Form_pg_attribute)GETSTRUCT(tuple);
 
     if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
         use = "It is a generated column or an identity column.";

@@ -1,5 +1,5 @@
 /*
- * label_lookup.cpp - the new label of a row by its place.
+ * label_lookup.cpp - finds the new label of a row by its place.
  */
 #include "pg/table/label_lookup.h"
 
@@ -12,7 +12,7 @@ PG_FUNCTION_INFO_V1(pgkm_new_label);
 
 static LabelLookup *current = NULL;
 
-/* How many of the rows before `position` take no part in the fit; whether it does itself. */
+/* How many of the rows before `position` take no part in the fit, and whether that row does not. */
 static int64 count_skipped(const TableRows *rows, int64 position, bool *skipped)
 {
     int64 low = 0;
@@ -32,7 +32,7 @@ static int64 count_skipped(const TableRows *rows, int64 position, bool *skipped)
 
 static int32 label_at(const LabelLookup *lookup, int64 position)
 {
-    bool        skipped;
+    bool skipped;
     const int64 before = count_skipped(lookup->rows, position, &skipped);
 
     return skipped ? TABLE_LABEL_NULL : lookup->labels[position - before];
@@ -88,22 +88,22 @@ static inline bool is_at(const TableRows *rows, int64 position, Oid table, const
            (!rows->wants.table || rows->tables[position] == table);
 }
 
-/* Among the rows of its table, which are in the order of their ctids. */
+/* Searches the rows of its table, which are in the order of their ctids. */
 static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData *ctid)
 {
     const TableRows *const rows = lookup->rows;
 
     for (int i = 0; i < lookup->n_ranges; ++i) {
         const TableRange *const range = &lookup->ranges[i];
-        int64                   low = range->begin;
-        int64                   high = range->end;
+        int64 low = range->begin;
+        int64 high = range->end;
 
         if (rows->wants.table && range->table != table)
             continue;
         while (low < high) {
             const int64 middle = low + (high - low) / 2;
 
-            if (ItemPointerCompare(&rows->ctids[middle], (ItemPointer) ctid) < 0)
+            if (ItemPointerCompare(&rows->ctids[middle], (ItemPointer)ctid) < 0)
                 low = middle + 1;
             else
                 high = middle;
@@ -117,9 +117,9 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
 /* The row's position, or -1: it was not read. */
 static int64 find(FunctionCallInfo fcinfo)
 {
-    const Oid                    table = PG_GETARG_OID(0);
-    const ItemPointerData *const ctid = (const ItemPointerData *) PG_GETARG_POINTER(1);
-    int64                        position;
+    const Oid table = PG_GETARG_OID(0);
+    const ItemPointerData *const ctid = (const ItemPointerData *)PG_GETARG_POINTER(1);
+    int64 position;
 
     if (current == NULL)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

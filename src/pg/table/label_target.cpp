@@ -1,14 +1,11 @@
 /*
- * label_target.cpp - the column that kmeans_cluster and gmm_cluster write: whether they may, or how it
- * is added.
+ * label_target.cpp - checks, and adds, the column that kmeans_cluster and gmm_cluster write.
  *
- * A column that holds something else is never written by accident, and nobody waits for a fit whose
- * labels cannot be written. Nobody else can change the answers meanwhile, as the table and its children
- * are locked.
+ * All that stands against writing it is found before the fit, so that nobody waits for labels that cannot
+ * be written, and no column that holds something else is overwritten by accident. The table and all below
+ * it are locked, so nobody else can change the answers meanwhile.
  */
 #include "pg/table/update.h"
-
-#include "pg/table/column_use.h"
 
 extern "C" {
 #include "access/table.h"
@@ -23,6 +20,7 @@ extern "C" {
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "parser/scansup.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -33,6 +31,20 @@ extern "C" {
 
 /* A column is ours when its comment begins so. Users may write on, or write it themselves. */
 #define OUR_COMMENT "made by pg_kmeans"
+
+void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual)
+{
+    memset(target, 0, sizeof *target);
+    target->named = !PG_ARGISNULL(number);
+    target->overwrite = !PG_ARGISNULL(number + 1) && PG_GETARG_BOOL(number + 1);
+
+    char *const name = target->named ? TextDatumGetCString(PG_GETARG_DATUM(number)) : pstrdup(usual);
+
+    if (name[0] == '\0')
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("label_column must not be empty")));
+    truncate_identifier(name, strlen(name), true);
+    target->name = name;
+}
 
 [[noreturn]] static void raise_occupied(const LabelTarget *target, const char *relation, const char *why,
                                         bool replaceable)
@@ -60,7 +72,7 @@ static void check_type(const LabelTarget *target, const TableRelation *relation,
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("label column \"%s\" of relation \"%s\" has type smallint, which cannot hold %lld "
                                "labels",
-                               target->name, relation->name, (long long) k)));
+                               target->name, relation->name, (long long)k)));
 }
 
 static void check_may_update(const LabelTarget *target, const TableRelation *relation)
@@ -76,13 +88,12 @@ static void check_may_update(const LabelTarget *target, const TableRelation *rel
 }
 
 /* Children may have keys and constraints of their own. */
-static void check_uses(const LabelTarget *target, const TableRelation *relation)
+static void check_uses(const LabelTarget *target)
 {
-    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
     ListCell *cell;
 
-    foreach (cell, tables) {
-        const Oid         table = lfirst_oid(cell);
+    foreach (cell, target->tables) {
+        const Oid table = lfirst_oid(cell);
         const char *const why = pgkm_column_use(table, get_attnum(table, target->name));
 
         if (why != NULL)
@@ -97,16 +108,16 @@ static bool is_ours(Oid table, const char *column)
     return comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0;
 }
 
-/* By a scan of our own: the caller may have no right to read a partition by itself. */
+/* Reads the table directly: the caller may have no right to read a partition by itself. */
 static bool holds_values(Oid table, const char *column)
 {
-    const Relation   relation = table_open(table, NoLock);
+    const Relation relation = table_open(table, NoLock);
     const AttrNumber number = get_attnum(table, column);
-    bool             found = false;
+    bool found = false;
 
     if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind)) {
-        const Snapshot        snapshot = RegisterSnapshot(GetLatestSnapshot());
-        const TableScanDesc   scan = table_beginscan(relation, snapshot, 0, NULL);
+        const Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+        const TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
         TupleTableSlot *const slot = table_slot_create(relation, NULL);
 
         while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
@@ -121,7 +132,7 @@ static bool holds_values(Oid table, const char *column)
     return found;
 }
 
-/* A partition or child that joined later has a column of its own, in which labels replace nothing but NULLs. */
+/* A partition or child that joined later has a column of its own. Labels may replace nothing but NULLs there. */
 static void check_ownership(LabelTarget *target, const TableRelation *relation)
 {
     ListCell *cell;
@@ -129,7 +140,7 @@ static void check_ownership(LabelTarget *target, const TableRelation *relation)
     target->ours = is_ours(relation->id, target->name);
     if (target->named && target->overwrite)
         return;
-    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
+    foreach (cell, target->tables) {
         const Oid table = lfirst_oid(cell);
 
         if (!is_ours(table, target->name) && (table == relation->id || holds_values(table, target->name)))
@@ -156,31 +167,30 @@ static void check_can_grow(Relation table)
 
 static void check_has_own_columns(const LabelTarget *target, Relation table)
 {
-    const char *const kind = table->rd_rel->relispartition         ? "partition"
+    const char *const kind = table->rd_rel->relispartition          ? "partition"
                              : OidIsValid(table->rd_rel->reloftype) ? "typed table"
                                                                     : NULL;
 
     if (kind != NULL)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("cannot add column \"%s\" to %s \"%s\"", target->name, kind,
-                               RelationGetRelationName(table)),
-                        errhint("Name a column that exists: label_column => ..., overwrite => true.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                 errmsg("cannot add column \"%s\" to %s \"%s\"", target->name, kind, RelationGetRelationName(table)),
+                 errhint("Name a column that exists: label_column => ..., overwrite => true.")));
 }
 
 static void check_can_be_added(const LabelTarget *target, const TableRelation *relation)
 {
-    List     *tables = find_all_inheritors(relation->id, NoLock, NULL);
     ListCell *cell;
 
     PreventCommandIfReadOnly("ALTER TABLE");
-    foreach (cell, tables) {
+    foreach (cell, target->tables) {
         const Relation table = table_open(lfirst_oid(cell), NoLock);
 
         check_can_grow(table);
         if (RelationGetRelid(table) == relation->id)
             check_has_own_columns(target, table);
         else if (get_attnum(RelationGetRelid(table), target->name) != InvalidAttrNumber)
-            /* It would become the new column of its parent, with all that it holds. */
+            /* ALTER TABLE would make it the new column of its parent, with all that it holds. */
             raise_occupied(target, RelationGetRelationName(table),
                            psprintf("It exists, and its parent \"%s\" lacks it.", relation->name), false);
         table_close(table, NoLock);
@@ -189,6 +199,7 @@ static void check_can_be_added(const LabelTarget *target, const TableRelation *r
 
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k)
 {
+    target->tables = find_all_inheritors(relation->id, NoLock, NULL);
     target->missing = get_attnum(relation->id, target->name) == InvalidAttrNumber;
     if (target->missing) {
         check_can_be_added(target, relation);
@@ -196,18 +207,19 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
     } else {
         check_type(target, relation, k);
         check_may_update(target, relation);
-        check_uses(target, relation);
+        check_uses(target);
         check_ownership(target, relation);
     }
 }
 
-/* Of a partition or child as well, which may be the relation of a later call. Comments of users stay. */
-static void mark(const LabelTarget *target, const TableRelation *relation)
+/* Marks the column of partitions and children as well, which may be the relation of a later call. Comments of users
+ * stay. */
+static void mark(const LabelTarget *target)
 {
     ListCell *cell;
 
-    foreach (cell, find_all_inheritors(relation->id, NoLock, NULL)) {
-        const Oid        table = lfirst_oid(cell);
+    foreach (cell, target->tables) {
+        const Oid table = lfirst_oid(cell);
         const AttrNumber column = get_attnum(table, target->name);
 
         if (GetComment(table, RelationRelationId, column) == NULL)
@@ -221,5 +233,5 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
         table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
                                    quote_identifier(target->name)));
     if (target->missing || target->ours)
-        mark(target, relation);
+        mark(target);
 }

@@ -112,9 +112,10 @@ static uint64 bytes_of(const PgkmLoaded *loaded)
     return loaded->rows->reserved + (loaded->rows->used == NULL ? 0 : loaded->rows->used->reserved);
 }
 
-uint64 pgkm_loaded_available(void)
+/* Of the rows that are not in use. */
+static uint64 reclaimable_bytes(void)
 {
-    uint64 bytes = pgkm_memory_available();
+    uint64 bytes = 0;
 
     for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
         if (loaded->users == 0)
@@ -122,22 +123,22 @@ uint64 pgkm_loaded_available(void)
     return bytes;
 }
 
-void pgkm_loaded_make_room(uint64 bytes)
+/* Gives up the rows that were not used for the longest time, unless all are in use. */
+static bool give_up_oldest(void)
 {
-    if (all_loaded == NULL || pgkm_loaded_available() < bytes)
-        return;
-    while (pgkm_memory_available() < bytes) {
-        PgkmLoaded *oldest = NULL;
+    PgkmLoaded *oldest = NULL;
 
-        for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
-            if (loaded->users == 0 && (oldest == NULL || loaded->last_use < oldest->last_use))
-                oldest = loaded;
-        if (oldest == NULL)
-            return;
-        ereport(NOTICE, (errmsg("loaded rows of relation \"%s\" were given up for memory", oldest->name)));
-        MemoryContextDelete(oldest->context);
-    }
+    for (PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next)
+        if (loaded->users == 0 && (oldest == NULL || loaded->last_use < oldest->last_use))
+            oldest = loaded;
+    if (oldest == NULL)
+        return false;
+    ereport(NOTICE, (errmsg("loaded rows of relation \"%s\" were given up for memory", oldest->name)));
+    unload(oldest);
+    return true;
 }
+
+static const PgkmReclaimHooks reclaim_hooks = {reclaimable_bytes, give_up_oldest};
 
 static PgkmLoaded *create(const TableCall *call, MemoryContext context)
 {
@@ -173,7 +174,7 @@ static Oid current_file(Oid table)
     return number;
 }
 
-/* The tables were locked when their rows were read, so that the files are those that were read. */
+/* The tables have been locked since their rows were read, so these are the files that were read. */
 static void note_files(PgkmLoaded *loaded)
 {
     const MemoryContext     caller = MemoryContextSwitchTo(loaded->context);
@@ -210,6 +211,7 @@ static void keep(PgkmLoaded *loaded)
     MemoryContextSetParent(loaded->context, TopMemoryContext);
     loaded->next = all_loaded;
     all_loaded = loaded;
+    pgkm_memory_register_reclaim(&reclaim_hooks);
 }
 
 /*
@@ -220,7 +222,7 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 {
     const Oid     id = table_call_relation(fcinfo);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
-    TableCall    *call = table_call_create_plain(fcinfo);
+    TableCall    *call = table_call_create();
     TableQuery    query;
 
     table_relation_find(&call->relation, id, TABLE_READ, true);
@@ -252,7 +254,7 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
  */
 Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
 {
-    TableCall *const call = table_call_create_plain(fcinfo);
+    TableCall *const call = table_call_create();
     const bool       everything = PG_ARGISNULL(LOAD_RELATION);
     const bool       one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
     int64            count = 0;

@@ -1,14 +1,14 @@
 /*
  * loaded.h - rows that a session keeps: kmeans_load, kmeans_unload, kmeans_loaded.
  *
- * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when
- * told to (loaded => true), for the relation, the features and the weight they were loaded under,
- * and only for the role that loaded them. Roles that this one is a member of alone show their loads, and
- * let them be unloaded. They stay, with what a backend made of them, until
- * kmeans_unload, the end of the session, or until other rows of the session need their memory.
+ * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when it is told
+ * to (loaded => true), for the relation, the features and the weight under which they were loaded, and only
+ * for the role that loaded them. Other roles that are members of that one may list and unload them, no more.
+ * Rows stay, with what a backend made of them, until kmeans_unload, the end of the session, or until other
+ * rows of the session need their memory (PgkmReclaimHooks).
  */
-#ifndef PGKM_PG_LOADED_H
-#define PGKM_PG_LOADED_H
+#ifndef PGKM_PG_TABLE_LOADED_H
+#define PGKM_PG_TABLE_LOADED_H
 
 #include "pg/table/call.h"
 
@@ -37,19 +37,12 @@ struct PgkmLoaded {
     PgkmLoaded           *next;
 };
 
-/* The rows loaded under the call's relation and columns, in use until its context goes; 55000
- * when there are none. */
+/* The rows that are loaded under the call's relation and columns. They count as in use until the call's
+ * context goes. 55000 when there are none. */
 PgkmLoaded *pgkm_loaded_use(const TableCall *call);
 
-/* Locks the tables of the rows as a SELECT does; 55000 when one of them has another file than when the rows
- * were loaded, so that their ctids tell nothing any more. */
+/* Locks the tables of the rows as a SELECT does. 55000 when one of them has another file than when the rows
+ * were loaded: then their ctids mean nothing any more. */
 void pgkm_loaded_check_places(const PgkmLoaded *loaded);
-
-/* Bytes that would be available, were all loaded rows given back that are not in use. */
-uint64 pgkm_loaded_available(void);
-
-/* Gives back loaded rows, those not used for the longest time first, until so many bytes are
- * available; none when that would not be enough, and never those in use. A NOTICE names each. */
-void pgkm_loaded_make_room(uint64 bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * update.cpp - locking a table and writing labels into it, all through SPI as the
- * caller, so that privileges, row security, triggers and constraints hold.
+ * update.cpp - locks a table, reads its rows and writes labels into it.
+ *
+ * All of it goes through SPI as the caller, so that privileges, row security, triggers and constraints hold.
  */
 #include "pg/table/update.h"
 
@@ -34,13 +35,14 @@ void table_run_utility(const char *sql)
     SPI_finish();
 }
 
-void table_lock_for_update(TableRelation *relation, Oid id)
+/* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up under it: from
+ * then on nobody else changes its rows, nor what tables lie below it. */
+static void lock_for_update(TableRelation *relation, Oid id)
 {
     const char *locked;
 
-    /* Without a lock of our own before: two sessions that both hold one and both want the
-     * stronger one for the new column would wait for each other. The table may get another
-     * name before it is locked by this one. */
+    /* Takes no lock of its own before: two sessions that both hold one and both want the stronger one would wait for
+     * each other. The table may get another name before the lock is there. */
     table_relation_find(relation, id, TABLE_UPDATE, false);
     if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
         table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
@@ -51,12 +53,7 @@ void table_lock_for_update(TableRelation *relation, Oid id)
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
-static void set_for_now(const char *name, const char *value)
-{
-    (void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-/* What the UPDATE calls, and the table whose rows they are all in; InvalidOid: there are several. */
+/* The functions that the UPDATE calls. `table` has all rows; InvalidOid: several tables do. */
 struct LabelFunctions {
     Oid new_label;
     Oid label_changes;
@@ -74,14 +71,14 @@ static Oid find_function(const char *name, Oid schema)
                            ObjectIdGetDatum(schema));
 }
 
-/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not named, as
- * the caller may have no right to look into their schema, nor has it to be in the search path. */
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not called by name, for the
+ * caller may lack USAGE of their schema, and it need not be in the search path. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
     const bool                  is_label = reference->number == 1;
 
-    /* A schema can be renamed at any time, and another one get its name. */
+    /* A schema can be renamed at any time, and another one can get its name. */
     if (RelationGetRelid(state->p_target_relation) != functions->relation)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
@@ -110,7 +107,7 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     SPIExecuteOptions options;
 
     /* Rows in their order are found without a search. */
-    set_for_now("synchronize_seqscans", "off");
+    table_set_for_now("synchronize_seqscans", "off");
 
     memset(&options, 0, sizeof options);
     options.params = makeParamList(0);
@@ -126,6 +123,35 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     if (code != SPI_OK_UPDATE)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
     AtEOXact_GUC(false, nest_level);
+}
+
+/* Labels that come from themselves would never settle. */
+static void check_label_is_no_input(const TableCall *call, const char *label)
+{
+    bool used = call->weight != NULL && strcmp(call->weight->name, label) == 0;
+
+    for (int i = 0; i < call->n_features; ++i)
+        used = used || strcmp(call->features[i].name, label) == 0;
+    if (used)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("label column \"%s\" must not be among the features or be the weight", label)));
+}
+
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
+                                 int weight, const char *function)
+{
+    TableQuery query;
+
+    lock_for_update(&call->relation, id);
+    table_call_find_columns(call, fcinfo, weight);
+    check_label_is_no_input(call, target->name);
+    label_target_check(target, &call->relation, call->k);
+
+    memset(&query, 0, sizeof query);
+    query.label = target->missing ? NULL : target->name;
+    query.need_ctid = true;
+    query.new_snapshot = true;
+    return table_call_read(call, function, &query);
 }
 
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,

@@ -18,37 +18,43 @@ struct LabelTarget {
     bool        overwrite; /* the caller agrees to lose what the column holds */
     bool        missing;   /* it is added just before labels are written */
     bool        ours;      /* it is there, and pg_kmeans made it */
+    List       *tables;    /* OIDs of the relation and all below it, which are locked */
 };
 
-/* Argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
- * overwrite. */
+/* Reads argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
+ * overwrite. 42602 for an empty name. */
 void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual);
 
 /*
- * Finds out whether the column is missing. Raises now, and not when all is computed, whatever stands
+ * Finds out whether the column is missing. The relation is locked (table_read_for_update). Raises what stands
  * against `k` labels in it: 25006 (read-only transaction), 42501 (privileges), 42701 (it holds something
  * else), 42804 (its type), 22003 (too many labels for it), and what ALTER TABLE would raise where it is missing.
  */
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k);
 
-/* Adds the column as the caller where it is missing; a comment makes it, if it is ours, known as that. */
+/* Adds the column where it is missing, as the caller. Marks a column that is ours by a comment. */
 void label_target_prepare(const LabelTarget *target, const TableRelation *relation);
 
-/* All that comes before a fit whose labels are to be written: locks the table, looks
- * up the columns, checks the target, and reads the rows for `function`. `weight` as for table_call_find_columns. */
+/*
+ * Why this column, which is no system column, must not get values of another meaning: a sentence for a
+ * DETAIL; or NULL. It counts that the column is generated, an identity, NOT NULL or of a domain with
+ * constraints, and that a key (primary, unique, or foreign on either side), a constraint or a generated
+ * column uses it. Other indexes, views and partition keys do not count.
+ */
+const char *pgkm_column_use(Oid table, AttrNumber column);
+
+/* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
+ * looks up the columns, checks the target, and reads the rows for `function`. `weight` as for
+ * table_call_find_columns. Errors of these steps. */
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
                                  int weight, const char *function);
-
-/* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up
- * under it: from then on nobody else changes its rows. */
-void table_lock_for_update(TableRelation *relation, Oid id);
 
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 
-/* Adds the column where it is missing and writes the label of every row whose label differs from its
- * old one. `labels` are those of rows->used; the other rows get NULL. `function` is the one called, of
- * which the functions that the UPDATE needs lie in its schema. */
+/* Adds the column where it is missing, and writes the labels of the rows whose label changes. `labels` are
+ * those of rows->used; the other rows get NULL. `function` is the SQL function that was called: the two that
+ * the UPDATE calls are in its schema. */
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function);
 

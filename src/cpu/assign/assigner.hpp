@@ -1,0 +1,47 @@
+// assigner.hpp - the strategies of assignment behind one interface.
+//
+// An assigner serves one problem through all its iterations: begin() takes the centroids of an
+// iteration, assign() is then called for blocks of rows from any worker. Whatever it skips or
+// estimates, the labels it gives are those of the contract's D.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cpu/assign/choose.hpp"
+#include "cpu/rows.hpp"
+
+namespace pgkm::cpu {
+
+template <typename T>
+class Assigner {
+public:
+    virtual ~Assigner() = default;
+
+    virtual Assignment strategy() const = 0;
+
+    // Rows to hand to assign() at a time, at most.
+    virtual int rows_at_once() const = 0;
+
+    // centroids: k x d, unchanged until the next begin(). May use the pool.
+    virtual void begin(const T *centroids) = 0;
+
+    // Labels of rows first .. first + count - 1. On entry labels[] holds those of the last iteration
+    // (-1: none yet); distances, if not NULL, receives D to the centroid found. From the worker's own
+    // thread; rows of two calls do not overlap.
+    virtual void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) = 0;
+};
+
+// What an assigner is wanted for: bounds only pay over several iterations.
+enum class Purpose { iterations, single };
+
+template <typename T>
+Shape shape_of(const Rows<T> &rows, Purpose purpose)
+{
+    return {rows.n, rows.d, rows.k, has_fused(rows.context.instruction_set), purpose == Purpose::iterations};
+}
+
+template <typename T>
+std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose);
+
+} // namespace pgkm::cpu

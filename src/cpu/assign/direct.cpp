@@ -1,0 +1,149 @@
+// direct.cpp - exact distances to every centroid, block by block of rows.
+#include "cpu/assign/direct.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr int max_width = 2 * block_step;
+
+// So few rows of so many features are compared one by one, rather than in a block that is filled up.
+constexpr int few_rows = 4;
+constexpr std::int32_t many_features = 4096;
+
+// A block and a panel should stay in the second-level cache.
+int block_width(std::int32_t d)
+{
+    return d <= 512 ? max_width : block_step;
+}
+
+} // namespace
+
+Panels::Panels(Budget &budget, std::int32_t k, std::int32_t d)
+    : k_(k), d_(d), count_((std::int64_t{k} + panel_width - 1) / panel_width), values_(budget, count_ * panel_width * d)
+{
+}
+
+template <typename T>
+void Panels::set(const T *centroids, const Rows<T> &rows)
+{
+    const std::int64_t per_task = std::max<std::int64_t>(1, 65536 / (panel_width * std::int64_t{d_}));
+    rows.for_ranges(count_, per_task, [&](std::int64_t p, std::int64_t last, int) {
+        for (; p < last; ++p) {
+            double *panel = values_.data() + p * panel_width * d_;
+            for (int j = 0; j < panel_width; ++j) {
+                const std::int64_t cluster = p * panel_width + j;
+                for (std::int32_t f = 0; f < d_; ++f)
+                    panel[f * panel_width + j] = cluster < k_ ? static_cast<double>(centroids[cluster * d_ + f])
+                                                              : std::numeric_limits<double>::infinity();
+            }
+        }
+    });
+}
+
+DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
+    : block(budget, std::int64_t{d} * width), best(budget, width), label(budget, width)
+{
+}
+
+template <typename T>
+Direct<T>::Direct(const Rows<T> &rows)
+    : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.instruction_set)),
+      pairs_(pair_kernels(rows.context.instruction_set)), panels_(rows.context.budget, rows.k, rows.d),
+      scratch_(rows.pool.size())
+{
+}
+
+template <typename T>
+void Direct<T>::begin(const T *centroids)
+{
+    centroids_ = centroids;
+    panels_.set(centroids, rows_);
+}
+
+template <typename T>
+void Direct<T>::assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances)
+{
+    if (rows_.k == 1 && distances == nullptr) {
+        std::fill_n(labels, count, 0);
+        return;
+    }
+    const T *rows[max_width] = {};
+    for (int done = 0; done < count; done += max_width) {
+        const int size = std::min(max_width, count - done);
+        for (int i = 0; i < size; ++i)
+            rows[i] = rows_.values + (first + done + i) * rows_.d;
+        assign_rows(worker, rows, size, labels + done, distances == nullptr ? nullptr : distances + done);
+    }
+}
+
+template <typename T>
+void Direct<T>::assign_rows(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
+{
+    for (int done = 0; done < count; done += width_)
+        assign_block(worker, rows + done, std::min(width_, count - done), labels + done,
+                     distances == nullptr ? nullptr : distances + done);
+}
+
+// Each row with some centroids at a time.
+template <typename T>
+void Direct<T>::assign_few(const T *const *rows, int count, std::int32_t *labels, double *distances)
+{
+    constexpr std::int32_t batch = 8;
+    for (int i = 0; i < count; ++i) {
+        double best = std::numeric_limits<double>::infinity();
+        for (std::int32_t first = 0; first < rows_.k; first += batch) {
+            rows_.context.poll();
+            const std::int32_t size = std::min(batch, rows_.k - first);
+            const T *x[batch], *c[batch];
+            double squares[batch];
+            for (std::int32_t j = 0; j < size; ++j) {
+                x[j] = rows[i];
+                c[j] = centroids_ + std::int64_t{first + j} * rows_.d;
+            }
+            pairs_.distances(x, c, size, rows_.d, squares);
+            for (std::int32_t j = 0; j < size; ++j)
+                if (squares[j] < best) {
+                    best = squares[j];
+                    labels[i] = first + j;
+                }
+        }
+        if (distances != nullptr)
+            distances[i] = best;
+    }
+}
+
+template <typename T>
+void Direct<T>::assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances)
+{
+    if (count <= few_rows && rows_.d >= many_features)
+        return assign_few(rows, count, labels, distances);
+    auto &made = scratch_[worker];
+    if (!made)
+        made = std::make_unique<DirectScratch>(rows_.context.budget, rows_.d, width_);
+    DirectScratch &scratch = *made;
+    // A small rest needs no full block.
+    const int width = (count + block_step - 1) / block_step * block_step;
+    kernels_.pack(rows, count, rows_.d, width, scratch.block.data());
+    std::fill_n(scratch.best.data(), width, std::numeric_limits<double>::infinity());
+    std::fill_n(scratch.label.data(), width, 0.0);
+    const std::int64_t per_call =
+        std::max<std::int64_t>(1, work_per_poll / (std::int64_t{panel_width} * width * rows_.d));
+    for (std::int64_t p = 0; p < panels_.count(); p += per_call) {
+        if (p > 0)
+            rows_.context.poll();
+        kernels_.nearest(scratch.block.data(), width, rows_.d, panels_.at(p), std::min(per_call, panels_.count() - p),
+                         static_cast<double>(p * panel_width), scratch.best.data(), scratch.label.data());
+    }
+    for (int i = 0; i < count; ++i)
+        labels[i] = static_cast<std::int32_t>(scratch.label[i]);
+    if (distances != nullptr)
+        std::copy_n(scratch.best.data(), count, distances);
+}
+
+template class Direct<float>;
+template class Direct<double>;
+
+} // namespace pgkm::cpu

@@ -1,0 +1,141 @@
+// geometry.cpp - distances between the centroids, and how far each drifted.
+#include "cpu/assign/geometry.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "cpu/kernels/direct_kernels.hpp"
+#include "cpu/kernels/pair_kernels.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr std::int32_t max_clusters = 4096;    // their distances take 64 MB
+constexpr std::int32_t max_features = 1 << 22; // distance_above() covers (d + 3) 2^-53
+
+} // namespace
+
+template <typename T>
+bool Geometry<T>::fits(const Rows<T> &rows)
+{
+    const auto k = static_cast<std::uint64_t>(rows.k), d = static_cast<std::uint64_t>(rows.d);
+    return rows.k <= max_clusters && rows.d <= max_features &&
+           rows.context.budget.allows(4 * k * k + 16 * (k + 1) * d + 512 * d * rows.pool.size());
+}
+
+template <typename T>
+Geometry<T>::Geometry(const Rows<T> &rows)
+    : rows_(rows), kernels_(list_kernels(rows.context.instruction_set)), k_(rows.k),
+      previous_(rows.context.budget, std::int64_t{k_} * rows.d),
+      wide_(rows.context.budget, std::int64_t{k_ + 1} * rows.d), own_(rows.context.budget, k_, 0.0f),
+      others_(rows.context.budget, k_, 0.0f), half_(rows.context.budget, k_, 0.0f),
+      distance_(rows.context.budget, std::int64_t{k_} * k_)
+{
+    std::fill(wide_.end() - rows.d, wide_.end(), std::numeric_limits<double>::infinity());
+}
+
+template <typename T>
+void Geometry<T>::set(const T *centroids, bool distances)
+{
+    follow(centroids);
+    first_ = false;
+    if (distances)
+        measure();
+    else
+        std::fill(half_.begin(), half_.end(), 0.0f);
+}
+
+// Takes the centroids over and sees how far they drifted.
+template <typename T>
+void Geometry<T>::follow(const T *centroids)
+{
+    const PairKernels &pairs = pair_kernels(rows_.context.instruction_set);
+    const std::int64_t d = rows_.d, per_task = std::clamp<std::int64_t>(65536 / d, 1, 64);
+    rows_.for_ranges(k_, per_task, [&](std::int64_t first, std::int64_t last, int) {
+        const std::int64_t count = last - first;
+        if (!first_) {
+            const T *now[64] = {}, *before[64] = {};
+            double squares[64];
+            for (std::int64_t i = 0; i < count; ++i) {
+                now[i] = centroids + (first + i) * d;
+                before[i] = previous_.data() + (first + i) * d;
+            }
+            pairs.distances(now, before, count, rows_.d, squares);
+            for (std::int64_t i = 0; i < count; ++i)
+                own_[first + i] = squares[i] == 0.0 ? 0.0f : distance_above(squares[i]);
+        }
+        std::copy_n(centroids + first * d, count * d, previous_.data() + first * d);
+        std::copy_n(centroids + first * d, count * d, wide_.data() + first * d); // float64 holds either type
+    });
+    const float *largest = std::max_element(own_.begin(), own_.end());
+    float next = 0.0f;
+    for (const float &drift : own_)
+        if (&drift != largest)
+            next = std::max(next, drift);
+    std::fill(others_.begin(), others_.end(), *largest);
+    others_[largest - own_.begin()] = next;
+}
+
+// Centroids as blocks of points against all centroids.
+template <typename T>
+void Geometry<T>::measure()
+{
+    constexpr int width = block_step;
+    const DirectKernels &pack = direct_kernels(rows_.context.instruction_set);
+    std::vector<std::int32_t> all(k_);
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<Buffer<double>> block, square;
+    // Centroids between two looks at the cancel flag.
+    const auto strip =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d), 4, 256));
+    for (int worker = 0; worker < rows_.pool.size(); ++worker) {
+        block.emplace_back(rows_.context.budget, std::int64_t{width} * rows_.d);
+        square.emplace_back(rows_.context.budget, std::int64_t{width} * strip);
+    }
+    rows_.for_ranges(k_, width, [&](std::int64_t first, std::int64_t last, int worker) {
+        double *points = block[worker].data(), *out = square[worker].data();
+        const int count = static_cast<int>(last - first);
+        const T *rows[width];
+        float nearest[width];
+        for (int i = 0; i < count; ++i)
+            rows[i] = previous_.data() + (first + i) * rows_.d;
+        std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
+        pack.pack(rows, count, rows_.d, width, points);
+        for (std::int32_t j = 0; j < k_; j += strip) {
+            rows_.context.poll();
+            const int size = std::min(strip, k_ - j);
+            kernels_.distances(points, width, rows_.d, wide_.data(), all.data() + j, size, out);
+            for (int i = 0; i < count; ++i) {
+                float *line = distance_.data() + (first + i) * k_ + j;
+                for (int q = 0; q < size; ++q) {
+                    line[q] = std::max(0.0f, distance_below(out[q * width + i]));
+                    if (j + q != first + i)
+                        nearest[i] = std::min(nearest[i], line[q]);
+                }
+            }
+        }
+        for (int i = 0; i < count; ++i)
+            half_[first + i] = nearest[i] * 0.5f;
+    });
+}
+
+template <typename T>
+std::vector<std::int32_t> Geometry<T>::spread(std::int32_t count) const
+{
+    std::vector<std::int32_t> chosen = {0};
+    std::vector<float> nearest(distance(0), distance(0) + k_);
+    while (static_cast<std::int32_t>(chosen.size()) < count) {
+        const auto farthest =
+            static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
+        chosen.push_back(farthest);
+        for (std::int32_t j = 0; j < k_; ++j)
+            nearest[j] = std::min(nearest[j], distance(farthest)[j]);
+    }
+    return chosen;
+}
+
+template class Geometry<float>;
+template class Geometry<double>;
+
+} // namespace pgkm::cpu

@@ -1,0 +1,46 @@
+// geometry.hpp - where the centroids are to each other, and how far they drifted: what the triangle
+// inequality needs, rounded so that every conclusion drawn from it is safe.
+#pragma once
+
+#include <vector>
+
+#include "cpu/rows.hpp"
+#include "cpu/kernels/bounds.hpp"
+#include "cpu/kernels/list_kernels.hpp"
+
+namespace pgkm::cpu {
+
+template <typename T>
+class Geometry {
+public:
+    explicit Geometry(const Rows<T> &rows);
+
+    // Whether the distances between these centroids can be held, and the error bounds hold.
+    static bool fits(const Rows<T> &rows);
+
+    // New centroids, k x d; `distances` says whether those between them are wanted this time.
+    void set(const T *centroids, bool distances);
+
+    // k + 1 rows of d in float64; the last is at infinity, to fill up lists.
+    const double *wide() const { return wide_.data(); }
+    Drift drift() const { return {own_.data(), others_.data(), half_.data()}; }
+    // Distances of centroid a to all, rounded down; 0 to itself.
+    const float *distance(std::int32_t a) const { return distance_.data() + std::int64_t{a} * k_; }
+    // `count` centroids (<= k) that lie apart: each is the farthest from those before it.
+    std::vector<std::int32_t> spread(std::int32_t count) const;
+
+private:
+    void follow(const T *centroids);
+    void measure();
+
+    Rows<T> rows_;
+    const ListKernels &kernels_;
+    std::int32_t k_;
+    bool first_ = true;
+    Buffer<T> previous_; // k x d
+    Buffer<double> wide_;
+    Buffer<float> own_, others_, half_;
+    Buffer<float> distance_; // k x k
+};
+
+} // namespace pgkm::cpu

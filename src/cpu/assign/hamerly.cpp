@@ -1,0 +1,298 @@
+// hamerly.cpp - screens rows by their bounds, searches lists of centroids for the others.
+#include "cpu/assign/hamerly.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// The float32 filter beats lists that hold more than a third of the centroids: four times the
+// lanes' work per cycle, less what packing and settling take.
+constexpr double filter_share = 0.35;
+// Iterations to stay with the filter when nearly all rows went to it.
+constexpr int dense_stay = 4;
+// Rows after which a worker judges that.
+constexpr std::int64_t trial_rows = 2048;
+
+// With fewer centroids pivots would not save any distance worth their own.
+constexpr std::int32_t pivot_clusters = 32;
+
+// Rows that stay in the second-level cache between their two visits, but enough that those of one
+// centroid fill a block.
+template <typename T>
+int rows_for(const Rows<T> &rows)
+{
+    constexpr std::int64_t bytes = 1 << 20;
+    const std::int64_t cached = bytes / (std::int64_t{rows.d} * static_cast<std::int64_t>(sizeof(T)));
+    const std::int64_t share = std::max<std::int64_t>(4096, rows.n / (std::int64_t{rows.pool.size()} * 8));
+    const std::int64_t brief = work_per_poll * 4 / rows.d; // blocks are not left half done on a cancel
+    const std::int64_t wanted = std::min({share, brief, std::max(cached, std::int64_t{48} * rows.k)});
+    return static_cast<int>(std::clamp<std::int64_t>(wanted / 64 * 64, 64, 65536));
+}
+
+} // namespace
+
+template <typename T>
+Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int rows_at_once)
+    : block(budget, std::int64_t{d} * width), best(budget, width), second(budget, width), label(budget, width),
+      list(budget, k + list_panel + list_room), active(budget, rows_at_once + list_room), sorted(budget, rows_at_once),
+      start(budget, k + 1)
+{
+}
+
+template <typename T>
+Hamerly<T>::Hamerly(const Rows<T> &rows)
+    : rows_(rows), rows_at_once_(rows_for(rows)), kernels_(list_kernels(rows.context.instruction_set)),
+      direct_(direct_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
+      lower_(rows.context.budget, rows.n)
+{
+    if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
+        tiled_ = std::make_unique<Tiled<T>>(rows);
+    for (int worker = 0; worker < rows.pool.size(); ++worker)
+        scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
+}
+
+template <typename T>
+void Hamerly<T>::begin(const T *centroids)
+{
+    first_ = centroids_ == nullptr;
+    centroids_ = centroids;
+    std::int64_t looked = 0, passed = 0;
+    for (Scratch &scratch : scratch_) {
+        looked += std::exchange(scratch.looked, 0);
+        passed += std::exchange(scratch.passed, 0);
+    }
+    dense_iterations_ = dense_iterations_ > 0 ? dense_iterations_ - 1 : passed * 10 > looked * 9 ? dense_stay : 0;
+    geometry_.set(centroids, dense_iterations_ == 0);
+    if (tiled_)
+        tiled_->begin(centroids);
+    if (!first_)
+        return;
+    pivots_ = {0};
+    if (rows_.k >= pivot_clusters) {
+        const auto root = static_cast<std::int32_t>(std::sqrt(static_cast<double>(rows_.k)));
+        pivots_ = geometry_.spread((root + panel_width - 1) / panel_width * panel_width);
+    }
+    const auto d = static_cast<std::size_t>(rows_.d);
+    pivot_panels_ = Buffer<double>(rows_.context.budget, pivots_.size() * d);
+    for (std::size_t p = 0; p < pivots_.size() && pivots_.size() > 1; ++p)
+        for (std::size_t f = 0; f < d; ++f)
+            pivot_panels_[(p / panel_width * d + f) * panel_width + p % panel_width] =
+                geometry_.wide()[std::int64_t{pivots_[p]} * d + f];
+}
+
+template <typename T>
+bool Hamerly<T>::is_dense(const Scratch &scratch) const
+{
+    return dense_iterations_ > 0 || (scratch.looked >= trial_rows && scratch.passed * 10 > scratch.looked * 9);
+}
+
+template <typename T>
+void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances)
+{
+    Scratch &scratch = scratch_[worker];
+    for (int done = 0; done < count;) {
+        // A short part first shows whether lists help, before pivots are tried on all.
+        const int size =
+            std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
+        assign_rows(scratch, worker, first + done, size, labels + done);
+        done += size;
+    }
+    if (distances != nullptr)
+        own_distances(rows_, centroids_, first, count, labels, distances);
+}
+
+template <typename T>
+void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
+{
+    int active = count;
+    if (first_) {
+        for (int i = 0; i < count; ++i)
+            scratch.active[i] = i;
+        if (!is_dense(scratch))
+            label_by_pivots(scratch, first, count, labels);
+    } else {
+        active = kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
+                                 scratch.active.data());
+    }
+    if (is_dense(scratch)) {
+        for (int i = 0; i < active; i += tiled_width) {
+            rows_.context.poll();
+            put_aside(scratch, worker, first, scratch.active.data() + i, std::min(tiled_width, active - i), labels);
+        }
+        scratch.looked += active;
+    } else {
+        if (!first_) // in the order of memory, which brings the rows that stay into
+                     // cache
+            active = tighten(scratch, first, active, labels);
+        sort_by_label(scratch, active, labels);
+        for (std::int32_t a = 0; a < rows_.k; ++a) {
+            const std::int32_t end = scratch.start[a + 1];
+            for (std::int32_t i = scratch.start[a]; i < end; i += width)
+                assign_block(scratch, worker, first, scratch.sorted.data() + i, std::min(width, end - i), a, labels);
+        }
+    }
+    flush(scratch, worker, first, labels);
+}
+
+// Replaces the upper bounds of the active rows by distances; returns how many must be searched.
+template <typename T>
+int Hamerly<T>::tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels)
+{
+    const int part = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / rows_.d));
+    std::int32_t *rows = scratch.active.data();
+    int open = 0;
+    for (int i = 0; i < active; i += part) {
+        rows_.context.poll();
+        const int kept =
+            kernels_.tighten(rows_.values + first * rows_.d, rows_.d, geometry_.wide(), labels, geometry_.drift(),
+                             lower_.data() + first, upper_.data() + first, rows + i, std::min(part, active - i));
+        std::copy(rows + i, rows + i + kept, rows + open);
+        open += kept;
+    }
+    return open;
+}
+
+// The nearest pivot and the distance to it, as if they were the last iteration's.
+template <typename T>
+void Hamerly<T>::label_by_pivots(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels)
+{
+    if (pivots_.size() == 1) { // every row is compared with every centroid
+        std::fill_n(labels, count, 0);
+        std::fill_n(upper_.data() + first, count, infinity);
+        return;
+    }
+    const T *rows[width];
+    for (int done = 0; done < count; done += width) {
+        const int size = std::min(width, count - done);
+        for (int i = 0; i < size; ++i)
+            rows[i] = rows_.values + (first + done + i) * rows_.d;
+        rows_.context.poll();
+        direct_.pack(rows, size, rows_.d, width, scratch.block.data());
+        std::fill(scratch.best.begin(), scratch.best.end(), std::numeric_limits<double>::infinity());
+        std::fill(scratch.label.begin(), scratch.label.end(), 0.0);
+        direct_.nearest(scratch.block.data(), width, rows_.d, pivot_panels_.data(),
+                        static_cast<std::int64_t>(pivots_.size()) / panel_width, 0.0, scratch.best.data(),
+                        scratch.label.data());
+        for (int i = 0; i < size; ++i) {
+            const auto lane = static_cast<std::size_t>(i);
+            labels[done + i] = pivots_[scratch.label[lane]];
+            upper_[first + done + i] = distance_above(scratch.best[lane]);
+        }
+    }
+}
+
+// Counting sort of the active rows.
+template <typename T>
+void Hamerly<T>::sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const
+{
+    std::int32_t *start = scratch.start.data();
+    std::fill_n(start, rows_.k + 1, 0);
+    for (int i = 0; i < count; ++i)
+        ++start[labels[scratch.active[i]] + 1];
+    for (std::int32_t a = 0; a < rows_.k; ++a)
+        start[a + 1] += start[a];
+    for (int i = count; i-- > 0;) { // from the end: start[a + 1] becomes a's first again
+        const std::int32_t row = scratch.active[i];
+        scratch.sorted[--start[labels[row] + 1]] = row;
+    }
+    for (std::int32_t a = 0; a < rows_.k; ++a)
+        start[a] = start[a + 1];
+    start[rows_.k] = count;
+}
+
+template <typename T>
+void Hamerly<T>::assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
+                              std::int32_t a, std::int32_t *labels)
+{
+    rows_.context.poll();
+    float *upper = upper_.data() + first, *lower = lower_.data() + first;
+    const T *x[width] = {};
+    float own[width], above[width],
+        below[width]; // distance to a, to the nearest, to the second
+    float radius = 0.0f;
+    for (int i = 0; i < count; ++i) {
+        x[i] = rows_.values + (first + rows[i]) * rows_.d;
+        own[i] = upper[rows[i]];
+        radius = std::max(radius, 2.0f * own[i]);
+    }
+    float beyond = infinity;
+    const int listed = kernels_.select(geometry_.distance(a), rows_.k, radius, scratch.list.data(), &beyond);
+    scratch.looked += count;
+    if (tiled_ && listed > filter_share * rows_.k) {
+        scratch.passed += count;
+        put_aside(scratch, worker, first, rows, count, labels);
+        return;
+    }
+    const int lanes = (count + list_step - 1) / list_step * list_step;
+    direct_.pack(x, count, rows_.d, lanes, scratch.block.data());
+    search(scratch, lanes, listed);
+    kernels_.roots(scratch.second.data(), lanes, above, below);
+    kernels_.roots(scratch.best.data(), lanes, above, nullptr);
+    for (int i = 0; i < count; ++i) {
+        const float rest = (beyond - own[i]) * (1.0f - outward); // no centroid outside the list is nearer
+        labels[rows[i]] = static_cast<std::int32_t>(scratch.label[i]);
+        lower[rows[i]] = std::min(below[i], rest);
+        upper[rows[i]] = above[i];
+    }
+}
+
+// Fills best, second and label of the block from the list.
+template <typename T>
+void Hamerly<T>::search(Scratch &scratch, int lanes, int listed)
+{
+    std::fill(scratch.best.begin(), scratch.best.end(), std::numeric_limits<double>::infinity());
+    std::fill(scratch.second.begin(), scratch.second.end(), std::numeric_limits<double>::infinity());
+    std::fill(scratch.label.begin(), scratch.label.end(), 0.0);
+    std::int32_t *list = scratch.list.data();
+    while (listed % list_panel != 0)
+        list[listed++] = rows_.k; // the one at infinity
+    const int per_call = static_cast<int>(
+        std::max<std::int64_t>(1, work_per_poll / (std::int64_t{lanes} * rows_.d * list_panel)) * list_panel);
+    for (int q = 0; q < listed; q += per_call) {
+        if (q > 0)
+            rows_.context.poll();
+        kernels_.nearest(scratch.block.data(), lanes, rows_.d, geometry_.wide(), list + q,
+                         std::min(per_call, listed - q), scratch.best.data(), scratch.second.data(),
+                         scratch.label.data());
+    }
+}
+
+template <typename T>
+void Hamerly<T>::put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
+                           std::int32_t *labels)
+{
+    for (int i = 0; i < count; ++i) {
+        scratch.dense[scratch.dense_count++] = rows[i];
+        if (scratch.dense_count == tiled_width)
+            flush(scratch, worker, first, labels);
+    }
+}
+
+// Labels the rows put aside. The filter gives no bounds: they start anew.
+template <typename T>
+void Hamerly<T>::flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels)
+{
+    const T *x[tiled_width] = {};
+    std::int32_t found[tiled_width];
+    const int count = std::exchange(scratch.dense_count, 0);
+    if (count == 0)
+        return;
+    for (int i = 0; i < count; ++i)
+        x[i] = rows_.values + (first + scratch.dense[i]) * rows_.d;
+    tiled_->assign_block(worker, x, count, found, nullptr);
+    for (int i = 0; i < count; ++i) {
+        labels[scratch.dense[i]] = found[i];
+        upper_[first + scratch.dense[i]] = infinity;
+        lower_[first + scratch.dense[i]] = 0.0f;
+    }
+}
+
+template class Hamerly<float>;
+template class Hamerly<double>;
+
+} // namespace pgkm::cpu

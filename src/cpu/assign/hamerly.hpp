@@ -1,0 +1,79 @@
+// hamerly.hpp - bounds that outlive an iteration, and short lists of centroids.
+//
+// Methods: Hamerly 2010 (one upper and one lower bound per row: most rows need no distance at all
+// once the centroids move little) and Newling and Fleuret 2016, "exponion" (a row within u of
+// centroid a can only belong to centroids within 2u of a). Rows that need another look are gathered
+// by their centroid, so that the rows of a block share one list and lanes still run over points. In
+// the first iteration the nearest of a few centroids that lie apart takes the part of a. When to
+// use: more than one iteration, or clusters that lie apart; blocks whose list is nearly everything
+// go to the float32 filter (tiled.hpp).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cpu/assign/assigner.hpp"
+#include "cpu/assign/direct.hpp"
+#include "cpu/assign/geometry.hpp"
+#include "cpu/assign/own_distances.hpp"
+#include "cpu/kernels/list_kernels.hpp"
+#include "cpu/assign/tiled.hpp"
+
+namespace pgkm::cpu {
+
+template <typename T>
+class Hamerly final : public Assigner<T> {
+public:
+    explicit Hamerly(const Rows<T> &rows);
+    Assignment strategy() const override { return Assignment::hamerly; }
+    int rows_at_once() const override { return rows_at_once_; }
+    void begin(const T *centroids) override;
+    void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
+
+    static bool fits(const Rows<T> &rows) { return Geometry<T>::fits(rows); }
+
+private:
+    static constexpr int width = block_step;
+
+    struct Scratch {
+        Scratch(Budget &budget, std::int32_t d, std::int32_t k, int rows_at_once);
+        Buffer<double> block;               // d x width
+        Buffer<double> best, second, label; // width
+        Buffer<std::int32_t> list;          // centroids of a block
+        Buffer<std::int32_t> active;        // rows of the block to look at
+        Buffer<std::int32_t> sorted;        // the same by centroid
+        Buffer<std::int32_t> start;         // where a centroid's rows begin in it
+        std::int32_t dense[tiled_width];    // rows put aside for the filter
+        int dense_count = 0;
+        std::int64_t looked = 0; // rows in blocks since begin()
+        std::int64_t passed = 0; // of them to the filter
+    };
+
+    void assign_rows(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    void label_by_pivots(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels);
+    void sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const;
+    void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
+                      std::int32_t a, std::int32_t *labels);
+    int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
+    void search(Scratch &scratch, int lanes, int listed);
+    void put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
+                   std::int32_t *labels);
+    void flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels);
+    bool is_dense(const Scratch &scratch) const;
+
+    Rows<T> rows_;
+    int rows_at_once_;
+    const ListKernels &kernels_;
+    const DirectKernels &direct_;
+    Geometry<T> geometry_;
+    std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
+    Buffer<float> upper_, lower_;
+    std::vector<Scratch> scratch_;
+    std::vector<std::int32_t> pivots_;
+    Buffer<double> pivot_panels_;
+    const T *centroids_ = nullptr;
+    bool first_ = true;
+    int dense_iterations_ = 0; // to come, in which lists are not even tried
+};
+
+} // namespace pgkm::cpu

@@ -1,0 +1,112 @@
+// new_centroids.cpp - new centroids from sums, after empty clusters have got the rows that lie farthest.
+#include "cpu/fit/new_centroids.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "cpu/assign/own_distances.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr std::int64_t sums_per_task = 8192;
+
+// Each cluster is updated as a problem of its own, so the arithmetic is the engine's; `load` gives
+// the sums of cluster j. Shifts are added in ascending order, as there.
+template <typename T, typename Load>
+double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, Load &&load)
+{
+    const std::int64_t per_task = std::max<std::int64_t>(1, sums_per_task / rows.d);
+    Buffer<double> shifts(rows.context.budget, rows.k);
+    rows.for_ranges(rows.k, per_task, [&](std::int64_t j, std::int64_t last, int) {
+        Sums sums;
+        PgkmProblem cluster = problem;
+        cluster.k = 1;
+        for (; j < last; ++j) {
+            cluster.centroids = static_cast<T *>(problem.centroids) + j * rows.d;
+            load(j, sums);
+            shifts[j] = update_centroids<T>(cluster, rows.d, metric, sums);
+        }
+    });
+    double shift = 0.0;
+    for (const double each : shifts)
+        shift += each;
+    return shift;
+}
+
+// The `most` first of all rows at some distance.
+template <typename T>
+std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels,
+                                  std::size_t most)
+{
+    constexpr int batch = 64;
+    const auto *centroids = static_cast<const T *>(problem.centroids);
+    // Per worker a heap with the last of its rows on top.
+    std::vector<std::vector<FarRow>> heaps(rows.pool.size());
+    for_blocks(rows, batch, [&](int worker, std::int64_t first, int count) {
+        double squares[batch];
+        std::vector<FarRow> &heap = heaps[worker];
+        own_distances(rows, centroids, first, count, labels + first, squares);
+        for (int i = 0; i < count; ++i) {
+            const FarRow candidate = {squares[i], first + i, labels[first + i]};
+            if (squares[i] == 0.0 || (heap.size() == most && !(candidate < heap.front())))
+                continue;
+            if (heap.size() == most) {
+                std::pop_heap(heap.begin(), heap.end());
+                heap.pop_back();
+            }
+            heap.push_back(candidate);
+            std::push_heap(heap.begin(), heap.end());
+        }
+    });
+    std::vector<FarRow> all;
+    for (const std::vector<FarRow> &heap : heaps)
+        all.insert(all.end(), heap.begin(), heap.end());
+    std::sort(all.begin(), all.end());
+    all.resize(std::min(all.size(), most));
+    return all;
+}
+
+// The sums with every empty cluster given its row.
+template <typename T>
+Sums relocated(const Rows<T> &rows, const PgkmProblem &problem, const ClusterSums<T> &assigned,
+               const std::int32_t *labels)
+{
+    Sums sums;
+    assigned.copy(0, rows.k, sums);
+    PgkmProblem local = problem; // whose rows are `rows`
+    local.first_row = 0;
+    const PgkmPoints points = {rows.values, sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, rows.n, rows.d, rows.weights};
+    const Reservation for_sums(rows.context.budget, sums.totals.size() * sizeof(Int128)); // a copy of them
+    std::optional<Reservation> for_rows;
+    relocate_by_farthest<T>(points, local, sums, [&](std::size_t most) {
+        for_rows.reset();
+        for_rows.emplace(rows.context.budget, most * static_cast<std::uint64_t>(rows.pool.size() + 1) * sizeof(FarRow));
+        return farthest_rows(rows, problem, labels, most);
+    });
+    return sums;
+}
+
+} // namespace
+
+template <typename T>
+double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const ClusterSums<T> &sums,
+                     const std::int32_t *labels)
+{
+    if (!sums.has_empty())
+        return update(rows, problem, metric, [&](std::int64_t j, Sums &one) { sums.copy(j, 1, one); });
+    const Reservation for_copy(rows.context.budget, sums.totals().size() * sizeof(Int128));
+    const Sums all = relocated(rows, problem, sums, labels);
+    return update(rows, problem, metric, [&](std::int64_t j, Sums &one) {
+        one.totals.assign(all.totals.begin() + j * rows.d, all.totals.begin() + (j + 1) * rows.d);
+        one.masses.assign(1, all.masses[j]);
+    });
+}
+
+template double new_centroids(const Rows<float> &, const PgkmProblem &, PgkmMetric, const ClusterSums<float> &,
+                              const std::int32_t *);
+template double new_centroids(const Rows<double> &, const PgkmProblem &, PgkmMetric, const ClusterSums<double> &,
+                              const std::int32_t *);
+
+} // namespace pgkm::cpu

@@ -1,0 +1,136 @@
+// tiled_kernels.cpp - float32 scores of 64 rows against panels of four centroids, and which are low enough.
+//
+// Rows lie feature by feature, lanes run over rows. tiled.cpp proves how far a score may be off.
+#include "cpu/kernels/tiled_kernels.hpp"
+
+#include <algorithm>
+
+#define HWY_TARGET_INCLUDE "cpu/kernels/tiled_kernels.cpp"
+#include "cpu/kernels/per_target.hpp"
+
+#include "cpu/kernels/pack-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace pgkm::cpu::HWY_NAMESPACE {
+using Single = hn::ScalableTag<float>;
+using SingleVector = hn::Vec<Single>;
+inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(Single()));
+
+// One panel against tile_vectors of points. Start: the scores begin here, else they go on.
+template <bool Start, bool Best>
+HWY_INLINE void add_tile(const float *points, int features, const float *panel, const float *start, float *scores,
+                         SingleVector *best)
+{
+    const Single tag;
+    SingleVector sum[tiled_panel][tile_vectors];
+    HWY_UNROLL(4)
+    for (int j = 0; j < tiled_panel; ++j) {
+        HWY_UNROLL(4)
+        for (int v = 0; v < tile_vectors; ++v)
+            sum[j][v] = hn::Zero(tag);
+    }
+    for (int f = 0; f < features; ++f) {
+        SingleVector x[tile_vectors];
+        HWY_UNROLL(4)
+        for (int v = 0; v < tile_vectors; ++v)
+            x[v] = hn::Load(tag, points + f * tiled_width + v * single_lanes);
+        HWY_UNROLL(4)
+        for (int j = 0; j < tiled_panel; ++j) {
+            const SingleVector c = hn::Set(tag, panel[f * tiled_panel + j]);
+            HWY_UNROLL(4)
+            for (int v = 0; v < tile_vectors; ++v)
+                sum[j][v] = hn::MulAdd(x[v], c, sum[j][v]); // two roundings without FMA: the bound allows for it
+        }
+    }
+    HWY_UNROLL(4)
+    for (int j = 0; j < tiled_panel; ++j) {
+        HWY_UNROLL(4)
+        for (int v = 0; v < tile_vectors; ++v) {
+            float *score = scores + j * tiled_width + v * single_lanes;
+            const SingleVector total = hn::Add(Start ? hn::Set(tag, start[j]) : hn::Load(tag, score), sum[j][v]);
+            hn::Store(total, tag, score);
+            if (Best)
+                best[v] = hn::Min(best[v], total);
+        }
+    }
+}
+
+template <bool Start, bool Best>
+void add_panels(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
+                const float *start, float *scores, float *best)
+{
+    const Single tag;
+    for (std::int64_t p = 0; p < count; ++p) {
+        for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
+            SingleVector lowest[tile_vectors];
+            for (int v = 0; v < tile_vectors; ++v)
+                lowest[v] = Best ? hn::Load(tag, best + i + v * single_lanes) : hn::Zero(tag);
+            add_tile<Start, Best>(block + i, features, panels + p * panel_stride,
+                                  Start ? start + p * tiled_panel : nullptr, scores + p * tiled_panel * tiled_width + i,
+                                  lowest);
+            for (int v = 0; Best && v < tile_vectors; ++v)
+                hn::Store(lowest[v], tag, best + i + v * single_lanes);
+        }
+    }
+}
+
+void add(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
+         const float *start, float *scores, float *best)
+{
+    const auto run = start != nullptr ? (best != nullptr ? add_panels<true, true> : add_panels<true, false>)
+                                      : (best != nullptr ? add_panels<false, true> : add_panels<false, false>);
+    run(block, features, panels, panel_stride, count, start, scores, best);
+}
+
+void norms(const float *block, int d, float *squares)
+{
+    constexpr int strip = 64; // features that stay in L1 while all points pass
+    const Single tag;
+    std::fill_n(squares, tiled_width, 0.0f);
+    for (int first = 0; first < d; first += strip) {
+        const int last = std::min(first + strip, d);
+        for (int i = 0; i < tiled_width; i += single_lanes) {
+            SingleVector sum = hn::Load(tag, squares + i);
+            for (int f = first; f < last; ++f) {
+                const SingleVector x = hn::Load(tag, block + static_cast<std::ptrdiff_t>(f) * tiled_width + i);
+                sum = hn::MulAdd(x, x, sum);
+            }
+            hn::Store(sum, tag, squares + i);
+        }
+    }
+}
+
+std::int64_t at_most(const float *scores, std::int64_t count, const float *limit, Hit *hits)
+{
+    const Single tag;
+    std::int64_t found = 0;
+    for (int i = 0; i < tiled_width; i += single_lanes) {
+        const SingleVector limits = hn::Load(tag, limit + i);
+        for (std::int64_t j = 0; j < count; ++j) {
+            const auto low = hn::Le(hn::Load(tag, scores + j * tiled_width + i), limits);
+            if (HWY_LIKELY(hn::AllFalse(tag, low)))
+                continue;
+            std::uint8_t bytes[8] = {}; // one bit per lane; Highway wants at least 8 bytes of room
+            hn::StoreMaskBits(tag, low, bytes);
+            std::uint64_t bits = 0;
+            for (int b = 0; b < (single_lanes + 7) / 8; ++b)
+                bits |= std::uint64_t{bytes[b]} << (8 * b);
+            for (; bits != 0; bits &= bits - 1) {
+                const int point = i + __builtin_ctzll(bits);
+                hits[found++] = {point, static_cast<std::int32_t>(j), scores[j * tiled_width + point]};
+            }
+        }
+    }
+    return found;
+}
+
+template <typename T>
+void pack(const T *const *rows, int count, int d, const T *shift, float *block)
+{
+    pack_rows(rows, count, d, shift, tiled_width, block);
+}
+
+} // namespace pgkm::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+PGKM_KERNELS(TiledKernels, tiled_kernels, HWY_NATIVE_FMA != 0, {pack<float>, pack<double>}, norms, add, at_most)

@@ -1,0 +1,254 @@
+// em_step.cpp - em_step(): responsibilities and their sums, cut into segments (numeric/reduction.hpp).
+#include "cpu/operations.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "cpu/for_problems.hpp"
+#include "cpu/mixture/mixture_kernels.hpp"
+#include "cpu/kernels/product_kernels.hpp"
+#include "numeric/reduction.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+// Copies of the sums of large mixtures: 256 MB, so that there are some threads' worth of them.
+constexpr std::int64_t most_values = 32 << 20;
+
+// R of the reduction: the log-likelihood, then masses, first and second sums as in PgkmMixtureSums.
+struct Layout {
+    Layout(const PgkmMixture &mixture, std::int32_t features, bool wanted) : k(mixture.k), d(features)
+    {
+        if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
+            second_size = triangle(d);
+        else if (mixture.covariance_type != PGKM_COVARIANCE_TIED)
+            second_size = d;
+        values = wanted ? 1 + k * (1 + d + second_size) : 1;
+    }
+    double *mass(double *r, std::int64_t j) const { return r + 1 + j; }
+    double *first(double *r, std::int64_t j) const { return r + 1 + k + j * d; }
+    double *second(double *r, std::int64_t j) const
+    {
+        return second_size == 0 ? nullptr : r + 1 + k + k * d + j * second_size;
+    }
+
+    std::int64_t k, d;
+    std::int64_t second_size = 0; // of one component
+    std::int64_t values;
+};
+
+template <typename T>
+class EmStep {
+public:
+    EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
+        : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
+          x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
+          layout_(mixture, data.points.d, sums.masses != nullptr), products_(product_kernels(context_.instruction_set)),
+          kernels_(mixture_kernels(context_.instruction_set)), zeros_(d_, 0.0), features_(padded_features(d_)),
+          rows_(std::min(block_rows, padded_rows(problem.n_rows))),
+          own_size_((blocks() * features_ + mixture.k) * rows_),
+          own_(Buffer<double>::zeros(context_.budget, own_size_ * pool.size()))
+    {
+        if (mixture.labels == nullptr)
+            prepare();
+    }
+
+    void run()
+    {
+        const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_values);
+        auto copies = Buffer<double>::zeros(context_.budget, plan.segments * plan.values);
+        generalised_reduction(
+            plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
+            [&](const ReductionTask &task, double *r, int worker) {
+                for (std::int64_t i = task.first; i < task.last; i += block_rows)
+                    block(i, static_cast<int>(std::min<std::int64_t>(block_rows, task.last - i)), r, worker);
+            });
+        if (!finite_.load())
+            throw Error(PGKM_INVALID, "features are too large: their squares overflow");
+        out_.log_likelihood = copies[0];
+        if (out_.masses == nullptr)
+            return;
+        std::copy_n(layout_.mass(copies.data(), 0), layout_.k, out_.masses);
+        std::copy_n(layout_.first(copies.data(), 0), layout_.k * layout_.d, out_.first);
+        for (std::int64_t j = 0; layout_.second_size > 0 && j < layout_.k; ++j) {
+            context_.poll();
+            std::copy_n(layout_.second(copies.data(), j), layout_.second_size, out_.second + j * layout_.second_size);
+        }
+    }
+
+private:
+    PgkmCovariance type() const { return mixture_.covariance_type; }
+    // Blocks of features that a worker needs: the rows; where there are matrices, also centred and transformed.
+    std::int64_t blocks() const { return type() == PGKM_COVARIANCE_FULL || type() == PGKM_COVARIANCE_TIED ? 3 : 1; }
+    const double *mean(std::int64_t j) const { return mixture_.means + j * d_; }
+
+    // Constants of the densities, and the factors as the kernels read them.
+    void prepare()
+    {
+        for (std::int32_t j = 0; j < mixture_.k; ++j)
+            constants_.push_back(mixture_.log_weights[j] + mixture_.log_determinants[j] -
+                                 0.5 * d_ * std::log(2.0 * std::numbers::pi));
+        if (type() == PGKM_COVARIANCE_SPHERICAL)
+            for (std::int32_t j = 0; j < mixture_.k; ++j)
+                factors_.insert(factors_.end(), d_, mixture_.factors[j]);
+        const std::int64_t matrices = type() == PGKM_COVARIANCE_FULL   ? mixture_.k
+                                      : type() == PGKM_COVARIANCE_TIED ? 1
+                                                                       : 0;
+        packed_ = Buffer<double>::zeros(context_.budget, matrices * packed_size(d_));
+        pool_.run(matrices, [&](std::int64_t j, int) { pack(j); });
+        if (type() == PGKM_COVARIANCE_TIED)
+            transform_means();
+    }
+
+    void pack(std::int64_t j)
+    {
+        double *const packed = packed_.data() + j * packed_size(d_);
+        for (std::int64_t c = 0; c < d_; ++c) {
+            context_.poll();
+            for (std::int64_t f = 0; f <= c; ++f)
+                packed[c / 4 * 4 * packed_columns(d_) + f * 4 + c % 4] = mixture_.factors[(j * d_ + c) * d_ + f];
+        }
+    }
+
+    // With one W for all, |W (x - mean)| = |W (x - origin) - W (mean - origin)|: rows and means are
+    // transformed once. The origin, amid the means, keeps wide offsets from cancelling.
+    void transform_means()
+    {
+        origin_.assign(d_, 0.0);
+        for (std::int32_t j = 0; j < mixture_.k; ++j)
+            for (std::int32_t f = 0; f < d_; ++f)
+                origin_[f] += mean(j)[f] / mixture_.k;
+        for (std::int64_t j = 0; j < mixture_.k; ++j)
+            for (std::int64_t c = 0; c < d_; ++c) {
+                context_.poll();
+                double sum = 0.0;
+                for (std::int64_t f = 0; f <= c; ++f)
+                    sum += mixture_.factors[c * d_ + f] * (mean(j)[f] - origin_[f]);
+                factors_.push_back(sum);
+            }
+        ones_.assign(d_, 1.0);
+    }
+
+    // Rows [first, first + rows) of the problem into R.
+    void block(std::int64_t first, int rows, double *r, int worker)
+    {
+        context_.poll();
+        const int stride = padded_rows(rows);
+        double *const x = own_.data() + own_size_ * worker;
+        double *const centred = x + features_ * rows_;
+        double *const weighted = centred + features_ * rows_;
+        double *const shares = x + blocks() * features_ * rows_;
+        products_.turn(x_ + first * d_, rows, d_, zeros_.data(), x, stride);
+        if (mixture_.labels != nullptr)
+            given_shares(first, rows, stride, shares);
+        else
+            find_shares(first, rows, stride, x, centred, weighted, shares, r);
+        if (out_.masses == nullptr)
+            return;
+        for (std::int32_t j = 0; j < mixture_.k; ++j)
+            add_sums(j, stride, x, centred, weighted, shares + std::int64_t{j} * stride, r);
+    }
+
+    void given_shares(std::int64_t first, int rows, int stride, double *shares) const
+    {
+        std::fill_n(shares, std::int64_t{mixture_.k} * stride, 0.0);
+        for (int i = 0; i < rows; ++i)
+            shares[std::int64_t{mixture_.labels[first + i]} * stride + i] = 1.0;
+    }
+
+    void find_shares(std::int64_t first, int rows, int stride, const double *x, double *centred, double *weighted,
+                     double *shares, double *r)
+    {
+        if (type() == PGKM_COVARIANCE_TIED) {
+            kernels_.centre(x, stride, d_, origin_.data(), centred);
+            kernels_.transform(centred, stride, d_, packed_.data(), weighted);
+        }
+        for (std::int64_t j = 0; j < mixture_.k; ++j) {
+            double *const squares = shares + j * stride;
+            context_.poll();
+            switch (type()) {
+            case PGKM_COVARIANCE_FULL:
+                kernels_.centre(x, stride, d_, mean(j), centred);
+                kernels_.transformed_squares(centred, stride, d_, packed_.data() + j * packed_size(d_), squares);
+                break;
+            case PGKM_COVARIANCE_TIED:
+                kernels_.scaled_squares(weighted, stride, d_, factors_.data() + j * d_, ones_.data(), squares);
+                break;
+            case PGKM_COVARIANCE_DIAG:
+                kernels_.scaled_squares(x, stride, d_, mean(j), mixture_.factors + j * d_, squares);
+                break;
+            case PGKM_COVARIANCE_SPHERICAL:
+                kernels_.scaled_squares(x, stride, d_, mean(j), factors_.data() + j * d_, squares);
+                break;
+            }
+        }
+        const BlockDensity density = kernels_.normalise(shares, rows, stride, mixture_.k, constants_.data(),
+                                                        out_.labels == nullptr ? nullptr : out_.labels + first);
+        r[0] += density.log_likelihood;
+        if (!density.finite)
+            finite_.store(false);
+    }
+
+    void add_sums(std::int64_t j, int stride, const double *x, double *centred, double *weighted, const double *share,
+                  double *r)
+    {
+        context_.poll();
+        if (std::all_of(share, share + stride, [](double value) { return value == 0.0; }))
+            return; // most blocks, where components lie apart
+        if (type() != PGKM_COVARIANCE_FULL) {
+            *layout_.mass(r, j) +=
+                kernels_.weighted_sums(x, stride, d_, share, mean(j), layout_.first(r, j), layout_.second(r, j));
+            return;
+        }
+        kernels_.centre(x, stride, d_, mean(j), centred);
+        *layout_.mass(r, j) += kernels_.weigh(centred, stride, d_, share, weighted);
+        products_.add_rows(weighted, stride, d_, layout_.first(r, j));
+        products_.add_products(weighted, centred, stride, 0, d_, layout_.second(r, j));
+    }
+
+    Context &context_;
+    ThreadPool &pool_;
+    const PgkmProblem &problem_;
+    const PgkmMixture &mixture_;
+    PgkmMixtureSums &out_;
+    const std::int32_t d_;
+    const T *const x_;
+    const Layout layout_;
+    const ProductKernels &products_;
+    const MixtureKernels &kernels_;
+    const std::vector<double> zeros_; // d: rows are turned as they are
+    const std::int64_t features_;
+    const std::int64_t rows_; // of a block, at most
+    const std::size_t own_size_;
+    Buffer<double> own_;            // per worker: blocks of features, one of shares
+    Buffer<double> packed_;         // full: k matrices, tied: one
+    std::vector<double> constants_; // k
+    std::vector<double> factors_;   // spherical: k x d; tied: the transformed means, k x d
+    std::vector<double> origin_;    // tied: d
+    std::vector<double> ones_;      // tied: d
+    std::atomic<bool> finite_{true};
+};
+
+} // namespace
+
+void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
+             PgkmMixtureSums *sums)
+{
+    if (data.points.weights != nullptr)
+        throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
+    const auto work = [&](std::int64_t p) {
+        const double d = data.points.d;
+        return static_cast<double>(problems[p].n_rows) * mixtures[p].k * d *
+               (mixtures[p].covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
+    };
+    for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
+        with_element(data.points, [&](auto element) {
+            EmStep<decltype(element)>(data, pool, problems[p], mixtures[p], sums[p]).run();
+        });
+    });
+}
+
+} // namespace pgkm::cpu

@@ -1,0 +1,67 @@
+// runner.hpp - what the parts of seeding share: threads, cancellation, accounted memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/context.hpp"
+#include "cpu/seed/seed_kernels.hpp"
+
+namespace pgkm::cpu {
+
+// Runs independent blocks: on the context's threads, or, when whole problems are already
+// spread over them, one after another on the thread at hand.
+class BlockRunner {
+public:
+    BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
+
+    Budget &budget() const { return context_.budget; }
+    InstructionSet instruction_set() const { return context_.instruction_set; }
+    void poll() const { context_.poll(); }
+    // How many rows are chosen, for a problem that has the threads to itself; others are silent.
+    void report(std::size_t chosen) const
+    {
+        if (threaded_)
+            context_.report("seeding", 0, static_cast<std::int32_t>(chosen), 0.0);
+    }
+
+    template <typename Body> // body(block)
+    void run(std::int64_t blocks, Body &&body) const
+    {
+        if (threaded_ && blocks > 1) {
+            context_.pool.run(blocks, [&](std::int64_t block, int) {
+                context_.poll();
+                body(block);
+            });
+            return;
+        }
+        for (std::int64_t block = 0; block < blocks; ++block) {
+            context_.poll();
+            body(block);
+        }
+    }
+
+private:
+    Context &context_;
+    bool threaded_;
+};
+
+// Rows of one problem, or the candidates of k-means||.
+template <typename T>
+struct SeedRows {
+    const T *values;       // n x d
+    const double *weights; // n, or NULL: every row weighs 1
+    std::int64_t n;
+    std::int32_t d;
+
+    const T *row(std::int64_t i) const { return values + i * d; }
+    double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
+};
+
+// Rows per block: about a millisecond's work for a few candidates. Fewer than 64 only where so many would take
+// too long between two looks at the cancel flag.
+inline std::int64_t seed_block_rows(std::int32_t d)
+{
+    return std::clamp<std::int64_t>((1 << 17) / d, std::clamp((1 << 22) / d, 1, 64), max_seed_block);
+}
+
+} // namespace pgkm::cpu

@@ -1,0 +1,124 @@
+// moments.cpp - moments(): sums and products of rows about a shift, cut into segments (numeric/reduction.hpp).
+#include "cpu/sums/moments.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/for_problems.hpp"
+#include "cpu/sums/packed_block.hpp"
+#include "cpu/kernels/product_kernels.hpp"
+#include "numeric/reduction.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+// Where part `part` of `parts` of a triangle of d rows begins: parts of about the same area, whole
+// tiles each.
+std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
+{
+    if (part == parts)
+        return d;
+    const double share = std::sqrt(static_cast<double>(part) / static_cast<double>(parts));
+    return static_cast<std::int32_t>(share * d / 4.0) * 4;
+}
+
+// d sums and the triangle. Each part of a large one packs its block anew; copies of it cost memory and time, too.
+ReductionPlan plan_moments(std::int64_t n, std::int32_t d)
+{
+    constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
+    const std::int64_t values = d + triangle(d);
+    return d >= packed_features
+               ? plan_reduction(n, block_rows, values, d / packed_features_per_part + 1, most_reduction_values / 4)
+               : plan_reduction(n, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
+}
+
+// float64 values that a thread needs for a block of rows.
+std::size_t block_memory(std::int32_t d)
+{
+    return d >= packed_features ? packed_memory(d) : padded_features(d) * block_rows;
+}
+
+// The sums of one block of rows: of few features by the one kind of tiles, of many by the other.
+template <typename T>
+class BlockSums {
+public:
+    BlockSums(InstructionSet set, std::int32_t d, const double *shift)
+        : products_(product_kernels(set)), matrices_(matrix_kernels(set)), vectors_(vector_kernels(set)), d_(d),
+          shift_(shift)
+    {
+    }
+
+    // Adds features [first, last) of the triangle, which follows the d sums in `out`.
+    void add(const T *x, std::int64_t rows, std::int32_t first, std::int32_t last, bool with_sums, double *memory,
+             double *out) const
+    {
+        if (d_ >= packed_features)
+            return add_packed(matrices_, vectors_, x, rows,
+                              {d_, first, last, shift_, with_sums ? out : nullptr, out + d_}, memory);
+        const int stride = padded_rows(rows);
+        products_.turn(x, rows, d_, shift_, memory, stride);
+        if (with_sums)
+            products_.add_rows(memory, stride, d_, out);
+        products_.add_products(memory, memory, stride, first, last, out + d_);
+    }
+
+private:
+    const ProductKernels &products_;
+    const MatrixKernels &matrices_;
+    const VectorKernels &vectors_;
+    const std::int32_t d_;
+    const double *const shift_;
+};
+
+template <typename T>
+void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
+{
+    Context &context = data.context;
+    const std::int32_t d = data.points.d;
+    const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
+    const ReductionPlan plan = plan_moments(problem.n_rows, d);
+    const std::size_t own = block_memory(d);
+    const BlockSums<T> block(context.instruction_set, d, out.shift);
+    auto copies = Buffer<double>::zeros(context.budget, plan.segments * plan.values);
+    auto memory = Buffer<double>::zeros(context.budget, own * pool.size());
+    generalised_reduction(
+        plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
+        [&](const ReductionTask &task, double *sums, int worker) {
+            const std::int32_t first = part_begin(task.part, plan.parts, d);
+            const std::int32_t last = part_begin(task.part + 1, plan.parts, d);
+            for (std::int64_t i = task.first; i < task.last; i += block_rows) {
+                context.poll();
+                block.add(x + i * d, std::min<std::int64_t>(block_rows, task.last - i), first, last, task.part == 0,
+                          memory.data() + own * worker, sums);
+            }
+        });
+    std::copy_n(copies.data(), d, out.sums);
+    for (std::int64_t a = 0; a < d; ++a) {
+        context.poll();
+        std::copy_n(copies.data() + d + triangle(a), a + 1, out.cross + triangle(a));
+    }
+}
+
+} // namespace
+
+double moments_bytes(std::int64_t n, std::int32_t d, int threads)
+{
+    const ReductionPlan plan = plan_moments(std::max<std::int64_t>(n, 1), d);
+    return 8.0 * (static_cast<double>(plan.segments * plan.values) + static_cast<double>(block_memory(d)) * threads);
+}
+
+void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
+{
+    if (data.points.weights != nullptr)
+        throw Error(PGKM_INVALID, "moments are taken of unweighted rows only");
+    const auto work = [&](std::int64_t p) {
+        return static_cast<double>(problems[p].n_rows) * data.points.d * data.points.d;
+    };
+    data.context.report("summing", 0, 0, 0.0);
+    for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
+        with_element(data.points,
+                     [&](auto element) { moments_of<decltype(element)>(data, pool, problems[p], moments[p]); });
+    });
+}
+
+} // namespace pgkm::cpu

@@ -1,0 +1,35 @@
+/*
+ * call.h - what the k-means functions over whole tables have in common beside pg/table/call.h: their
+ * options and the fit.
+ */
+#ifndef PGKM_PG_KMEANS_CALL_H
+#define PGKM_PG_KMEANS_CALL_H
+
+#include "pg/table/call.h"
+
+/* Arguments by position, of kmeans_fit, kmeans_labels and kmeans_cluster, behind those of TableArgument. */
+enum KmeansArgument {
+    KMEANS_WEIGHT = TABLE_OPTIONS + 8, /* the options are those of kmeans_options, in their order */
+    KMEANS_LOADED,                     /* kmeans_fit and kmeans_labels */
+    KMEANS_LABEL = KMEANS_LOADED       /* kmeans_cluster; behind it overwrite */
+};
+
+struct KmeansCall : TableCall {
+    PgkmOptions options;
+};
+
+/* A call with the options that these fields of kmeans_options hold. 22023 for a bad one. */
+KmeansCall *kmeans_call_create(const NullableDatum *options);
+
+/* A call with the k and the options of KmeansArgument's functions. */
+KmeansCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
+
+/* A fit's request for the rows, with the call's k, options and loaded rows. There is at least one row. */
+void kmeans_call_request(const KmeansCall *call, const TableRows *rows, PgkmFitRequest *request);
+
+/* Clusters the rows and ends their reading (scan_dismiss); NULL when there are none. The result lives as
+ * long as the call. A WARNING when there are fewer clusters than k. 54000 when the model would be larger
+ * than a value can be; else errors as of pgkm_run_fit. */
+const PgkmFitResult *kmeans_call_fit(KmeansCall *call, TableRows *rows, bool want_labels, bool want_distances);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * plan.h - our functions in the planner and the executor.
+ *
+ * - kmeans_labels in FROM. A function in FROM returns its rows through a tuple store. For millions of rows
+ *   that costs more than finding their clusters. So the planner is offered a custom scan in its place.
+ * - Fits in subqueries. A nested loop may read a subquery again for each row of another table. So a custom
+ *   scan keeps its rows, and the fit runs once. The server's Material is not enough: it keeps no rows where
+ *   it expects to be read once, in a correlated subquery or beside a relation that is looked up by an index.
+ * - Groups of kmeans and gmm, whose costs the server estimates wrongly.
+ */
+#ifndef PGKM_PG_PLAN_PLAN_H
+#define PGKM_PG_PLAN_PLAN_H
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+}
+
+/* For _PG_init: they take part in planning from now on. labels_path_install brings the hook that
+ * fit_path_keep needs. */
+void fit_path_install(void);
+void labels_path_install(void);
+void groups_path_install(void);
+
+/* Puts a scan that keeps its rows on top of the plan of a subquery that fits. */
+void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
+
+/* The custom scan "KmeansFitOnce": keeps its child's rows. */
+extern const CustomScanMethods fit_scan_methods;
+
+/*
+ * The custom scan "KmeansLabels": kmeans_labels, row by row. It runs the fit when the first row is asked for,
+ * and returns rows straight from the arrays of the fit. A rescan starts again from the same labels, unless a
+ * parameter in the function's arguments has changed. Cursors may go backwards. custom_exprs holds the call, a
+ * FuncExpr; custom_scan_tlist the columns of LabelColumn.
+ */
+extern const CustomScanMethods labels_scan_methods;
+
+/* Whether `function` is written in C with one of these symbols. */
+bool pgkm_plan_source_among(Oid function, const char *const *symbols, int count);
+
+/* Whether `function` is ours, by the name and the address of its symbol, and is called directly. One that is
+ * SECURITY DEFINER, has settings of its own or is watched by a plugin is called through another function.
+ * Cheap for other functions: hooks see those of all queries. */
+bool pgkm_plan_is(Oid function, const char *symbol, PGFunction address);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * query.h - what a table function asks for: which rows of a relation, and which of their columns; and the
+ * SELECT that answers it.
+ */
+#ifndef PGKM_PG_QUERY_QUERY_H
+#define PGKM_PG_QUERY_QUERY_H
+
+#include "pg/query/relation.h"
+#include "pg/rows/table_rows.h"
+
+/*
+ * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
+ * takes no part in the fit if its features are NULL (its array; all of its columns), or if its weight is
+ * NULL or 0.
+ */
+struct TableQuery {
+    const TableRelation *relation;
+    const TableColumn *features;
+    int n_features;
+    const TableColumn *weight; /* a number, or NULL */
+    const char *label;         /* an integer column to read along, or NULL */
+    bool need_ctid;            /* else it is read only where the caller may */
+    bool need_direction;       /* a row of zeros, which has none, is an error */
+    bool new_snapshot;         /* see what was committed until now, not what the query sees */
+    bool keep_crew;            /* the caller will call scan_dismiss (pg/scan/scan.h) */
+};
+
+/* Column number i of those that are read, from 0: features, weight and label; NULL behind the last. */
+static inline const char *table_query_column(const TableQuery *query, int i)
+{
+    if (i < query->n_features)
+        return query->features[i].name;
+    if (i == query->n_features && query->weight != NULL)
+        return query->weight->name;
+    return i == query->n_features + (query->weight != NULL) ? query->label : NULL;
+}
+
+/*
+ * All rows of the query, in `context`, by one SELECT as the current user. 22004, 22003, 22023 and 2202E for bad values,
+ * which name the column or element and the row's ctid; 54000 when pg_kmeans.memory_limit would be passed; and what the
+ * SELECT raises.
+ */
+TableRows *table_select(const TableQuery *query, MemoryContext context);
+
+/* Sets a setting until the current nest level ends (NewGUCNestLevel, AtEOXact_GUC). */
+void table_set_for_now(const char *name, const char *value);
+
+#endif

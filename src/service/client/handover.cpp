@@ -1,0 +1,82 @@
+// handover.cpp - copies rows into memory that the service can map.
+#include "service/client/handover.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "numeric/error.hpp"
+#include "numeric/thread_pool.hpp"
+#include "service/wire/mapping.hpp"
+
+namespace pgkm::service {
+namespace {
+
+constexpr std::uint64_t copy_chunk_bytes = std::uint64_t{8} << 20; // between two looks at the cancel flag
+constexpr std::int64_t most_threads = 4;
+
+std::uint64_t value_bytes(const PgkmPoints &points)
+{
+    return static_cast<std::uint64_t>(points.n) * points.d * (points.element == PGKM_FLOAT32 ? 4 : 8);
+}
+
+// `bytes` bytes into the file at `to`, which memory backs first: what is not there becomes an error and not a signal.
+void copy_chunk(const File &file, std::uint64_t to, const char *from, std::uint64_t bytes)
+{
+    const std::uint64_t begin = to / control_bytes * control_bytes; // a mapping begins with a page
+    extend_file(file.get(), begin, to + bytes);
+    const Mapping mapped(file.get(), begin, to + bytes - begin);
+    std::memcpy(mapped.get() + (to - begin), from, bytes);
+}
+
+// Several threads: most of the time goes into pages that are touched for the first time.
+void copy(const Link &link, const File &file, std::uint64_t to, const void *from, std::uint64_t bytes)
+{
+    const std::uint64_t chunks = (bytes + copy_chunk_bytes - 1) / copy_chunk_bytes;
+    parallel_for(chunks, most_threads, [&](std::int64_t i, int) {
+        link.check_cancelled();
+        const std::uint64_t done = i * copy_chunk_bytes;
+        copy_chunk(file, to + done, static_cast<const char *>(from) + done, std::min(copy_chunk_bytes, bytes - done));
+    });
+}
+
+} // namespace
+
+File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &place)
+{
+    link.check_memory(place.bytes);
+    File file = new_shared_file();
+    copy(link, file, place.values, points.values, value_bytes(points));
+    if (points.weights != nullptr)
+        copy(link, file, place.weights, points.weights, points.n * sizeof(double));
+    return file;
+}
+
+LoadRequest place_rows(const Link &link, const PgkmPoints &points)
+{
+    LoadRequest place = {};
+    place.element = points.element;
+    place.n = points.n;
+    place.d = points.d;
+    place.weighted = points.weights != nullptr ? 1 : 0;
+    const std::uint64_t bytes = value_bytes(points), weight_bytes = place.weighted * points.n * sizeof(double);
+    const PgkmSegment &segment = link.segment();
+    const auto offset = [&](const void *address) {
+        return static_cast<std::uint64_t>(static_cast<const char *>(address) - static_cast<const char *>(segment.base));
+    };
+    const auto inside = [&](const void *address, std::uint64_t length) {
+        return address >= segment.base && offset(address) + length <= segment.bytes;
+    };
+    if (segment.handle != 0 && inside(points.values, bytes) &&
+        (place.weighted == 0 || inside(points.weights, weight_bytes))) {
+        place.segment = segment.handle;
+        place.values = offset(points.values);
+        place.weights = place.weighted != 0 ? offset(points.weights) : 0;
+        place.bytes = segment.bytes;
+    } else {
+        place.weights = (bytes + 63) / 64 * 64;
+        place.bytes = place.weighted != 0 ? place.weights + weight_bytes : bytes;
+    }
+    return place;
+}
+
+} // namespace pgkm::service

@@ -1,0 +1,17 @@
+// sums.hpp - the client's table: PCA and mixtures.
+#pragma once
+
+#include "backend/backend.h"
+#include "numeric/platform.hpp"
+
+namespace pgkm::service {
+
+// Of the service that this process has heard of last; before that, all of them: a call tells.
+void note_functions(std::uint32_t functions);
+
+PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
+                          PgkmError *error);
+PgkmStatus client_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                          const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error);
+
+} // namespace pgkm::service

@@ -1,0 +1,207 @@
+// client_context.cpp - brings a client's rows to a device and runs its calls there, in turn with others.
+#include "service/server/client_context.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "numeric/error.hpp"
+
+namespace pgkm::service {
+namespace {
+
+// Calls of less work than this (rows x features x clusters x passes), about a millisecond of a device,
+// never wait for a long one's end.
+constexpr double small_work = 1e9;
+
+// A client that has waited so long for device memory takes it from rows that no call came for.
+constexpr auto pressure_after = std::chrono::milliseconds(100);
+constexpr auto idle_rows = std::chrono::milliseconds(1000);
+
+// Beside the rows a fit keeps distances, labels, an order of the rows, and copies of rows and
+// centroids in the layout of its kernels.
+std::uint64_t memory_for(const ClientRows &rows)
+{
+    constexpr std::uint64_t per_row = 48, per_job = std::uint64_t{64} << 20;
+    return 4 * rows.bytes() + per_row * static_cast<std::uint64_t>(rows.points().n) + per_job;
+}
+
+int cancelled_callback(void *client)
+{
+    return static_cast<const ClientContext *>(client)->is_cancelled() ? 1 : 0;
+}
+
+void progress_callback(void *client, const PgkmProgress *progress)
+{
+    static_cast<const ClientContext *>(client)->arena().write_progress(*progress);
+}
+
+} // namespace
+
+ClientContext::ClientContext(ServerState &state, const std::atomic<bool> &hung_up, const OpenRequest &request,
+                             File arena)
+    : state_(state), hung_up_(hung_up), options_(request), device_(&state.devices.choose(request.device, 0)),
+      arena_(std::move(arena))
+{
+    // Strategies that the backend does not have are told at once; otherwise it is opened with the
+    // memory that its rows get.
+    static constexpr StrategyNames automatic = {};
+    if (std::memcmp(&request.tuning, &automatic, sizeof automatic) != 0)
+        open_backend(request.device_memory_limit);
+    state_.add(this);
+}
+
+ClientContext::~ClientContext()
+{
+    state_.remove(this);
+    unload();
+    state_.table.close(context_);
+}
+
+bool ClientContext::is_cancelled() const
+{
+    return hung_up_.load(std::memory_order_relaxed) || state_.has_failed() || client_cancelled();
+}
+
+void ClientContext::raise(PgkmStatus status, const PgkmError &error)
+{
+    if (status == PGKM_DEVICE_ERROR)
+        state_.fail(error.text);
+    throw Error(status, error.text);
+}
+
+void ClientContext::open_backend(std::uint64_t device_memory)
+{
+    state_.table.close(context_);
+    context_ = nullptr;
+    PgkmOpen open = {};
+    open.struct_size = sizeof open;
+    open.device = device().ordinal;
+    open.threads = options_.threads;
+    open.memory_limit = options_.memory_limit;
+    open.device_memory_limit = device_memory;
+    open.tuning = view_names(&options_.tuning);
+    open.host = {cancelled_callback, progress_callback, this};
+    PgkmError error = {};
+    const PgkmStatus status = state_.table.open(&open, &context_, &error);
+    if (status != PGKM_OK)
+        raise(status, error);
+}
+
+// Runs a call of the table when it is this client's turn.
+template <typename Body>
+PgkmStatus ClientContext::in_turn(double work, PgkmError *error, Body &&body)
+{
+    const bool small = work < small_work;
+    const PgkmStatus waited =
+        guarded(error, [&] { device().scheduler.begin(small, [this] { return is_cancelled(); }); });
+    if (waited != PGKM_OK)
+        return waited;
+    const PgkmStatus status = body();
+    device().scheduler.end(small);
+    state_.finished.fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+std::uint64_t ClientContext::most_memory() const
+{
+    const std::uint64_t largest = state_.devices.largest_reservation(options_.device);
+    return options_.device_memory_limit == 0 ? largest : std::min(largest, options_.device_memory_limit);
+}
+
+// A fair share is in nobody's way; the limit of this client's own context holds.
+std::uint64_t ClientContext::wanted_memory() const
+{
+    return std::min(std::max(memory_for(*rows_), state_.devices.fair_share(options_.device)), most_memory());
+}
+
+// The rows onto a device, with so much memory for them and their fits, or what can be had.
+void ClientContext::bring_rows(std::uint64_t device_memory)
+{
+    const Clock::time_point begin = Clock::now();
+    const Devices::Grant grant = state_.devices.reserve(options_.device, device_memory, [&](Device &device) {
+        if (Clock::now() - begin > pressure_after)
+            state_.drop_idle_rows(device, idle_rows, this);
+        return is_cancelled();
+    });
+    reservation_ = grant.reservation;
+    device_.store(grant.device);
+    open_backend(reservation_.bytes);
+    PgkmError error = {};
+    const PgkmStatus status = in_turn(static_cast<double>(rows_->bytes()), &error,
+                                      [&] { return state_.table.load(context_, &rows_->points(), &data_, &error); });
+    if (status != PGKM_OK)
+        raise(status, error);
+}
+
+// The rows were brought with too little memory for what is to be done with them: once more with
+// more, if there is more to be had. Another client may have to end first.
+bool ClientContext::bring_again()
+{
+    const std::uint64_t had = reservation_.bytes;
+    if (had >= most_memory())
+        return false;
+    drop_rows();
+    bring_rows(std::min(std::min(had, UINT64_MAX / 4) * 4, most_memory()));
+    return reservation_.bytes > had;
+}
+
+void ClientContext::drop_rows()
+{
+    state_.table.unload(data_);
+    data_ = nullptr;
+    device().scheduler.give_back(reservation_);
+    reservation_ = {0, false};
+}
+
+void ClientContext::drop_if_idle(const Device &device, std::chrono::milliseconds idle)
+{
+    const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock() && is_on(device) && data_ != nullptr && Clock::now() - last_used_ > idle)
+        drop_rows();
+}
+
+void ClientContext::load(const LoadRequest &request, File passed)
+{
+    unload();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rows_ = std::make_unique<ClientRows>(state_.host, request, std::move(passed));
+    try {
+        bring_rows(wanted_memory());
+    } catch (...) {
+        drop_rows();
+        rows_.reset();
+        throw;
+    }
+    last_used_ = Clock::now();
+}
+
+void ClientContext::unload()
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    drop_rows();
+    rows_.reset();
+}
+
+void ClientContext::call(Op op, const CallRequest &request, std::uint64_t arena_bytes)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (rows_ == nullptr)
+        refuse("a call before any rows");
+    arena_.follow(arena_bytes);
+    Problems problems(op, request, rows_->points(), arena_);
+    if (data_ == nullptr)
+        bring_rows(wanted_memory());
+    PgkmError error = {};
+    const auto run = [&] { return problems.run(state_.table, data_, &error); };
+    PgkmStatus status = in_turn(problems.work(), &error, run);
+    while (status == PGKM_LIMIT && bring_again()) {
+        problems.restore();
+        status = in_turn(problems.work(), &error, run);
+    }
+    last_used_ = Clock::now();
+    if (status != PGKM_OK)
+        raise(status, error);
+    problems.write_back();
+}
+
+} // namespace pgkm::service

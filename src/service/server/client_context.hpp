@@ -1,0 +1,71 @@
+// client_context.hpp - one client's context in the service: its arena, its rows, what it holds of the device.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "service/wire/arena.hpp"
+#include "service/server/problems.hpp"
+#include "service/server/client_rows.hpp"
+#include "service/server/server_state.hpp"
+
+namespace pgkm::service {
+
+class ClientContext {
+public:
+    // Without a device asked for, rows go where there is room. Refuses a device or strategies that are not there.
+    // `hung_up` becomes true when the client is gone. Throws Error.
+    ClientContext(ServerState &state, const std::atomic<bool> &hung_up, const OpenRequest &request, File arena);
+    // Frees everything that it holds.
+    ~ClientContext();
+    ClientContext(const ClientContext &) = delete;
+    ClientContext &operator=(const ClientContext &) = delete;
+
+    // All throw Error; what a client may have got wrong is PGKM_INVALID.
+    void load(const LoadRequest &request, File passed);
+    void unload();
+    void call(Op op, const CallRequest &request, std::uint64_t arena_bytes);
+
+    // From another client's thread: gives memory of that device back if there was no call for so long.
+    // The next call brings the rows again, to any device.
+    void drop_if_idle(const Device &device, std::chrono::milliseconds idle);
+    // The device of its rows; without rows the last one, or the one that they would go to.
+    bool is_on(const Device &device) const { return device_.load(std::memory_order_relaxed) == &device; }
+
+    // For whatever reason; and because the client wants it.
+    bool is_cancelled() const;
+    bool client_cancelled() const { return arena_.control().cancelled.load(std::memory_order_relaxed) != 0; }
+
+    const Arena &arena() const { return arena_; }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    void open_backend(std::uint64_t device_memory);
+    void bring_rows(std::uint64_t device_memory);
+    bool bring_again();
+    void drop_rows();
+    std::uint64_t most_memory() const;
+    std::uint64_t wanted_memory() const;
+    Device &device() const { return *device_.load(std::memory_order_relaxed); }
+    template <typename Body>
+    PgkmStatus in_turn(double work, PgkmError *error, Body &&body);
+    [[noreturn]] void raise(PgkmStatus status, const PgkmError &error);
+
+    ServerState &state_;
+    const std::atomic<bool> &hung_up_;
+    OpenRequest options_;
+    std::atomic<Device *> device_; // changed by its own thread alone
+    Arena arena_;
+    std::mutex mutex_; // held by whoever is at work on what follows
+    PgkmContext *context_ = nullptr;
+    std::unique_ptr<ClientRows> rows_;
+    PgkmData *data_ = nullptr; // nullptr with rows: they are to be brought again
+    Reservation reservation_ = {0, false};
+    Clock::time_point last_used_{};
+};
+
+} // namespace pgkm::service

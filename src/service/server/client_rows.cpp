@@ -1,0 +1,73 @@
+// client_rows.cpp - maps a client's rows after it has checked where they lie.
+#include "service/server/client_rows.hpp"
+
+#include "numeric/error.hpp"
+#include "service/wire/arrays.hpp"
+#include "service/server/problems.hpp"
+
+namespace pgkm::service {
+namespace {
+
+// Bytes of the values of n x d elements; refuses what does not fit into an address space.
+std::uint64_t value_bytes(const LoadRequest &request, std::size_t element_bytes)
+{
+    std::uint64_t cells = 0, bytes = 0;
+    if (request.n < 1 || request.d < 1 ||
+        __builtin_mul_overflow(static_cast<std::uint64_t>(request.n), static_cast<std::uint64_t>(request.d), &cells) ||
+        __builtin_mul_overflow(cells, element_bytes, &bytes) || bytes > INT64_MAX / 2)
+        refuse("rows that cannot be");
+    return bytes;
+}
+
+void check_inside(const LoadRequest &request, std::uint64_t begin, std::uint64_t bytes)
+{
+    if (begin % sizeof(double) != 0 || begin > request.bytes || bytes > request.bytes - begin)
+        refuse("rows that lie outside their segment");
+}
+
+} // namespace
+
+ClientRows::ClientRows(HostCalls &host, const LoadRequest &request, File passed) : host_(host)
+{
+    points_.element = request.element == PGKM_FLOAT32 ? PGKM_FLOAT32 : PGKM_FLOAT64;
+    points_.n = request.n;
+    points_.d = request.d;
+    check_inside(request, request.values, value_bytes(request, Shape{points_.d, points_.element}.element_bytes()));
+    if (request.weighted != 0)
+        check_inside(request, request.weights, static_cast<std::uint64_t>(request.n) * sizeof(double));
+    const char *base = map(request, std::move(passed));
+    points_.values = base + request.values;
+    points_.weights = request.weighted == 0 ? nullptr : reinterpret_cast<const double *>(base + request.weights);
+}
+
+const char *ClientRows::map(const LoadRequest &request, File passed)
+{
+    if (request.segment == 0) {
+        if (!passed.is_open() || !is_safe(passed.get(), request.bytes))
+            refuse("no rows");
+        copy_ = Mapping(passed.get(), 0, request.bytes);
+        return copy_.get();
+    }
+    const PgkmSegment segment = host_.attach(request.segment);
+    if (segment.bytes < request.bytes) {
+        host_.detach(segment);
+        refuse("a segment that is shorter than the client says");
+    }
+    segment_ = segment;
+    return static_cast<const char *>(segment.base);
+}
+
+ClientRows::~ClientRows()
+{
+    if (segment_.handle != 0)
+        host_.detach(segment_);
+}
+
+std::uint64_t ClientRows::bytes() const
+{
+    const auto n = static_cast<std::uint64_t>(points_.n);
+    return n * static_cast<std::uint64_t>(points_.d) * Shape{points_.d, points_.element}.element_bytes() +
+           (points_.weights == nullptr ? 0 : n * sizeof(double));
+}
+
+} // namespace pgkm::service

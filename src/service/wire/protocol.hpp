@@ -1,0 +1,137 @@
+// protocol.hpp - what a session and the GPU service say to each other.
+//
+// One connection is one context of the backend table: the client sends a Request, waits for its
+// Reply, and sends the next; both are plain structs of fixed size over a SOCK_SEQPACKET socket
+// of the local machine, so that each end learns at once when the other one dies. Arrays never
+// travel through the socket: they lie in the client's arena, anonymous shared memory that comes
+// as a file descriptor with Op::open, and whose first page is the Control block. Rows lie in a
+// dynamic shared memory segment of the server, named by its handle, or in anonymous shared
+// memory that comes with Op::load.
+//
+// Both ends are processes of one server, built from one source: a version tells whether that
+// holds. The service believes nothing else: it copies a call's structs before it looks at them
+// and derives every address from sizes it has checked.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "numeric/platform.hpp"
+
+namespace pgkm::service {
+
+// Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
+// meets a running service says so instead of misreading it.
+constexpr std::uint32_t protocol_version = 2;
+constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
+
+enum class Op : std::uint32_t {
+    hello = 1, // answered when the connection is served
+    probe,     // the devices, into the arena that comes with it
+    open,
+    load,
+    unload,
+    summarise,
+    seed,
+    fit,
+    assign,
+    moments,
+    em_step,
+    close // the context; the connection may open another
+};
+
+constexpr std::size_t name_bytes = 32;
+
+// PgkmTuning by value; an empty name is NULL.
+struct StrategyNames {
+    char assignment[name_bytes];
+    char execution[name_bytes];
+    char feature_sum[name_bytes];
+    char mass_sum[name_bytes];
+    char instruction_set[name_bytes];
+};
+
+constexpr std::size_t name_words = sizeof(StrategyNames) / sizeof(std::uint64_t);
+
+// False when a name is too long to be one.
+bool pack_names(const PgkmTuning &from, StrategyNames *to);
+// The strings live in `from`.
+PgkmTuning view_names(StrategyNames *from);
+// The strings live as long as the process.
+PgkmTuning static_names(StrategyNames *from);
+
+struct OpenRequest {
+    std::int32_t device;
+    std::int32_t threads;
+    std::uint64_t memory_limit;
+    std::uint64_t device_memory_limit;
+    StrategyNames tuning;
+};
+
+struct LoadRequest {
+    std::uint32_t segment; // handle of the server's; 0: the file descriptor that comes along
+    std::int32_t element;
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t weighted;
+    std::uint64_t values; // offsets in it
+    std::uint64_t weights;
+    std::uint64_t bytes; // its length
+};
+
+// The calls over problems, summarise to em_step: WireProblem (arrays.hpp) describes what the arena holds.
+struct CallRequest {
+    std::int64_t n_problems;
+    std::int32_t want_moments;
+    PgkmSeedParams seed;
+    PgkmFitParams fit;
+};
+
+struct Request {
+    std::uint32_t magic;
+    Op op;
+    std::uint64_t serial;      // the reply's too; 0: of hello
+    std::uint64_t arena_bytes; // length of the arena, the Control block not counted
+    union {
+        OpenRequest open;
+        LoadRequest load;
+        CallRequest call;
+    };
+};
+
+// What not every plugin has: the reply to hello tells, so that no rows travel for nothing.
+enum Function : std::uint32_t {
+    function_moments = 1u << 0,
+    function_em_step = 1u << 1,
+};
+
+struct Reply {
+    std::uint32_t magic;
+    std::int32_t count;      // probe: devices
+    std::uint32_t functions; // hello: those of Function that there are
+    std::uint32_t unused;
+    std::uint64_t serial;
+    PgkmError error;
+};
+static_assert(sizeof(Reply) == 544, "told by test/service/changes.sh too");
+
+// What one side tells the other while a call runs. Progress is guarded by a sequence number,
+// odd while it is written (Lamport 1977).
+struct Control {
+    std::atomic<std::uint32_t> cancelled;
+    std::atomic<std::uint32_t> sequence;
+    std::atomic<std::uint64_t> shift; // the bits of a double
+    std::atomic<std::int32_t> problem;
+    std::atomic<std::int32_t> iteration;
+    std::atomic<std::uint32_t> phase; // its place in phase_names; 0: nothing to tell
+    std::atomic<std::uint64_t> bytes_moved;
+    std::atomic<std::uint64_t> chosen[name_words]; // StrategyNames
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
+              "atomics in shared memory must be free of locks");
+
+constexpr std::size_t control_bytes = 4096; // of the arena's file, before the arena
+constexpr const char *phase_names[] = {"", "loading", "seeding", "iterating", "labelling"};
+
+} // namespace pgkm::service
