@@ -5,24 +5,13 @@
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
-#include "service/plugin.hpp"
 #include "engine/api.h"
+#include "engine/backends/registry.hpp"
 #include "numeric/error.hpp"
 #include "service/client.hpp"
+#include "service/plugin.hpp"
 
 namespace {
-
-// The devices of one table, or why there are none.
-std::vector<PgkmDevice> probe(const PgkmBackend *table, std::string *why)
-{
-    std::vector<PgkmDevice> devices(64);
-    std::int32_t count = 0;
-    PgkmError error = {};
-    if (table != nullptr && table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error) != PGKM_OK)
-        *why = error.text;
-    devices.resize(std::min(static_cast<std::size_t>(count), devices.size()));
-    return devices;
-}
 
 // Those of CUDA: as the service sees them, if there is a connection to it, or else this process.
 std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCounts *counts, std::string *why)
@@ -31,8 +20,10 @@ std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCoun
         *why = settings.no_device;
         return {};
     }
-    if (settings.channel <= 0)
-        return probe(pgkm::cuda_backend(settings.plugin, why), why);
+    if (settings.channel <= 0) {
+        const PgkmBackend *const table = pgkm::cuda_backend(settings.plugin, why);
+        return table == nullptr ? std::vector<PgkmDevice>() : pgkm::probe(*table, why);
+    }
     std::vector<PgkmDevice> devices;
     PgkmError error = {};
     if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel, counts); }) != PGKM_OK)
@@ -70,7 +61,7 @@ int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int3
     std::int32_t used = 0;
     pgkm::guarded(&error, [&] {
         std::string why;
-        used = append("cpu", probe(pgkm::cpu_backend(), &why), why, lines, capacity, used);
+        used = append("cpu", pgkm::probe(*pgkm::cpu_backend(), &why), why, lines, capacity, used);
         why.clear();
         PgkmServiceCounts counts = {};
         std::vector<PgkmDevice> devices = probe_cuda(*settings, &counts, &why);

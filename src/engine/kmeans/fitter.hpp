@@ -16,8 +16,7 @@ struct FitTask {
     bool                      want_distances;
 };
 
-// One model for each group; all groups go to the backend together.
-template <typename T>
-std::vector<Model> fit_loaded(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor);
+// One model for each group; all groups go to the backend together. Throws Error.
+std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor);
 
 } // namespace pgkm

@@ -1,3 +1,4 @@
+// loaded_rows.cpp - gathers, transforms, loads and summarises the rows of a request.
 #include "engine/kmeans/loaded_rows.hpp"
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 #include "numeric/thread_pool.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
-#include "engine/kmeans/fit.hpp"
 
 namespace pgkm {
 namespace {
@@ -33,6 +33,13 @@ void require_variance(const Summary &raw)
     for (std::size_t f = 0; f < raw.variance.size(); ++f)
         if (raw.variance[f] == 0.0 && raw.max[f] > raw.min[f])
             throw Error(PGKM_INVALID, "feature " + std::to_string(f + 1) + " varies too little to be standardized");
+}
+
+template <typename T>
+T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
+{
+    memory.reset(new std::byte[static_cast<std::size_t>(points.n) * static_cast<std::size_t>(points.d) * sizeof(T)]);
+    return reinterpret_cast<T *>(memory.get());
 }
 
 // Copies in pieces that threads share out.
@@ -70,10 +77,18 @@ class Copies {
 
 } // namespace
 
-template <typename T>
-LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monitor &monitor) : points_(request.points)
+LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
+    : points_(request.points), has_moments_(options.tol > 0.0)
 {
-    const PgkmHost host = monitor.host();
+    if (points_.element == PGKM_FLOAT32)
+        prepare<float>(request, options, session, monitor.host());
+    else
+        prepare<double>(request, options, session, monitor.host());
+}
+
+template <typename T>
+void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const PgkmHost &host)
+{
     const std::vector<PgkmGroup> groups = groups_of(request);
     std::int64_t first = 0;
     for (const PgkmGroup &group : groups) {
@@ -81,10 +96,10 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
         first += group.n;
     }
     if (request.n_groups > 0)
-        gather(groups, pgkm_cpu_threads(&request.settings), host);
-    transform(request.options, session, host);
-    session.load(points_);
-    std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);
+        gather<T>(groups, pgkm_cpu_threads(&request.settings), host);
+    if (are_transformed(options))
+        transform<T>(options, session, host);
+    std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
         require_magnitude(summaries[g].max_abs);
@@ -99,17 +114,17 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
 
 // Brings the groups together: a backend works on one stretch of rows.
 template <typename T>
-void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
+void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
-    values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    T *const to = allocate<T>(values_, points_);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
     Copies<T> values;
     Copies<double> weights;
     for (std::size_t g = 0; g < groups.size(); ++g) {
         const std::int64_t first = groups_[g].first_row;
-        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, values_.get() + first * points_.d);
+        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, to + first * points_.d);
         if (weights_ != nullptr)
             weights.add(groups[g].weights, groups[g].n, weights_.get() + first);
     }
@@ -120,30 +135,36 @@ void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, int threads, co
 }
 
 template <typename T>
-void LoadedRows<T>::transform(const PgkmOptions &options, Session &session, const PgkmHost &host)
+void LoadedRows::transform(const PgkmOptions &options, Session &session, const PgkmHost &host)
 {
     if (options.standardize != 0) {
-        session.load(points_);
-        const std::vector<Summary> raw = session.summarise(problems(), true);
+        const std::vector<Summary> raw = load(session, true);
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             require_variance(raw[g]);
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
         }
     }
-    if (options.standardize == 0 && options.metric != PGKM_COSINE)
-        return;
-    if (values_ == nullptr) // else they are a copy already
-        values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    // What was gathered is a copy already.
+    T *const to = values_ == nullptr ? allocate<T>(values_, points_) : reinterpret_cast<T *>(values_.get());
     for (const LoadedGroup &group : groups_) {
         const std::int64_t from = group.first_row * points_.d;
         transform_rows(static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization,
-                       options.metric, host, values_.get() + from);
+                       options.metric, host, to + from);
     }
     points_.values = values_.get();
 }
 
-template <typename T>
-std::vector<PgkmProblem> LoadedRows<T>::problems() const
+std::vector<Summary> LoadedRows::load(Session &session, bool want_moments) const
+{
+    if (values_ == nullptr)
+        session.load_own(points_);
+    else
+        session.load(points_);
+    std::vector<PgkmProblem> all = problems();
+    return session.summarise(all, want_moments);
+}
+
+std::vector<PgkmProblem> LoadedRows::problems() const
 {
     std::vector<PgkmProblem> problems(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -152,6 +173,21 @@ std::vector<PgkmProblem> LoadedRows<T>::problems() const
         problems[g].n_rows = groups_[g].n;
     }
     return problems;
+}
+
+std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &request, const PgkmOptions &options,
+                                          Monitor &monitor)
+{
+    const bool lasting = request.resident != nullptr && !are_transformed(options);
+    const auto kept = std::static_pointer_cast<const LoadedRows>(place.statistics);
+    if (lasting && kept != nullptr && (kept->has_moments() || options.tol == 0.0)) {
+        place.session.load_own(request.points);
+        return kept;
+    }
+    const auto rows = std::make_shared<const LoadedRows>(request, options, place.session, monitor);
+    if (lasting)
+        place.statistics = rows;
+    return rows;
 }
 
 template <typename T>
@@ -175,8 +211,6 @@ double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroi
     return bound;
 }
 
-template class LoadedRows<float>;
-template class LoadedRows<double>;
 template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t);
 template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t);
 

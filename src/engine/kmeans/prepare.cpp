@@ -1,3 +1,4 @@
+// prepare.cpp - standardizes rows and brings them to unit length.
 #include "engine/kmeans/prepare.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// quality.cpp - how compact and separated the clusters of a sweep are.
 #include "engine/kmeans/quality.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// parameters.cpp - the M step, and the factors of covariances.
 #include "engine/mixture/parameters.hpp"
 
 #include <algorithm>

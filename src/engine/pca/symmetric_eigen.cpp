@@ -1,3 +1,4 @@
+// symmetric_eigen.cpp - eigenvectors by LAPACK or Eigen.
 #include "engine/pca/symmetric_eigen.hpp"
 
 #include <algorithm>

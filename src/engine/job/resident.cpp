@@ -1,17 +1,21 @@
-#include "engine/kmeans/resident.hpp"
+// resident.cpp - rows that stay with the backends from job to job.
+#include "engine/job/resident.hpp"
 
 #include <new>
 
 namespace pgkm {
 namespace {
 
-// Everything that shapes a context or the rows in it.
-std::string key_of(const BackendChoice &choice, const PgkmOpen &open, const PgkmOptions &options)
+bool is_cpu(const BackendChoice &choice) { return choice.device < 0 && choice.channel == 0; }
+
+// Everything that shapes a context. The CPU's is made anew when the limit of its memory has changed, which costs next
+// to nothing.
+std::string key_of(const BackendChoice &choice, const PgkmOpen &open)
 {
     std::string key = choice.table->name;
     for (const std::int64_t number :
          {std::int64_t{choice.device}, std::int64_t{open.threads}, static_cast<std::int64_t>(open.device_memory_limit),
-          std::int64_t{options.standardize}, std::int64_t{options.metric}, std::int64_t{options.tol > 0.0}})
+          is_cpu(choice) ? static_cast<std::int64_t>(open.memory_limit) : 0})
         key += "/" + std::to_string(number);
     for (const char *name : {open.tuning.assignment, open.tuning.execution, open.tuning.feature_sum,
                              open.tuning.mass_sum, open.tuning.instruction_set})
@@ -44,45 +48,25 @@ PgkmHost HostRelay::host()
 
 } // namespace pgkm
 
-template <>
-std::unique_ptr<pgkm::Workplace<float>> &PgkmResident::slot<float>()
+pgkm::Workplace &PgkmResident::workplace(const pgkm::BackendChoice &choice, const PgkmOpen &open)
 {
-    return narrow_;
-}
-
-template <>
-std::unique_ptr<pgkm::Workplace<double>> &PgkmResident::slot<double>()
-{
-    return wide_;
-}
-
-template <typename T>
-pgkm::Workplace<T> &PgkmResident::workplace(const pgkm::BackendChoice &choice, const PgkmOpen &open,
-                                            const PgkmFitRequest &request, pgkm::Monitor &monitor)
-{
-    const std::string key = pgkm::key_of(choice, open, request.options);
-    relay_.lead_to(&monitor);
-    if (slot<T>() != nullptr && key == key_)
-        return *slot<T>();
-    drop();
+    const std::string key = pgkm::key_of(choice, open);
+    Place &place = pgkm::is_cpu(choice) ? on_cpu_ : on_device_;
+    if (place.kept != nullptr && place.key == key)
+        return *place.kept;
     PgkmOpen relayed = open;
-    relayed.host = relay_.host();
-    slot<T>() = std::make_unique<pgkm::Workplace<T>>(choice, relayed, request, monitor);
-    key_ = key;
-    return *slot<T>();
+    relayed.host = relay.host();
+    place.kept.reset();
+    place.kept = std::make_unique<pgkm::Workplace>(choice, relayed);
+    place.key = key;
+    return *place.kept;
 }
 
 void PgkmResident::drop()
 {
-    narrow_.reset();
-    wide_.reset();
-    key_.clear();
+    on_cpu_.kept.reset();
+    on_device_.kept.reset();
 }
-
-template pgkm::Workplace<float> &PgkmResident::workplace<float>(const pgkm::BackendChoice &, const PgkmOpen &,
-                                                                const PgkmFitRequest &, pgkm::Monitor &);
-template pgkm::Workplace<double> &PgkmResident::workplace<double>(const pgkm::BackendChoice &, const PgkmOpen &,
-                                                                  const PgkmFitRequest &, pgkm::Monitor &);
 
 PgkmResident *pgkm_resident_create(void) { return new (std::nothrow) PgkmResident(); }
 
