@@ -137,6 +137,37 @@ TEST(Resident, GivesTheSame)
     pgkm_resident_free(nullptr);
 }
 
+// Nor does what one algorithm leaves there show in another.
+TEST(Resident, ServesEachAlgorithm)
+{
+    std::vector<double> rows;
+    for (int i = 0; i < 3000; ++i)
+        rows.push_back(std::sin(i * 12.9898) * 100.0 + i % 7);
+    PgkmResident *resident = pgkm_resident_create();
+    ASSERT_NE(resident, nullptr);
+    PgkmRequest clusters = request_for(rows, 3, 4), unit = clusters, mixture = clusters, components = clusters;
+    unit.kmeans.standardize = 1;
+    mixture.algorithm = PGKM_MIXTURE;
+    pgkm_mixture_options_default(&mixture.mixture);
+    mixture.mixture.covariance_type = PGKM_COVARIANCE_TIED;
+    components.algorithm = PGKM_PCA;
+    components.pca = {};
+    for (PgkmRequest request : {components, mixture, clusters, unit, mixture, unit, components, clusters}) {
+        const FitRun alone(request);
+        request.resident = resident;
+        const FitRun run(request);
+        const PgkmResult &a = alone.result, &b = run.result;
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        ASSERT_EQ(a.k, b.k);
+        EXPECT_EQ(a.n_iter, b.n_iter);
+        for (const auto field : {&PgkmResult::centroids, &PgkmResult::means, &PgkmResult::components}) {
+            ASSERT_EQ(a.*field == nullptr, b.*field == nullptr);
+            EXPECT_TRUE(a.*field == nullptr || std::equal(a.*field, a.*field + a.k * a.d, b.*field));
+        }
+    }
+    pgkm_resident_free(resident);
+}
+
 TEST(Sweep, GivesEachFitAndItsQuality)
 {
     PgkmRequest request = request_for(two_clouds, 2, 1);

@@ -13,8 +13,8 @@ namespace pgkm {
 
 struct BackendChoice {
     const PgkmBackend *table;
-    std::int32_t       device;  // ordinal for open()
-    std::int32_t       channel; // likewise: to the GPU service; 0: none
+    std::int32_t device;  // ordinal for open()
+    std::int32_t channel; // likewise: to the GPU service; 0: none
 };
 
 // The devices of a backend, usable or not; none, with the reason in *why, where it cannot tell.

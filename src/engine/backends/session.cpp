@@ -6,6 +6,16 @@
 #include "numeric/processors.hpp"
 
 namespace pgkm {
+namespace {
+
+// Such errors the next backend may not have.
+bool is_fault_of_device(PgkmStatus status)
+{
+    return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
+           status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
+}
+
+} // namespace
 
 Session::Session(const BackendChoice &choice, const PgkmOpen &options) : table_(choice.table)
 {
@@ -64,10 +74,20 @@ std::int32_t useful_threads(const PgkmSettings &settings, const Work &work)
     return std::min(pgkm_cpu_threads(&settings), static_cast<std::int32_t>(useful));
 }
 
-bool next_backend_may_help(PgkmStatus status)
+void on_first_backend(const PgkmSettings &settings, const Work &work, std::string *notice,
+                      const std::function<void(const BackendChoice &)> &body)
 {
-    return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
-           status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
+    const std::vector<BackendChoice> choices = choose_backends(settings, work);
+    for (std::size_t i = 0;; ++i) {
+        try {
+            return body(choices[i]);
+        } catch (const Error &error) {
+            if (i + 1 == choices.size() || !is_fault_of_device(error.status()))
+                throw;
+            if (error.status() == PGKM_DEVICE_ERROR)
+                *notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";
+        }
+    }
 }
 
 } // namespace pgkm

@@ -1,6 +1,7 @@
 // session.hpp - one open backend: its context, the rows loaded there, its errors as exceptions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,12 @@ struct Summary {
             part->resize(static_cast<std::size_t>(d));
     }
     std::vector<double> min, max, max_abs, mean, variance; // d each
-    double              max_weight = 1.0;
+    double max_weight = 1.0;
 };
 
 // All functions throw what the backend reports as Error.
 class Session {
-  public:
+public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
     ~Session();
     Session(const Session &) = delete;
@@ -52,9 +53,7 @@ class Session {
               error);
     }
 
-    const char *name() const { return table_->name; }
-
-  private:
+private:
     static void check(PgkmStatus status, const PgkmError &error)
     {
         if (status != PGKM_OK)
@@ -62,34 +61,18 @@ class Session {
     }
 
     const PgkmBackend *table_;
-    PgkmContext       *context_ = nullptr;
-    PgkmData          *data_ = nullptr;
-    PgkmPoints         points_ = {};
-    bool               own_ = false; // what is loaded came by load_own()
+    PgkmContext *context_ = nullptr;
+    PgkmData *data_ = nullptr;
+    PgkmPoints points_ = {};
+    bool own_ = false; // what is loaded came by load_own()
 };
 
 // As many threads as the settings allow, but no more than the work is worth starting.
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work);
 
-// Whether a device that failed so leaves the request to the next backend, with backend = auto.
-bool next_backend_may_help(PgkmStatus status);
-
-// body(choice) on the first backend that can, as choose_backends() orders them. When a device
-// failed on the way, *notice says so. Throws what the last backend throws.
-template <typename Body>
-void on_first_backend(const PgkmSettings &settings, const Work &work, std::string *notice, Body &&body)
-{
-    const std::vector<BackendChoice> choices = choose_backends(settings, work);
-    for (std::size_t i = 0;; ++i) {
-        try {
-            return body(choices[i]);
-        } catch (const Error &error) {
-            if (i + 1 == choices.size() || !next_backend_may_help(error.status()))
-                throw;
-            if (error.status() == PGKM_DEVICE_ERROR)
-                *notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";
-        }
-    }
-}
+// body(choice) on the first backend that can, as choose_backends() orders them: with backend = auto the CPU follows
+// a device that failed. *notice says so then. Throws what the last backend throws.
+void on_first_backend(const PgkmSettings &settings, const Work &work, std::string *notice,
+                      const std::function<void(const BackendChoice &)> &body);
 
 } // namespace pgkm

@@ -12,7 +12,7 @@ using pgkm::Error;
 
 namespace {
 
-std::mutex          jobs_mutex;
+std::mutex jobs_mutex;
 std::set<PgkmJob *> jobs; // every job not yet freed; guarded by the mutex
 
 void run(PgkmJob *job) noexcept

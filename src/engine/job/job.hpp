@@ -14,15 +14,15 @@ struct PgkmJob {
     PgkmJob(const pgkm::Algorithm &does, const PgkmRequest &wanted) : algorithm(does), request(wanted) {}
 
     const pgkm::Algorithm &algorithm;
-    const PgkmRequest      request;
+    const PgkmRequest request;
 
-    std::thread             thread;
-    pgkm::Monitor           monitor;
-    std::mutex              mutex; // guards what follows
+    std::thread thread;
+    pgkm::Monitor monitor;
+    std::mutex mutex; // guards what follows
     std::condition_variable ended;
-    bool                    done = false;
-    PgkmError               error = {};
-    pgkm::Outcome           outcome;
+    bool done = false;
+    PgkmError error = {};
+    pgkm::Outcome outcome;
 };
 
 namespace pgkm {

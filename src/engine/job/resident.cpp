@@ -6,7 +6,10 @@
 namespace pgkm {
 namespace {
 
-bool is_cpu(const BackendChoice &choice) { return choice.device < 0 && choice.channel == 0; }
+bool is_cpu(const BackendChoice &choice)
+{
+    return choice.device < 0 && choice.channel == 0;
+}
 
 // Everything that shapes a context. The CPU's is made anew when the limit of its memory has changed, which costs next
 // to nothing.
@@ -29,18 +32,12 @@ PgkmHost HostRelay::host()
 {
     PgkmHost host = {};
     host.cancelled = [](void *self) {
-        Monitor *monitor = static_cast<HostRelay *>(self)->monitor_.load();
-        if (monitor == nullptr)
-            return 0;
-        const PgkmHost to = monitor->host();
-        return to.cancelled(to.arg);
+        const Monitor *const monitor = static_cast<HostRelay *>(self)->monitor_.load();
+        return monitor != nullptr && monitor->cancelled() ? 1 : 0;
     };
     host.progress = [](void *self, const PgkmProgress *told) {
-        Monitor *monitor = static_cast<HostRelay *>(self)->monitor_.load();
-        if (monitor == nullptr)
-            return;
-        const PgkmHost to = monitor->host();
-        to.progress(to.arg, told);
+        if (Monitor *const monitor = static_cast<HostRelay *>(self)->monitor_.load())
+            monitor->note(*told);
     };
     host.arg = this;
     return host;
@@ -68,12 +65,27 @@ void PgkmResident::drop()
     on_device_.kept.reset();
 }
 
-PgkmResident *pgkm_resident_create(void) { return new (std::nothrow) PgkmResident(); }
+PgkmResident *pgkm_resident_create(void)
+{
+    return new (std::nothrow) PgkmResident();
+}
 
-void pgkm_resident_free(PgkmResident *resident) { delete resident; }
+void pgkm_resident_free(PgkmResident *resident)
+{
+    delete resident;
+}
 
-void pgkm_resident_drop(PgkmResident *resident) { resident->drop(); }
+void pgkm_resident_drop(PgkmResident *resident)
+{
+    resident->drop();
+}
 
-int32_t pgkm_resident_channel(const PgkmResident *resident) { return resident == nullptr ? 0 : resident->channel; }
+int32_t pgkm_resident_channel(const PgkmResident *resident)
+{
+    return resident == nullptr ? 0 : resident->channel;
+}
 
-void pgkm_resident_set_channel(PgkmResident *resident, int32_t channel) { resident->channel = channel; }
+void pgkm_resident_set_channel(PgkmResident *resident, int32_t channel)
+{
+    resident->channel = channel;
+}

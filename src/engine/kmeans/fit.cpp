@@ -33,7 +33,7 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
 
 // Those of groups are packed; others have arrays of rows.
 class ClusterModels : public Models {
-  public:
+public:
     ClusterModels(std::vector<Model> &&models, bool of_groups) : models_(std::move(models))
     {
         if (!of_groups)
@@ -43,7 +43,7 @@ class ClusterModels : public Models {
         models_.clear();
     }
     std::int64_t size() const override { return packed_.size() + static_cast<std::int64_t>(models_.size()); }
-    void         get(std::int64_t i, PgkmResult *result) const override
+    void get(std::int64_t i, PgkmResult *result) const override
     {
         if (packed_.size() > 0)
             packed_.get(i, result);
@@ -51,9 +51,9 @@ class ClusterModels : public Models {
             describe(models_[static_cast<std::size_t>(i)], result);
     }
 
-  private:
+private:
     std::vector<Model> models_;
-    PackedModels       packed_; // instead of them
+    PackedModels packed_; // instead of them
 };
 
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
@@ -84,8 +84,8 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
 } // namespace
 
 const Algorithm kmeans = {
-    "clustering",      check,   work_of_clusters, [](const PgkmRequest &, double) { return 1e6; },
-    bytes_of_clusters, nullptr, fit};
+    "clustering", check, work_of_clusters, [](const PgkmRequest &, double) { return 1e6; }, bytes_of_clusters,
+    nullptr,      fit};
 
 } // namespace pgkm
 

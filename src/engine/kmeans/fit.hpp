@@ -17,23 +17,23 @@ struct Figures {
     std::int32_t k = 0;
     std::int32_t d = 0;
     std::int64_t n = 0;
-    double       inertia = 0.0;
+    double inertia = 0.0;
     std::int32_t n_iter = 0;
-    bool         converged = false;
-    PgkmQuality  quality = {NAN, NAN, NAN};
+    bool converged = false;
+    PgkmQuality quality = {NAN, NAN, NAN};
 };
 
 struct Model : Figures {
     Model() = default;
     explicit Model(const Figures &figures) : Figures(figures) {}
 
-    std::vector<double>       centroids; // k x d, in the space of the distance
-    std::vector<std::int64_t> sizes;     // k
-    std::vector<double>       within_ss; // k
-    std::vector<double>       center;    // d, or empty
-    std::vector<double>       scale;     // d, or empty
-    LargeArray<std::int32_t>  labels;    // n, or empty
-    LargeArray<double>        distances; // n, or empty
+    std::vector<double> centroids;   // k x d, in the space of the distance
+    std::vector<std::int64_t> sizes; // k
+    std::vector<double> within_ss;   // k
+    std::vector<double> center;      // d, or empty
+    std::vector<double> scale;       // d, or empty
+    LargeArray<std::int32_t> labels; // n, or empty
+    LargeArray<double> distances;    // n, or empty
 };
 
 extern const Algorithm kmeans;

@@ -39,7 +39,7 @@ void drop_empty_clusters(Model &model)
 
 template <typename T>
 class Fitter {
-  public:
+public:
     Fitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
         : rows_(rows), task_(task), session_(session), monitor_(monitor)
     {
@@ -67,7 +67,7 @@ class Fitter {
         return best;
     }
 
-  private:
+private:
     std::vector<Model> run_once(std::uint32_t restart)
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));
@@ -124,8 +124,8 @@ class Fitter {
         const Standardization &standardization = rows_.groups()[g].standardization;
         const bool standardize = !standardization.center.empty();
         std::vector<T> &centroids = centroids_[g];
-        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(),
-                       centroids.begin(), [](double value) { return static_cast<T>(value); });
+        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(), centroids.begin(),
+                       [](double value) { return static_cast<T>(value); });
         for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())
             if (!transform_row(&*row, rows_.d(), standardize ? standardization.center.data() : nullptr,
                                standardize ? standardization.scale.data() : nullptr, task_.options.metric))
@@ -179,10 +179,10 @@ class Fitter {
         drop_empty_clusters(model);
     }
 
-    const LoadedRows        &rows_;
-    const FitTask              &task_;
-    Session                    &session_;
-    Monitor                    &monitor_;
+    const LoadedRows &rows_;
+    const FitTask &task_;
+    Session &session_;
+    Monitor &monitor_;
     std::vector<std::vector<T>> centroids_; // of each group
 };
 

@@ -10,10 +10,10 @@ namespace pgkm {
 
 // How rows that are loaded shall be clustered.
 struct FitTask {
-    PgkmOptions               options; // those of LoadedRows as to the transformation
-    std::vector<std::int64_t> k;       // of each group
-    bool                      want_labels;
-    bool                      want_distances;
+    PgkmOptions options;         // those of LoadedRows as to the transformation
+    std::vector<std::int64_t> k; // of each group
+    bool want_labels;
+    bool want_distances;
 };
 
 // One model for each group; all groups go to the backend together. Throws Error.

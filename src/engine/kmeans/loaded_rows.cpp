@@ -45,7 +45,7 @@ T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
 // Copies in pieces that threads share out.
 template <typename V>
 class Copies {
-  public:
+public:
     void add(const V *from, std::int64_t count, V *to)
     {
         for (std::int64_t done = 0; done < count; done += values_between_polls)
@@ -65,14 +65,14 @@ class Copies {
         });
     }
 
-  private:
+private:
     struct Piece {
-        const V     *from;
-        V           *to;
+        const V *from;
+        V *to;
         std::int64_t count;
     };
     std::vector<Piece> pieces_;
-    std::int64_t       values_ = 0;
+    std::int64_t values_ = 0;
 };
 
 } // namespace

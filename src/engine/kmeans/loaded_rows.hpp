@@ -16,28 +16,28 @@ namespace pgkm {
 
 // One group's place among the rows, and what is known of it.
 struct LoadedGroup {
-    std::int64_t              first_row;
-    std::int64_t              n;
-    Standardization           standardization; // empty unless asked for
-    Summary                   summary;         // of the transformed rows
+    std::int64_t first_row;
+    std::int64_t n;
+    Standardization standardization;             // empty unless asked for
+    Summary summary;                             // of the transformed rows
     std::vector<std::int32_t> feature_exponents; // d: contract.hpp's scale_exponent()
-    std::int32_t              weight_exponent;
+    std::int32_t weight_exponent;
 };
 
 class LoadedRows {
-  public:
+public:
     // Loads the request's rows into the session, as `options` say; its own options are not read. Throws Error.
     LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor);
     LoadedRows(const LoadedRows &) = delete;
     LoadedRows &operator=(const LoadedRows &) = delete;
 
-    std::int32_t                    d() const { return points_.d; }
-    const PgkmPoints               &points() const { return points_; } // all of them, as loaded
+    std::int32_t d() const { return points_.d; }
+    const PgkmPoints &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
-    bool                            has_moments() const { return has_moments_; } // in the summaries
-    std::vector<PgkmProblem>        problems() const; // a range of rows for each group
+    bool has_moments() const { return has_moments_; } // in the summaries
+    std::vector<PgkmProblem> problems() const;        // a range of rows for each group
 
-  private:
+private:
     template <typename T>
     void gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host);
     template <typename T>
@@ -46,11 +46,11 @@ class LoadedRows {
     void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const PgkmHost &host);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
-    PgkmPoints                   points_;
-    std::vector<LoadedGroup>     groups_;
-    std::unique_ptr<std::byte[]> values_;  // when gathered or transformed
-    std::unique_ptr<double[]>    weights_; // when gathered
-    bool                         has_moments_;
+    PgkmPoints points_;
+    std::vector<LoadedGroup> groups_;
+    std::unique_ptr<std::byte[]> values_; // when gathered or transformed
+    std::unique_ptr<double[]> weights_;   // when gathered
+    bool has_moments_;
 };
 
 // Whether rows change before they are clustered: then they are a copy.

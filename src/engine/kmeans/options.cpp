@@ -17,8 +17,7 @@ void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32
     if (options.init_rows != k || options.init_columns != d)
         throw Error(PGKM_INVALID, "option init_centroids must be an array of " + std::to_string(k) + " x " +
                                       std::to_string(d) + " values (clusters x features), not " +
-                                      std::to_string(options.init_rows) + " x " +
-                                      std::to_string(options.init_columns));
+                                      std::to_string(options.init_rows) + " x " + std::to_string(options.init_columns));
     for (std::int64_t i = 0; i < k * d; ++i)
         if (!(std::fabs(options.init_centroids[i]) <= max_magnitude))
             throw Error(PGKM_INVALID, "option init_centroids must hold finite values");

@@ -22,7 +22,7 @@ public:
 private:
     struct Entry {
         Figures figures;
-        std::size_t values;    // where centroids, within_ss, center and scale begin
+        std::size_t values; // where centroids, within_ss, center and scale begin
         std::size_t sizes;
         bool standardized;
     };

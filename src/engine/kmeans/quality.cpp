@@ -21,7 +21,7 @@ constexpr std::int64_t most_pending_sums = 1 << 23;
 
 template <typename T>
 class Indices {
-  public:
+public:
     Indices(const PgkmPoints &points, const Model &model, int threads, const PgkmHost &host)
         : values_(static_cast<const T *>(points.values)), weights_(points.weights), n_(points.n), d_(points.d),
           k_(model.k), model_(model), host_(host), pool_(threads)
@@ -37,7 +37,7 @@ class Indices {
         return {davies_bouldin(), calinski_harabasz(), silhouette_ / mass_};
     }
 
-  private:
+private:
     using Sums = std::vector<double>;
 
     // Adds body(first, last, sums) over all blocks into sums of the given size. Blocks are long

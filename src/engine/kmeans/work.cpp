@@ -10,9 +10,15 @@
 namespace pgkm {
 namespace {
 
-double distances(const Shape &fit) { return fit.n * fit.k * fit.d; }
+double distances(const Shape &fit)
+{
+    return fit.n * fit.k * fit.d;
+}
 
-double trials(const Shape &fit) { return greedy_trials(static_cast<int>(fit.k)); }
+double trials(const Shape &fit)
+{
+    return greedy_trials(static_cast<int>(fit.k));
+}
 
 double seeding(const Shape &fit, PgkmInit init)
 {
@@ -25,7 +31,10 @@ double seeding(const Shape &fit, PgkmInit init)
 }
 
 // Three indices, by distances to all centroids and among these.
-double quality(const Shape &fit) { return 2.0 * distances(fit) + fit.k * fit.k * fit.d; }
+double quality(const Shape &fit)
+{
+    return 2.0 * distances(fit) + fit.k * fit.k * fit.d;
+}
 
 } // namespace
 

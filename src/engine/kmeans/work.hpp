@@ -20,7 +20,7 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options);
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied);
 
 // As Algorithm has them.
-Work   work_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
+Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
 
 } // namespace pgkm

@@ -196,9 +196,9 @@ void MixtureFitter::iterate(std::vector<Start> &starts)
     std::vector<std::size_t> open = all_;
     for (std::int32_t iteration = 1; iteration <= options_.max_iter && !open.empty(); ++iteration) {
         poll();
-        const std::vector<PgkmMixtureSums> views =
-            em_step(open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
-                    [&](std::size_t g) { return starts[g].sums[0].view; });
+        const std::vector<PgkmMixtureSums> views = em_step(
+            open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
+            [&](std::size_t g) { return starts[g].sums[0].view; });
         const double before = starts[open[0]].mean_log_likelihood;
         for_each(open.size(), [&](std::size_t i) {
             starts[open[i]].sums[0].view.log_likelihood = views[i].log_likelihood;
@@ -224,15 +224,15 @@ void MixtureFitter::iterate_once(std::size_t group, Start &start)
 
 void MixtureFitter::label(std::vector<Start> &starts)
 {
-    const std::vector<PgkmMixtureSums> views =
-        em_step(all_, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
-                [&](std::size_t g) {
-                    MixtureModel &model = starts[g].model;
-                    model.labels.resize(request_.want_labels != 0 ? at(model.n) : 0);
-                    PgkmMixtureSums sums = {};
-                    sums.labels = model.labels.empty() ? nullptr : model.labels.data();
-                    return sums;
-                });
+    const std::vector<PgkmMixtureSums> views = em_step(
+        all_, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
+        [&](std::size_t g) {
+            MixtureModel &model = starts[g].model;
+            model.labels.resize(request_.want_labels != 0 ? at(model.n) : 0);
+            PgkmMixtureSums sums = {};
+            sums.labels = model.labels.empty() ? nullptr : model.labels.data();
+            return sums;
+        });
     for (const std::size_t g : all_)
         starts[g].model.log_likelihood = checked(views[g].log_likelihood);
 }

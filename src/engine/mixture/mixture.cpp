@@ -20,10 +20,10 @@ PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmE
 }
 
 class MixtureModels : public Models {
-  public:
+public:
     explicit MixtureModels(std::vector<MixtureModel> &&models) : models_(std::move(models)) {}
     std::int64_t size() const override { return static_cast<std::int64_t>(models_.size()); }
-    void         get(std::int64_t i, PgkmResult *result) const override
+    void get(std::int64_t i, PgkmResult *result) const override
     {
         const MixtureModel &model = models_[static_cast<std::size_t>(i)];
         const MixtureParameters &parameters = model.parameters;
@@ -43,7 +43,7 @@ class MixtureModels : public Models {
         result->labels = data_or_null(model.labels);
     }
 
-  private:
+private:
     std::vector<MixtureModel> models_; // one for each group
 };
 
@@ -59,7 +59,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 
 } // namespace
 
-const Algorithm mixtures = {"a mixture",      check,     work_of_mixture, fixed_bytes_of_mixtures,
-                            bytes_of_mixture, supported, fit};
+const Algorithm mixtures = {"a mixture", check, work_of_mixture, fixed_bytes_of_mixtures, bytes_of_mixture,
+                            supported,   fit};
 
 } // namespace pgkm

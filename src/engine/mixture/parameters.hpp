@@ -15,8 +15,8 @@ struct MixtureParameters {
     PgkmCovariance type = PGKM_COVARIANCE_FULL;
     std::int32_t k = 0;
     std::int32_t d = 0;
-    std::vector<double> weights;     // k
-    std::vector<double> means;       // k x d
+    std::vector<double> weights;    // k
+    std::vector<double> means;      // k x d
     LargeArray<double> covariances; // pgkm_covariance_size()
 };
 

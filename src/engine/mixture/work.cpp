@@ -78,8 +78,7 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     const double segments = std::clamp(mixture.n / cpu::block_rows, 1.0, 64.0);
     const double copies = std::max(values, std::min(segments * values, 33554432.0));
     // One for all components follows from the moments of all rows.
-    const double moments =
-        type == PGKM_COVARIANCE_TIED ? cpu::moments_bytes(group.n, request.points.d, 1) : 0.0;
+    const double moments = type == PGKM_COVARIANCE_TIED ? cpu::moments_bytes(group.n, request.points.d, 1) : 0.0;
     return clusters + 8.0 * (5.0 * values + copies + (has_matrices(type) ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
            moments + (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
 }

@@ -6,7 +6,7 @@
 
 namespace pgkm {
 
-Work   work_of_mixture(const PgkmRequest &request, const PgkmGroup &group);
+Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group);
 double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group);
 double fixed_bytes_of_mixtures(const PgkmRequest &request, double rows);
 

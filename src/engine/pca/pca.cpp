@@ -58,7 +58,10 @@ std::vector<double> matrix_of(const CrossMoments &moments, const std::vector<dou
 }
 
 // Rounding leaves a variance of 0 on either side of it.
-double variance_of(double value) { return std::max(value, 0.0); }
+double variance_of(double value)
+{
+    return std::max(value, 0.0);
+}
 
 // The variances' shares of their total.
 std::vector<double> ratios_of(const std::vector<double> &values)
@@ -100,8 +103,10 @@ void fix_sign(double *component, std::int32_t d)
 }
 
 class Components : public Models {
-  public:
-    Components(CrossMoments &&moments, const PgkmPcaOptions &options) : moments_(std::move(moments)), options_(options) {}
+public:
+    Components(CrossMoments &&moments, const PgkmPcaOptions &options) : moments_(std::move(moments)), options_(options)
+    {
+    }
     void finish(Monitor &monitor) override;
     void get(std::int64_t, PgkmResult *result) const override
     {
@@ -116,9 +121,9 @@ class Components : public Models {
         result->singular_values = singular_values_.data();
     }
 
-  private:
-    CrossMoments             moments_; // the mean alone after finish()
-    PgkmPcaOptions      options_;
+private:
+    CrossMoments moments_; // the mean alone after finish()
+    PgkmPcaOptions options_;
     std::vector<double> scale_;                              // d, or empty
     std::vector<double> components_;                         // one in each row of d
     std::vector<double> variance_, ratio_, singular_values_; // of each
@@ -134,11 +139,10 @@ void Components::finish(Monitor &monitor)
     std::vector<double>().swap(moments_.cross);
     monitor.enter(PGKM_ITERATING);
     // By value: the thread that asks may be left behind.
-    const auto wanted = [option = options_.n_components,
-                         most = std::min<std::int64_t>(moments_.n, d)](const std::vector<double> &values) {
-        return wanted_components(option, most, values);
-    };
-    SymmetricEigen eigen = symmetric_eigen(std::move(matrix), d, [&] { monitor.poll(); }, wanted);
+    const auto wanted = [option = options_.n_components, most = std::min<std::int64_t>(moments_.n, d)](
+                            const std::vector<double> &values) { return wanted_components(option, most, values); };
+    SymmetricEigen eigen = symmetric_eigen(
+        std::move(matrix), d, [&] { monitor.poll(); }, wanted);
     ratio_ = ratios_of(eigen.values);
     ratio_.resize(eigen.vectors.size() / at(d));
     for (std::size_t j = 0; j < ratio_.size(); ++j) {
@@ -181,8 +185,8 @@ double bytes(const PgkmRequest &request, const PgkmGroup &group)
     const double eigen = symmetric_eigen_bytes(request.points.d);
     if (!has_rows(request))
         return eigen;
-    return std::max(eigen, 4.0 * d * d + cpu::moments_bytes(group.n, request.points.d,
-                                                            threads_of(request, work(request, group))));
+    return std::max(
+        eigen, 4.0 * d * d + cpu::moments_bytes(group.n, request.points.d, threads_of(request, work(request, group))));
 }
 
 PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *error)
@@ -195,9 +199,9 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     const PgkmPoints &points = request.points;
     if (place == nullptr)
         return std::make_unique<Components>(CrossMoments{points.n,
-                                                    {request.mean, request.mean + points.d},
-                                                    {},
-                                                    {request.cross, request.cross + triangle_size(points.d)}},
+                                                         {request.mean, request.mean + points.d},
+                                                         {},
+                                                         {request.cross, request.cross + triangle_size(points.d)}},
                                             request.pca);
     place->session.load_own(points);
     std::vector<PgkmProblem> all(1);
