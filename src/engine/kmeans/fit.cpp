@@ -25,7 +25,7 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
     for (std::int64_t k = request.k; k <= last; ++k) {
         task.k = {k};
         Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
-        model.quality = quality_of(rows.points(), model, place.threads, monitor.host());
+        model.quality = quality_of(rows.points(), model, place.threads, monitor);
         models.emplace_back(Figures(model)); // arrays of many models may pass every limit
     }
     return models;

@@ -11,13 +11,8 @@
 namespace pgkm {
 namespace {
 
-constexpr std::int64_t values_between_polls = 1 << 20;
-
-void poll(const PgkmHost &host)
-{
-    if (host.cancelled(host.arg) != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
-}
+// Fresh memory takes most of the time of a copy: a thread for some milliseconds of it.
+constexpr std::int64_t values_per_thread = 4 << 20;
 
 // Rows of zeros are rows as others are.
 void require_magnitude(const std::vector<double> &max_abs)
@@ -42,52 +37,20 @@ T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
     return reinterpret_cast<T *>(memory.get());
 }
 
-// Copies in pieces that threads share out.
-template <typename V>
-class Copies {
-public:
-    void add(const V *from, std::int64_t count, V *to)
-    {
-        for (std::int64_t done = 0; done < count; done += values_between_polls)
-            pieces_.push_back({from + done, to + done, std::min(values_between_polls, count - done)});
-        values_ += count;
-    }
-
-    void run(int threads, const PgkmHost &host) const
-    {
-        // Fresh memory takes most of the time: a thread for some milliseconds of it.
-        constexpr std::int64_t values_per_thread = 4 << 20;
-        cpu::ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, values_ / values_per_thread + 1)));
-        pool.run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i, int) {
-            poll(host);
-            const Piece &piece = pieces_[static_cast<std::size_t>(i)];
-            std::copy_n(piece.from, piece.count, piece.to);
-        });
-    }
-
-private:
-    struct Piece {
-        const V *from;
-        V *to;
-        std::int64_t count;
-    };
-    std::vector<Piece> pieces_;
-    std::int64_t values_ = 0;
-};
-
 } // namespace
 
 LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
     : points_(request.points), has_moments_(options.tol > 0.0)
 {
     if (points_.element == PGKM_FLOAT32)
-        prepare<float>(request, options, session, monitor.host());
+        prepare<float>(request, options, session, monitor);
     else
-        prepare<double>(request, options, session, monitor.host());
+        prepare<double>(request, options, session, monitor);
 }
 
 template <typename T>
-void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const PgkmHost &host)
+void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session,
+                         const Monitor &monitor)
 {
     const std::vector<PgkmGroup> groups = groups_of(request);
     std::int64_t first = 0;
@@ -96,9 +59,9 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
         first += group.n;
     }
     if (request.n_groups > 0)
-        gather<T>(groups, pgkm_cpu_threads(&request.settings), host);
+        gather<T>(groups, pgkm_cpu_threads(&request.settings), monitor);
     if (are_transformed(options))
-        transform<T>(options, session, host);
+        transform<T>(options, session, monitor);
     std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
@@ -112,30 +75,30 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
     }
 }
 
-// Brings the groups together: a backend works on one stretch of rows.
+// Brings the groups together: a backend works on rows that lie together.
 template <typename T>
-void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
+void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
     T *const to = allocate<T>(values_, points_);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
-    Copies<T> values;
-    Copies<double> weights;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-        const std::int64_t first = groups_[g].first_row;
-        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, to + first * points_.d);
+    const std::int64_t wanted = points_.n * points_.d / values_per_thread + 1;
+    cpu::ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, wanted)));
+    pool.run(static_cast<std::int64_t>(groups.size()), [&](std::int64_t task, int) {
+        monitor.poll();
+        const PgkmGroup &group = groups[static_cast<std::size_t>(task)];
+        const std::int64_t first = groups_[static_cast<std::size_t>(task)].first_row;
+        std::copy_n(static_cast<const T *>(group.values), group.n * points_.d, to + first * points_.d);
         if (weights_ != nullptr)
-            weights.add(groups[g].weights, groups[g].n, weights_.get() + first);
-    }
-    values.run(threads, host);
-    weights.run(threads, host);
+            std::copy_n(group.weights, group.n, weights_.get() + first);
+    });
     points_.values = values_.get();
     points_.weights = weights_.get();
 }
 
 template <typename T>
-void LoadedRows::transform(const PgkmOptions &options, Session &session, const PgkmHost &host)
+void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
     if (options.standardize != 0) {
         const std::vector<Summary> raw = load(session, true);
@@ -149,7 +112,7 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const P
     for (const LoadedGroup &group : groups_) {
         const std::int64_t from = group.first_row * points_.d;
         transform_rows(static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization,
-                       options.metric, host, to + from);
+                       options.metric, monitor, to + from);
     }
     points_.values = values_.get();
 }

@@ -39,11 +39,11 @@ public:
 
 private:
     template <typename T>
-    void gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host);
+    void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
     template <typename T>
-    void transform(const PgkmOptions &options, Session &session, const PgkmHost &host);
+    void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>
-    void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const PgkmHost &host);
+    void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const Monitor &monitor);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
