@@ -25,7 +25,7 @@ struct Summary {
 
 // All functions throw what the backend reports as Error.
 class Session {
-public:
+  public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
     ~Session();
     Session(const Session &) = delete;
@@ -53,7 +53,7 @@ public:
               error);
     }
 
-private:
+  private:
     static void check(PgkmStatus status, const PgkmError &error)
     {
         if (status != PGKM_OK)

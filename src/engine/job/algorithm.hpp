@@ -15,7 +15,7 @@ namespace pgkm {
 
 // The models that a job found.
 class Models {
-public:
+  public:
     virtual ~Models() = default;
 
     // What is left to do once the backend is closed. Throws Error.

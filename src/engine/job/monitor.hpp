@@ -12,7 +12,7 @@ namespace pgkm {
 
 // Written by the job's thread, read from any.
 class Monitor {
-public:
+  public:
     virtual ~Monitor() = default;
 
     // What a backend is lent: progress goes here, and the cancel flag is this one's.
@@ -35,7 +35,7 @@ public:
     // What a backend tells: the progress of its host.
     void note(const PgkmProgress &told);
 
-private:
+  private:
     void close_phase();
 
     std::atomic<int> cancelled_{0};

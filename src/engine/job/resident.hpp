@@ -13,11 +13,11 @@ namespace pgkm {
 
 // Passes a backend's questions on to the monitor of the job that uses it at the moment.
 class HostRelay {
-public:
+  public:
     PgkmHost host();
     void lead_to(Monitor *monitor) { monitor_.store(monitor); }
 
-private:
+  private:
     std::atomic<Monitor *> monitor_{nullptr};
 };
 
@@ -25,7 +25,7 @@ private:
 
 // A workplace of the CPU and one of a device, each kept while jobs ask for it with the same settings.
 struct PgkmResident {
-public:
+  public:
     // The one for this choice; opened anew when the settings have changed. Throws Error.
     pgkm::Workplace &workplace(const pgkm::BackendChoice &choice, const PgkmOpen &open);
 
@@ -34,7 +34,7 @@ public:
     pgkm::HostRelay relay;
     std::int32_t channel = 0;
 
-private:
+  private:
     struct Place {
         std::string key; // what it was opened for
         std::unique_ptr<pgkm::Workplace> kept;
@@ -47,7 +47,7 @@ namespace pgkm {
 // One job's use of resident rows. After a failure the backends' contexts are not to be trusted: unless the job
 // succeeds, all is dropped.
 class ResidentUse {
-public:
+  public:
     ResidentUse(PgkmResident &resident, Monitor &monitor) : resident_(resident) { resident_.relay.lead_to(&monitor); }
     ~ResidentUse()
     {
@@ -60,7 +60,7 @@ public:
 
     void succeed() { succeeded_ = true; }
 
-private:
+  private:
     PgkmResident &resident_;
     bool succeeded_ = false;
 };

@@ -33,7 +33,7 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
 
 // Those of groups are packed; others have arrays of rows.
 class ClusterModels : public Models {
-public:
+  public:
     ClusterModels(std::vector<Model> &&models, bool of_groups) : models_(std::move(models))
     {
         if (!of_groups)
@@ -51,7 +51,7 @@ public:
             describe(models_[static_cast<std::size_t>(i)], result);
     }
 
-private:
+  private:
     std::vector<Model> models_;
     PackedModels packed_; // instead of them
 };

@@ -39,7 +39,7 @@ void drop_empty_clusters(Model &model)
 
 template <typename T>
 class Fitter {
-public:
+  public:
     Fitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
         : rows_(rows), task_(task), session_(session), monitor_(monitor)
     {
@@ -67,7 +67,7 @@ public:
         return best;
     }
 
-private:
+  private:
     std::vector<Model> run_once(std::uint32_t restart)
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));

@@ -25,7 +25,7 @@ struct LoadedGroup {
 };
 
 class LoadedRows {
-public:
+  public:
     // Loads the request's rows into the session, as `options` say; its own options are not read. Throws Error.
     LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor);
     LoadedRows(const LoadedRows &) = delete;
@@ -37,7 +37,7 @@ public:
     bool has_moments() const { return has_moments_; } // in the summaries
     std::vector<PgkmProblem> problems() const;        // a range of rows for each group
 
-private:
+  private:
     template <typename T>
     void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
     template <typename T>

@@ -11,7 +11,7 @@
 namespace pgkm {
 
 class PackedModels {
-public:
+  public:
     // All of the model but labels and distances, which groups have not.
     void add(const Model &model);
 
@@ -19,7 +19,7 @@ public:
     // Model i into the fields that add() took; pointers last until the next add().
     void get(std::int64_t i, PgkmResult *result) const;
 
-private:
+  private:
     struct Entry {
         Figures figures;
         std::size_t values; // where centroids, within_ss, center and scale begin

@@ -21,7 +21,7 @@ constexpr std::int64_t most_pending_sums = 1 << 23;
 
 template <typename T>
 class Indices {
-public:
+  public:
     Indices(const PgkmPoints &points, const Model &model, int threads, const Monitor &monitor)
         : values_(static_cast<const T *>(points.values)), weights_(points.weights), n_(points.n), d_(points.d),
           k_(model.k), model_(model), monitor_(monitor), pool_(threads)
@@ -37,7 +37,7 @@ public:
         return {davies_bouldin(), calinski_harabasz(), silhouette_ / mass_};
     }
 
-private:
+  private:
     using Sums = std::vector<double>;
 
     // Adds body(first, last, sums) over all blocks into sums of the given size. Blocks are long
@@ -172,6 +172,7 @@ private:
     double weight(std::int64_t i) const { return weights_ == nullptr ? 1.0 : weights_[i]; }
     const double *mean(std::size_t j) const { return means_.data() + (static_cast<std::size_t>(d_) + 1) * j; }
     double mass_of(std::size_t j) const { return mean(j)[d_]; }
+
     const T *values_;
     const double *weights_;
     const std::int64_t n_;

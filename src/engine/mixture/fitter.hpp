@@ -27,14 +27,14 @@ struct MixtureModel {
 };
 
 class MixtureFitter {
-public:
+  public:
     // Of a checked request, whose rows are loaded into the place unless they are there.
     MixtureFitter(const PgkmRequest &request, Workplace &place, Monitor &monitor);
 
     // A model for each group. Throws Error.
     std::vector<MixtureModel> run();
 
-private:
+  private:
     // A group's fit from one start.
     struct Start {
         MixtureModel model;

@@ -20,7 +20,7 @@ PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmE
 }
 
 class MixtureModels : public Models {
-public:
+  public:
     explicit MixtureModels(std::vector<MixtureModel> &&models) : models_(std::move(models)) {}
     std::int64_t size() const override { return static_cast<std::int64_t>(models_.size()); }
     void get(std::int64_t i, PgkmResult *result) const override
@@ -43,7 +43,7 @@ public:
         result->labels = data_or_null(model.labels);
     }
 
-private:
+  private:
     std::vector<MixtureModel> models_; // one for each group
 };
 

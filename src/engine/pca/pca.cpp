@@ -103,7 +103,7 @@ void fix_sign(double *component, std::int32_t d)
 }
 
 class Components : public Models {
-public:
+  public:
     Components(CrossMoments &&moments, const PgkmPcaOptions &options) : moments_(std::move(moments)), options_(options)
     {
     }
@@ -121,7 +121,7 @@ public:
         result->singular_values = singular_values_.data();
     }
 
-private:
+  private:
     CrossMoments moments_; // the mean alone after finish()
     PgkmPcaOptions options_;
     std::vector<double> scale_;                              // d, or empty
