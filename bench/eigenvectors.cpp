@@ -56,24 +56,25 @@ double milliseconds(clockid_t clock)
 
 void time_components(const Moments &moments, int components, int threads, int repeats)
 {
-    PgkmPcaRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_PCA;
     request.points.n = moments.n;
     request.points.d = moments.d;
     request.mean = moments.mean.data();
     request.cross = moments.cross.data();
-    request.options.n_components = components;
+    request.pca.n_components = components;
     request.settings.cpu_threads = threads;
     double wall = HUGE_VAL, cpu = HUGE_VAL;
     for (int i = 0; i < repeats; ++i) {
         const double wall_before = milliseconds(CLOCK_MONOTONIC), cpu_before = milliseconds(CLOCK_PROCESS_CPUTIME_ID);
         PgkmJob *job = nullptr;
         PgkmError error;
-        PgkmPcaResult result;
-        check(pgkm_pca_start(&request, &job, &error), error);
+        PgkmResult result;
+        check(pgkm_job_start(&request, &job, &error), error);
         while (pgkm_job_wait(job, 1000) == 0) {}
         wall = std::min(wall, milliseconds(CLOCK_MONOTONIC) - wall_before);
         cpu = std::min(cpu, milliseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before);
-        check(pgkm_pca_result(job, &result, &error), error);
+        check(pgkm_job_result(job, 0, &result, &error), error);
         pgkm_job_free(job);
     }
     std::printf("%d,%s,%.1f,%.1f\n", moments.d, components == 0 ? "all" : std::to_string(components).c_str(), wall,

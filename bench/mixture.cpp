@@ -55,14 +55,13 @@ struct Time {
 };
 
 // Runs a job to its end; the time of what it does between loading and labelling, per iteration.
-template <typename Start>
-Time time_of(Start &&start, double iterations, bool whole)
+Time time_of(const PgkmRequest &request, double iterations, bool whole)
 {
     PgkmJob *job = nullptr;
     PgkmError error = {};
     PgkmJobProgress progress;
     const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    check(start(&job, &error), error);
+    check(pgkm_job_start(&request, &job, &error), error);
     while (pgkm_job_wait(job, 1000) == 0) {
     }
     const double all = seconds(CLOCK_MONOTONIC) - wall, used = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -92,11 +91,12 @@ PgkmCovariance type_of(const std::string &name)
 
 Time time_mixture(Arguments &arguments, const PgkmPoints &points)
 {
-    PgkmMixtureRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_MIXTURE;
     request.points = points;
     request.k = std::stoll(arguments["k"]);
     request.settings = settings_of(arguments);
-    PgkmMixtureOptions &options = request.options;
+    PgkmMixtureOptions &options = request.mixture;
     pgkm_mixture_options_default(&options);
     options.covariance_type = type_of(arguments["type"]);
     options.tol = 0.0;
@@ -125,16 +125,16 @@ Time time_mixture(Arguments &arguments, const PgkmPoints &points)
         options.precisions_init = {precisions.data(), 1, {k, 0, 0}};
         break;
     }
-    return time_of([&](PgkmJob **job, PgkmError *error) { return pgkm_mixture_start(&request, job, error); },
-                   options.max_iter, false);
+    return time_of(request, options.max_iter, false);
 }
 
 Time time_pca(Arguments &arguments, const PgkmPoints &points)
 {
-    PgkmPcaRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_PCA;
     request.points = points;
     request.settings = settings_of(arguments);
-    return time_of([&](PgkmJob **job, PgkmError *error) { return pgkm_pca_start(&request, job, error); }, 1.0, true);
+    return time_of(request, 1.0, true);
 }
 
 } // namespace

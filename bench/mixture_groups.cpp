@@ -61,17 +61,17 @@ double now_ms()
 
 // One job, and what it took.
 struct Run {
-    Run(const PgkmMixtureRequest &request)
+    Run(const PgkmRequest &request)
     {
         const double start = now_ms();
         PgkmError error = {};
-        check(pgkm_mixture_start(&request, &job, &error), error);
+        check(pgkm_job_start(&request, &job, &error), error);
         while (pgkm_job_wait(job, 1000) == 0) {}
         total_ms = now_ms() - start;
         pgkm_job_progress(job, &progress);
         for (std::int64_t group = 0; group < request.n_groups; ++group) {
             results.emplace_back();
-            check(pgkm_mixture_group_result(job, group, &results.back(), &error), error);
+            check(pgkm_job_result(job, group, &results.back(), &error), error);
         }
     }
     ~Run() { pgkm_job_free(job); }
@@ -81,7 +81,7 @@ struct Run {
     PgkmJob *job = nullptr;
     PgkmJobProgress progress = {};
     double total_ms = 0.0;
-    std::vector<PgkmMixtureResult> results;
+    std::vector<PgkmResult> results;
 };
 
 double relative(double a, double b)
@@ -93,7 +93,7 @@ double worst_difference(const Run &run, const Run &other)
 {
     double worst = 0.0;
     for (std::size_t g = 0; g < run.results.size(); ++g) {
-        const PgkmMixtureResult &a = run.results[g], &b = other.results[g];
+        const PgkmResult &a = run.results[g], &b = other.results[g];
         if (a.k != b.k || a.n_iter != b.n_iter)
             return INFINITY;
         worst = std::max(worst, relative(a.log_likelihood, b.log_likelihood));
@@ -109,7 +109,7 @@ double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
-void measure(const Shape &shape, PgkmMixtureRequest &request, const char *backend, int repeats, const Run &reference)
+void measure(const Shape &shape, PgkmRequest &request, const char *backend, int repeats, const Run &reference)
 {
     std::vector<double> total, phases[PGKM_PHASES];
     double worst = 0.0;
@@ -141,12 +141,13 @@ int main(int argc, char **argv)
         std::vector<PgkmGroup> groups;
         for (std::int64_t group = 0; group < shape.groups; ++group)
             groups.push_back({rows.data() + group * shape.rows * shape.d, nullptr, shape.rows, shape.k});
-        PgkmMixtureRequest request = {};
+        PgkmRequest request = {};
+        request.algorithm = PGKM_MIXTURE;
         request.points = {nullptr, PGKM_FLOAT32, 0, shape.d, nullptr};
         request.groups = groups.data();
         request.n_groups = shape.groups;
-        pgkm_mixture_options_default(&request.options);
-        request.options.covariance_type = shape.type;
+        pgkm_mixture_options_default(&request.mixture);
+        request.mixture.covariance_type = shape.type;
         request.settings.backend = PGKM_BACKEND_CPU;
         request.settings.device = -1;
         request.settings.cpu_threads = arguments.count("threads") != 0 ? std::stoi(arguments["threads"]) : 0;

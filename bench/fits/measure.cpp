@@ -15,10 +15,10 @@ constexpr double long_ms = 5000.0; // of seedings and whole fits: once is enough
 // What a job leaves behind.
 struct Ended {
     PgkmJobProgress progress;
-    PgkmFitResult figures; // its arrays are gone
+    PgkmResult figures; // its arrays are gone
 };
 
-Ended run(const PgkmFitRequest &request)
+Ended run(const PgkmRequest &request)
 {
     PgkmError error = {};
     PgkmJob *started = nullptr;
@@ -26,11 +26,11 @@ Ended run(const PgkmFitRequest &request)
         if (status != PGKM_OK)
             throw std::runtime_error(error.text);
     };
-    check(pgkm_fit_start(&request, &started, &error));
+    check(pgkm_job_start(&request, &started, &error));
     const std::unique_ptr<PgkmJob, decltype(&pgkm_job_free)> job(started, pgkm_job_free);
     while (pgkm_job_wait(job.get(), 1000) == 0) {}
     Ended ended = {};
-    check(pgkm_job_result(job.get(), &ended.figures, &error));
+    check(pgkm_job_result(job.get(), 0, &ended.figures, &error));
     pgkm_job_progress(job.get(), &ended.progress);
     return ended;
 }
@@ -50,51 +50,51 @@ public:
         request_.points = {rows.values(), PGKM_FLOAT32, line.n, line.d, nullptr};
         request_.k = line.k;
         request_.settings = settings;
-        pgkm_options_default(&request_.options);
+        pgkm_options_default(&request_.kmeans);
     }
 
     // From the first centroids.
     Ended fit(int max_iter)
     {
-        PgkmFitRequest request = staying();
+        PgkmRequest request = staying();
         request.want_labels = max_iter == most_iterations ? 1 : 0;
-        request.options.init = PGKM_INIT_GIVEN;
-        request.options.init_centroids = first_.data();
-        request.options.init_rows = static_cast<std::int32_t>(request.k);
-        request.options.init_columns = request.points.d;
-        request.options.max_iter = max_iter;
+        request.kmeans.init = PGKM_INIT_GIVEN;
+        request.kmeans.init_centroids = first_.data();
+        request.kmeans.init_rows = static_cast<std::int32_t>(request.k);
+        request.kmeans.init_columns = request.points.d;
+        request.kmeans.max_iter = max_iter;
         return run(request);
     }
 
     Ended seed(PgkmInit init, std::uint64_t seed)
     {
-        PgkmFitRequest request = staying();
-        request.options.init = init;
-        request.options.seed = seed;
-        request.options.max_iter = 1;
+        PgkmRequest request = staying();
+        request.kmeans.init = init;
+        request.kmeans.seed = seed;
+        request.kmeans.max_iter = 1;
         return run(request);
     }
 
     Ended whole(std::uint64_t seed)
     {
-        PgkmFitRequest request = request_;
+        PgkmRequest request = request_;
         request.want_labels = 1;
-        request.options.seed = seed;
+        request.kmeans.seed = seed;
         return run(request);
     }
 
     void unload() { pgkm_resident_drop(resident_.get()); }
 
 private:
-    PgkmFitRequest staying() const
+    PgkmRequest staying() const
     {
-        PgkmFitRequest request = request_;
+        PgkmRequest request = request_;
         request.resident = resident_.get();
-        request.options.tol = 0.0;
+        request.kmeans.tol = 0.0;
         return request;
     }
 
-    PgkmFitRequest request_ = {};
+    PgkmRequest request_ = {};
     std::vector<double> first_;
     std::unique_ptr<PgkmResident, decltype(&pgkm_resident_free)> resident_;
 };

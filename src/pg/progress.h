@@ -78,22 +78,4 @@ void pgkm_progress_writing(void);
 /* How a fit went, for the run that ends next; the report's `job` is filled in here. */
 void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job);
 
-/* The same of a clustering, k-means or mixture, from what was asked for and what came of it. */
-template <typename Request, typename Result>
-void pgkm_run_note_clusters(const Request *request, const Result *result, PgkmJob *job)
-{
-    PgkmFitReport report;
-
-    memset(&report, 0, sizeof report);
-    report.groups = Max(request->n_groups, (int64_t) 1);
-    report.rows = request->n_groups == 0 ? result->n : 0;
-    for (int64 i = 0; i < request->n_groups; ++i)
-        report.rows += request->groups[i].n;
-    report.features = result->d;
-    report.clusters = result->k;
-    report.n_iter = result->n_iter;
-    report.n_init = request->options.n_init;
-    pgkm_run_note_fit(&report, job);
-}
-
 #endif

@@ -67,6 +67,28 @@ moved=$({
 } | query | tail -n 1)
 is "$moved" t 'they lie in the memory of the device'
 
+# Whatever is fitted first: what follows finds them there, and would fail if it loaded them again.
+one_of() { # ALGORITHM LOADED
+    case $1 in
+        kmeans) fit 3 "$2" ;;
+        gmm) echo "SELECT md5(gmm_fit('kept_rows', '{x,y}', 2, covariance_type => 'tied', max_iter => 2$2)::text);" ;;
+        pca) echo "SELECT md5(pca_fit('kept_rows', '{x,y}'$2)::text);" ;;
+    esac
+}
+for first in kmeans gmm pca; do
+    algorithms="$first gmm pca kmeans"
+    found=$({
+        echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
+        for algorithm in $algorithms; do
+            one_of $algorithm ', loaded => true'
+            echo "\\! echo 'load device_error' >$SERVICE_FOLDER/faults.txt"
+        done
+    } | psql -XqAt 2>&1)
+    fault
+    is "$found" "f"$'\n'"$(for algorithm in $algorithms; do one_of $algorithm ''; done | query)" \
+        "a mixture, components and k-means after $first: no row is loaded again"
+done
+
 # Rows that several processes have read lie in shared memory, which the service maps once for all who use it:
 # those of k-means stay there while mixtures and principal components work on them.
 query -c "CREATE TABLE kept_shared WITH (parallel_workers = 2) AS SELECT x, y FROM kept_rows"

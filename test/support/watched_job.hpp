@@ -7,7 +7,7 @@
 #include <ctime>
 #include <vector>
 
-#include "engine/api.h"
+#include "engine/algorithms.hpp"
 
 namespace pgkm::test {
 
@@ -44,14 +44,20 @@ inline std::vector<float> noise(const JobShape &shape)
 }
 
 // Of rows that live on, for one thread of the CPU backend: the caller's.
-template <typename Request>
-Request request_for(const std::vector<float> &rows, const JobShape &shape)
+inline PgkmRequest request_for(PgkmAlgorithm algorithm, const std::vector<float> &rows, const JobShape &shape)
 {
-    Request request = {};
+    PgkmRequest request = {};
+    request.algorithm = algorithm;
+    request.k = algorithm == PGKM_PCA ? 0 : shape.k;
     request.points = {rows.data(), PGKM_FLOAT32, shape.n, shape.d, nullptr};
     request.settings.backend = PGKM_BACKEND_CPU;
     request.settings.cpu_threads = 1;
     return request;
+}
+
+inline void run(const PgkmRequest &request, Monitor &monitor)
+{
+    run_request(algorithm_of(request), request, monitor);
 }
 
 } // namespace pgkm::test

@@ -13,10 +13,10 @@ TEST(TransformRow, RoundsFloat32RowsAsTheFitDoes)
 {
     const std::vector<float> values = {0.1F, 0.7F, 3.3F, -2.9F, 0.3F, 0.2F};
     for (const int standardize : {0, 1}) {
-        PgkmFitRequest request = request_for({}, 2, 2);
+        PgkmRequest request = request_for({}, 2, 2);
         request.points = {values.data(), PGKM_FLOAT32, 3, 2, nullptr};
-        request.options.metric = PGKM_COSINE;
-        request.options.standardize = standardize;
+        request.kmeans.metric = PGKM_COSINE;
+        request.kmeans.standardize = standardize;
         const FitRun run(request);
         ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
         for (int i = 0; i < 3; ++i) {
@@ -36,34 +36,34 @@ TEST(Options, AreChecked)
 {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const auto status = [](auto change) {
-        PgkmFitRequest request = request_for(two_clouds, 2, 2);
+        PgkmRequest request = request_for(two_clouds, 2, 2);
         change(request);
         return FitRun(request).error.status;
     };
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.k = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.k = std::int64_t{1} << 31; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.options.max_iter = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.options.n_init = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.options.tol = -1e-9; }), PGKM_INVALID);
-    EXPECT_EQ(status([&](PgkmFitRequest &r) { r.options.tol = nan; }), PGKM_INVALID);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.k = 0; }), PGKM_INVALID);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.k = std::int64_t{1} << 31; }), PGKM_INVALID);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.max_iter = 0; }), PGKM_INVALID);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.n_init = 0; }), PGKM_INVALID);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.tol = -1e-9; }), PGKM_INVALID);
+    EXPECT_EQ(status([&](PgkmRequest &r) { r.kmeans.tol = nan; }), PGKM_INVALID);
     const std::vector<double> start = {0, 0, nan, 0};
-    EXPECT_EQ(status([&](PgkmFitRequest &r) {
-                  r.options.init = PGKM_INIT_GIVEN;
-                  r.options.init_centroids = start.data();
-                  r.options.init_rows = 2;
-                  r.options.init_columns = 2;
+    EXPECT_EQ(status([&](PgkmRequest &r) {
+                  r.kmeans.init = PGKM_INIT_GIVEN;
+                  r.kmeans.init_centroids = start.data();
+                  r.kmeans.init_rows = 2;
+                  r.kmeans.init_columns = 2;
               }),
               PGKM_INVALID);
-    EXPECT_EQ(status([&](PgkmFitRequest &r) {
-                  r.options.init = PGKM_INIT_GIVEN;
-                  r.options.init_centroids = start.data();
-                  r.options.init_rows = 1;
-                  r.options.init_columns = 4;
+    EXPECT_EQ(status([&](PgkmRequest &r) {
+                  r.kmeans.init = PGKM_INIT_GIVEN;
+                  r.kmeans.init_centroids = start.data();
+                  r.kmeans.init_rows = 1;
+                  r.kmeans.init_columns = 4;
               }),
               PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.settings.memory_limit = 1024; }), PGKM_LIMIT);
-    EXPECT_EQ(status([](PgkmFitRequest &r) { r.settings.tuning.assignment = "no such strategy"; }), PGKM_UNSUPPORTED);
-    EXPECT_EQ(status([](PgkmFitRequest &r) {
+    EXPECT_EQ(status([](PgkmRequest &r) { r.settings.memory_limit = 1024; }), PGKM_LIMIT);
+    EXPECT_EQ(status([](PgkmRequest &r) { r.settings.tuning.assignment = "no such strategy"; }), PGKM_UNSUPPORTED);
+    EXPECT_EQ(status([](PgkmRequest &r) {
                   r.settings.backend = PGKM_BACKEND_CUDA;
                   r.settings.plugin = "/nonexistent/pg_kmeans_cuda.so";
               }),
@@ -75,25 +75,25 @@ TEST(Job, CanBeCancelledAndStopped)
     std::vector<double> values(2'000'000);
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = std::sin(static_cast<double>(i) * 78.233) * 1000.0;
-    PgkmFitRequest request = request_for(values, 2, 2000);
-    request.options.tol = 0.0;
+    PgkmRequest request = request_for(values, 2, 2000);
+    request.kmeans.tol = 0.0;
     PgkmJob *job = nullptr;
     PgkmError error = {};
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK);
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
     EXPECT_EQ(pgkm_job_wait(job, 20), 0);
-    PgkmFitResult result;
-    EXPECT_EQ(pgkm_job_result(job, &result, &error), PGKM_INTERNAL) << "not ended yet";
+    PgkmResult result;
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_INTERNAL) << "not ended yet";
     pgkm_stop_all_jobs(); // joins: the job has ended then
     EXPECT_EQ(pgkm_job_wait(job, 0), 1);
-    EXPECT_EQ(pgkm_job_result(job, &result, &error), PGKM_CANCELLED);
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_CANCELLED);
     pgkm_job_free(job);
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK);
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
     pgkm_job_stop(job);
     EXPECT_EQ(pgkm_job_wait(job, 0), 1);
-    EXPECT_EQ(pgkm_job_result(job, &result, &error), PGKM_CANCELLED);
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_CANCELLED);
     pgkm_job_stop(job); // once more is nothing
     pgkm_job_free(job);
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK);
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
     pgkm_job_free(job); // cancels, joins, frees
 }
 

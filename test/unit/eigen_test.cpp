@@ -244,7 +244,8 @@ std::vector<double> components(std::int32_t d, int threads)
     std::vector<double> cross;
     for (std::int64_t a = 0; a < d; ++a)
         cross.insert(cross.end(), matrix.begin() + a * d, matrix.begin() + a * d + a + 1);
-    PgkmPcaRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_PCA;
     request.points.n = d;
     request.points.d = d;
     request.mean = mean.data();
@@ -252,11 +253,11 @@ std::vector<double> components(std::int32_t d, int threads)
     request.settings.cpu_threads = threads;
     PgkmJob *job = nullptr;
     PgkmError error;
-    PgkmPcaResult result;
-    EXPECT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
+    PgkmResult result;
+    EXPECT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
     while (pgkm_job_wait(job, 1000) == 0) {}
-    EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_OK) << error.text;
-    const std::vector<double> found(result.components, result.components + std::int64_t{result.n_components} * d);
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
+    const std::vector<double> found(result.components, result.components + std::int64_t{result.k} * d);
     pgkm_job_free(job);
     return found;
 }
@@ -272,15 +273,16 @@ TEST(SymmetricEigen, ThreadsDoNotChangeBits)
 // LAPACK's integers have 32 bits.
 TEST(SymmetricEigen, TooManyFeatures)
 {
-    PgkmPcaRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_PCA;
     request.points.n = 2;
     request.points.d = most_eigen_features + 1;
     PgkmJob *job = nullptr;
     PgkmError error;
-    PgkmPcaResult result;
-    ASSERT_EQ(pgkm_pca_start(&request, &job, &error), PGKM_OK);
+    PgkmResult result;
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
     while (pgkm_job_wait(job, 1000) == 0) {}
-    EXPECT_EQ(pgkm_pca_result(job, &result, &error), PGKM_LIMIT);
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_LIMIT);
     EXPECT_STREQ(error.text, "PCA of 46339 features is not possible: at most 46338 are");
     pgkm_job_free(job);
     const std::int64_t most = most_eigen_features;

@@ -20,25 +20,23 @@ std::vector<float> noise(std::int64_t n, std::int32_t d)
 }
 
 // The text of the error that the job ends with; empty: none.
-template <typename Request, typename Result>
-std::string run(const Request &request, PgkmStatus (*start)(const Request *, PgkmJob **, PgkmError *),
-                PgkmStatus (*result)(PgkmJob *, Result *, PgkmError *))
+std::string run(const PgkmRequest &request)
 {
     PgkmError error = {};
     PgkmJob *job = nullptr;
-    if (start(&request, &job, &error) != PGKM_OK)
+    if (pgkm_job_start(&request, &job, &error) != PGKM_OK)
         return error.text;
     while (pgkm_job_wait(job, 1000) == 0) {}
-    Result ignored;
-    const std::string text = result(job, &ignored, &error) == PGKM_OK ? "" : error.text;
+    PgkmResult ignored;
+    const std::string text = pgkm_job_result(job, 0, &ignored, &error) == PGKM_OK ? "" : error.text;
     pgkm_job_free(job);
     return text;
 }
 
-template <typename Request>
-Request request_for(const std::vector<float> &rows, std::int32_t d, std::int32_t threads)
+PgkmRequest request_for(PgkmAlgorithm algorithm, const std::vector<float> &rows, std::int32_t d, std::int32_t threads)
 {
-    Request request = {};
+    PgkmRequest request = {};
+    request.algorithm = algorithm;
     request.points = {rows.data(), PGKM_FLOAT32, static_cast<std::int64_t>(rows.size()) / d, d, nullptr};
     request.settings.backend = PGKM_BACKEND_CPU;
     request.settings.cpu_threads = threads;
@@ -54,12 +52,12 @@ TEST(Estimate, IsEnoughForPca)
     for (const Shape shape : {Shape{1, 3}, {2000, 2}, {30000, 160}, {20000, 191}, {20000, 192}, {4000, 520}})
         for (const std::int32_t threads : {1, 5}) {
             const std::vector<float> rows = noise(shape.n, shape.d);
-            PgkmPcaRequest request = request_for<PgkmPcaRequest>(rows, shape.d, threads);
-            request.settings.memory_limit = pgkm_pca_estimate(&request);
-            EXPECT_EQ(run(request, pgkm_pca_start, pgkm_pca_result), "")
+            PgkmRequest request = request_for(PGKM_PCA, rows, shape.d, threads);
+            request.settings.memory_limit = pgkm_request_estimate(&request);
+            EXPECT_EQ(run(request), "")
                 << shape.n << " x " << shape.d << ", " << threads << " threads";
             --request.settings.memory_limit;
-            EXPECT_NE(run(request, pgkm_pca_start, pgkm_pca_result).find("pg_kmeans.memory_limit"), std::string::npos);
+            EXPECT_NE(run(request).find("pg_kmeans.memory_limit"), std::string::npos);
         }
 }
 
@@ -75,13 +73,13 @@ TEST(Estimate, IsEnoughForMixtures)
              {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL})
             for (const std::int32_t threads : {1, 7}) {
                 const std::vector<float> rows = noise(shape.n, shape.d);
-                PgkmMixtureRequest request = request_for<PgkmMixtureRequest>(rows, shape.d, threads);
+                PgkmRequest request = request_for(PGKM_MIXTURE, rows, shape.d, threads);
                 request.k = shape.k;
-                pgkm_mixture_options_default(&request.options);
-                request.options.covariance_type = type;
-                request.options.max_iter = 2;
-                request.settings.memory_limit = pgkm_mixture_estimate(&request);
-                EXPECT_EQ(run(request, pgkm_mixture_start, pgkm_mixture_result), "")
+                pgkm_mixture_options_default(&request.mixture);
+                request.mixture.covariance_type = type;
+                request.mixture.max_iter = 2;
+                request.settings.memory_limit = pgkm_request_estimate(&request);
+                EXPECT_EQ(run(request), "")
                     << shape.n << " x " << shape.d << ", " << shape.k << " components, type " << type << ", " << threads
                     << " threads";
             }

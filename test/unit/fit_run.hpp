@@ -5,12 +5,12 @@
 
 #include "engine/api.h"
 
-inline PgkmFitRequest request_for(const std::vector<double> &values, std::int32_t d, std::int64_t k)
+inline PgkmRequest request_for(const std::vector<double> &values, std::int32_t d, std::int64_t k)
 {
-    PgkmFitRequest request = {};
+    PgkmRequest request = {};
     request.points = {values.data(), PGKM_FLOAT64, static_cast<std::int64_t>(values.size()) / d, d, nullptr};
     request.k = k;
-    pgkm_options_default(&request.options);
+    pgkm_options_default(&request.kmeans);
     request.settings.backend = PGKM_BACKEND_CPU;
     request.want_labels = 1;
     request.want_distances = 1;
@@ -20,19 +20,19 @@ inline PgkmFitRequest request_for(const std::vector<double> &values, std::int32_
 // Runs a job to its end; the result lives as long as this.
 class FitRun {
 public:
-    explicit FitRun(const PgkmFitRequest &request)
+    explicit FitRun(const PgkmRequest &request)
     {
-        if (pgkm_fit_start(&request, &job_, &error) != PGKM_OK)
+        if (pgkm_job_start(&request, &job_, &error) != PGKM_OK)
             return;
         while (pgkm_job_wait(job_, 1000) == 0) {}
-        pgkm_job_result(job_, &result, &error);
+        pgkm_job_result(job_, 0, &result, &error);
     }
     ~FitRun() { pgkm_job_free(job_); }
     FitRun(const FitRun &) = delete;
     FitRun &operator=(const FitRun &) = delete;
 
     PgkmError error = {};
-    PgkmFitResult result = {};
+    PgkmResult result = {};
 
 private:
     PgkmJob *job_ = nullptr;

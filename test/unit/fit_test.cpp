@@ -11,18 +11,18 @@ namespace {
 
 TEST(Fit, TellsHowItWent)
 {
-    PgkmFitRequest request = request_for(two_clouds, 2, 2);
-    request.options.init = PGKM_INIT_RANDOM;
-    request.options.n_init = 3;
+    PgkmRequest request = request_for(two_clouds, 2, 2);
+    request.kmeans.init = PGKM_INIT_RANDOM;
+    request.kmeans.n_init = 3;
     request.settings.tuning.assignment = "tiled";
     PgkmJob *job = nullptr;
     PgkmError error = {};
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
     while (pgkm_job_wait(job, 1000) == 0) {}
     PgkmJobProgress progress;
     pgkm_job_progress(job, &progress);
-    PgkmFitResult result;
-    ASSERT_EQ(pgkm_job_result(job, &result, &error), PGKM_OK) << error.text;
+    PgkmResult result;
+    ASSERT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
     EXPECT_EQ(progress.phase, PGKM_LABELLING);
     EXPECT_EQ(progress.restart, 2);
     EXPECT_GE(progress.iteration, 1);
@@ -40,13 +40,13 @@ void expect_light_centroid(double ratio, double first, double second)
 {
     const std::vector<double> values = {-10.0, -10.5, -11.0, first, second};
     const std::vector<double> weights = {1.0, 0.7, 1.3, ratio, 3.0 * ratio};
-    PgkmFitRequest request = request_for(values, 1, 2);
+    PgkmRequest request = request_for(values, 1, 2);
     request.points.weights = weights.data();
     const std::vector<double> start = {-10.0, first};
-    request.options.init = PGKM_INIT_GIVEN;
-    request.options.init_centroids = start.data();
-    request.options.init_rows = 2;
-    request.options.init_columns = 1;
+    request.kmeans.init = PGKM_INIT_GIVEN;
+    request.kmeans.init_centroids = start.data();
+    request.kmeans.init_rows = 2;
+    request.kmeans.init_columns = 1;
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     ASSERT_EQ(run.result.k, 2);
@@ -65,10 +65,10 @@ TEST(Fit, WeightsOverManyDecadesGiveTheExactMean)
 
 TEST(Fit, FindsTwoClouds)
 {
-    const PgkmFitRequest request = request_for(two_clouds, 2, 2);
+    const PgkmRequest request = request_for(two_clouds, 2, 2);
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
-    const PgkmFitResult &result = run.result;
+    const PgkmResult &result = run.result;
     ASSERT_EQ(result.k, 2);
     EXPECT_EQ(result.n, 6);
     EXPECT_EQ(result.sizes[0], 3);
@@ -95,13 +95,13 @@ TEST(Fit, SameSeedSameBitsOtherSeedOtherStart)
     std::vector<double> values;
     for (int i = 0; i < 400; ++i)
         values.push_back(std::sin(i * 12.9898) * 43.5);
-    PgkmFitRequest request = request_for(values, 2, 7);
-    request.options.max_iter = 1;
-    request.options.seed = 5;
+    PgkmRequest request = request_for(values, 2, 7);
+    request.kmeans.max_iter = 1;
+    request.kmeans.seed = 5;
     const FitRun first(request), second(request);
     ASSERT_EQ(first.error.status, PGKM_OK);
     EXPECT_EQ(std::memcmp(first.result.centroids, second.result.centroids, 14 * sizeof(double)), 0);
-    request.options.seed = 6;
+    request.kmeans.seed = 6;
     const FitRun other(request);
     EXPECT_NE(std::memcmp(first.result.centroids, other.result.centroids, 14 * sizeof(double)), 0);
 }
@@ -111,11 +111,11 @@ TEST(Fit, RestartsKeepTheLowestInertia)
     std::vector<double> values;
     for (int i = 0; i < 300; ++i)
         values.push_back(std::fmod(i * 7919.0, 101.0) + 1000.0 * (i % 7));
-    PgkmFitRequest request = request_for(values, 1, 7);
-    request.options.init = PGKM_INIT_RANDOM;
-    request.options.n_init = 12;
+    PgkmRequest request = request_for(values, 1, 7);
+    request.kmeans.init = PGKM_INIT_RANDOM;
+    request.kmeans.n_init = 12;
     const FitRun best(request);
-    request.options.n_init = 1;
+    request.kmeans.n_init = 1;
     const FitRun one(request);
     ASSERT_EQ(best.error.status, PGKM_OK);
     EXPECT_LE(best.result.inertia, one.result.inertia);
@@ -126,8 +126,8 @@ TEST(Fit, FewerDistinctRowsThanClusters)
     const std::vector<double> values = {0.1, 0.1, 0.1, 5.3, 5.3, 7.7};
     for (const PgkmInit init :
          {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST}) {
-        PgkmFitRequest request = request_for(values, 1, 5);
-        request.options.init = init;
+        PgkmRequest request = request_for(values, 1, 5);
+        request.kmeans.init = init;
         const FitRun run(request);
         ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
         EXPECT_EQ(run.result.k, 3) << "init " << init;
@@ -152,12 +152,12 @@ TEST(Fit, WeightsCountAsRepeatedRows)
 {
     const std::vector<double> once = {0, 1, 10, 12}, repeated = {0, 0, 0, 1, 10, 12, 12};
     const std::vector<double> weights = {3, 1, 1, 2}, start = {0, 10};
-    PgkmFitRequest request = request_for(once, 1, 2);
+    PgkmRequest request = request_for(once, 1, 2);
     request.points.weights = weights.data();
-    request.options.init = PGKM_INIT_GIVEN;
-    request.options.init_centroids = start.data();
-    request.options.init_rows = 2;
-    request.options.init_columns = 1;
+    request.kmeans.init = PGKM_INIT_GIVEN;
+    request.kmeans.init_centroids = start.data();
+    request.kmeans.init_rows = 2;
+    request.kmeans.init_columns = 1;
     const FitRun weighted(request);
     request.points = request_for(repeated, 1, 2).points;
     const FitRun plain(request);
@@ -170,7 +170,7 @@ TEST(Fit, WeightsCountAsRepeatedRows)
 TEST(Fit, RefusesWeightsWhoseSquaresOverflow)
 {
     const std::vector<double> values = {1e150, -1e150, 1e149}, weights = {1e150, 1, 1};
-    PgkmFitRequest request = request_for(values, 1, 2);
+    PgkmRequest request = request_for(values, 1, 2);
     request.points.weights = weights.data();
     EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
     request.points.weights = nullptr;
@@ -181,21 +181,21 @@ TEST(Fit, TolStopsLikeScikitLearn)
 {
     // Variance of the feature: 25.25; with tol = 1 every movement of summed square <= 25.25 ends it.
     const std::vector<double> values = {0, 1, 10, 11}, start = {0, 1};
-    PgkmFitRequest request = request_for(values, 1, 2);
-    request.options.init = PGKM_INIT_GIVEN;
-    request.options.init_centroids = start.data();
-    request.options.init_rows = 2;
-    request.options.init_columns = 1;
-    request.options.tol = 0.0;
+    PgkmRequest request = request_for(values, 1, 2);
+    request.kmeans.init = PGKM_INIT_GIVEN;
+    request.kmeans.init_centroids = start.data();
+    request.kmeans.init_rows = 2;
+    request.kmeans.init_columns = 1;
+    request.kmeans.tol = 0.0;
     const FitRun exact(request);
     EXPECT_EQ(exact.result.n_iter, 3); // 0 | 1 10 11, then 0 1 | 10 11, then unchanged labels
     EXPECT_EQ(exact.result.converged, 1);
-    request.options.tol = 2.0; // first movement: (22/3 - 1)^2 = 40.1 <= 50.5
+    request.kmeans.tol = 2.0; // first movement: (22/3 - 1)^2 = 40.1 <= 50.5
     const FitRun loose(request);
     EXPECT_EQ(loose.result.n_iter, 1);
     EXPECT_EQ(loose.result.converged, 1);
-    request.options.tol = 0.0;
-    request.options.max_iter = 1;
+    request.kmeans.tol = 0.0;
+    request.kmeans.max_iter = 1;
     const FitRun cut(request);
     EXPECT_EQ(cut.result.converged, 0);
     // Labels, sizes and inertia are those of the final centroids, not of the last assignment.
@@ -210,9 +210,9 @@ TEST(Fit, StandardizeRemovesTheScale)
         values.push_back(i < 20 ? 0.0 : 1.0);    // a narrow one with two groups
         values.push_back(7.0);                   // a constant one
     }
-    PgkmFitRequest request = request_for(values, 3, 2);
-    request.options.standardize = 1;
-    request.options.n_init = 8;
+    PgkmRequest request = request_for(values, 3, 2);
+    request.kmeans.standardize = 1;
+    request.kmeans.n_init = 8;
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     ASSERT_NE(run.result.center, nullptr);
@@ -231,8 +231,8 @@ TEST(Fit, StandardizeRemovesTheScale)
 TEST(Fit, CosineIgnoresLength)
 {
     const std::vector<double> values = {1, 0, 100, 1, 0, 2, 1, 300};
-    PgkmFitRequest request = request_for(values, 2, 2);
-    request.options.metric = PGKM_COSINE;
+    PgkmRequest request = request_for(values, 2, 2);
+    request.kmeans.metric = PGKM_COSINE;
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     EXPECT_EQ(run.result.labels[0], run.result.labels[1]);
@@ -240,8 +240,8 @@ TEST(Fit, CosineIgnoresLength)
     EXPECT_NE(run.result.labels[0], run.result.labels[2]);
     EXPECT_NEAR(std::hypot(run.result.centroids[0], run.result.centroids[1]), 1.0, 1e-15);
     const std::vector<double> with_zero = {1, 0, 0, 0};
-    PgkmFitRequest zero = request_for(with_zero, 2, 1);
-    zero.options.metric = PGKM_COSINE;
+    PgkmRequest zero = request_for(with_zero, 2, 1);
+    zero.kmeans.metric = PGKM_COSINE;
     const FitRun refused(zero);
     EXPECT_EQ(refused.error.status, PGKM_INVALID);
     EXPECT_NE(std::strstr(refused.error.text, "row 2"), nullptr) << refused.error.text;

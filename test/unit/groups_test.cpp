@@ -33,8 +33,8 @@ protected:
         for (std::size_t g = 0; g < values.size(); ++g)
             groups.push_back({values[g].data(), weighted ? weights[g].data() : nullptr,
                               static_cast<std::int64_t>(weights[g].size()), 1 + static_cast<std::int64_t>(g % 6)});
-        PgkmFitRequest together = request_for(values[0], d, 1);
-        together.options = options;
+        PgkmRequest together = request_for(values[0], d, 1);
+        together.kmeans = options;
         together.points.values = nullptr;
         together.points.n = 0;
         together.want_labels = together.want_distances = 0;
@@ -42,15 +42,15 @@ protected:
         together.n_groups = static_cast<std::int64_t>(groups.size());
         PgkmJob *job = nullptr;
         PgkmError error = {};
-        ASSERT_EQ(pgkm_fit_start(&together, &job, &error), PGKM_OK) << error.text;
+        ASSERT_EQ(pgkm_job_start(&together, &job, &error), PGKM_OK) << error.text;
         while (pgkm_job_wait(job, 1000) == 0) {}
         for (std::size_t g = 0; g < groups.size(); ++g) {
-            PgkmFitRequest alone = request_for(values[g], d, groups[g].k);
-            alone.options = options;
+            PgkmRequest alone = request_for(values[g], d, groups[g].k);
+            alone.kmeans = options;
             alone.points.weights = groups[g].weights;
             const FitRun run(alone);
-            PgkmFitResult result = {};
-            ASSERT_EQ(pgkm_job_group_result(job, static_cast<std::int64_t>(g), &result, &error), PGKM_OK) << error.text;
+            PgkmResult result = {};
+            ASSERT_EQ(pgkm_job_result(job, static_cast<std::int64_t>(g), &result, &error), PGKM_OK) << error.text;
             ASSERT_EQ(result.k, run.result.k) << g;
             EXPECT_EQ(result.n, run.result.n) << g;
             EXPECT_EQ(result.n_iter, run.result.n_iter) << g;
@@ -64,8 +64,8 @@ protected:
                 EXPECT_TRUE(std::equal(result.scale, result.scale + d, run.result.scale)) << g;
             }
         }
-        PgkmFitResult none;
-        EXPECT_EQ(pgkm_job_group_result(job, together.n_groups, &none, &error), PGKM_INTERNAL);
+        PgkmResult none;
+        EXPECT_EQ(pgkm_job_result(job, together.n_groups, &none, &error), PGKM_INTERNAL);
         pgkm_job_free(job);
     }
 
@@ -98,8 +98,8 @@ TEST_F(Groups, OneOfThemCanBeWrong)
 {
     const std::vector<double> zero(d, 0.0);
     const PgkmGroup groups[] = {{values[5].data(), nullptr, 26, 2}, {zero.data(), nullptr, 1, 1}};
-    PgkmFitRequest request = request_for(values[0], d, 1);
-    request.options.metric = PGKM_COSINE;
+    PgkmRequest request = request_for(values[0], d, 1);
+    request.kmeans.metric = PGKM_COSINE;
     request.groups = groups;
     request.n_groups = 2;
     const FitRun run(request);
@@ -116,9 +116,9 @@ TEST(Resident, GivesTheSame)
     ASSERT_NE(resident, nullptr);
     for (const std::int64_t k : {3, 8, 3, 50}) {
         for (const PgkmMetric metric : {PGKM_L2, PGKM_L2, PGKM_COSINE}) {
-            PgkmFitRequest request = request_for(rows, 3, k);
-            request.options.metric = metric;
-            request.options.tol = k == 8 ? 0.0 : 1e-4;
+            PgkmRequest request = request_for(rows, 3, k);
+            request.kmeans.metric = metric;
+            request.kmeans.tol = k == 8 ? 0.0 : 1e-4;
             const FitRun alone(request);
             request.resident = resident;
             const FitRun run(request);
@@ -129,7 +129,7 @@ TEST(Resident, GivesTheSame)
             EXPECT_TRUE(std::equal(run.result.labels, run.result.labels + run.result.n, alone.result.labels));
         }
     }
-    PgkmFitRequest wrong = request_for(rows, 3, 3);
+    PgkmRequest wrong = request_for(rows, 3, 3);
     wrong.resident = resident;
     wrong.settings.tuning.assignment = "none such";
     EXPECT_EQ(FitRun(wrong).error.status, PGKM_UNSUPPORTED);
@@ -137,25 +137,56 @@ TEST(Resident, GivesTheSame)
     pgkm_resident_free(nullptr);
 }
 
+// Nor does what one algorithm leaves there show in another.
+TEST(Resident, ServesEachAlgorithm)
+{
+    std::vector<double> rows;
+    for (int i = 0; i < 3000; ++i)
+        rows.push_back(std::sin(i * 12.9898) * 100.0 + i % 7);
+    PgkmResident *resident = pgkm_resident_create();
+    ASSERT_NE(resident, nullptr);
+    PgkmRequest clusters = request_for(rows, 3, 4), unit = clusters, mixture = clusters, components = clusters;
+    unit.kmeans.standardize = 1;
+    mixture.algorithm = PGKM_MIXTURE;
+    pgkm_mixture_options_default(&mixture.mixture);
+    mixture.mixture.covariance_type = PGKM_COVARIANCE_TIED;
+    components.algorithm = PGKM_PCA;
+    components.pca = {};
+    for (PgkmRequest request : {components, mixture, clusters, unit, mixture, unit, components, clusters}) {
+        const FitRun alone(request);
+        request.resident = resident;
+        const FitRun run(request);
+        const PgkmResult &a = alone.result, &b = run.result;
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        ASSERT_EQ(a.k, b.k);
+        EXPECT_EQ(a.n_iter, b.n_iter);
+        for (const auto field : {&PgkmResult::centroids, &PgkmResult::means, &PgkmResult::components}) {
+            ASSERT_EQ(a.*field == nullptr, b.*field == nullptr);
+            EXPECT_TRUE(a.*field == nullptr || std::equal(a.*field, a.*field + a.k * a.d, b.*field));
+        }
+    }
+    pgkm_resident_free(resident);
+}
+
 TEST(Sweep, GivesEachFitAndItsQuality)
 {
-    PgkmFitRequest request = request_for(two_clouds, 2, 1);
+    PgkmRequest request = request_for(two_clouds, 2, 1);
     request.k_last = 6;
     PgkmJob *job = nullptr;
     PgkmError error = {};
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
     while (pgkm_job_wait(job, 1000) == 0) {}
     for (std::int64_t k = 1; k <= 6; ++k) {
-        PgkmFitResult result;
-        ASSERT_EQ(pgkm_job_group_result(job, k - 1, &result, &error), PGKM_OK) << error.text;
+        PgkmResult result;
+        ASSERT_EQ(pgkm_job_result(job, k - 1, &result, &error), PGKM_OK) << error.text;
         const FitRun alone(request_for(two_clouds, 2, k));
         EXPECT_EQ(result.inertia, alone.result.inertia) << k;
         EXPECT_EQ(result.labels, nullptr);
         EXPECT_EQ(std::isnan(result.quality.davies_bouldin), k == 1 || k == 6) << k;
     }
     // Two clouds of three rows (0,0), (0,1), (1,0), 10 apart in both features.
-    PgkmFitResult two;
-    ASSERT_EQ(pgkm_job_group_result(job, 1, &two, &error), PGKM_OK);
+    PgkmResult two;
+    ASSERT_EQ(pgkm_job_result(job, 1, &two, &error), PGKM_OK);
     const double spread = (std::sqrt(2.0) / 3.0 + 2.0 * std::sqrt(5.0) / 3.0) / 3.0;
     EXPECT_NEAR(two.quality.davies_bouldin, 2.0 * spread / std::sqrt(200.0), 1e-12);
     EXPECT_NEAR(two.quality.calinski_harabasz, 6.0 * 50.0 * 4.0 / (8.0 / 3.0), 1e-9);
@@ -174,26 +205,26 @@ TEST(Sweep, GivesEachFitAndItsQuality)
 // Six rows cannot be more than six clusters: there it ends, whatever was asked for.
 TEST(Sweep, EndsAtTheNumberOfRows)
 {
-    PgkmFitRequest request = request_for(two_clouds, 2, 5);
+    PgkmRequest request = request_for(two_clouds, 2, 5);
     request.k_last = INT32_MAX;
     request.settings.memory_limit = 2000000;
     PgkmJob *job = nullptr;
     PgkmError error = {};
-    ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
     EXPECT_EQ(pgkm_job_wait(job, 60000), 1);
     EXPECT_EQ(pgkm_sweep_last(&request), 6);
     for (const std::int64_t k : {std::int64_t{5}, std::int64_t{6}}) {
-        PgkmFitResult result;
-        ASSERT_EQ(pgkm_job_group_result(job, k - 5, &result, &error), PGKM_OK) << error.text;
+        PgkmResult result;
+        ASSERT_EQ(pgkm_job_result(job, k - 5, &result, &error), PGKM_OK) << error.text;
         const FitRun alone(request_for(two_clouds, 2, k));
         EXPECT_EQ(result.k, alone.result.k) << k;
         EXPECT_EQ(result.inertia, alone.result.inertia) << k;
         EXPECT_EQ(result.n_iter, alone.result.n_iter) << k;
         EXPECT_EQ(result.converged, alone.result.converged) << k;
     }
-    PgkmFitResult none;
-    EXPECT_EQ(pgkm_job_group_result(job, 2, &none, &error), PGKM_INTERNAL);
-    EXPECT_EQ(pgkm_job_group_result(job, -1, &none, &error), PGKM_INTERNAL);
+    PgkmResult none;
+    EXPECT_EQ(pgkm_job_result(job, 2, &none, &error), PGKM_INTERNAL);
+    EXPECT_EQ(pgkm_job_result(job, -1, &none, &error), PGKM_INTERNAL);
     pgkm_job_free(job);
     request.k = 9;
     EXPECT_EQ(pgkm_sweep_last(&request), 9);
@@ -205,16 +236,16 @@ TEST(Fit, ManySmallOnesCanBeCancelled)
 {
     const std::vector<double> row = {1.0};
     const std::vector<double> rows(1500, 1.0);
-    PgkmFitRequest sweep = request_for(rows, 1, 1);
+    PgkmRequest sweep = request_for(rows, 1, 1);
     sweep.k_last = 1500;
     const std::vector<PgkmGroup> groups(300000, {row.data(), nullptr, 1, 1});
-    PgkmFitRequest grouped = request_for(row, 1, 1);
+    PgkmRequest grouped = request_for(row, 1, 1);
     grouped.groups = groups.data();
     grouped.n_groups = static_cast<std::int64_t>(groups.size());
-    for (const PgkmFitRequest &request : {sweep, grouped}) {
+    for (const PgkmRequest &request : {sweep, grouped}) {
         PgkmJob *job = nullptr;
         PgkmError error = {};
-        ASSERT_EQ(pgkm_fit_start(&request, &job, &error), PGKM_OK) << error.text;
+        ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
         EXPECT_EQ(pgkm_job_wait(job, 0), 0) << "it had ended when its start returned";
         pgkm_job_free(job);
     }

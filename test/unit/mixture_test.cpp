@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "numeric/error.hpp"
-#include "engine/mixture/mixture.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "engine/mixture/fitter.hpp"
 
 namespace pgkm {
 namespace {
@@ -129,23 +130,30 @@ Rows blobs(std::int64_t n, std::int32_t d, double offset)
     return rows;
 }
 
-PgkmMixtureRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_t k)
+PgkmRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_t k)
 {
-    PgkmMixtureRequest request = {};
+    PgkmRequest request = {};
+    request.algorithm = PGKM_MIXTURE;
     request.points = {rows.values.data(), PGKM_FLOAT64, rows.n, rows.d, nullptr};
     request.k = k;
-    pgkm_mixture_options_default(&request.options);
-    request.options.covariance_type = type;
+    pgkm_mixture_options_default(&request.mixture);
+    request.mixture.covariance_type = type;
     request.settings.backend = PGKM_BACKEND_CPU;
     request.settings.device = -1;
     request.want_labels = 1;
     return request;
 }
 
-MixtureModel fit(const PgkmMixtureRequest &request)
+std::vector<MixtureModel> fit_all(const PgkmRequest &request)
 {
     Monitor monitor;
-    return std::move(fit_mixtures(request, monitor).models[0]);
+    Workplace place({cpu_backend(), -1, 0}, open_options(request, pgkm_cpu_threads(&request.settings), monitor.host()));
+    return MixtureFitter(request, place, monitor).run();
+}
+
+MixtureModel fit(const PgkmRequest &request)
+{
+    return std::move(fit_all(request)[0]);
 }
 
 TEST(Mixture, FindsTheGroups)
@@ -168,7 +176,7 @@ TEST(Mixture, ThreadsDoNotChangeBits)
 {
     const Rows rows = blobs(20'000, 5, 1e3);
     for (const PgkmCovariance type : all_types) {
-        PgkmMixtureRequest request = request_of(rows, type, 4);
+        PgkmRequest request = request_of(rows, type, 4);
         request.settings.cpu_threads = 1;
         const MixtureModel one = fit(request);
         request.settings.cpu_threads = 3;
@@ -187,29 +195,28 @@ TEST(Mixture, GroupsAreAsOneByOne)
     const Rows rows = blobs(3000, 3, 10.0);
     const std::int64_t sizes[] = {1, 7, 300, 1500, 1192}, k[] = {3, 2, 1, 4, 3};
     for (const PgkmCovariance type : all_types) {
-        PgkmMixtureRequest request = request_of(rows, type, 1);
+        PgkmRequest request = request_of(rows, type, 1);
         std::vector<PgkmGroup> groups;
         const double *place = rows.values.data();
         for (std::size_t g = 0; g < 5; place += 3 * sizes[g++])
             groups.push_back({place, nullptr, sizes[g], k[g]});
-        request.options.n_init = 2;
+        request.mixture.n_init = 2;
         request.settings.cpu_threads = 3;
         request.groups = groups.data();
         request.n_groups = 5;
-        Monitor monitor;
-        const MixtureFits together = fit_mixtures(request, monitor);
-        ASSERT_EQ(together.models.size(), 5u);
+        const std::vector<MixtureModel> together = fit_all(request);
+        ASSERT_EQ(together.size(), 5u);
         for (std::size_t g = 0; g < 5; ++g) {
-            PgkmMixtureRequest alone = request_of(rows, type, k[g]);
+            PgkmRequest alone = request_of(rows, type, k[g]);
             alone.points.values = groups[g].values;
             alone.points.n = groups[g].n;
-            alone.options.n_init = 2;
+            alone.mixture.n_init = 2;
             const MixtureModel model = fit(alone);
-            EXPECT_EQ(together.models[g].parameters.means, model.parameters.means) << "type " << type << ", " << g;
-            EXPECT_EQ(together.models[g].parameters.covariances, model.parameters.covariances);
-            EXPECT_EQ(together.models[g].trace, model.trace);
-            EXPECT_EQ(together.models[g].labels, model.labels);
-            EXPECT_EQ(together.models[g].converged, model.converged);
+            EXPECT_EQ(together[g].parameters.means, model.parameters.means) << "type " << type << ", " << g;
+            EXPECT_EQ(together[g].parameters.covariances, model.parameters.covariances);
+            EXPECT_EQ(together[g].trace, model.trace);
+            EXPECT_EQ(together[g].labels, model.labels);
+            EXPECT_EQ(together[g].converged, model.converged);
         }
     }
 }
@@ -218,9 +225,9 @@ TEST(Mixture, WideOffsets)
 {
     const Rows near = blobs(3000, 3, 0.0), far = blobs(3000, 3, 1e6);
     for (const PgkmCovariance type : all_types) {
-        PgkmMixtureRequest request = request_of(near, type, 3);
-        request.options.tol = 0.0;
-        request.options.max_iter = 5;
+        PgkmRequest request = request_of(near, type, 3);
+        request.mixture.tol = 0.0;
+        request.mixture.max_iter = 5;
         const MixtureModel at_origin = fit(request);
         request.points.values = far.values.data();
         const MixtureModel away = fit(request);
@@ -241,11 +248,11 @@ TEST(Mixture, StarvedComponent)
             precisions = {1, 0, 0, 1, 1, 0, 0, 1};
         if (type == PGKM_COVARIANCE_TIED)
             precisions = {1, 0, 0, 1};
-        PgkmMixtureRequest request = request_of(rows, type, 2);
-        request.options.weights_init = {weights.data(), 1, {2, 0, 0}};
-        request.options.means_init = {means.data(), 2, {2, 2, 0}};
+        PgkmRequest request = request_of(rows, type, 2);
+        request.mixture.weights_init = {weights.data(), 1, {2, 0, 0}};
+        request.mixture.means_init = {means.data(), 2, {2, 2, 0}};
         const std::int32_t dimensions = type == PGKM_COVARIANCE_FULL ? 3 : type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
-        request.options.precisions_init = {precisions.data(), dimensions, {2, 2, 2}};
+        request.mixture.precisions_init = {precisions.data(), dimensions, {2, 2, 2}};
         const MixtureModel model = fit(request);
         EXPECT_LT(model.parameters.weights[1], 1e-15) << "type " << type;
         EXPECT_EQ(model.parameters.means[2], 1e7);

@@ -37,21 +37,21 @@ struct Model {
     std::int64_t n = 0;
 };
 
-struct Request : PgkmFitRequest {
-    Request(const std::vector<double> &rows, std::int32_t columns, std::int64_t clusters) : PgkmFitRequest{}
+struct Request : PgkmRequest {
+    Request(const std::vector<double> &rows, std::int32_t columns, std::int64_t clusters) : PgkmRequest{}
     {
         points = {rows.data(), PGKM_FLOAT64, static_cast<std::int64_t>(rows.size()) / columns, columns, nullptr};
         k = clusters;
-        pgkm_options_default(&options);
+        pgkm_options_default(&kmeans);
         settings.backend = PGKM_BACKEND_CPU;
         want_labels = want_distances = 1;
     }
     void start_from(const std::vector<double> &centroids)
     {
-        options.init = PGKM_INIT_GIVEN;
-        options.init_centroids = centroids.data();
-        options.init_columns = points.d;
-        options.init_rows = static_cast<std::int32_t>(centroids.size()) / points.d;
+        kmeans.init = PGKM_INIT_GIVEN;
+        kmeans.init_centroids = centroids.data();
+        kmeans.init_columns = points.d;
+        kmeans.init_rows = static_cast<std::int32_t>(centroids.size()) / points.d;
     }
 };
 
@@ -59,11 +59,11 @@ Model fit(const Request &request)
 {
     Model model;
     PgkmJob *job = nullptr;
-    if (pgkm_fit_start(&request, &job, &model.error) != PGKM_OK)
+    if (pgkm_job_start(&request, &job, &model.error) != PGKM_OK)
         return model;
     while (pgkm_job_wait(job, 1000) == 0) {}
-    PgkmFitResult result;
-    if (pgkm_job_result(job, &result, &model.error) == PGKM_OK) {
+    PgkmResult result;
+    if (pgkm_job_result(job, 0, &result, &model.error) == PGKM_OK) {
         const std::int64_t k = result.k;
         model.centroids.assign(result.centroids, result.centroids + k * result.d);
         model.sizes.assign(result.sizes, result.sizes + k);
@@ -107,7 +107,7 @@ TEST(Model, IsConsistentForEveryWayToStart)
     for (const PgkmInit init :
          {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST}) {
         Request request(rows, 3, 9);
-        request.options.init = init;
+        request.kmeans.init = init;
         const Model model = fit(request);
         expect_consistent(model);
         EXPECT_EQ(model.k, 9);
@@ -118,7 +118,7 @@ TEST(Model, DoesNotDependOnThreads)
 {
     const std::vector<double> rows = clouds(30'011, 5, 20, 2);
     Request request(rows, 5, 20);
-    request.options.max_iter = 7;
+    request.kmeans.max_iter = 7;
     request.settings.cpu_threads = 1;
     const Model alone = fit(request);
     request.settings.cpu_threads = 4;
@@ -151,10 +151,10 @@ TEST(Model, RestartsAreIndependentAndTheBestIsKept)
 {
     const std::vector<double> rows = clouds(900, 2, 9, 5);
     Request request(rows, 2, 9);
-    request.options.init = PGKM_INIT_RANDOM;
+    request.kmeans.init = PGKM_INIT_RANDOM;
     std::vector<double> inertia;
     for (std::int32_t restarts = 1; restarts <= 8; ++restarts) {
-        request.options.n_init = restarts;
+        request.kmeans.n_init = restarts;
         inertia.push_back(fit(request).inertia);
     }
     EXPECT_TRUE(std::is_sorted(inertia.rbegin(), inertia.rend())) << "a restart made it worse";
@@ -177,10 +177,10 @@ TEST(Model, TolIsRelativeToTheMeanVariance)
     const std::vector<double> start(rows.begin(), rows.begin() + 16);
     Request request(rows, 2, 8);
     request.start_from(start);
-    request.options.tol = 0.0;
+    request.kmeans.tol = 0.0;
     std::vector<std::vector<double>> path = {start}; // centroids after each iteration
     for (std::int32_t iterations = 1; iterations <= 12; ++iterations) {
-        request.options.max_iter = iterations;
+        request.kmeans.max_iter = iterations;
         path.push_back(fit(request).centroids);
     }
     for (const double tol : {1e-2, 1e-3, 1e-4}) {
@@ -193,8 +193,8 @@ TEST(Model, TolIsRelativeToTheMeanVariance)
                 expected = static_cast<std::int32_t>(i);
         }
         ASSERT_GT(expected, 1) << "the data settle too soon or too late for this test";
-        request.options.max_iter = 300;
-        request.options.tol = tol;
+        request.kmeans.max_iter = 300;
+        request.kmeans.tol = tol;
         const Model model = fit(request);
         EXPECT_EQ(model.n_iter, expected) << "tol " << tol;
         EXPECT_EQ(model.converged, 1);
@@ -243,19 +243,21 @@ TEST(Options, ErrorsNameTheOption)
         return std::string(fit(request).error.text);
     };
     EXPECT_NE(text([](Request &r) { r.k = 0; }).find("k must be"), std::string::npos);
-    EXPECT_NE(text([](Request &r) { r.options.n_init = -1; }).find("n_init"), std::string::npos);
-    EXPECT_NE(text([](Request &r) { r.options.max_iter = 0; }).find("max_iter"), std::string::npos);
-    EXPECT_NE(text([](Request &r) { r.options.tol = -1; }).find("tol"), std::string::npos);
+    EXPECT_NE(text([](Request &r) { r.kmeans.n_init = -1; }).find("n_init"), std::string::npos);
+    EXPECT_NE(text([](Request &r) { r.kmeans.max_iter = 0; }).find("max_iter"), std::string::npos);
+    EXPECT_NE(text([](Request &r) { r.kmeans.tol = -1; }).find("tol"), std::string::npos);
     EXPECT_NE(text([&](Request &r) { r.start_from(start); }).find("init_centroids"), std::string::npos);
     EXPECT_NE(text([](Request &r) { r.settings.memory_limit = 10; }).find("memory_limit"), std::string::npos);
 }
 
 TEST(Estimate, GrowsAndDoesNotOverflow)
 {
-    PgkmOptions options;
-    pgkm_options_default(&options);
     const auto bytes = [&](std::int64_t n, std::int32_t d, std::int64_t k) {
-        return pgkm_fit_estimate(n, d, k, PGKM_FLOAT32, &options, 0);
+        PgkmRequest request = {};
+        request.points = {nullptr, PGKM_FLOAT32, n, d, nullptr};
+        request.k = k;
+        pgkm_options_default(&request.kmeans);
+        return pgkm_request_estimate(&request);
     };
     EXPECT_LT(bytes(1000, 2, 3), bytes(100'000, 2, 3));
     EXPECT_LT(bytes(100'000, 2, 3), bytes(100'000, 2, 30'000));

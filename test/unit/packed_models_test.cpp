@@ -44,10 +44,10 @@ TEST(PackedModels, GiveBackWhatWasPutIn)
     ASSERT_EQ(packed.size(), 50);
     for (std::int64_t i = 0; i < packed.size(); ++i) {
         const Model &wanted = models[static_cast<std::size_t>(i)];
-        PgkmFitResult result, direct;
+        PgkmResult result = {}, direct = {};
         packed.get(i, &result);
         describe(wanted, &direct);
-        for (const PgkmFitResult &one : {result, direct}) {
+        for (const PgkmResult &one : {result, direct}) {
             EXPECT_EQ(one.k, wanted.k);
             EXPECT_EQ(one.d, wanted.d);
             EXPECT_EQ(one.n, wanted.n);

@@ -7,10 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/watched_job.hpp"
-#include "engine/kmeans/fit.hpp"
-#include "engine/mixture/mixture.hpp"
 #include "engine/job/monitor.hpp"
-#include "engine/pca/pca.hpp"
 
 namespace {
 
@@ -55,12 +52,11 @@ void expect_looks(const std::string &what, const std::function<void(Watch &)> &r
 void expect_looks_of_mixture(PgkmCovariance type, const JobShape &shape)
 {
     const std::vector<float> rows = noise(shape);
-    auto request = request_for<PgkmMixtureRequest>(rows, shape);
-    request.k = shape.k;
-    pgkm_mixture_options_default(&request.options);
-    request.options.covariance_type = type;
-    request.options.max_iter = 1;
-    expect_looks(pgkm_covariance_name(type), [&](Watch &watch) { pgkm::fit_mixtures(request, watch); });
+    PgkmRequest request = request_for(PGKM_MIXTURE, rows, shape);
+    pgkm_mixture_options_default(&request.mixture);
+    request.mixture.covariance_type = type;
+    request.mixture.max_iter = 1;
+    expect_looks(pgkm_covariance_name(type), [&](Watch &watch) { run(request, watch); });
 }
 
 TEST(Poll, Mixtures)
@@ -75,10 +71,10 @@ TEST(Poll, Components)
 {
     const JobShape shape = {3, 1000, 0};
     const std::vector<float> rows = noise(shape);
-    auto request = request_for<PgkmPcaRequest>(rows, shape);
+    PgkmRequest request = request_for(PGKM_PCA, rows, shape);
     for (const int standardize : {0, 1}) {
-        request.options.standardize = standardize;
-        expect_looks("components", [&](Watch &watch) { pgkm::fit_pca(request, watch); });
+        request.pca.standardize = standardize;
+        expect_looks("components", [&](Watch &watch) { run(request, watch); });
     }
 }
 
@@ -86,17 +82,16 @@ TEST(Poll, Clusters)
 {
     for (const JobShape &shape : {JobShape{3, 150'000, 3}, {40, 20'000, 20}}) {
         const std::vector<float> rows = noise(shape);
-        auto request = request_for<PgkmFitRequest>(rows, shape);
-        request.k = shape.k;
-        pgkm_options_default(&request.options);
-        request.options.max_iter = 3;
+        PgkmRequest request = request_for(PGKM_KMEANS, rows, shape);
+        pgkm_options_default(&request.kmeans);
+        request.kmeans.max_iter = 3;
         for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL}) {
             const bool transformed = init == PGKM_INIT_KMEANS_PARALLEL;
-            request.options.init = init;
-            request.options.standardize = transformed ? 1 : 0;
-            request.options.metric = transformed ? PGKM_COSINE : PGKM_L2;
+            request.kmeans.init = init;
+            request.kmeans.standardize = transformed ? 1 : 0;
+            request.kmeans.metric = transformed ? PGKM_COSINE : PGKM_L2;
             expect_looks("clusters of " + std::to_string(shape.d) + " features, init " + std::to_string(init),
-                         [&](Watch &watch) { pgkm::fit_models(request, watch); });
+                         [&](Watch &watch) { run(request, watch); });
         }
     }
 }

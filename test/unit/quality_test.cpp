@@ -18,26 +18,26 @@ struct Fitted {
 
 Fitted fit(const Table &rows, std::int64_t k, std::int32_t n_init, const Table *start = nullptr)
 {
-    PgkmFitRequest request = {};
+    PgkmRequest request = {};
     request.points = {rows.values.data(), PGKM_FLOAT64, rows.rows(), rows.columns, nullptr};
     request.k = k;
-    pgkm_options_default(&request.options);
-    request.options.n_init = n_init;
-    request.options.tol = 0.0;
+    pgkm_options_default(&request.kmeans);
+    request.kmeans.n_init = n_init;
+    request.kmeans.tol = 0.0;
     request.settings.backend = PGKM_BACKEND_CPU;
     if (start != nullptr) {
-        request.options.init = PGKM_INIT_GIVEN;
-        request.options.init_centroids = start->values.data();
-        request.options.init_rows = static_cast<std::int32_t>(start->rows());
-        request.options.init_columns = start->columns;
+        request.kmeans.init = PGKM_INIT_GIVEN;
+        request.kmeans.init_centroids = start->values.data();
+        request.kmeans.init_rows = static_cast<std::int32_t>(start->rows());
+        request.kmeans.init_columns = start->columns;
     }
     Fitted fitted;
     PgkmJob *job = nullptr;
-    if (pgkm_fit_start(&request, &job, &fitted.error) != PGKM_OK)
+    if (pgkm_job_start(&request, &job, &fitted.error) != PGKM_OK)
         return fitted;
     while (pgkm_job_wait(job, 1000) == 0) {}
-    PgkmFitResult result;
-    if (pgkm_job_result(job, &result, &fitted.error) == PGKM_OK) {
+    PgkmResult result;
+    if (pgkm_job_result(job, 0, &result, &fitted.error) == PGKM_OK) {
         fitted.inertia = result.inertia;
         fitted.k = result.k;
     }

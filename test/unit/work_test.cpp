@@ -7,11 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/watched_job.hpp"
-#include "engine/kmeans/fit.hpp"
-#include "engine/mixture/mixture.hpp"
 #include "engine/job/monitor.hpp"
-#include "engine/pca/pca.hpp"
-#include "engine/job/work.hpp"
 
 namespace {
 
@@ -21,51 +17,31 @@ constexpr PgkmInit inits[] = {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARAL
 constexpr PgkmCovariance types[] = {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG,
                                     PGKM_COVARIANCE_SPHERICAL};
 
-PgkmFitRequest clusters(const std::vector<float> &rows, const JobShape &shape)
+PgkmRequest clusters(const std::vector<float> &rows, const JobShape &shape)
 {
-    auto request = request_for<PgkmFitRequest>(rows, shape);
-    request.k = shape.k;
-    pgkm_options_default(&request.options);
+    PgkmRequest request = request_for(PGKM_KMEANS, rows, shape);
+    pgkm_options_default(&request.kmeans);
     return request;
 }
 
-PgkmMixtureRequest mixture(const std::vector<float> &rows, const JobShape &shape, PgkmCovariance type)
+PgkmRequest mixture(const std::vector<float> &rows, const JobShape &shape, PgkmCovariance type)
 {
-    auto request = request_for<PgkmMixtureRequest>(rows, shape);
-    request.k = shape.k;
-    pgkm_mixture_options_default(&request.options);
-    request.options.covariance_type = type;
-    request.options.reg_covar = 1.0;
+    PgkmRequest request = request_for(PGKM_MIXTURE, rows, shape);
+    pgkm_mixture_options_default(&request.mixture);
+    request.mixture.covariance_type = type;
+    request.mixture.reg_covar = 1.0;
     return request;
-}
-
-void run(const PgkmFitRequest &request)
-{
-    pgkm::Monitor monitor;
-    pgkm::fit_models(request, monitor);
-}
-
-void run(const PgkmMixtureRequest &request)
-{
-    pgkm::Monitor monitor;
-    pgkm::fit_mixtures(request, monitor);
-}
-
-void run(const PgkmPcaRequest &request)
-{
-    pgkm::Monitor monitor;
-    pgkm::fit_pca(request, monitor);
 }
 
 // No work takes ten times as long as it is estimated to; the best of three counts.
-template <typename Request>
-void expect_covered(const Request &request, const JobShape &shape, const char *what)
+void expect_covered(const PgkmRequest &request, const JobShape &shape, const char *what)
 {
-    const double estimate = pgkm::work_of(request).most / pgkm::operations_per_second;
+    const double estimate = pgkm::work_of(pgkm::algorithm_of(request), request).most.value;
     double best = 1e9;
     for (int attempt = 0; attempt < 3 && best > 10.0 * slowdown * estimate; ++attempt) {
         const double start = cpu_seconds();
-        run(request);
+        pgkm::Monitor monitor;
+        run(request, monitor);
         best = std::min(best, cpu_seconds() - start);
     }
     EXPECT_LE(best, 10.0 * slowdown * estimate)
@@ -77,11 +53,11 @@ TEST(Work, CoversClusters)
     for (const JobShape &shape : {JobShape{1, 1, 1}, {40, 2, 3}, {3, 20'000, 3}, {50, 2000, 2}, {1000, 2, 300},
                                   {200, 100, 200}, {5000, 8, 10}, {20'000, 2, 2}}) {
         const std::vector<float> rows = noise(shape);
-        PgkmFitRequest request = clusters(rows, shape);
-        request.options.max_iter = 10;
-        request.options.standardize = shape.n > 1 ? 1 : 0;
+        PgkmRequest request = clusters(rows, shape);
+        request.kmeans.max_iter = 10;
+        request.kmeans.standardize = shape.n > 1 ? 1 : 0;
         for (const PgkmInit init : inits) {
-            request.options.init = init;
+            request.kmeans.init = init;
             expect_covered(request, shape, "clusters");
         }
     }
@@ -91,8 +67,8 @@ TEST(Work, CoversSweepsAndGroups)
 {
     const JobShape shape = {1000, 4, 2};
     const std::vector<float> rows = noise(shape);
-    PgkmFitRequest request = clusters(rows, shape);
-    request.options.max_iter = 3;
+    PgkmRequest request = clusters(rows, shape);
+    request.kmeans.max_iter = 3;
     request.k_last = 40;
     expect_covered(request, shape, "a sweep");
     std::vector<PgkmGroup> groups;
@@ -110,9 +86,9 @@ TEST(Work, CoversMixtures)
                                   {400, 3, 50}})
         for (const PgkmCovariance type : types) {
             const std::vector<float> rows = noise(shape);
-            PgkmMixtureRequest request = mixture(rows, shape, type);
-            request.options.tol = 0.0;
-            request.options.max_iter = 2;
+            PgkmRequest request = mixture(rows, shape, type);
+            request.mixture.tol = 0.0;
+            request.mixture.max_iter = 2;
             expect_covered(request, shape, pgkm_covariance_name(type));
         }
 }
@@ -122,7 +98,7 @@ TEST(Work, CoversComponents)
     for (const JobShape &shape : {JobShape{1, 1, 0}, {40, 3, 0}, {3, 128, 0}, {3, 129, 0}, {10, 300, 0}, {2000, 60, 0},
                                   {50'000, 4, 0}}) {
         const std::vector<float> rows = noise(shape);
-        expect_covered(request_for<PgkmPcaRequest>(rows, shape), shape, "components");
+        expect_covered(request_for(PGKM_PCA, rows, shape), shape, "components");
     }
 }
 
@@ -130,7 +106,9 @@ TEST(Work, CoversComponents)
 TEST(Work, TellsWhatIsBrief)
 {
     const std::vector<float> none;
-    const auto brief = [](const auto &request) { return pgkm::is_brief(pgkm::work_of(request)); };
+    const auto brief = [](const PgkmRequest &request) {
+        return pgkm::is_brief(pgkm::work_of(pgkm::algorithm_of(request), request));
+    };
     EXPECT_TRUE(brief(clusters(none, {40, 2, 3})));
     EXPECT_FALSE(brief(clusters(none, {3, 500'000, 3})));
     for (const PgkmCovariance type : types) {
@@ -139,10 +117,10 @@ TEST(Work, TellsWhatIsBrief)
     }
     EXPECT_FALSE(brief(mixture(none, {3, 3000, 1}, PGKM_COVARIANCE_FULL)));
     EXPECT_FALSE(brief(mixture(none, {40, 3000, 1}, PGKM_COVARIANCE_TIED)));
-    EXPECT_TRUE(brief(request_for<PgkmPcaRequest>(none, {40, 3, 0})));
-    EXPECT_FALSE(brief(request_for<PgkmPcaRequest>(none, {3, 300, 0})));
+    EXPECT_TRUE(brief(request_for(PGKM_PCA, none, {40, 3, 0})));
+    EXPECT_FALSE(brief(request_for(PGKM_PCA, none, {3, 300, 0})));
     const std::vector<PgkmGroup> groups(5000, PgkmGroup{nullptr, nullptr, 1, 1});
-    PgkmFitRequest many = clusters(none, {1, 1, 1});
+    PgkmRequest many = clusters(none, {1, 1, 1});
     many.groups = groups.data();
     many.n_groups = static_cast<std::int64_t>(groups.size());
     EXPECT_FALSE(brief(many));

@@ -1,17 +1,33 @@
+// registry.cpp - which backends and devices there are, and which of them a request is tried on.
 #include "engine/backends/registry.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "cpu/cpu_backend.hpp"
-#include "service/plugin.hpp"
 #include "numeric/error.hpp"
 #include "service/client/client.hpp"
+#include "service/plugin.hpp"
 
 namespace pgkm {
 namespace {
 
-constexpr int max_devices = 64;
+constexpr std::size_t most_devices = 64;
+
+// The first usable device that the settings allow: its ordinal, or -1 with the reason.
+std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::string *why)
+{
+    const std::vector<PgkmDevice> devices = probe(table, why);
+    if (why->empty())
+        *why = devices.empty() ? "no device was found" : "there is no device " + std::to_string(wanted);
+    for (const PgkmDevice &device : devices) {
+        if (wanted >= 0 && device.ordinal != wanted)
+            continue;
+        if (device.usable != 0)
+            return device.ordinal;
+        *why = device.reason;
+    }
+    return -1;
+}
 
 // A device, or nothing with the reason. The service's device is checked when it is opened.
 bool choose_device(const PgkmSettings &settings, BackendChoice *choice, std::string *why)
@@ -32,30 +48,23 @@ bool choose_device(const PgkmSettings &settings, BackendChoice *choice, std::str
 
 } // namespace
 
-std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::string *why)
+std::vector<PgkmDevice> probe(const PgkmBackend &table, std::string *why)
 {
-    std::array<PgkmDevice, max_devices> devices;
+    std::vector<PgkmDevice> devices(most_devices);
     std::int32_t count = 0;
     PgkmError error = {};
-    if (table.probe(devices.data(), max_devices, &count, &error) != PGKM_OK) {
+    why->clear();
+    if (table.probe(devices.data(), static_cast<std::int32_t>(most_devices), &count, &error) != PGKM_OK) {
         *why = error.text;
-        return -1;
+        return {};
     }
-    *why = count == 0 ? "no device was found" : "there is no device " + std::to_string(wanted);
-    for (std::int32_t i = 0; i < std::min(count, max_devices); ++i) {
-        const PgkmDevice &device = devices[static_cast<std::size_t>(i)];
-        if (wanted >= 0 && device.ordinal != wanted)
-            continue;
-        if (device.usable != 0)
-            return device.ordinal;
-        *why = device.reason;
-    }
-    return -1;
+    devices.resize(std::min(static_cast<std::size_t>(count), most_devices));
+    return devices;
 }
 
 bool wants_device(const PgkmSettings &settings, const Work &work)
 {
-    const double pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
+    const CoreSeconds pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
     return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work.shared >= pays);
 }
 

@@ -1,4 +1,4 @@
-// registry.hpp - which backends may serve a request, in the order to try them.
+// registry.hpp - which backends and devices there are, and which may serve a request, in the order to try them.
 #pragma once
 
 #include <string>
@@ -6,16 +6,19 @@
 
 #include "backend/backend.h"
 #include "engine/api.h"
+#include "engine/backends/work.hpp"
 #include "numeric/platform.hpp"
-#include "engine/job/work.hpp"
 
 namespace pgkm {
 
 struct BackendChoice {
     const PgkmBackend *table;
-    std::int32_t       device;  // ordinal for open()
-    std::int32_t       channel; // likewise: to the GPU service; 0: none
+    std::int32_t device;  // ordinal for open()
+    std::int32_t channel; // likewise: to the GPU service; 0: none
 };
+
+// The devices of a backend, usable or not; none, with the reason in *why, where it cannot tell.
+std::vector<PgkmDevice> probe(const PgkmBackend &table, std::string *why);
 
 // Whether a device comes before the CPU for this much work, if there is one.
 bool wants_device(const PgkmSettings &settings, const Work &work);
@@ -25,8 +28,5 @@ bool wants_device(const PgkmSettings &settings, const Work &work);
 // behind it. A device is reached through the GPU service when the settings hold a connection
 // to it, otherwise from this process. Throws Error(PGKM_UNAVAILABLE) with the reason when cuda is forced and missing.
 std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, const Work &work);
-
-// The first usable CUDA device that the settings allow: its ordinal, or -1 with the reason.
-std::int32_t find_device(const PgkmBackend &table, std::int32_t wanted, std::string *why);
 
 } // namespace pgkm

@@ -1,6 +1,7 @@
-// session.hpp - RAII around one open backend: context, loaded points, errors as exceptions.
+// session.hpp - one open backend: its context, the rows loaded there, its errors as exceptions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ struct Summary {
         for (std::vector<double> *part : {&min, &max, &max_abs, &mean, &variance})
             part->resize(static_cast<std::size_t>(d));
     }
-    std::vector<double> min, max, max_abs, mean, variance;
-    double              max_weight = 1.0;
+    std::vector<double> min, max, max_abs, mean, variance; // d each
+    double max_weight = 1.0;
 };
 
+// All functions throw what the backend reports as Error.
 class Session {
   public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
@@ -29,59 +31,48 @@ class Session {
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
 
-    // Replaces what was loaded before.
+    // Replaces what was loaded before. The rows stay where they are as long as they are loaded.
     void load(const PgkmPoints &points);
-    // One problem or many, as the table has it.
-    std::vector<Summary> summarise(const std::vector<PgkmProblem> &problems, bool want_moments);
-    void seed(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params);
-    void fit(std::vector<PgkmProblem> &problems, const PgkmFitParams &params);
-    void assign(const std::vector<PgkmProblem> &problems, std::vector<PgkmAssignment> &assignments);
-    void moments(const std::vector<PgkmProblem> &problems, std::vector<PgkmMoments> &moments);
-    void em_step(const std::vector<PgkmProblem> &problems, const std::vector<PgkmMixture> &mixtures,
-                 std::vector<PgkmMixtureSums> &sums);
+    // The same for the rows that the session was opened for: nothing is done when they are loaded already.
+    void load_own(const PgkmPoints &points);
 
-    const char *name() const { return table_->name; }
+    void unload();
+
+    // One for each problem.
+    std::vector<Summary> summarise(std::vector<PgkmProblem> &problems, bool want_moments);
+
+    // The other functions of the table: session.run(&PgkmBackend::assign, problems, assignments.data()) is
+    // assign() of all problems, whose further arguments are the table's.
+    template <typename Problem, typename... Parameters, typename... Arguments>
+    void run(PgkmStatus (*PgkmBackend::*function)(PgkmData *, Problem *, std::int64_t, Parameters...),
+             std::vector<PgkmProblem> &problems, Arguments... arguments)
+    {
+        PgkmError error = {};
+        check((table_->*function)(data_, problems.data(), static_cast<std::int64_t>(problems.size()), arguments...,
+                                  &error),
+              error);
+    }
 
   private:
+    static void check(PgkmStatus status, const PgkmError &error)
+    {
+        if (status != PGKM_OK)
+            throw Error(status, error.text);
+    }
+
     const PgkmBackend *table_;
-    PgkmContext       *context_ = nullptr;
-    PgkmData          *data_ = nullptr;
-    PgkmPoints         points_ = {};
+    PgkmContext *context_ = nullptr;
+    PgkmData *data_ = nullptr;
+    PgkmPoints points_ = {};
+    bool own_ = false; // what is loaded came by load_own()
 };
 
 // As many threads as the settings allow, but no more than the work is worth starting.
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work);
 
-// The options to open a backend with for so much work.
-PgkmOpen open_options(const PgkmSettings &settings, const PgkmHost &host, const Work &work);
-
-// Whether a backend has what a job needs: PGKM_OK, or PGKM_UNSUPPORTED with a text.
-using Capability = PgkmStatus (*)(const PgkmBackend &table, PgkmError *error);
-
-// Throws unless the backend has it; NULL: nothing special is needed.
-void require(const PgkmBackend &table, Capability capability);
-
-// What auto may leave for the next backend: everything that is the device's fault.
-bool next_backend_may_help(PgkmStatus status);
-
-// body(choice) on the first backend that can, as choose_backends() orders them. When a device
-// failed on the way, *notice says so.
-template <typename Body>
-void on_first_backend(const PgkmSettings &settings, const Work &work, Capability capability, std::string *notice,
-                      Body &&body)
-{
-    const std::vector<BackendChoice> choices = choose_backends(settings, work);
-    for (std::size_t i = 0;; ++i) {
-        try {
-            require(*choices[i].table, capability);
-            return body(choices[i]);
-        } catch (const Error &error) {
-            if (i + 1 == choices.size() || !next_backend_may_help(error.status()))
-                throw;
-            if (error.status() == PGKM_DEVICE_ERROR)
-                *notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";
-        }
-    }
-}
+// body(choice) on the first backend that can, as choose_backends() orders them: with backend = auto the CPU follows
+// a device that failed. *notice says so then. Throws what the last backend throws.
+void on_first_backend(const PgkmSettings &settings, const Work &work, std::string *notice,
+                      const std::function<void(const BackendChoice &)> &body);
 
 } // namespace pgkm

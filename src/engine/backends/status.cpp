@@ -1,28 +1,18 @@
 // status.cpp - what kmeans_status() lists.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
-#include "service/plugin.hpp"
 #include "engine/api.h"
+#include "engine/backends/registry.hpp"
 #include "numeric/error.hpp"
 #include "service/client/client.hpp"
+#include "service/plugin.hpp"
 
 namespace {
-
-// The devices of one table, or why there are none.
-std::vector<PgkmDevice> probe(const PgkmBackend *table, std::string *why)
-{
-    std::vector<PgkmDevice> devices(64);
-    std::int32_t count = 0;
-    PgkmError error = {};
-    if (table != nullptr && table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error) != PGKM_OK)
-        *why = error.text;
-    devices.resize(std::min(static_cast<std::size_t>(count), devices.size()));
-    return devices;
-}
 
 // Those of CUDA: as the service sees them, if there is a connection to it, or else this process.
 std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCounts *counts, std::string *why)
@@ -31,8 +21,10 @@ std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCoun
         *why = settings.no_device;
         return {};
     }
-    if (settings.channel <= 0)
-        return probe(pgkm::cuda_backend(settings.plugin, why), why);
+    if (settings.channel <= 0) {
+        const PgkmBackend *const table = pgkm::cuda_backend(settings.plugin, why);
+        return table == nullptr ? std::vector<PgkmDevice>() : pgkm::probe(*table, why);
+    }
     std::vector<PgkmDevice> devices;
     PgkmError error = {};
     if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel, counts); }) != PGKM_OK)
@@ -40,9 +32,9 @@ std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCoun
     return devices;
 }
 
-// Appends a line for each device, or one that says why there is none.
-std::int32_t append(const char *name, std::vector<PgkmDevice> devices, const std::string &why, PgkmBackendStatus *lines,
-                    std::int32_t capacity, std::int32_t used)
+// One line for each device, or one that says why there is none.
+void append(const char *name, std::vector<PgkmDevice> devices, const std::string &why,
+            std::vector<PgkmBackendStatus> *lines)
 {
     if (devices.empty()) {
         PgkmDevice none = {};
@@ -51,15 +43,35 @@ std::int32_t append(const char *name, std::vector<PgkmDevice> devices, const std
         devices.push_back(none);
     }
     for (const PgkmDevice &device : devices) {
-        if (used < capacity) {
-            lines[used] = {};
-            std::snprintf(lines[used].backend, sizeof lines[used].backend, "%s", name);
-            lines[used].device = device;
-            lines[used].available = device.usable;
-        }
-        ++used;
+        PgkmBackendStatus &line = lines->emplace_back();
+        std::snprintf(line.backend, sizeof line.backend, "%s", name);
+        line.device = device;
+        line.available = device.usable;
     }
-    return used;
+}
+
+std::vector<PgkmBackendStatus> status_of(const PgkmSettings &settings)
+{
+    std::vector<PgkmBackendStatus> lines;
+    std::string why;
+    append("cpu", pgkm::probe(*pgkm::cpu_backend(), &why), why, &lines);
+    why.clear();
+    PgkmServiceCounts counts = {};
+    append("cuda", probe_cuda(settings, &counts, &why), why, &lines);
+    for (PgkmBackendStatus &line : lines) {
+        if (std::strcmp(line.backend, "cuda") != 0)
+            continue;
+        line.served = settings.channel > 0 ? 1 : 0;
+        for (std::int32_t i = 0; i < counts.n_devices; ++i) {
+            const PgkmDeviceCounts &own = counts.devices[i];
+            if (own.ordinal != line.device.ordinal)
+                continue;
+            line.jobs = own.jobs;
+            line.jobs_waiting = own.waiting;
+            line.memory_held = own.memory_held;
+        }
+    }
+    return lines;
 }
 
 } // namespace
@@ -67,27 +79,11 @@ std::int32_t append(const char *name, std::vector<PgkmDevice> devices, const std
 int32_t pgkm_status(const PgkmSettings *settings, PgkmBackendStatus *lines, int32_t capacity)
 {
     PgkmError error = {};
-    std::int32_t used = 0;
+    std::int32_t count = 0;
     pgkm::guarded(&error, [&] {
-        std::string why;
-        used = append("cpu", probe(pgkm::cpu_backend(), &why), why, lines, capacity, used);
-        why.clear();
-        PgkmServiceCounts counts = {};
-        std::vector<PgkmDevice> devices = probe_cuda(*settings, &counts, &why);
-        const std::int32_t first = used;
-        used = append("cuda", std::move(devices), why, lines, capacity, used);
-        for (std::int32_t i = first; i < std::min(used, capacity); ++i) {
-            lines[i].served = settings->channel > 0 ? 1 : 0;
-            const auto end = std::begin(counts.devices) + counts.n_devices;
-            const auto own = std::find_if(std::begin(counts.devices), end, [&](const PgkmDeviceCounts &one) {
-                return one.ordinal == lines[i].device.ordinal;
-            });
-            if (own == end)
-                continue;
-            lines[i].jobs = own->jobs;
-            lines[i].jobs_waiting = own->waiting;
-            lines[i].memory_held = own->memory_held;
-        }
+        const std::vector<PgkmBackendStatus> all = status_of(*settings);
+        count = static_cast<std::int32_t>(all.size());
+        std::copy_n(all.begin(), std::min(count, capacity), lines);
     });
-    return used;
+    return count;
 }

@@ -1,3 +1,4 @@
+// monitor.cpp - how far a job is.
 #include "engine/job/monitor.hpp"
 
 #include <algorithm>

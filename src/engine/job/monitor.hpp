@@ -18,7 +18,7 @@ class Monitor {
     // What a backend is lent: progress goes here, and the cancel flag is this one's.
     PgkmHost host();
 
-    void begin_backend(const char *name); // a static string; forgets what a failed one told
+    void begin_backend(const char *name);     // a static string; forgets what a failed one told
     void begin_restart(std::int32_t restart); // and its seeding
     void enter(PgkmPhase phase);
     // An iteration whose loop is the engine's, within PGKM_ITERATING: no backend counts these.
@@ -32,14 +32,16 @@ class Monitor {
     void poll() const;
     PgkmJobProgress progress() const;
 
-  private:
+    // What a backend tells: the progress of its host.
     void note(const PgkmProgress &told);
+
+  private:
     void close_phase();
 
-    std::atomic<int>                      cancelled_{0};
-    mutable std::mutex                    mutex_; // guards what follows
-    PgkmJobProgress                       progress_ = {};
-    bool                                  counted_ = false; // by count_iteration(), in this phase
+    std::atomic<int> cancelled_{0};
+    mutable std::mutex mutex_; // guards what follows
+    PgkmJobProgress progress_ = {};
+    bool counted_ = false; // by count_iteration(), in this phase
     std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 

@@ -1,3 +1,4 @@
+// fitter.cpp - restarts of a fit of k-means over loaded rows, and the choice of the best.
 #include "engine/kmeans/fitter.hpp"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ void drop_empty_clusters(Model &model)
 template <typename T>
 class Fitter {
   public:
-    Fitter(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor)
+    Fitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
         : rows_(rows), task_(task), session_(session), monitor_(monitor)
     {
     }
@@ -75,24 +76,28 @@ class Fitter {
             for (std::size_t g = 0; g < problems.size(); ++g)
                 given(g);
         else
-            session_.seed(problems, {task_.options.init, task_.options.seed, restart});
+            seed(problems, restart);
         monitor_.enter(PGKM_ITERATING);
-        session_.fit(problems, {task_.options.metric, task_.options.max_iter});
+        const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
+        session_.run(&PgkmBackend::fit, problems, &params);
         monitor_.enter(PGKM_LABELLING);
         return label(problems);
+    }
+
+    void seed(std::vector<PgkmProblem> &problems, std::uint32_t restart)
+    {
+        const PgkmSeedParams params = {task_.options.init, task_.options.seed, restart};
+        session_.run(&PgkmBackend::seed, problems, &params);
     }
 
     std::vector<PgkmProblem> make_problems()
     {
         const std::vector<LoadedGroup> &groups = rows_.groups();
-        std::vector<PgkmProblem> problems(groups.size());
+        std::vector<PgkmProblem> problems = rows_.problems();
         centroids_.resize(groups.size());
         for (std::size_t g = 0; g < groups.size(); ++g) {
             const LoadedGroup &group = groups[g];
             PgkmProblem &problem = problems[g];
-            problem = {};
-            problem.first_row = group.first_row;
-            problem.n_rows = group.n;
             problem.k = static_cast<std::int32_t>(
                 task_.options.init == PGKM_INIT_GIVEN ? task_.k[g] : std::min(task_.k[g], group.n));
             centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
@@ -119,8 +124,8 @@ class Fitter {
         const Standardization &standardization = rows_.groups()[g].standardization;
         const bool standardize = !standardization.center.empty();
         std::vector<T> &centroids = centroids_[g];
-        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(),
-                       centroids.begin(), [](double value) { return static_cast<T>(value); });
+        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(), centroids.begin(),
+                       [](double value) { return static_cast<T>(value); });
         for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())
             if (!transform_row(&*row, rows_.d(), standardize ? standardization.center.data() : nullptr,
                                standardize ? standardization.scale.data() : nullptr, task_.options.metric))
@@ -149,7 +154,7 @@ class Fitter {
             wanted[g].within = within[g].data();
             wanted[g].sizes = model.sizes.data();
         }
-        session_.assign(problems, wanted);
+        session_.run(&PgkmBackend::assign, problems, wanted.data());
         for (std::size_t g = 0; g < problems.size(); ++g)
             finish(problems[g], centroids_[g], within[g], models[g]);
         return models;
@@ -174,22 +179,19 @@ class Fitter {
         drop_empty_clusters(model);
     }
 
-    const LoadedRows<T>        &rows_;
-    const FitTask              &task_;
-    Session                    &session_;
-    Monitor                    &monitor_;
+    const LoadedRows &rows_;
+    const FitTask &task_;
+    Session &session_;
+    Monitor &monitor_;
     std::vector<std::vector<T>> centroids_; // of each group
 };
 
 } // namespace
 
-template <typename T>
-std::vector<Model> fit_loaded(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor)
+std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
 {
-    return Fitter<T>(rows, task, session, monitor).run();
+    return rows.points().element == PGKM_FLOAT32 ? Fitter<float>(rows, task, session, monitor).run()
+                                                 : Fitter<double>(rows, task, session, monitor).run();
 }
-
-template std::vector<Model> fit_loaded<float>(const LoadedRows<float> &, const FitTask &, Session &, Monitor &);
-template std::vector<Model> fit_loaded<double>(const LoadedRows<double> &, const FitTask &, Session &, Monitor &);
 
 } // namespace pgkm

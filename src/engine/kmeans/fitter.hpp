@@ -10,14 +10,13 @@ namespace pgkm {
 
 // How rows that are loaded shall be clustered.
 struct FitTask {
-    PgkmOptions               options; // those of LoadedRows as to the transformation
-    std::vector<std::int64_t> k;       // of each group
-    bool                      want_labels;
-    bool                      want_distances;
+    PgkmOptions options;         // those of LoadedRows as to the transformation
+    std::vector<std::int64_t> k; // of each group
+    bool want_labels;
+    bool want_distances;
 };
 
-// One model for each group; all groups go to the backend together.
-template <typename T>
-std::vector<Model> fit_loaded(const LoadedRows<T> &rows, const FitTask &task, Session &session, Monitor &monitor);
+// One model for each group; all groups go to the backend together. Throws Error.
+std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor);
 
 } // namespace pgkm

@@ -1,3 +1,4 @@
+// loaded_rows.cpp - gathers, transforms, loads and summarises the rows of a request.
 #include "engine/kmeans/loaded_rows.hpp"
 
 #include <algorithm>
@@ -6,18 +7,12 @@
 #include "numeric/thread_pool.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
-#include "engine/kmeans/fit.hpp"
 
 namespace pgkm {
 namespace {
 
-constexpr std::int64_t values_between_polls = 1 << 20;
-
-void poll(const PgkmHost &host)
-{
-    if (host.cancelled(host.arg) != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
-}
+// Fresh memory takes most of the time of a copy: a thread for some milliseconds of it.
+constexpr std::int64_t values_per_thread = 4 << 20;
 
 // Rows of zeros are rows as others are.
 void require_magnitude(const std::vector<double> &max_abs)
@@ -35,44 +30,28 @@ void require_variance(const Summary &raw)
             throw Error(PGKM_INVALID, "feature " + std::to_string(f + 1) + " varies too little to be standardized");
 }
 
-// Copies in pieces that threads share out.
-template <typename V>
-class Copies {
-  public:
-    void add(const V *from, std::int64_t count, V *to)
-    {
-        for (std::int64_t done = 0; done < count; done += values_between_polls)
-            pieces_.push_back({from + done, to + done, std::min(values_between_polls, count - done)});
-        values_ += count;
-    }
-
-    void run(int threads, const PgkmHost &host) const
-    {
-        // Fresh memory takes most of the time: a thread for some milliseconds of it.
-        constexpr std::int64_t values_per_thread = 4 << 20;
-        parallel_for(std::ssize(pieces_), std::min<std::int64_t>(threads, values_ / values_per_thread + 1),
-                     [&](std::int64_t i, int) {
-                         poll(host);
-                         std::copy_n(pieces_[i].from, pieces_[i].count, pieces_[i].to);
-                     });
-    }
-
-  private:
-    struct Piece {
-        const V     *from;
-        V           *to;
-        std::int64_t count;
-    };
-    std::vector<Piece> pieces_;
-    std::int64_t       values_ = 0;
-};
+template <typename T>
+T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
+{
+    memory.reset(new std::byte[static_cast<std::size_t>(points.n) * static_cast<std::size_t>(points.d) * sizeof(T)]);
+    return reinterpret_cast<T *>(memory.get());
+}
 
 } // namespace
 
-template <typename T>
-LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monitor &monitor) : points_(request.points)
+LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
+    : points_(request.points), has_moments_(options.tol > 0.0)
 {
-    const PgkmHost host = monitor.host();
+    if (points_.element == PGKM_FLOAT32)
+        prepare<float>(request, options, session, monitor);
+    else
+        prepare<double>(request, options, session, monitor);
+}
+
+template <typename T>
+void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session,
+                         const Monitor &monitor)
+{
     const std::vector<PgkmGroup> groups = groups_of(request);
     std::int64_t first = 0;
     for (const PgkmGroup &group : groups) {
@@ -80,10 +59,10 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
         first += group.n;
     }
     if (request.n_groups > 0)
-        gather(groups, pgkm_cpu_threads(&request.settings), host);
-    transform(request.options, session, host);
-    session.load(points_);
-    std::vector<Summary> summaries = session.summarise(problems(), request.options.tol > 0.0);
+        gather<T>(groups, pgkm_cpu_threads(&request.settings), monitor);
+    if (are_transformed(options))
+        transform<T>(options, session, monitor);
+    std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
         require_magnitude(summaries[g].max_abs);
@@ -96,53 +75,59 @@ LoadedRows<T>::LoadedRows(const PgkmFitRequest &request, Session &session, Monit
     }
 }
 
-// Brings the groups together: a backend works on one stretch of rows.
+// Brings the groups together: a backend works on rows that lie together.
 template <typename T>
-void LoadedRows<T>::gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host)
+void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
-    values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    T *const to = allocate<T>(values_, points_);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
-    Copies<T> values;
-    Copies<double> weights;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-        const std::int64_t first = groups_[g].first_row;
-        values.add(static_cast<const T *>(groups[g].values), groups[g].n * points_.d, values_.get() + first * points_.d);
+    const std::int64_t wanted = points_.n * points_.d / values_per_thread + 1;
+    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, wanted)));
+    pool.run(static_cast<std::int64_t>(groups.size()), [&](std::int64_t task, int) {
+        monitor.poll();
+        const PgkmGroup &group = groups[static_cast<std::size_t>(task)];
+        const std::int64_t first = groups_[static_cast<std::size_t>(task)].first_row;
+        std::copy_n(static_cast<const T *>(group.values), group.n * points_.d, to + first * points_.d);
         if (weights_ != nullptr)
-            weights.add(groups[g].weights, groups[g].n, weights_.get() + first);
-    }
-    values.run(threads, host);
-    weights.run(threads, host);
+            std::copy_n(group.weights, group.n, weights_.get() + first);
+    });
     points_.values = values_.get();
     points_.weights = weights_.get();
 }
 
 template <typename T>
-void LoadedRows<T>::transform(const PgkmOptions &options, Session &session, const PgkmHost &host)
+void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
     if (options.standardize != 0) {
-        session.load(points_);
-        const std::vector<Summary> raw = session.summarise(problems(), true);
+        const std::vector<Summary> raw = load(session, true);
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             require_variance(raw[g]);
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
         }
     }
-    if (options.standardize == 0 && options.metric != PGKM_COSINE)
-        return;
-    if (values_ == nullptr) // else they are a copy already
-        values_.reset(new T[static_cast<std::size_t>(points_.n) * static_cast<std::size_t>(points_.d)]);
+    // What was gathered is a copy already.
+    T *const to = values_ == nullptr ? allocate<T>(values_, points_) : reinterpret_cast<T *>(values_.get());
     for (const LoadedGroup &group : groups_) {
         const std::int64_t from = group.first_row * points_.d;
         transform_rows(static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization,
-                       options.metric, host, values_.get() + from);
+                       options.metric, monitor, to + from);
     }
     points_.values = values_.get();
 }
 
-template <typename T>
-std::vector<PgkmProblem> LoadedRows<T>::problems() const
+std::vector<Summary> LoadedRows::load(Session &session, bool want_moments) const
+{
+    if (values_ == nullptr)
+        session.load_own(points_);
+    else
+        session.load(points_);
+    std::vector<PgkmProblem> all = problems();
+    return session.summarise(all, want_moments);
+}
+
+std::vector<PgkmProblem> LoadedRows::problems() const
 {
     std::vector<PgkmProblem> problems(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -151,6 +136,21 @@ std::vector<PgkmProblem> LoadedRows<T>::problems() const
         problems[g].n_rows = groups_[g].n;
     }
     return problems;
+}
+
+std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &request, const PgkmOptions &options,
+                                          Monitor &monitor)
+{
+    const bool lasting = request.resident != nullptr && !are_transformed(options);
+    const auto kept = std::static_pointer_cast<const LoadedRows>(place.statistics);
+    if (lasting && kept != nullptr && (kept->has_moments() || options.tol == 0.0)) {
+        place.session.load_own(request.points);
+        return kept;
+    }
+    const auto rows = std::make_shared<const LoadedRows>(request, options, place.session, monitor);
+    if (lasting)
+        place.statistics = rows;
+    return rows;
 }
 
 template <typename T>
@@ -174,8 +174,6 @@ double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroi
     return bound;
 }
 
-template class LoadedRows<float>;
-template class LoadedRows<double>;
 template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t);
 template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t);
 

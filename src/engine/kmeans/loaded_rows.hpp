@@ -2,52 +2,70 @@
 // as the options say, with the statistics of each group.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "engine/api.h"
-#include "engine/job/monitor.hpp"
-#include "numeric/platform.hpp"
-#include "engine/kmeans/prepare.hpp"
 #include "engine/backends/session.hpp"
+#include "engine/job/algorithm.hpp"
+#include "engine/kmeans/prepare.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm {
 
 // One group's place among the rows, and what is known of it.
 struct LoadedGroup {
-    std::int64_t              first_row;
-    std::int64_t              n;
-    Standardization           standardization; // empty unless asked for
-    Summary                   summary;         // of the transformed rows
-    std::vector<std::int32_t> feature_exponents;
-    std::int32_t              weight_exponent;
+    std::int64_t first_row;
+    std::int64_t n;
+    Standardization standardization;             // empty unless asked for
+    Summary summary;                             // of the transformed rows
+    std::vector<std::int32_t> feature_exponents; // d: contract.hpp's scale_exponent()
+    std::int32_t weight_exponent;
 };
 
-template <typename T>
 class LoadedRows {
   public:
-    // Loads them into the session. Moments are needed for a tolerance only.
-    LoadedRows(const PgkmFitRequest &request, Session &session, Monitor &monitor);
+    // Loads the request's rows into the session, as `options` say; its own options are not read. Throws Error.
+    LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor);
     LoadedRows(const LoadedRows &) = delete;
     LoadedRows &operator=(const LoadedRows &) = delete;
 
-    std::int32_t                    d() const { return points_.d; }
-    const PgkmPoints               &points() const { return points_; } // all of them, as loaded
+    std::int32_t d() const { return points_.d; }
+    const PgkmPoints &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
+    bool has_moments() const { return has_moments_; } // in the summaries
+    std::vector<PgkmProblem> problems() const;        // a range of rows for each group
 
   private:
-    void gather(const std::vector<PgkmGroup> &groups, int threads, const PgkmHost &host);
-    void transform(const PgkmOptions &options, Session &session, const PgkmHost &host);
-    std::vector<PgkmProblem> problems() const;
+    template <typename T>
+    void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
+    template <typename T>
+    void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
+    template <typename T>
+    void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const Monitor &monitor);
+    std::vector<Summary> load(Session &session, bool want_moments) const;
 
-    PgkmPoints                points_;
-    std::vector<LoadedGroup>  groups_;
-    std::unique_ptr<T[]>      values_;  // when gathered or transformed
-    std::unique_ptr<double[]> weights_; // when gathered
+    PgkmPoints points_;
+    std::vector<LoadedGroup> groups_;
+    std::unique_ptr<std::byte[]> values_; // when gathered or transformed
+    std::unique_ptr<double[]> weights_;   // when gathered
+    bool has_moments_;
 };
 
-// No (weighted) squared distance between a row of the group and one of k centroids can be
-// larger. Throws when it is not finite.
+// Whether rows change before they are clustered: then they are a copy.
+inline bool are_transformed(const PgkmOptions &options)
+{
+    return options.standardize != 0 || options.metric == PGKM_COSINE;
+}
+
+// The rows loaded in the place, which stayed there from an earlier job or are loaded now. They are needed as long as
+// they are loaded. Throws Error.
+std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &request, const PgkmOptions &options,
+                                          Monitor &monitor);
+
+// No (weighted) squared distance between a row of the group and one of k centroids (k x d) can be
+// larger. Throws Error(PGKM_INVALID) when it is not finite.
 template <typename T>
 double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k);
 

@@ -17,8 +17,7 @@ void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32
     if (options.init_rows != k || options.init_columns != d)
         throw Error(PGKM_INVALID, "option init_centroids must be an array of " + std::to_string(k) + " x " +
                                       std::to_string(d) + " values (clusters x features), not " +
-                                      std::to_string(options.init_rows) + " x " +
-                                      std::to_string(options.init_columns));
+                                      std::to_string(options.init_rows) + " x " + std::to_string(options.init_columns));
     for (std::int64_t i = 0; i < k * d; ++i)
         if (!(std::fabs(options.init_centroids[i]) <= max_magnitude))
             throw Error(PGKM_INVALID, "option init_centroids must hold finite values");
@@ -26,16 +25,21 @@ void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32
 
 } // namespace
 
-void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol)
 {
     if (k < 1 || k > INT32_MAX)
         throw Error(PGKM_INVALID, "k must be between 1 and 2147483647");
-    if (options.n_init < 1)
+    if (n_init < 1)
         throw Error(PGKM_INVALID, "option n_init must be at least 1");
-    if (options.max_iter < 1)
+    if (max_iter < 1)
         throw Error(PGKM_INVALID, "option max_iter must be at least 1");
-    if (!(options.tol >= 0.0) || std::isinf(options.tol))
+    if (!(tol >= 0.0) || std::isinf(tol))
         throw Error(PGKM_INVALID, "option tol must be a finite number of at least 0");
+}
+
+void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+{
+    check_iterations(k, options.n_init, options.max_iter, options.tol);
     if (options.init == PGKM_INIT_GIVEN)
         check_init_centroids(options, k, d);
 }

@@ -1,29 +1,25 @@
+// packed_models.cpp - the models of many groups side by side.
 #include "engine/kmeans/packed_models.hpp"
-
-#include "engine/job/job.hpp"
 
 namespace pgkm {
 namespace {
 
-// What is no array.
-PgkmFitResult figures_of(const Model &model)
+void put(const Figures &figures, PgkmResult *result)
 {
-    PgkmFitResult figures = {};
-    figures.k = model.k;
-    figures.d = model.d;
-    figures.n = model.n;
-    figures.inertia = model.inertia;
-    figures.n_iter = model.n_iter;
-    figures.converged = model.converged ? 1 : 0;
-    figures.quality = model.quality;
-    return figures;
+    result->k = figures.k;
+    result->d = figures.d;
+    result->n = figures.n;
+    result->inertia = figures.inertia;
+    result->n_iter = figures.n_iter;
+    result->converged = figures.converged ? 1 : 0;
+    result->quality = figures.quality;
 }
 
 } // namespace
 
-void describe(const Model &model, PgkmFitResult *result)
+void describe(const Model &model, PgkmResult *result)
 {
-    *result = figures_of(model);
+    put(model, result);
     result->centroids = model.centroids.data();
     result->sizes = model.sizes.data();
     result->within_ss = model.within_ss.data();
@@ -35,17 +31,17 @@ void describe(const Model &model, PgkmFitResult *result)
 
 void PackedModels::add(const Model &model)
 {
-    entries_.push_back({figures_of(model), values_.size(), sizes_.size(), !model.center.empty()});
+    entries_.push_back({Figures(model), values_.size(), sizes_.size(), !model.center.empty()});
     for (const std::vector<double> *part : {&model.centroids, &model.within_ss, &model.center, &model.scale})
         values_.insert(values_.end(), part->begin(), part->end());
     sizes_.insert(sizes_.end(), model.sizes.begin(), model.sizes.end());
 }
 
-void PackedModels::get(std::int64_t i, PgkmFitResult *result) const
+void PackedModels::get(std::int64_t i, PgkmResult *result) const
 {
     const Entry &entry = entries_[static_cast<std::size_t>(i)];
     const std::ptrdiff_t k = entry.figures.k, d = entry.figures.d;
-    *result = entry.figures;
+    put(entry.figures, result);
     result->centroids = values_.data() + entry.values;
     result->within_ss = result->centroids + k * d;
     result->sizes = sizes_.data() + entry.sizes;

@@ -11,18 +11,18 @@
 namespace pgkm {
 
 class PackedModels {
-public:
+  public:
     // All of the model but labels and distances, which groups have not.
     void add(const Model &model);
 
     std::int64_t size() const { return static_cast<std::int64_t>(entries_.size()); }
     // Model i into the fields that add() took; pointers last until the next add().
-    void get(std::int64_t i, PgkmFitResult *result) const;
+    void get(std::int64_t i, PgkmResult *result) const;
 
-private:
+  private:
     struct Entry {
-        PgkmFitResult figures; // without its arrays
-        std::size_t values;    // where centroids, within_ss, center and scale begin
+        Figures figures;
+        std::size_t values; // where centroids, within_ss, center and scale begin
         std::size_t sizes;
         bool standardized;
     };
@@ -32,6 +32,6 @@ private:
 };
 
 // The model's fields, arrays included.
-void describe(const Model &model, PgkmFitResult *result);
+void describe(const Model &model, PgkmResult *result);
 
 } // namespace pgkm

@@ -1,3 +1,4 @@
+// prepare.cpp - standardizes rows and brings them to unit length.
 #include "engine/kmeans/prepare.hpp"
 
 #include <algorithm>
@@ -29,15 +30,15 @@ bool transform_row(T *row, std::int32_t d, const double *center, const double *s
 
 template <typename T>
 void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                    PgkmMetric metric, const PgkmHost &host, T *result)
+                    PgkmMetric metric, const Monitor &monitor, T *result)
 {
     const std::int64_t rows_between_polls = std::max(1, 65536 / d);
     const bool standardize = !standardization.center.empty();
     const double *center = standardize ? standardization.center.data() : nullptr;
     const double *scale = standardize ? standardization.scale.data() : nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
-        if (i % rows_between_polls == 0 && host.cancelled != nullptr && host.cancelled(host.arg) != 0)
-            throw Error(PGKM_CANCELLED, "cancelled");
+        if (i % rows_between_polls == 0)
+            monitor.poll();
         if (result != rows)
             std::copy_n(rows + i * d, d, result + i * d);
         if (!transform_row(result + i * d, d, center, scale, metric))
@@ -50,8 +51,8 @@ void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standar
 template bool transform_row<float>(float *, std::int32_t, const double *, const double *, PgkmMetric);
 template bool transform_row<double>(double *, std::int32_t, const double *, const double *, PgkmMetric);
 template void transform_rows<float>(const float *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
-                                    const PgkmHost &, float *);
+                                    const Monitor &, float *);
 template void transform_rows<double>(const double *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
-                                     const PgkmHost &, double *);
+                                     const Monitor &, double *);
 
 } // namespace pgkm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/job/monitor.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -19,18 +20,18 @@ struct Standardization {
     std::vector<double> scale;  // d, never 0: a constant feature has scale 1
 };
 
-// From means and variances; a feature without spread keeps scale 1 (as scikit-learn's
+// From means and variances (d values each); a feature without spread keeps scale 1 (as scikit-learn's
 // StandardScaler does).
 Standardization standardization_of(const std::vector<double> &mean, const std::vector<double> &variance);
 
-// One row in place; false when a zero vector was to be normalised.
+// One row of d values in place; center and scale: d values, or NULL. False when a zero vector was to be normalised.
 template <typename T>
 bool transform_row(T *row, std::int32_t d, const double *center, const double *scale, PgkmMetric metric);
 
-// All rows, transformed, to `result`, which may be `rows` themselves. Throws Error(PGKM_INVALID)
+// All rows (n x d), transformed, to `result`, which may be `rows` themselves. Throws Error(PGKM_INVALID)
 // naming the row (from 1) of a zero vector under the cosine metric.
 template <typename T>
 void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                    PgkmMetric metric, const PgkmHost &host, T *result);
+                    PgkmMetric metric, const Monitor &monitor, T *result);
 
 } // namespace pgkm

@@ -1,3 +1,4 @@
+// quality.cpp - how compact and separated the clusters of a sweep are.
 #include "engine/kmeans/quality.hpp"
 
 #include <algorithm>
@@ -21,9 +22,9 @@ constexpr std::int64_t most_pending_sums = 1 << 23;
 template <typename T>
 class Indices {
   public:
-    Indices(const PgkmPoints &points, const Model &model, int threads, const PgkmHost &host)
+    Indices(const PgkmPoints &points, const Model &model, int threads, const Monitor &monitor)
         : values_(static_cast<const T *>(points.values)), weights_(points.weights), n_(points.n), d_(points.d),
-          k_(model.k), model_(model), host_(host), pool_(threads)
+          k_(model.k), model_(model), monitor_(monitor), pool_(threads)
     {
     }
 
@@ -53,7 +54,7 @@ class Indices {
         for (std::int64_t begin = 0; begin < blocks; begin += stride) {
             const std::int64_t count = std::min(stride, blocks - begin);
             pool_.run(count, [&](std::int64_t task, int) {
-                poll();
+                monitor_.poll();
                 Sums &part = parts[static_cast<std::size_t>(task)];
                 part.assign(size, 0.0);
                 const std::int64_t first = (begin + task) * block_rows;
@@ -73,7 +74,7 @@ class Indices {
         means_ = add_up(width * static_cast<std::size_t>(k_), [&](std::int64_t first, std::int64_t last, Sums &sums) {
             for (std::int64_t i = first; i < last; ++i) {
                 if ((i - first) % rows_between_polls() == 0)
-                    poll();
+                    monitor_.poll();
                 double *to = sums.data() + width * label(i);
                 for (std::int32_t f = 0; f < d_; ++f)
                     to[f] += weight(i) * value(i, f);
@@ -100,7 +101,7 @@ class Indices {
             std::vector<double> row(static_cast<std::size_t>(d_)), squares(k);
             for (std::int64_t i = first; i < last; ++i) {
                 if ((i - first) % rows_between_polls() == 0)
-                    poll();
+                    monitor_.poll();
                 for (std::int32_t f = 0; f < d_; ++f)
                     row[static_cast<std::size_t>(f)] = value(i, f);
                 const double square = square_distance(row.data(), mean(label(i)));
@@ -131,7 +132,7 @@ class Indices {
     {
         Sums worst(static_cast<std::size_t>(k_), 0.0);
         pool_.run(k_, [&](std::int64_t task, int) {
-            poll();
+            monitor_.poll();
             const auto i = static_cast<std::size_t>(task);
             for (std::size_t j = 0; j < worst.size(); ++j) {
                 const double distance = std::sqrt(square_distance(mean(i), mean(j)));
@@ -171,18 +172,13 @@ class Indices {
     double weight(std::int64_t i) const { return weights_ == nullptr ? 1.0 : weights_[i]; }
     const double *mean(std::size_t j) const { return means_.data() + (static_cast<std::size_t>(d_) + 1) * j; }
     double mass_of(std::size_t j) const { return mean(j)[d_]; }
-    void poll() const
-    {
-        if (host_.cancelled(host_.arg) != 0)
-            throw Error(PGKM_CANCELLED, "cancelled");
-    }
 
     const T *values_;
     const double *weights_;
     const std::int64_t n_;
     const std::int32_t d_, k_;
     const Model &model_;
-    const PgkmHost &host_;
+    const Monitor &monitor_;
     ThreadPool pool_;
     Sums means_; // k x (d + 1)
     Sums all_;   // d + 1
@@ -192,11 +188,11 @@ class Indices {
 
 } // namespace
 
-PgkmQuality quality_of(const PgkmPoints &points, const Model &model, int threads, const PgkmHost &host)
+PgkmQuality quality_of(const PgkmPoints &points, const Model &model, int threads, const Monitor &monitor)
 {
     if (points.element == PGKM_FLOAT32)
-        return Indices<float>(points, model, threads, host).run();
-    return Indices<double>(points, model, threads, host).run();
+        return Indices<float>(points, model, threads, monitor).run();
+    return Indices<double>(points, model, threads, monitor).run();
 }
 
 } // namespace pgkm

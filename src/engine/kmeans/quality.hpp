@@ -11,6 +11,6 @@ namespace pgkm {
 // labelled rows (as in scikit-learn), and the simplified silhouette relative to its centroids.
 // `points` are the rows as the model saw them; the model has labels. The figures do not depend on
 // the number of threads. Throws Error(PGKM_CANCELLED).
-PgkmQuality quality_of(const PgkmPoints &points, const Model &model, int threads, const PgkmHost &host);
+PgkmQuality quality_of(const PgkmPoints &points, const Model &model, int threads, const Monitor &monitor);
 
 } // namespace pgkm

@@ -36,8 +36,8 @@ void distances_portable(const double *row, const double *centroids, int32_t k, i
 
 #if defined(__x86_64__)
 // Without this, fma() is a call into libm on the x86-64 baseline.
-__attribute__((target("avx2,fma"))) void distances_fma(const double *row, const double *centroids, int32_t k,
-                                                       int32_t d, double *distances)
+__attribute__((target("avx2,fma"))) void distances_fma(const double *row, const double *centroids, int32_t k, int32_t d,
+                                                       double *distances)
 {
     all_distances(row, centroids, k, d, distances);
 }

@@ -1,13 +1,14 @@
+// fitter.cpp - EM: restarts, first parameters, iterations, labels.
 #include "engine/mixture/fitter.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include "numeric/error.hpp"
+#include "engine/backends/moments.hpp"
+#include "engine/kmeans/fitter.hpp"
 #include "engine/mixture/options.hpp"
-#include "engine/pca/moments.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm {
 namespace {
@@ -24,31 +25,26 @@ double checked(double log_likelihood)
     return log_likelihood;
 }
 
-// The rows of one problem.
-PgkmPoints rows_of(const PgkmPoints &points, const PgkmProblem &problem)
-{
-    const std::int64_t first = problem.first_row * points.d * (points.element == PGKM_FLOAT32 ? 4 : 8);
-    PgkmPoints rows = points;
-    rows.values = static_cast<const char *>(points.values) + first;
-    rows.n = problem.n_rows;
-    return rows;
-}
-
 } // namespace
 
-MixtureFitter::MixtureFitter(const PgkmMixtureRequest &request, Session &session, int threads, Monitor &monitor)
-    : request_(request), options_(request.options), session_(session), monitor_(monitor),
-      pool_(request.n_groups > 1 ? threads : 1), points_(request.points)
+MixtureFitter::MixtureFitter(const PgkmRequest &request, Workplace &place, Monitor &monitor)
+    : request_(request), options_(request.mixture), session_(place.session), monitor_(monitor),
+      pool_(request.n_groups > 1 ? place.threads : 1), points_(request.points)
 {
-    std::int64_t first = 0;
-    for (const PgkmGroup &group : groups_of(clusters_request(request))) {
-        Group place = {};
-        place.problem.first_row = first;
-        place.problem.n_rows = group.n;
-        place.k = group.k;
-        groups_.push_back(std::move(place));
-        first += group.n;
+    for (const PgkmGroup &group : groups_of(request)) {
+        all_.push_back(k_.size());
+        k_.push_back(group.k);
     }
+    totals_.resize(k_.size());
+    if (all_given(options_) && request.n_groups == 0) {
+        session_.load_own(points_);
+        problems_.resize(1);
+        problems_[0].n_rows = points_.n;
+        return;
+    }
+    rows_ = rows_in(place, request, first_clusters(), monitor);
+    problems_ = rows_->problems();
+    points_ = rows_->points();
 }
 
 void MixtureFitter::poll() const
@@ -66,11 +62,9 @@ void MixtureFitter::for_each(std::size_t count, const std::function<void(std::si
 
 std::vector<MixtureModel> MixtureFitter::run()
 {
-    monitor_.enter(PGKM_LOADING);
-    load();
     if (options_.covariance_type == PGKM_COVARIANCE_TIED)
         find_totals();
-    std::vector<MixtureModel> best(groups_.size());
+    std::vector<MixtureModel> best(all_.size());
     // Everything given is the same every time: one run is all of them.
     const std::int32_t restarts = all_given(options_) ? 1 : options_.n_init;
     for (std::int32_t restart = 0; restart < restarts; ++restart) {
@@ -82,61 +76,52 @@ std::vector<MixtureModel> MixtureFitter::run()
     return best;
 }
 
-void MixtureFitter::load()
-{
-    if (all_given(options_) && request_.n_groups == 0) {
-        session_.load(points_);
-        return;
-    }
-    clusters_ = std::make_unique<MixtureClusters>(request_, session_, monitor_);
-    points_ = clusters_->points();
-}
-
 // The covariances of all rows, which the components' responsibilities divide but do not change.
 void MixtureFitter::find_totals()
 {
-    const std::int32_t d = points_.d;
-    std::vector<std::vector<double>> sums(groups_.size()), cross(groups_.size());
-    std::vector<PgkmProblem> problems;
-    std::vector<PgkmMoments> moments;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-        groups_[g].total.mean = sample_mean(rows_of(points_, groups_[g].problem));
-        sums[g].resize(at(d));
-        cross[g].resize(at(triangle_size(d)));
-        problems.push_back(groups_[g].problem);
-        moments.push_back({groups_[g].total.mean.data(), sums[g].data(), cross[g].data()});
-    }
-    session_.moments(problems, moments);
-    for_each(groups_.size(), [&](std::size_t g) { set_total(g, sums[g], cross[g]); });
+    std::vector<CrossMoments> moments = moments_of(session_, points_, problems_);
+    for_each(all_.size(), [&](std::size_t g) {
+        const std::int64_t d = points_.d;
+        moments[g].centre([this] { poll(); });
+        totals_[g].mean = std::move(moments[g].mean);
+        totals_[g].matrix.resize(at(d * d));
+        const double *product = moments[g].cross.data();
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
+            for (std::int64_t b = 0; b <= a; ++b)
+                totals_[g].matrix[at(a * d + b)] = totals_[g].matrix[at(b * d + a)] =
+                    *product++ / static_cast<double>(moments[g].n);
+        }
+    });
 }
 
-void MixtureFitter::set_total(std::size_t group, const std::vector<double> &sums, const std::vector<double> &cross)
+std::vector<PgkmMixtureSums> MixtureFitter::em_step(const std::vector<std::size_t> &groups,
+                                                    const std::function<PgkmMixture(std::size_t)> &mixture,
+                                                    const std::function<PgkmMixtureSums(std::size_t)> &sums)
 {
-    const std::int64_t d = points_.d;
-    const double n = static_cast<double>(groups_[group].problem.n_rows);
-    TotalCovariance &total = groups_[group].total;
-    total.matrix.resize(at(d * d));
-    for (std::int64_t a = 0, i = 0; a < d; ++a) {
-        poll();
-        for (std::int64_t b = 0; b <= a; ++b, ++i)
-            total.matrix[at(a * d + b)] = total.matrix[at(b * d + a)] =
-                (cross[at(i)] - sums[at(a)] * (sums[at(b)] / n)) / n;
+    std::vector<PgkmProblem> problems;
+    std::vector<PgkmMixture> mixtures;
+    std::vector<PgkmMixtureSums> views;
+    for (const std::size_t g : groups) {
+        problems.push_back(problems_[g]);
+        mixtures.push_back(mixture(g));
+        views.push_back(sums(g));
     }
-    for (std::int64_t f = 0; f < d; ++f)
-        total.mean[at(f)] += sums[at(f)] / n;
+    session_.run(&PgkmBackend::em_step, problems, mixtures.data(), views.data());
+    return views;
 }
 
 std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
 {
     monitor_.begin_restart(restart);
-    std::vector<Start> starts(groups_.size());
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<Start> starts(all_.size());
+    for (const std::size_t g : all_) {
         MixtureParameters &parameters = starts[g].model.parameters;
-        starts[g].model.n = groups_[g].problem.n_rows;
+        starts[g].model.n = problems_[g].n_rows;
         starts[g].mean_log_likelihood = -std::numeric_limits<double>::infinity();
         parameters.type = options_.covariance_type;
         parameters.d = points_.d;
-        parameters.k = static_cast<std::int32_t>(groups_[g].k);
+        parameters.k = static_cast<std::int32_t>(k_[g]);
     }
     if (!all_given(options_))
         begin_with_clusters(starts, restart);
@@ -151,35 +136,41 @@ std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
     return models;
 }
 
+std::vector<Model> MixtureFitter::find_clusters(std::int32_t restart)
+{
+    FitTask task = {first_clusters(), {}, true, false};
+    task.options.seed = options_.seed + static_cast<std::uint64_t>(restart);
+    for (const std::size_t g : all_)
+        task.k.push_back(std::min(k_[g], problems_[g].n_rows));
+    Monitor unseen; // to the mixture's, k-means is part of the seeding; a cancel reaches the session
+    return fit_loaded(*rows_, task, session_, unseen);
+}
+
 void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t restart)
 {
-    const std::vector<Model> found = clusters_->find(options_.seed + static_cast<std::uint64_t>(restart));
-    std::vector<PgkmProblem> problems;
-    std::vector<PgkmMixture> labelled;
-    std::vector<PgkmMixtureSums> views;
-    for (std::size_t g = 0; g < starts.size(); ++g) {
+    const std::vector<Model> found = find_clusters(restart);
+    for (const std::size_t g : all_) {
         MixtureParameters &parameters = starts[g].model.parameters;
-        if (found[g].k < groups_[g].k && any_given(options_))
+        if (found[g].k < k_[g] && any_given(options_))
             throw Error(PGKM_INVALID, "there are fewer distinct rows (" + std::to_string(found[g].k) +
                                           ") than components for which options give first values (" +
-                                          std::to_string(groups_[g].k) + ")");
+                                          std::to_string(k_[g]) + ")");
         parameters.k = found[g].k;
         parameters.means = found[g].centroids;
         parameters.weights.resize(at(found[g].k));
         starts[g].sums.emplace_back(parameters.type, parameters.k, parameters.d);
-        PgkmMixture mixture = {};
-        mixture.k = parameters.k;
-        mixture.covariance_type = parameters.type;
-        mixture.means = parameters.means.data();
-        mixture.labels = found[g].labels.data();
-        problems.push_back(groups_[g].problem);
-        labelled.push_back(mixture);
-        views.push_back(starts[g].sums[0].view);
     }
-    session_.em_step(problems, labelled, views);
+    const auto labelled = [&](std::size_t g) {
+        PgkmMixture mixture = {};
+        mixture.k = found[g].k;
+        mixture.covariance_type = options_.covariance_type;
+        mixture.means = found[g].centroids.data();
+        mixture.labels = found[g].labels.data();
+        return mixture;
+    };
+    em_step(all_, labelled, [&](std::size_t g) { return starts[g].sums[0].view; });
     for_each(starts.size(), [&](std::size_t g) {
-        maximise(starts[g].model.parameters, starts[g].sums[0], groups_[g].total, options_.reg_covar,
-                 [this] { poll(); });
+        maximise(starts[g].model.parameters, starts[g].sums[0], totals_[g], options_.reg_covar, [this] { poll(); });
     });
 }
 
@@ -202,19 +193,12 @@ void MixtureFitter::begin(Start &start)
 
 void MixtureFitter::iterate(std::vector<Start> &starts)
 {
-    std::vector<std::size_t> open(starts.size());
-    std::iota(open.begin(), open.end(), std::size_t{0});
+    std::vector<std::size_t> open = all_;
     for (std::int32_t iteration = 1; iteration <= options_.max_iter && !open.empty(); ++iteration) {
-        std::vector<PgkmProblem> problems;
-        std::vector<PgkmMixture> mixtures;
-        std::vector<PgkmMixtureSums> views;
-        for (const std::size_t g : open) {
-            problems.push_back(groups_[g].problem);
-            mixtures.push_back(starts[g].factors.view(starts[g].model.parameters));
-            views.push_back(starts[g].sums[0].view);
-        }
         poll();
-        session_.em_step(problems, mixtures, views);
+        const std::vector<PgkmMixtureSums> views = em_step(
+            open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
+            [&](std::size_t g) { return starts[g].sums[0].view; });
         const double before = starts[open[0]].mean_log_likelihood;
         for_each(open.size(), [&](std::size_t i) {
             starts[open[i]].sums[0].view.log_likelihood = views[i].log_likelihood;
@@ -231,7 +215,7 @@ void MixtureFitter::iterate_once(std::size_t group, Start &start)
     MixtureModel &model = start.model;
     model.trace.push_back(checked(start.sums[0].view.log_likelihood));
     const Poll poll = [this] { this->poll(); };
-    maximise(model.parameters, start.sums[0], groups_[group].total, options_.reg_covar, poll);
+    maximise(model.parameters, start.sums[0], totals_[group], options_.reg_covar, poll);
     start.factors = factorise(model.parameters, poll);
     const double mean = model.trace.back() / static_cast<double>(model.n);
     model.converged = std::fabs(mean - start.mean_log_likelihood) < options_.tol;
@@ -240,20 +224,16 @@ void MixtureFitter::iterate_once(std::size_t group, Start &start)
 
 void MixtureFitter::label(std::vector<Start> &starts)
 {
-    std::vector<PgkmProblem> problems;
-    std::vector<PgkmMixture> mixtures;
-    std::vector<PgkmMixtureSums> views;
-    for (std::size_t g = 0; g < starts.size(); ++g) {
-        MixtureModel &model = starts[g].model;
-        model.labels.resize(request_.want_labels != 0 ? at(model.n) : 0);
-        PgkmMixtureSums sums = {};
-        sums.labels = model.labels.empty() ? nullptr : model.labels.data();
-        problems.push_back(groups_[g].problem);
-        mixtures.push_back(starts[g].factors.view(model.parameters));
-        views.push_back(sums);
-    }
-    session_.em_step(problems, mixtures, views);
-    for (std::size_t g = 0; g < starts.size(); ++g)
+    const std::vector<PgkmMixtureSums> views = em_step(
+        all_, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
+        [&](std::size_t g) {
+            MixtureModel &model = starts[g].model;
+            model.labels.resize(request_.want_labels != 0 ? at(model.n) : 0);
+            PgkmMixtureSums sums = {};
+            sums.labels = model.labels.empty() ? nullptr : model.labels.data();
+            return sums;
+        });
+    for (const std::size_t g : all_)
         starts[g].model.log_likelihood = checked(views[g].log_likelihood);
 }
 

@@ -8,27 +8,33 @@
 #include <memory>
 #include <vector>
 
+#include "engine/job/algorithm.hpp"
+#include "engine/kmeans/fit.hpp"
+#include "engine/kmeans/loaded_rows.hpp"
+#include "engine/mixture/parameters.hpp"
+#include "numeric/platform.hpp"
 #include "numeric/thread_pool.hpp"
-#include "engine/mixture/mixture.hpp"
-#include "engine/mixture/clusters.hpp"
-#include "engine/backends/session.hpp"
 
 namespace pgkm {
 
+struct MixtureModel {
+    MixtureParameters parameters;
+    std::int64_t n = 0;
+    double log_likelihood = 0.0;
+    std::vector<double> trace; // one per iteration
+    bool converged = false;
+    std::vector<std::int32_t> labels; // n, or empty
+};
+
 class MixtureFitter {
-public:
-    // Of a checked request; `threads` for M steps.
-    MixtureFitter(const PgkmMixtureRequest &request, Session &session, int threads, Monitor &monitor);
+  public:
+    // Of a checked request, whose rows are loaded into the place unless they are there.
+    MixtureFitter(const PgkmRequest &request, Workplace &place, Monitor &monitor);
 
     // A model for each group. Throws Error.
     std::vector<MixtureModel> run();
 
-private:
-    struct Group {
-        PgkmProblem problem; // its rows
-        std::int64_t k;
-        TotalCovariance total; // tied
-    };
+  private:
     // A group's fit from one start.
     struct Start {
         MixtureModel model;
@@ -39,9 +45,12 @@ private:
 
     void poll() const;
     void for_each(std::size_t count, const std::function<void(std::size_t)> &body);
-    void load();
     void find_totals();
-    void set_total(std::size_t group, const std::vector<double> &sums, const std::vector<double> &cross);
+    std::vector<Model> find_clusters(std::int32_t restart);
+    // One E step of some groups: of mixture(g) over the rows of group g, as sums(g) asks. Returns sums of each.
+    std::vector<PgkmMixtureSums> em_step(const std::vector<std::size_t> &groups,
+                                         const std::function<PgkmMixture(std::size_t)> &mixture,
+                                         const std::function<PgkmMixtureSums(std::size_t)> &sums);
     std::vector<MixtureModel> run_once(std::int32_t restart);
     void begin(Start &start);
     void begin_with_clusters(std::vector<Start> &starts, std::int32_t restart);
@@ -49,14 +58,17 @@ private:
     void iterate_once(std::size_t group, Start &start);
     void label(std::vector<Start> &starts);
 
-    const PgkmMixtureRequest &request_;
+    const PgkmRequest &request_;
     const PgkmMixtureOptions &options_;
     Session &session_;
     Monitor &monitor_;
     ThreadPool pool_;
-    std::vector<Group> groups_;
-    PgkmPoints points_;                         // as loaded
-    std::unique_ptr<MixtureClusters> clusters_; // unless all is given, to the only group
+    std::vector<std::size_t> all_;           // 0, 1, ... : the groups
+    std::vector<std::int64_t> k_;            // of each group
+    std::vector<PgkmProblem> problems_;      // likewise: its rows
+    std::vector<TotalCovariance> totals_;    // likewise, where they are tied
+    PgkmPoints points_;                      // as loaded
+    std::shared_ptr<const LoadedRows> rows_; // unless all is given, to the only group
 };
 
 } // namespace pgkm

@@ -1,66 +1,65 @@
+// mixture.cpp - fits of Gaussian mixtures, from a request to its models.
 #include "engine/mixture/mixture.hpp"
 
-#include <algorithm>
+#include <cmath>
 
-#include "numeric/error.hpp"
 #include "engine/mixture/fitter.hpp"
 #include "engine/mixture/options.hpp"
-#include "engine/job/work.hpp"
+#include "engine/mixture/work.hpp"
 
 namespace pgkm {
 namespace {
 
-PgkmStatus has_em_step(const PgkmBackend &table, PgkmError *error)
+// A tied covariance follows from that of all rows.
+PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmError *error)
 {
+    if (request.mixture.covariance_type == PGKM_COVARIANCE_TIED &&
+        table.moments(nullptr, nullptr, 0, nullptr, error) != PGKM_OK)
+        return error->status;
     return table.em_step(nullptr, nullptr, 0, nullptr, nullptr, error);
 }
 
-// A tied covariance follows from that of all rows.
-PgkmStatus has_em_step_and_moments(const PgkmBackend &table, PgkmError *error)
+class MixtureModels : public Models {
+  public:
+    explicit MixtureModels(std::vector<MixtureModel> &&models) : models_(std::move(models)) {}
+    std::int64_t size() const override { return static_cast<std::int64_t>(models_.size()); }
+    void get(std::int64_t i, PgkmResult *result) const override
+    {
+        const MixtureModel &model = models_[static_cast<std::size_t>(i)];
+        const MixtureParameters &parameters = model.parameters;
+        const double count = parameter_count(parameters.type, parameters.k, parameters.d);
+        result->k = parameters.k;
+        result->d = parameters.d;
+        result->n = model.n;
+        result->weights = parameters.weights.data();
+        result->means = parameters.means.data();
+        result->covariances = parameters.covariances.data();
+        result->log_likelihood = model.log_likelihood;
+        result->trace = model.trace.data();
+        result->n_iter = static_cast<int32_t>(model.trace.size());
+        result->converged = model.converged ? 1 : 0;
+        result->aic = 2.0 * count - 2.0 * model.log_likelihood;
+        result->bic = count * std::log(static_cast<double>(model.n)) - 2.0 * model.log_likelihood;
+        result->labels = data_or_null(model.labels);
+    }
+
+  private:
+    std::vector<MixtureModel> models_; // one for each group
+};
+
+void check(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const PgkmStatus status = table.moments(nullptr, nullptr, 0, nullptr, error);
-    return status == PGKM_OK ? has_em_step(table, error) : status;
+    check_mixture_options(request.mixture, group.k, request.points.d);
 }
 
-void check_memory(const PgkmMixtureRequest &request, std::int64_t k)
+std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
-    const std::uint64_t need = pgkm_mixture_estimate(&request), limit = request.settings.memory_limit;
-    if (limit != 0 && need > limit)
-        throw Error(PGKM_LIMIT, "a mixture of " + std::to_string(k) + " components of " +
-                                    std::to_string(request.points.d) + " features needs an estimated " +
-                                    std::to_string(need / 1024) + " kB, more than is left of pg_kmeans.memory_limit (" +
-                                    std::to_string(limit / 1024) + " kB)");
+    return std::make_unique<MixtureModels>(MixtureFitter(request, *place, monitor).run());
 }
 
 } // namespace
 
-std::vector<PgkmGroup> mixture_groups(const PgkmMixtureRequest &request)
-{
-    return groups_of(clusters_request(request));
-}
-
-MixtureFits fit_mixtures(const PgkmMixtureRequest &request, Monitor &monitor)
-{
-    std::int64_t k = 0;
-    for (const PgkmGroup &group : mixture_groups(request)) {
-        if (group.n < 1 || request.points.d < 1)
-            throw Error(PGKM_INVALID, "there are no rows to fit");
-        check_mixture_options(request.options, group.k, request.points.d);
-        k = std::max(k, group.k);
-    }
-    check_memory(request, k);
-    const Work work = work_of(request);
-    MixtureFits fits;
-    const Capability needed =
-        request.options.covariance_type == PGKM_COVARIANCE_TIED ? has_em_step_and_moments : has_em_step;
-    on_first_backend(request.settings, work, needed, &fits.notice, [&](const BackendChoice &choice) {
-        monitor.begin_backend(choice.table->name);
-        PgkmOpen open = open_options(request.settings, monitor.host(), work);
-        open.segment = request.segment;
-        Session session(choice, open);
-        fits.models = MixtureFitter(request, session, open.threads, monitor).run();
-    });
-    return fits;
-}
+const Algorithm mixtures = {"a mixture", check, work_of_mixture, fixed_bytes_of_mixtures, bytes_of_mixture,
+                            supported,   fit};
 
 } // namespace pgkm

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kmeans/options.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 
@@ -61,14 +62,7 @@ std::vector<std::int64_t> precision_shape(PgkmCovariance type, std::int64_t k, s
 
 void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, std::int32_t d)
 {
-    if (k < 1 || k > INT32_MAX)
-        throw Error(PGKM_INVALID, "k must be between 1 and 2147483647");
-    if (options.n_init < 1)
-        throw Error(PGKM_INVALID, "option n_init must be at least 1");
-    if (options.max_iter < 1)
-        throw Error(PGKM_INVALID, "option max_iter must be at least 1");
-    if (!(options.tol >= 0.0) || std::isinf(options.tol))
-        throw Error(PGKM_INVALID, "option tol must be a finite number of at least 0");
+    check_iterations(k, options.n_init, options.max_iter, options.tol);
     if (!(options.reg_covar >= 0.0) || std::isinf(options.reg_covar))
         throw Error(PGKM_INVALID, "option reg_covar must be a finite number of at least 0");
     check_shape("weights_init", options.weights_init, {k});
@@ -87,6 +81,13 @@ bool any_given(const PgkmMixtureOptions &options)
 {
     return options.weights_init.values != nullptr || options.means_init.values != nullptr ||
            options.precisions_init.values != nullptr;
+}
+
+PgkmOptions first_clusters()
+{
+    PgkmOptions options;
+    pgkm_options_default(&options);
+    return options;
 }
 
 } // namespace pgkm

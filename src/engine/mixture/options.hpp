@@ -13,4 +13,7 @@ void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, st
 bool all_given(const PgkmMixtureOptions &options);
 bool any_given(const PgkmMixtureOptions &options);
 
+// The k-means that a mixture begins with, unless all is given: its options, but for the seed.
+PgkmOptions first_clusters();
+
 } // namespace pgkm

@@ -1,3 +1,4 @@
+// parameters.cpp - the M step, and the factors of covariances.
 #include "engine/mixture/parameters.hpp"
 
 #include <algorithm>
@@ -169,8 +170,8 @@ void require_finite(const double *values, std::int64_t count, const Poll &poll)
     }
 }
 
-// One component's covariance about its new mean, which lies `moved` from the old one.
-void covariance_of(const MixtureParameters &parameters, const double *second, double mass, const double *moved,
+// One component's covariance about its new mean, which lies `drift` (d values) from the old one.
+void covariance_of(const MixtureParameters &parameters, const double *second, double mass, const double *drift,
                    double reg_covar, double *out, const Poll &poll)
 {
     const std::int64_t d = parameters.d;
@@ -178,7 +179,7 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
         for (std::int64_t a = 0; a < d; ++a) {
             poll();
             for (std::int64_t b = 0; b <= a; ++b)
-                out[a * d + b] = out[b * d + a] = *second++ / mass - moved[a] * moved[b];
+                out[a * d + b] = out[b * d + a] = *second++ / mass - drift[a] * drift[b];
         }
         for (std::int64_t a = 0; a < d; ++a)
             out[a * d + a] = std::max(out[a * d + a], 0.0) + reg_covar;
@@ -186,7 +187,7 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
     }
     double sum = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
-        const double variance = std::max(second[f] / mass - moved[f] * moved[f], 0.0) + reg_covar;
+        const double variance = std::max(second[f] / mass - drift[f] * drift[f], 0.0) + reg_covar;
         if (parameters.type == PGKM_COVARIANCE_DIAG)
             out[f] = variance;
         sum += variance;
@@ -253,7 +254,7 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
         parameters.type == PGKM_COVARIANCE_TIED ? 0 : pgkm_covariance_size(parameters.type, 1, parameters.d);
     const std::int64_t second_size = static_cast<std::int64_t>(sums.second.size()) / k;
     // As scikit-learn: no division by 0 where a component has lost its rows.
-    std::vector<double> masses = sums.masses, moved(at(d));
+    std::vector<double> masses = sums.masses, drift(at(d));
     double all = 0.0;
     for (double &mass : masses)
         all += mass += 10.0 * epsilon;
@@ -264,11 +265,11 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     for (std::int64_t j = 0; j < k; ++j) {
         parameters.weights[at(j)] = masses[at(j)] / all;
         for (std::int64_t f = 0; f < d; ++f)
-            moved[at(f)] = sums.first[at(j * d + f)] / masses[at(j)];
+            drift[at(f)] = sums.first[at(j * d + f)] / masses[at(j)];
         if (covariance_size > 0)
-            covariance_of(parameters, sums.second.data() + j * second_size, masses[at(j)], moved.data(), reg_covar,
+            covariance_of(parameters, sums.second.data() + j * second_size, masses[at(j)], drift.data(), reg_covar,
                           parameters.covariances.data() + j * covariance_size, poll);
-        kernels().add(parameters.means.data() + j * d, 1.0, moved.data(), d);
+        kernels().add(parameters.means.data() + j * d, 1.0, drift.data(), d);
     }
     require_finite(parameters.means.data(), k * d, poll);
     require_finite(parameters.covariances.data(), static_cast<std::int64_t>(parameters.covariances.size()), poll);

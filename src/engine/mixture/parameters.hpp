@@ -15,21 +15,21 @@ struct MixtureParameters {
     PgkmCovariance type = PGKM_COVARIANCE_FULL;
     std::int32_t k = 0;
     std::int32_t d = 0;
-    std::vector<double> weights;     // k
-    std::vector<double> means;       // k x d
+    std::vector<double> weights;    // k
+    std::vector<double> means;      // k x d
     LargeArray<double> covariances; // pgkm_covariance_size()
 };
 
 // PgkmMixture with the memory it stands in.
 struct MixtureFactors {
-    std::vector<double> log_weights, factors, log_determinants;
+    std::vector<double> log_weights, factors, log_determinants; // shapes as in PgkmMixture
     PgkmMixture view(const MixtureParameters &parameters) const;
 };
 
 // The sums of an E step with the memory they stand in.
 struct MixtureSums {
     MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d);
-    std::vector<double> masses, first;
+    std::vector<double> masses, first; // shapes as in PgkmMixtureSums
     LargeArray<double> second;
     PgkmMixtureSums view;
 };
@@ -37,7 +37,7 @@ struct MixtureSums {
 // The rows' mean and their sums of products of deviations from it, divided by n (d x d): what the
 // tied covariance is made of.
 struct TotalCovariance {
-    std::vector<double> mean, matrix;
+    std::vector<double> mean, matrix; // d, d x d
 };
 
 // M step: replaces the parameters, about whose means the sums were taken. `total` is read for
@@ -50,7 +50,8 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
 // singular to working precision.
 MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll);
 
-// Factors for given precisions (inverse covariances) instead.
+// Factors for given precisions (inverse covariances, pgkm_covariance_size() values) instead. Throws
+// Error(PGKM_INVALID) when they are not positive definite.
 MixtureFactors factorise_precisions(const MixtureParameters &parameters, const double *precisions, const Poll &poll);
 
 // Free parameters of a mixture: what AIC and BIC count.

@@ -36,8 +36,8 @@ double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row
     const double constant = -0.5 * d * std::log(2.0 * std::numbers::pi);
     *label = 0;
     for (std::int32_t j = 0; j < mixture->k; ++j) {
-        posterior[j] = mixture->log_weights[j] + mixture->log_determinants[j] + constant -
-                       0.5 * square_of(*mixture, j, d, row);
+        posterior[j] =
+            mixture->log_weights[j] + mixture->log_determinants[j] + constant - 0.5 * square_of(*mixture, j, d, row);
         if (posterior[j] > posterior[*label])
             *label = j;
     }

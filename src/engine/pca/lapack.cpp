@@ -17,7 +17,7 @@ constexpr const char *names[] = {"libopenblas.so.0", "libopenblasp.so.0", "libla
 // As soon as it is opened, OpenBLAS starts a thread for each processor that the caller may run on. It gets
 // one thread to compute in (symmetric_eigen.cpp), so it is shown one processor.
 class OneProcessor {
-public:
+  public:
 #ifdef __linux__
     OneProcessor()
     {
@@ -38,7 +38,7 @@ public:
     OneProcessor(const OneProcessor &) = delete;
     OneProcessor &operator=(const OneProcessor &) = delete;
 
-private:
+  private:
     cpu_set_t all_;
     bool saved_;
 #endif

@@ -1,3 +1,4 @@
+// moments.cpp - adds rows to moments, and merges moments.
 #include "engine/pca/moments.hpp"
 
 #include <algorithm>
@@ -107,26 +108,6 @@ void merge_moments(MomentView &moments, const MomentView &other)
     for (std::int64_t i = 0; i < size; ++i)
         moments.cross[i] += other.cross[i];
     merge_means(moments, other.mean, other.n);
-}
-
-std::vector<double> sample_mean(const PgkmPoints &points)
-{
-    constexpr std::int64_t most_rows = 1000;
-    const std::int64_t count = std::min(points.n, most_rows);
-    const auto d = static_cast<std::size_t>(points.d);
-    std::vector<double> mean(d);
-    for (std::int64_t i = 0; i < count; ++i) {
-        // Without the product i * n, which could overflow.
-        const std::int64_t row = points.n / count * i + points.n % count * i / count;
-        for (std::size_t f = 0; f < d; ++f) {
-            const std::size_t at = static_cast<std::size_t>(row) * d + f;
-            const double value = points.element == PGKM_FLOAT32
-                                     ? static_cast<double>(static_cast<const float *>(points.values)[at])
-                                     : static_cast<const double *>(points.values)[at];
-            mean[f] += value / static_cast<double>(count);
-        }
-    }
-    return mean;
 }
 
 } // namespace pgkm

@@ -6,19 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "backend/backend.h"
-#include "numeric/platform.hpp"
+#include "engine/backends/moments.hpp"
 #include "engine/job/poll.hpp"
+#include "numeric/platform.hpp"
 
 namespace pgkm {
-
-// Lower triangle by rows: element (a, b), b <= a, at a (a + 1) / 2 + b.
-inline std::int64_t triangle_size(std::int64_t d)
-{
-    return d * (d + 1) / 2;
-}
 
 // Of n rows of d features; `mean` and `cross` are the caller's.
 struct MomentView {
@@ -34,10 +27,5 @@ void add_rows(MomentView &moments, const double *rows, std::int64_t count, const
 
 // Adds the rows of `other`, which has the same d.
 void merge_moments(MomentView &moments, const MomentView &other);
-
-// The mean of up to a thousand rows spread over all of them: a shift for a backend's moments(). A
-// shift amid the rows is as good as their mean: what the difference costs is less than a factor of
-// n / 1000 on a rounding of 1e-16, in the worst case that these rows are the outliers.
-std::vector<double> sample_mean(const PgkmPoints &points);
 
 } // namespace pgkm

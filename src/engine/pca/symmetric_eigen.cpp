@@ -1,3 +1,4 @@
+// symmetric_eigen.cpp - eigenvectors by LAPACK or Eigen.
 #include "engine/pca/symmetric_eigen.hpp"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ double scale_of(const std::vector<double> &matrix)
 
 // The matrix becomes tridiagonal, divide and conquer solves that, and the wanted vectors are turned back.
 class ByLapack {
-public:
+  public:
     ByLapack(const Lapack &library, std::vector<double> matrix, std::int32_t d)
         : library_(library), matrix_(std::move(matrix)), n_(d), size_(1 + n_ * (n_ + 4)), values_(at(n_)),
           beside_(at(n_)), factors_(at(n_)), vectors_(at(n_) * at(n_)), work_(at(size_))
@@ -94,7 +95,7 @@ public:
         return pick(std::move(leading), vectors_.data(), n_);
     }
 
-private:
+  private:
     void tridiagonalise()
     {
         int info = 0;

@@ -101,8 +101,7 @@ static bool may_join(const AggregateState *a, const AggregateState *b)
 
 /* States chosen for one call. */
 struct Batch {
-    const PgkmBatchKind  *kind;
-    const AggregateState *first;
+    PgkmRequest           request; /* with groups like the first one's */
     PgkmGroup            *groups;
     AggregateState      **states;
     int64                 n;
@@ -112,7 +111,7 @@ struct Batch {
 
 static bool is_full(const Batch *batch)
 {
-    return batch->n >= MOST_GROUPS || (batch->n > 1 && batch->n * batch->first->rows->d >= MOST_FEATURES);
+    return batch->n >= MOST_GROUPS || (batch->n > 1 && batch->n * batch->request.points.d >= MOST_FEATURES);
 }
 
 /* False when it is too much beside the others. */
@@ -120,7 +119,7 @@ static bool add(Batch *batch, AggregateState *state)
 {
     const PgkmPoints points = pgkm_rows_points(state->rows);
     const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
-    const uint64     bytes = batch->kind->estimate(batch->first, &group);
+    const uint64     bytes = pgkm_group_estimate(&batch->request, &group);
 
     if (bytes > batch->bytes_left || is_full(batch))
         return false;
@@ -135,17 +134,21 @@ static bool add(Batch *batch, AggregateState *state)
     return true;
 }
 
-static void start_batch(Batch *batch, const PgkmBatchKind *kind, const AggregateState *state)
+static void start_batch(Batch *batch, const AggregateState *state)
 {
-    const uint64 available = pgkm_memory_available();
-    const uint64 fixed = kind->fixed(state);
+    const uint64    available = pgkm_memory_available();
+    const PgkmGroup none = {NULL, NULL, 0, 0};
 
     memset(batch, 0, sizeof *batch);
-    batch->kind = kind;
-    batch->first = state;
     batch->capacity = 64;
     batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
     batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));
+    pgkm_group_request(&state->group, state->rows, &batch->request);
+    batch->request.groups = &none;
+    batch->request.n_groups = 1;
+
+    const uint64 fixed = pgkm_request_estimate(&batch->request) - pgkm_group_estimate(&batch->request, &none);
+
     batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
 }
 
@@ -168,7 +171,9 @@ static void fit(Batch *batch, MemoryContext context)
 {
     PgkmJobHolder *holder = NULL;
 
-    batch->kind->fit(batch->first, batch->groups, batch->n, context, &holder);
+    batch->request.groups = batch->groups;
+    batch->request.n_groups = batch->n;
+    pgkm_aggregate_run(&batch->request, context, &holder);
     for (int64 i = 0; i < batch->n; ++i) {
         batch->states[i]->holder = holder;
         batch->states[i]->place = i;
@@ -188,7 +193,7 @@ static void unlink_fitted(AggregateState **place, int64 looked)
     }
 }
 
-bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, AggregateState *state)
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
 {
     if (state->fitted)
         return true;
@@ -200,7 +205,7 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, Aggregat
 
     if (waiting == NULL || is_large(state))
         return false;
-    start_batch(&batch, kind, state);
+    start_batch(&batch, state);
 
     const int64 looked = choose(&batch, state, waiting->states);
 

@@ -17,21 +17,11 @@
 /* A group whose rows have more bytes keeps the threads busy by itself, and is not worth a copy. */
 #define PGKM_LARGE_GROUP_BYTES (16 * 1024 * 1024)
 
-/* The algorithm's part. k and options are those of `first`, rows those of the groups. */
-struct PgkmBatchKind {
-    /* Bytes that a call needs whatever its groups, and that one of them adds. */
-    uint64 (*fixed)(const AggregateState *first);
-    uint64 (*estimate)(const AggregateState *first, const PgkmGroup *group);
-    /* Runs all fits; *holder as for pgkm_run_fit. */
-    void (*fit)(const AggregateState *first, const PgkmGroup *groups, int64 count, MemoryContext context,
-                PgkmJobHolder **holder);
-};
-
 /* Takes note of a state that the transition or combine function called with `fcinfo` made in `context`. */
 void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state);
 
 /* Fits the state together with others that are complete, unless an earlier call did; for the final function
- * called with `fcinfo`. False when it has to be fitted alone. Errors as of kind->fit. */
-bool pgkm_batch_fit(FunctionCallInfo fcinfo, const PgkmBatchKind *kind, AggregateState *state);
+ * called with `fcinfo`. False when it has to be fitted alone. Errors as of pgkm_run_job. */
+bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "pg/compat.h"
 
-#include "pg/run/run_job.h"
+#include "pg/aggregate/aggregate.h"
 #include "pg/values/datum.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/group_arguments.h"
@@ -119,58 +119,27 @@ static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
     }
 }
 
-/* The labels of the rows that were read; *fewer tells of fewer clusters than k, with a WARNING
- * unless it was given before. */
-static const int32 *fit_clusters(PartitionFit *fit, bool warned, bool *fewer)
-{
-    PgkmFitRequest request;
-
-    memset(&request, 0, sizeof request);
-    request.points = pgkm_rows_points(fit->rows);
-    request.k = fit->group.k;
-    request.options = fit->group.options.kmeans;
-    request.want_labels = 1;
-
-    const PgkmFitResult *result = pgkm_run_fit(&request, fit->context, &fit->holder, NULL);
-
-    *fewer = !warned && pgkm_warn_clusters(result, fit->group.k);
-    return result->labels;
-}
-
-static const int32 *fit_components(PartitionFit *fit, bool warned, bool *fewer)
-{
-    PgkmMixtureRequest request;
-    PgkmMixtureResult  result;
-
-    memset(&request, 0, sizeof request);
-    request.points = pgkm_rows_points(fit->rows);
-    request.k = fit->group.k;
-    request.options = fit->group.options.mixture;
-    request.want_labels = 1;
-    pgkm_run_mixture(&request, fit->context, &fit->holder, &result);
-    *fewer = !warned && pgkm_warn_components(&result, fit->group.k);
-    return result.labels;
-}
-
 /* Fits the rows that were read and gives them their labels. One warning per query: fn_extra
  * tells that it was given. */
 static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
 {
     FmgrInfo *const flinfo = fcinfo->flinfo;
-    const bool      warned = flinfo->fn_extra != NULL;
-    const bool      is_mixture = fit->kind == &pgkm_mixture_options_kind;
-    bool            fewer;
+    PgkmRequest     request;
     PgkmRun         run;
 
-    pgkm_run_begin(&run, is_mixture ? "gmm_label" : "kmeans_label", InvalidOid);
+    pgkm_group_request(&fit->group, fit->rows, &request);
+    request.want_labels = 1;
+    if (request.algorithm == PGKM_MIXTURE)
+        pgkm_mixture_check_size(&request);
+    pgkm_run_begin(&run, request.algorithm == PGKM_MIXTURE ? "gmm_label" : "kmeans_label", InvalidOid);
 
-    const int32 *found = is_mixture ? fit_components(fit, warned, &fewer) : fit_clusters(fit, warned, &fewer);
+    const PgkmResult *result = pgkm_run_job(&request, fit->context, &fit->holder, NULL);
 
-    if (fewer)
+    if (flinfo->fn_extra == NULL && pgkm_warn_fewer(request.algorithm, result, request.k))
         flinfo->fn_extra = flinfo;
     for (int64 i = 0, used = 0; i < n; ++i)
         if (labels[i] != NO_LABEL)
-            labels[i] = found[used++];
+            labels[i] = result->labels[used++];
     pgkm_run_end(&run);
 }
 

@@ -35,7 +35,7 @@ struct PgkmGmmModel {
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo);
 
 /* The fit's result as a gmm_model datum in CurrentMemoryContext. */
-Datum pgkm_gmm_model_build(const PgkmMixtureResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc);
+Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc);
 
 /* Unpacks and checks a gmm_model, without the factors, which take long where there are many features. */
 void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
@@ -47,19 +47,7 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, void *model);
 void pgkm_put_components(Tuplestorestate *store, TupleDesc tupdesc, PgkmCovariance type, int32 k, int32 d,
                          const double *weights, const double *means, const double *covariances);
 
-/* Runs a fit; the caller fills all but the settings. The result lives until
- * pgkm_release_fit(*holder); `context` and *holder as for pgkm_run_fit. Of groups it is the first
- * one's; of a single model the size is checked before the start. */
-void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, PgkmJobHolder **holder,
-                      PgkmMixtureResult *result);
-
-/* After that: the result of one of the request's groups, which lives as long. */
-void pgkm_mixture_of_group(PgkmJobHolder *holder, int64 group, PgkmMixtureResult *result);
-
 /* 54000 when the model of the request's points would pass the maximum size of a value. */
-void pgkm_mixture_check_size(const PgkmMixtureRequest *request);
-
-/* A WARNING when there are fewer components than k; true when it was given. */
-bool pgkm_warn_components(const PgkmMixtureResult *result, int64 k);
+void pgkm_mixture_check_size(const PgkmRequest *request);
 
 #endif

@@ -63,7 +63,7 @@ static Datum covariance_array(PgkmCovariance type, int32 k, int32 d, const doubl
     return pgkm_float8_array(values, k, 0);
 }
 
-Datum pgkm_gmm_model_build(const PgkmMixtureResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc)
+Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc)
 {
     Datum values[GMM_COUNT] = {0};
     bool  nulls[GMM_COUNT] = {false};
@@ -108,65 +108,17 @@ void pgkm_put_components(Tuplestorestate *store, TupleDesc tupdesc, PgkmCovarian
     }
 }
 
-static char *describe_mixture(const PgkmMixtureRequest *request)
-{
-    return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", (long long) request->k,
-                    (long long) request->points.n, request->points.d);
-}
-
-static const PgkmJobKind mixture_kind = pgkm_job_kind<PgkmMixtureRequest, pgkm_mixture_start, pgkm_mixture_wants_device,
-                                                      pgkm_mixture_estimate, describe_mixture>();
-
-void pgkm_mixture_check_size(const PgkmMixtureRequest *request)
+void pgkm_mixture_check_size(const PgkmRequest *request)
 {
     const double k = (double) Min(request->k, request->points.n);
     const double d = request->points.d;
-    const bool   square = request->options.covariance_type == PGKM_COVARIANCE_FULL;
+    const bool   square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
     const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;
 
     if (values > (double) (MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a mixture of %lld components of %d features exceeds the maximum size of a value",
                                (long long) request->k, request->points.d)));
-}
-
-void pgkm_run_mixture(const PgkmMixtureRequest *request, MemoryContext context, PgkmJobHolder **holder,
-                      PgkmMixtureResult *result)
-{
-    const PgkmShownFit shown = {request->options.max_iter, request->options.n_init};
-    PgkmMixtureRequest full = *request;
-    PgkmError          error;
-
-    if (request->n_groups == 0)
-        pgkm_mixture_check_size(request);
-
-    PgkmJob *const job = pgkm_run_job(&mixture_kind, &full, &full.settings, &shown, context, holder);
-
-    if (pgkm_mixture_result(job, result, &error) != PGKM_OK) {
-        pgkm_release_fit(*holder);
-        pgkm_raise(&error);
-    }
-    pgkm_run_note_clusters(request, result, job);
-    if (result->notice[0] != '\0')
-        ereport(WARNING, (errmsg("%s", result->notice)));
-}
-
-void pgkm_mixture_of_group(PgkmJobHolder *holder, int64 group, PgkmMixtureResult *result)
-{
-    PgkmError error;
-
-    if (pgkm_mixture_group_result(pgkm_job_of(holder), group, result, &error) != PGKM_OK)
-        pgkm_raise(&error);
-}
-
-bool pgkm_warn_components(const PgkmMixtureResult *result, int64 k)
-{
-    if (result->k >= k)
-        return false;
-    ereport(WARNING, (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long) k),
-                      errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                                "feature).")));
-    return true;
 }
 
 static int32 read_extent(const PgkmFields *fields, GmmModelField field)

@@ -18,27 +18,25 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 #define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
 #define ARGUMENT_LABEL   ARGUMENT_LOADED
 
-/* Reads k and the options, which go to the call's context, into a request. */
-static TableCall *begin_call(FunctionCallInfo fcinfo, PgkmMixtureRequest *request)
+/* Reads k and the options. */
+static TableCall *begin_call(FunctionCallInfo fcinfo)
 {
     TableCall *const call = table_call_create();
 
-    memset(request, 0, sizeof *request);
-    request->k = call->k = pgkm_k_argument(fcinfo, TABLE_K);
-    pgkm_gmm_options_fields(fcinfo->args + ARGUMENT_OPTIONS, call->context, &request->options);
+    call->request.algorithm = PGKM_MIXTURE;
+    call->request.k = pgkm_k_argument(fcinfo, TABLE_K);
+    pgkm_gmm_options_fields(fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.mixture);
     return call;
 }
 
-/* False when there are no rows. The result lives as long as the call. */
-static bool fit_rows(TableCall *call, const TableRows *rows, PgkmMixtureRequest *request, PgkmMixtureResult *result)
+/* NULL when there are no rows. The result lives as long as the call. */
+static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
 {
     if (table_rows_used(rows) == 0)
-        return false;
-    request->points = pgkm_rows_points(rows->used);
-    request->segment = pgkm_rows_segment(rows->used);
-    pgkm_run_mixture(request, call->context, &call->job, result);
-    pgkm_warn_components(result, request->k);
-    return true;
+        return NULL;
+    table_call_request(call, rows);
+    pgkm_mixture_check_size(&call->request);
+    return table_call_fit(call, rows);
 }
 
 /*
@@ -49,22 +47,21 @@ static bool fit_rows(TableCall *call, const TableRows *rows, PgkmMixtureRequest 
  */
 Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
 {
-    const TupleDesc    tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
-    PgkmMixtureRequest request;
-    PgkmMixtureResult  result;
-    TableCall *const   call = begin_call(fcinfo, &request);
-    TableQuery         query;
-    Datum              model = (Datum) 0;
+    const TupleDesc  tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
+    TableCall *const call = begin_call(fcinfo);
+    TableQuery       query;
+    Datum            model = (Datum) 0;
 
     memset(&query, 0, sizeof query);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
-    const bool found = fit_rows(call, table_call_read(call, "gmm_fit", &query), &request, &result);
+    const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));
+    const bool        isnull = result == NULL;
 
-    if (found)
-        model = pgkm_gmm_model_build(&result, &request.options, tupdesc);
+    if (!isnull)
+        model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
     table_call_destroy(call);
-    if (!found)
+    if (isnull)
         PG_RETURN_NULL();
     PG_RETURN_DATUM(model);
 }
@@ -76,26 +73,24 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
  */
 Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 {
-    const Oid          id = table_call_relation(fcinfo);
-    PgkmMixtureRequest request;
-    PgkmMixtureResult  result;
-    TableCall *const   call = begin_call(fcinfo, &request);
-    LabelTarget        target;
+    const Oid        id = table_call_relation(fcinfo);
+    TableCall *const call = begin_call(fcinfo);
+    LabelTarget      target;
 
     label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
     InitMaterializedSRF(fcinfo, 0);
-    request.want_labels = 1;
+    call->request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, "gmm_cluster");
-    const bool found = fit_rows(call, rows, &request, &result);
+    TableRows        *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, "gmm_cluster");
+    const PgkmResult *result = fit_rows(call, rows);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, found ? result.labels : NULL, &target, fcinfo->flinfo->fn_oid);
-    if (found) {
+    table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
+    if (result != NULL) {
         ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
 
-        pgkm_put_components(output->setResult, output->setDesc, request.options.covariance_type, result.k, result.d,
-                            result.weights, result.means, result.covariances);
+        pgkm_put_components(output->setResult, output->setDesc, call->request.mixture.covariance_type, result->k,
+                            result->d, result->weights, result->means, result->covariances);
     }
     table_call_destroy(call);
     return (Datum) 0;

@@ -14,22 +14,15 @@ enum KmeansArgument {
     KMEANS_LABEL = KMEANS_LOADED       /* kmeans_cluster; behind it overwrite */
 };
 
-struct KmeansCall : TableCall {
-    PgkmOptions options;
-};
-
 /* A call with the options that these fields of kmeans_options hold. 22023 for a bad one. */
-KmeansCall *kmeans_call_create(const NullableDatum *options);
+TableCall *kmeans_call_create(const NullableDatum *options);
 
 /* A call with the k and the options of KmeansArgument's functions. */
-KmeansCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
-
-/* A fit's request for the rows, with the call's k, options and loaded rows. There is at least one row. */
-void kmeans_call_request(const KmeansCall *call, const TableRows *rows, PgkmFitRequest *request);
+TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
 /* Clusters the rows and ends their reading (scan_dismiss); NULL when there are none. The result lives as
- * long as the call. A WARNING when there are fewer clusters than k. 54000 when the model would be larger
- * than a value can be; else errors as of pgkm_run_fit. */
-const PgkmFitResult *kmeans_call_fit(KmeansCall *call, TableRows *rows, bool want_labels, bool want_distances);
+ * long as the call. 54000 when the model would be larger than a value can be; else WARNING and errors as of
+ * table_call_fit. */
+const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances);
 
 #endif

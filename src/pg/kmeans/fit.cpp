@@ -18,7 +18,7 @@ PG_FUNCTION_INFO_V1(pgkm_table_fit);
 Datum pgkm_table_fit(PG_FUNCTION_ARGS)
 {
     TupleDesc   tupdesc = pgkm_model_tupdesc(fcinfo);
-    KmeansCall *call = kmeans_call_of_arguments(fcinfo);
+    TableCall *call = kmeans_call_of_arguments(fcinfo);
     Datum       model = (Datum) 0;
     TableQuery  query;
 
@@ -28,10 +28,10 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     query.keep_crew = true;
 
     TableRows *const     rows = table_call_read(call, "kmeans_fit", &query);
-    const PgkmFitResult *result = kmeans_call_fit(call, rows, false, false);
+    const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     if (result != NULL)
-        model = pgkm_model_build(result, &call->options, tupdesc);
+        model = pgkm_model_build(result, &call->request.kmeans, tupdesc);
     const bool isnull = result == NULL;
     table_call_destroy(call);
     if (isnull)

@@ -25,7 +25,7 @@ static double distance_of(double squared, PgkmMetric metric)
 
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 {
-    KmeansCall *const call = kmeans_call_of_arguments(fcinfo);
+    TableCall *const call = kmeans_call_of_arguments(fcinfo);
     TableQuery        query;
 
     table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED);
@@ -56,7 +56,7 @@ void table_labels_get(const TableLabels *labels, const TableCursor *cursor, Tabl
     label->clustered = cursor->used >= 0;
     if (label->clustered) {
         label->cluster = labels->result->labels[cursor->used];
-        label->distance = distance_of(labels->result->distances[cursor->used], labels->call->options.metric);
+        label->distance = distance_of(labels->result->distances[cursor->used], labels->call->request.kmeans.metric);
     }
 }
 

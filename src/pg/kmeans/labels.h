@@ -13,9 +13,9 @@
 enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLE, LABEL_COLUMNS };
 
 struct TableLabels {
-    KmeansCall          *call;
+    TableCall          *call;
     TableRows           *rows;
-    const PgkmFitResult *result; /* NULL: no row takes part */
+    const PgkmResult *result; /* NULL: no row takes part */
 };
 
 /* One row: its place, and its cluster unless it takes no part. */

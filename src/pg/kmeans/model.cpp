@@ -34,7 +34,7 @@ void pgkm_model_check_size(int64 k, int64 n, int32 d)
                                (long long) clusters, d)));
 }
 
-Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, TupleDesc tupdesc)
+Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc)
 {
     Datum      values[MODEL_COUNT] = {0};
     bool       nulls[MODEL_COUNT] = {false};
@@ -59,7 +59,7 @@ Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, 
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 }
 
-void pgkm_model_of_result(const PgkmFitResult *result, PgkmMetric metric, PgkmModel *model)
+void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model)
 {
     model->k = result->k;
     model->d = result->d;

@@ -33,7 +33,7 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
 void pgkm_model_check_size(int64 k, int64 n, int32 d);
 
 /* The fit's result as a kmeans_model datum in CurrentMemoryContext. */
-Datum pgkm_model_build(const PgkmFitResult *result, const PgkmOptions *options, TupleDesc tupdesc);
+Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc);
 
 /* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
  * do not fit together. */
@@ -50,6 +50,6 @@ const PgkmModel *pgkm_model_cached(FunctionCallInfo fcinfo, int number);
 void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmModel *model);
 
 /* A fit's result seen as a model, without a copy. */
-void pgkm_model_of_result(const PgkmFitResult *result, PgkmMetric metric, PgkmModel *model);
+void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model);
 
 #endif

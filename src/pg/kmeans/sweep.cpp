@@ -27,19 +27,19 @@ enum SweepArgument {
 };
 
 /* The options are all but init_centroids, which would fit one k alone. */
-static KmeansCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
+static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
     NullableDatum fields[8] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
     memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, 6 * sizeof(NullableDatum));
 
-    KmeansCall *const call = kmeans_call_create(fields);
+    TableCall *const call = kmeans_call_create(fields);
 
-    call->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
+    call->request.k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
     *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
-    if (*k_max < call->k)
+    if (*k_max < call->request.k)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long) call->k,
+                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long) call->request.k,
                                (long long) *k_max)));
     return call;
 }
@@ -50,18 +50,18 @@ static void set_index(Datum *values, bool *nulls, int column, double value)
     values[column] = Float8GetDatum(value);
 }
 
-static void put_results(KmeansCall *call, int64 count, ReturnSetInfo *target)
+static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
 {
     enum { K, INERTIA, DAVIES_BOULDIN, CALINSKI_HARABASZ, SILHOUETTE, CLUSTERS, N_ITER, CONVERGED, COUNT };
 
     for (int64 i = 0; i < count; ++i) {
-        PgkmFitResult result;
+        PgkmResult result;
         Datum         values[COUNT];
         bool          nulls[COUNT] = {false};
 
         CHECK_FOR_INTERRUPTS();
-        pgkm_group_result(call->job, i, &result);
-        values[K] = Int64GetDatum(call->k + i);
+        pgkm_result_of(call->job, i, &result);
+        values[K] = Int64GetDatum(call->request.k + i);
         values[INERTIA] = Float8GetDatum(result.inertia);
         set_index(values, nulls, DAVIES_BOULDIN, result.quality.davies_bouldin);
         set_index(values, nulls, CALINSKI_HARABASZ, result.quality.calinski_harabasz);
@@ -82,26 +82,26 @@ static void put_results(KmeansCall *call, int64 count, ReturnSetInfo *target)
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
     int64             k_max;
-    KmeansCall *const call = read_arguments(fcinfo, &k_max);
+    TableCall *const call = read_arguments(fcinfo, &k_max);
     TableQuery        query;
-    PgkmFitRequest    request;
+    PgkmRequest      *request = &call->request;
 
     InitMaterializedSRF(fcinfo, 0);
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
     memset(&query, 0, sizeof query);
 
-    const TableRows *const rows = table_call_read(call, "kmeans_sweep", &query);
+    TableRows *const rows = table_call_read(call, "kmeans_sweep", &query);
 
     if (table_rows_used(rows) > 0) {
-        kmeans_call_request(call, rows, &request);
-        request.k_last = k_max;
-        request.k_last = pgkm_sweep_last(&request);
-        if (request.k_last < k_max)
-            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long) request.k_last,
+        table_call_request(call, rows);
+        request->k_last = k_max;
+        request->k_last = pgkm_sweep_last(request);
+        if (request->k_last < k_max)
+            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long) request->k_last,
                                     (long long) rows->used->n)));
-        pgkm_model_check_size(request.k_last, rows->used->n, rows->used->d);
-        pgkm_run_fit(&request, call->context, &call->job, NULL);
-        put_results(call, request.k_last - call->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
+        pgkm_model_check_size(request->k_last, rows->used->n, rows->used->d);
+        table_call_fit(call, rows);
+        put_results(call, request->k_last - request->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
     }
     table_call_destroy(call);
     return (Datum) 0;

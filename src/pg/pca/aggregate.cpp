@@ -117,7 +117,8 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     const TupleDesc     tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     const MemoryContext caller = CurrentMemoryContext;
     const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
-    PgkmPcaRequest      request;
+    PgkmJobHolder      *holder = NULL;
+    PgkmRequest         request;
     PgkmRun             run;
 
     MemoryContextSwitchTo(context);
@@ -127,15 +128,17 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     MemoryContextSwitchTo(caller);
 
     memset(&request, 0, sizeof request);
+    request.algorithm = PGKM_PCA;
     request.points.n = sums->n;
     request.points.d = sums->d;
     request.mean = pca_sums_mean(sums);
     request.cross = pca_sums_cross(sums);
-    request.options = pca_sums_options(sums);
+    request.pca = pca_sums_options(sums);
 
     pgkm_run_begin(&run, "pca", InvalidOid);
 
-    const Datum model = pgkm_run_pca(&request, context, tupdesc);
+    const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
+    const Datum       model = pgkm_pca_model_build(result, &request.pca, tupdesc);
 
     pgkm_run_end(&run);
     MemoryContextDelete(context);

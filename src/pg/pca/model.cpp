@@ -41,9 +41,9 @@ TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
     return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
-static Datum build_model(const PgkmPcaResult *result, bool whiten, TupleDesc tupdesc)
+Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc)
 {
-    const int32 count = result->n_components;
+    const int32 count = result->k;
     Datum       values[PCA_COUNT] = {0};
     bool        nulls[PCA_COUNT] = {false};
 
@@ -58,51 +58,8 @@ static Datum build_model(const PgkmPcaResult *result, bool whiten, TupleDesc tup
     values[PCA_EXPLAINED_VARIANCE_RATIO] = pgkm_float8_array(result->explained_variance_ratio, count, 0);
     values[PCA_SINGULAR_VALUES] = pgkm_float8_array(result->singular_values, count, 0);
     values[PCA_N] = Int64GetDatum(result->n);
-    values[PCA_WHITEN] = BoolGetDatum(whiten);
+    values[PCA_WHITEN] = BoolGetDatum(options->whiten != 0);
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
-}
-
-static char *describe_pca(const PgkmPcaRequest *request)
-{
-    return psprintf("PCA of %lld rows of %d features", (long long) request->points.n, request->points.d);
-}
-
-static const PgkmJobKind pca_kind =
-    pgkm_job_kind<PgkmPcaRequest, pgkm_pca_start, pgkm_pca_wants_device, pgkm_pca_estimate, describe_pca>();
-
-static void note_pca(const PgkmPcaResult *result, PgkmJob *job)
-{
-    PgkmFitReport report;
-
-    memset(&report, 0, sizeof report);
-    report.groups = 1;
-    report.rows = result->n;
-    report.features = result->d;
-    report.clusters = result->n_components;
-    pgkm_run_note_fit(&report, job);
-}
-
-Datum pgkm_run_pca(const PgkmPcaRequest *request, MemoryContext context, TupleDesc tupdesc)
-{
-    const PgkmShownFit shown = {0, 0};
-    PgkmJobHolder     *holder = NULL;
-    PgkmPcaRequest     full = *request;
-    PgkmPcaResult      result;
-    PgkmError          error;
-    PgkmJob *const     job = pgkm_run_job(&pca_kind, &full, &full.settings, &shown, context, &holder);
-
-    if (pgkm_pca_result(job, &result, &error) != PGKM_OK) {
-        pgkm_release_fit(holder);
-        pgkm_raise(&error);
-    }
-    note_pca(&result, job);
-    if (result.notice[0] != '\0')
-        ereport(WARNING, (errmsg("%s", result.notice)));
-
-    const Datum model = build_model(&result, full.options.whiten != 0, tupdesc);
-
-    pgkm_release_fit(holder);
-    return model;
 }
 
 static int32 read_extent(const PgkmFields *fields, PcaModelField field)

@@ -38,8 +38,7 @@ TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo);
 /* Unpacks and checks a pca_model into a PgkmPcaModel; a PgkmModelReader. */
 void pgkm_pca_model_read(Datum composite, MemoryContext context, void *model);
 
-/* Runs the analysis; the caller fills all but the settings. Returns a pca_model datum in
- * CurrentMemoryContext. `context` holds what the request points to, as for pgkm_run_fit. */
-Datum pgkm_run_pca(const PgkmPcaRequest *request, MemoryContext context, TupleDesc tupdesc);
+/* The result of PCA as a pca_model datum in CurrentMemoryContext. */
+Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc);
 
 #endif

@@ -23,25 +23,23 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc  tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     TableCall *const call = table_call_create();
-    PgkmPcaRequest   request;
     TableQuery       query;
     Datum            model = (Datum) 0;
 
-    memset(&request, 0, sizeof request);
     memset(&query, 0, sizeof query);
-    pgkm_pca_options_fields(fcinfo->args + ARGUMENT_OPTIONS, &request.options);
+    call->request.algorithm = PGKM_PCA;
+    pgkm_pca_options_fields(fcinfo->args + ARGUMENT_OPTIONS, &call->request.pca);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
-    const TableRows *rows = table_call_read(call, "pca_fit", &query);
-    const bool       empty = table_rows_used(rows) == 0;
+    TableRows *const rows = table_call_read(call, "pca_fit", &query);
+    const bool       isnull = table_rows_used(rows) == 0;
 
-    if (!empty) {
-        request.points = pgkm_rows_points(rows->used);
-        request.segment = pgkm_rows_segment(rows->used);
-        model = pgkm_run_pca(&request, call->context, tupdesc);
+    if (!isnull) {
+        table_call_request(call, rows);
+        model = pgkm_pca_model_build(table_call_fit(call, rows), &call->request.pca, tupdesc);
     }
     table_call_destroy(call);
-    if (empty)
+    if (isnull)
         PG_RETURN_NULL();
     PG_RETURN_DATUM(model);
 }

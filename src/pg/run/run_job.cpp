@@ -21,7 +21,7 @@ struct PgkmJobHolder {
     MemoryContextCallback on_reset;
     PgkmJob              *job; /* NULL once freed */
     int                   channel; /* its connection to the GPU service; 0: none */
-    PgkmFitResult         result;
+    PgkmResult            result;
 };
 
 static int sqlstate_of(PgkmStatus status)
@@ -65,7 +65,6 @@ static void free_job(void *holder)
 {
     PgkmJobHolder *const owner = (PgkmJobHolder *) holder;
     PgkmJob *const       job = owner->job;
-
     const int            channel = owner->channel;
 
     owner->job = NULL;
@@ -91,23 +90,55 @@ static void register_exit_hook(void)
     registered = true;
 }
 
+/* What a request asks for, palloc'd: the subject of a sentence. */
+static char *describe(const PgkmRequest *request)
+{
+    const long long n = request->points.n;
+    const long long k = Max(request->k, request->k_last);
+    const int       d = request->points.d;
+
+    switch (request->algorithm) {
+    case PGKM_KMEANS:
+        return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
+    case PGKM_MIXTURE:
+        return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
+    case PGKM_PCA:
+        break;
+    }
+    return psprintf("PCA of %lld rows of %d features", n, d);
+}
+
+/* What the progress view shows of it. */
+static PgkmShownFit shown_fit(const PgkmRequest *request)
+{
+    switch (request->algorithm) {
+    case PGKM_KMEANS:
+        return {request->kmeans.max_iter, request->kmeans.n_init};
+    case PGKM_MIXTURE:
+        return {request->mixture.max_iter, request->mixture.n_init};
+    case PGKM_PCA:
+        break;
+    }
+    return {0, 0};
+}
+
 /*
  * Bytes for the engine beside the rows, checked against the limit; 0 without a limit. The
  * engine holds its own allocations to it.
  */
-static uint64 engine_memory_limit(const PgkmJobKind *kind, const void *request)
+static uint64 engine_memory_limit(const PgkmRequest *request)
 {
     if (pgkm_memory_limit() == 0)
         return 0;
 
-    const uint64 estimate = kind->estimate(request);
+    const uint64 estimate = pgkm_request_estimate(request);
 
     pgkm_memory_make_room(estimate);
 
     const uint64 available = pgkm_memory_available();
 
     if (estimate > available)
-        pgkm_raise_working_memory(kind->describe(request), estimate);
+        pgkm_raise_working_memory(describe(request), estimate);
     return available;
 }
 
@@ -180,104 +211,89 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
     return *holder;
 }
 
-/* All that comes before the start; fills in `settings`, which are those of *request. `resident` is the
- * request's, or NULL. */
-static PgkmJobHolder *prepare(const PgkmJobKind *kind, const void *request, PgkmSettings *settings,
-                              PgkmResident *resident, MemoryContext context, PgkmJobHolder **holder)
+/* All that comes before the start; fills in the settings of *request. */
+static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder)
 {
+    PgkmSettings *const settings = &request->settings;
+
     pgkm_settings_fill(settings);
-    settings->memory_limit = engine_memory_limit(kind, request);
+    settings->memory_limit = engine_memory_limit(request);
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
     settings->device_ready = pgkm_service_runs();
-    if (kind->wants_device(request))
-        connect_to_service(settings, resident, owner);
+    if (pgkm_wants_device(request))
+        connect_to_service(settings, request->resident, owner);
     return owner;
 }
 
-static void run_in(PgkmJobHolder *owner, const PgkmJobKind *kind, const void *request, const PgkmShownFit *shown,
-                   const PgkmMeanwhile *meanwhile)
+/* For kmeans_last_run(). */
+static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJob *job)
 {
-    PgkmError error;
+    PgkmFitReport report;
 
-    if (kind->start(request, &owner->job, &error) != PGKM_OK)
+    memset(&report, 0, sizeof report);
+    report.groups = Max(request->n_groups, (int64_t) 1);
+    report.rows = request->n_groups == 0 ? result->n : 0;
+    for (int64 i = 0; i < request->n_groups; ++i)
+        report.rows += request->groups[i].n;
+    report.features = result->d;
+    report.clusters = result->k;
+    report.n_iter = result->n_iter;
+    report.n_init = shown_fit(request).n_init;
+    pgkm_run_note_fit(&report, job);
+}
+
+const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                               const PgkmMeanwhile *meanwhile)
+{
+    const PgkmShownFit   shown = shown_fit(request);
+    PgkmRequest          full = *request;
+    PgkmJobHolder *const owner = prepare(&full, context, holder);
+    PgkmError            error;
+
+    if (pgkm_job_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
     if (meanwhile != NULL)
         meanwhile->work(meanwhile->arg);
-    wait_for_job(owner->job, shown);
-}
-
-/* A result may be kept for long, as those of many groups are. */
-static void release_channel(PgkmJobHolder *owner)
-{
-    pgkm_service_release(owner->channel);
-    owner->channel = 0;
-}
-
-PgkmJob *pgkm_run_job(const PgkmJobKind *kind, const void *request, PgkmSettings *settings, const PgkmShownFit *shown,
-                      MemoryContext context, PgkmJobHolder **holder)
-{
-    PgkmJobHolder *const owner = prepare(kind, request, settings, NULL, context, holder);
-
-    run_in(owner, kind, request, shown, NULL);
-    release_channel(owner);
-    return owner->job;
-}
-
-static char *describe_fit(const PgkmFitRequest *request)
-{
-    return psprintf("Clustering %lld rows of %d features into %lld clusters", (long long) request->points.n,
-                    request->points.d, (long long) Max(request->k, request->k_last));
-}
-
-static const PgkmJobKind fit_kind =
-    pgkm_job_kind<PgkmFitRequest, pgkm_fit_start, pgkm_wants_device, pgkm_request_estimate, describe_fit>();
-
-const PgkmFitResult *pgkm_run_fit(const PgkmFitRequest *request, MemoryContext context, PgkmJobHolder **holder,
-                                  const PgkmMeanwhile *meanwhile)
-{
-    const PgkmShownFit   shown = {request->options.max_iter, request->options.n_init};
-    PgkmFitRequest       full = *request;
-    PgkmJobHolder *const owner = prepare(&fit_kind, &full, &full.settings, full.resident, context, holder);
-    PgkmError            error;
-
-    run_in(owner, &fit_kind, &full, &shown, meanwhile);
-    if (pgkm_job_result(owner->job, &owner->result, &error) != PGKM_OK) {
+    wait_for_job(owner->job, &shown);
+    if (pgkm_job_result(owner->job, 0, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);
     }
-    release_channel(owner);
-    pgkm_run_note_clusters(&full, &owner->result, owner->job);
+    /* The result may be kept for long, as those of many groups are. */
+    pgkm_service_release(owner->channel);
+    owner->channel = 0;
+    note_fit(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;
 }
 
-void pgkm_group_result(PgkmJobHolder *holder, int64 group, PgkmFitResult *result)
+void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result)
 {
     PgkmError error;
 
-    if (pgkm_job_group_result(holder->job, group, result, &error) != PGKM_OK)
+    if (pgkm_job_result(holder->job, i, result, &error) != PGKM_OK)
         pgkm_raise(&error);
 }
 
-PgkmJob *pgkm_job_of(PgkmJobHolder *holder)
-{
-    return holder->job;
-}
-
-void pgkm_release_fit(PgkmJobHolder *holder)
+void pgkm_release_job(PgkmJobHolder *holder)
 {
     free_job(holder);
 }
 
-bool pgkm_warn_clusters(const PgkmFitResult *result, int64 k)
+bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k)
 {
     if (result->k >= k)
         return false;
-    ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
-                      errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                                "feature), or the last iteration left clusters without rows.")));
+    if (algorithm == PGKM_MIXTURE)
+        ereport(WARNING, (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long) k),
+                          errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                                    "feature).")));
+    else
+        ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
+                          errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                                    "feature), or the last iteration left clusters without rows.")));
     return true;
 }

@@ -24,10 +24,10 @@ Oid table_call_relation(FunctionCallInfo fcinfo)
     return DatumGetObjectId(required_argument(fcinfo, TABLE_RELATION, "relation"));
 }
 
-TableCall *table_call_create(Size bytes)
+TableCall *table_call_create(void)
 {
     MemoryContext    context = AllocSetContextCreate(CurrentMemoryContext, "kmeans table", ALLOCSET_DEFAULT_SIZES);
-    TableCall *const call = (TableCall *) MemoryContextAllocZero(context, bytes);
+    TableCall *const call = (TableCall *) MemoryContextAllocZero(context, sizeof(TableCall));
 
     call->context = context;
     return call;
@@ -107,10 +107,32 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     return rows;
 }
 
+void table_call_request(TableCall *call, const TableRows *rows)
+{
+    call->request.points = pgkm_rows_points(rows->used);
+    call->request.segment = pgkm_rows_segment(rows->used);
+    call->request.resident = call->loaded == NULL ? NULL : call->loaded->resident;
+}
+
+static void end_reading(void *rows)
+{
+    scan_dismiss((TableRows *) rows);
+}
+
+const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
+{
+    const PgkmMeanwhile meanwhile = {end_reading, rows};
+    const PgkmResult   *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
+
+    if (call->request.k_last == 0)
+        pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
+    return result;
+}
+
 void table_call_destroy(TableCall *call)
 {
     if (call->job != NULL)
-        pgkm_release_fit(call->job);
+        pgkm_release_job(call->job);
     pgkm_run_end(&call->run);
     MemoryContextDelete(call->context);
 }

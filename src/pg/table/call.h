@@ -28,7 +28,7 @@ struct TableCall {
     int            n_features;
     TableColumn   *weight; /* NULL: unweighted */
     bool           need_direction; /* as in TableQuery */
-    int64          k;
+    PgkmRequest    request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
     PgkmRun        run;
     PgkmLoaded    *loaded; /* the loaded rows that are used instead of the table's; or NULL */
@@ -40,9 +40,8 @@ struct TableCall {
 /* The relation as given; 22004 when it is NULL. */
 Oid table_call_relation(FunctionCallInfo fcinfo);
 
-/* Makes a context below the current one, and the call in it: a struct of so many bytes that begins with a
- * TableCall. The rest is zero. */
-TableCall *table_call_create(Size bytes = sizeof(TableCall));
+/* Makes a context below the current one, and the call in it, which is zero otherwise. */
+TableCall *table_call_create(void);
 
 /* Looks up the feature and weight columns of call->relation. The weight's name is argument number `weight`,
  * or NO_WEIGHT. 22004 when features is NULL; else errors as of table_features_find and table_weight_find. */
@@ -58,6 +57,14 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
 
 /* Reads them into a context of their own, and takes no loaded ones. */
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
+
+/* Completes call->request for rows of which at least one takes part: points, and what stays of loaded ones.
+ * They live as long as the call. */
+void table_call_request(TableCall *call, const TableRows *rows);
+
+/* Runs that request, and ends the reading of the rows (scan_dismiss) while the job works. The result lives as
+ * long as the call. A WARNING when less than k was found. Errors as of pgkm_run_job. */
+const PgkmResult *table_call_fit(TableCall *call, TableRows *rows);
 
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */
 void table_call_destroy(TableCall *call);

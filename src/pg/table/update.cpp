@@ -145,7 +145,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     lock_for_update(&call->relation, id);
     table_call_find_columns(call, fcinfo, weight);
     check_label_is_no_input(call, target->name);
-    label_target_check(target, &call->relation, call->k);
+    label_target_check(target, &call->relation, call->request.k);
 
     memset(&query, 0, sizeof query);
     query.label = target->missing ? NULL : target->name;

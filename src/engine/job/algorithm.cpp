@@ -1,0 +1,118 @@
+// algorithm.cpp - a request from its check to its models.
+#include "engine/job/algorithm.hpp"
+
+#include <cmath>
+
+#include "engine/job/resident.hpp"
+
+namespace pgkm {
+namespace {
+
+std::uint64_t to_bytes(double bytes)
+{
+    return bytes < 1e19 ? static_cast<std::uint64_t>(bytes) : UINT64_MAX;
+}
+
+// What brings a group's rows together with those of others.
+double copied_bytes(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const double row = (request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0) * request.points.d;
+    return static_cast<double>(group.n) * (row + (group.weights == nullptr ? 0.0 : 8.0));
+}
+
+void check(const Algorithm &algorithm, const PgkmRequest &request)
+{
+    for (const PgkmGroup &group : groups_of(request)) {
+        if (group.n < 1 || request.points.d < 1)
+            throw Error(PGKM_INVALID, "there are no rows to fit");
+        algorithm.check(request, group);
+    }
+    const std::uint64_t need = estimate_of(algorithm, request), limit = request.settings.memory_limit;
+    if (limit != 0 && need > limit)
+        throw Error(PGKM_LIMIT, std::string(algorithm.name) + " of " + std::to_string(request.points.d) +
+                                    " features needs an estimated " + std::to_string(need / 1024) +
+                                    " kB, more than is left of pg_kmeans.memory_limit (" +
+                                    std::to_string(limit / 1024) + " kB)");
+}
+
+// In the place where the rows stay, or in one of its own.
+std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open, const Algorithm &algorithm,
+                               const PgkmRequest &request, Monitor &monitor)
+{
+    if (request.resident == nullptr || request.n_groups > 0) {
+        Workplace place(choice, open);
+        monitor.enter(PGKM_LOADING);
+        return algorithm.fit(request, &place, monitor);
+    }
+    ResidentUse use(*request.resident, monitor);
+    Workplace &place = request.resident->workplace(choice, open);
+    monitor.enter(PGKM_LOADING);
+    std::unique_ptr<Models> models = algorithm.fit(request, &place, monitor);
+    use.succeed();
+    return models;
+}
+
+} // namespace
+
+std::vector<PgkmGroup> groups_of(const PgkmRequest &request)
+{
+    if (request.n_groups > 0)
+        return {request.groups, request.groups + request.n_groups};
+    return {{request.points.values, request.points.weights, request.points.n, request.k}};
+}
+
+Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
+{
+    Work all = {};
+    for (const PgkmGroup &group : groups_of(request)) {
+        const Work work = algorithm.work(request, group);
+        all.shared += work.shared;
+        all.most += work.most;
+    }
+    return all;
+}
+
+std::int32_t threads_of(const PgkmRequest &request, const Work &work)
+{
+    const Work lasting = {{INFINITY}, {INFINITY}};
+    return useful_threads(request.settings, request.resident == nullptr ? work : lasting);
+}
+
+std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request)
+{
+    double bytes = 0.0, rows = 0.0;
+    for (const PgkmGroup &group : groups_of(request)) {
+        bytes += algorithm.group_bytes(request, group) + (request.n_groups > 0 ? copied_bytes(request, group) : 0.0);
+        rows += static_cast<double>(group.n);
+    }
+    return to_bytes(bytes + algorithm.fixed_bytes(request, rows));
+}
+
+std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request, const PgkmGroup &group)
+{
+    return to_bytes(algorithm.group_bytes(request, group) + copied_bytes(request, group));
+}
+
+Outcome run_request(const Algorithm &algorithm, const PgkmRequest &request, Monitor &monitor)
+{
+    check(algorithm, request);
+    Outcome outcome;
+    if (has_rows(request)) {
+        const Work work = work_of(algorithm, request);
+        on_first_backend(request.settings, work, &outcome.notice, [&](const BackendChoice &choice) {
+            PgkmError error = {};
+            if (algorithm.supported != nullptr && algorithm.supported(request, *choice.table, &error) != PGKM_OK)
+                throw Error(error.status, error.text);
+            monitor.begin_backend(choice.table->name);
+            const PgkmOpen open = open_options(request, threads_of(request, work), monitor.host());
+            outcome.models = fit_on(choice, open, algorithm, request, monitor);
+            outcome.backend = choice.table->name;
+        });
+    } else {
+        outcome.models = algorithm.fit(request, nullptr, monitor);
+    }
+    outcome.models->finish(monitor);
+    return outcome;
+}
+
+} // namespace pgkm

@@ -1,0 +1,90 @@
+// algorithm.hpp - what an algorithm brings to a job. A job does the rest: it checks memory, chooses a backend,
+// loads the rows or finds them loaded, and falls back to the CPU.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/api.h"
+#include "engine/backends/work.hpp"
+#include "engine/job/monitor.hpp"
+#include "engine/job/workplace.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm {
+
+// The models that a job found.
+class Models {
+  public:
+    virtual ~Models() = default;
+
+    // What is left to do once the backend is closed. Throws Error.
+    virtual void finish(Monitor &) {}
+
+    // Of groups, or of a sweep, one for each; else 1.
+    virtual std::int64_t size() const { return 1; }
+
+    // Model i, 0 <= i < size(), into the fields of *result that its algorithm has; arrays live as long as this.
+    virtual void get(std::int64_t i, PgkmResult *result) const = 0;
+};
+
+// A group of a request without groups is its rows, with its k.
+struct Algorithm {
+    // What a request is about, for an error: "clustering".
+    const char *name;
+
+    // Throws Error(PGKM_INVALID) naming the option that does not suit the group, which has rows.
+    void (*check)(const PgkmRequest &request, const PgkmGroup &group);
+
+    // How much work one group is.
+    Work (*work)(const PgkmRequest &request, const PgkmGroup &group);
+
+    // Bytes of host memory for `rows` rows in all groups; and those that one group adds. Neither counts the
+    // copies by which groups are brought together.
+    double (*fixed_bytes)(const PgkmRequest &request, double rows);
+    double (*group_bytes)(const PgkmRequest &request, const PgkmGroup &group);
+
+    // Whether a backend can do it: PGKM_OK, or PGKM_UNSUPPORTED with a text. NULL: each can.
+    PgkmStatus (*supported)(const PgkmRequest &request, const PgkmBackend &table, PgkmError *error);
+
+    // Fits all groups. There is no place where the request has no rows. Throws Error.
+    std::unique_ptr<Models> (*fit)(const PgkmRequest &request, Workplace *place, Monitor &monitor);
+};
+
+// The groups of a request: its own, or its points as the only one.
+std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
+
+inline bool has_rows(const PgkmRequest &request)
+{
+    return request.n_groups > 0 || request.points.values != nullptr;
+}
+
+template <typename T, typename Allocator>
+const T *data_or_null(const std::vector<T, Allocator> &values)
+{
+    return values.empty() ? nullptr : values.data();
+}
+
+// All work of a request.
+Work work_of(const Algorithm &algorithm, const PgkmRequest &request);
+
+// Threads that its backend is opened with: as many as the work is worth, or all where rows stay, since the jobs to
+// come may be larger.
+std::int32_t threads_of(const PgkmRequest &request, const Work &work);
+
+// As pgkm_request_estimate and pgkm_group_estimate.
+std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request);
+std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request, const PgkmGroup &group);
+
+// What a job found.
+struct Outcome {
+    std::unique_ptr<Models> models;
+    const char *backend = nullptr; // its name; NULL: none was needed
+    std::string notice;            // not empty: a device failed on the way
+};
+
+// Fits a request on the first backend that can; with backend = auto a device that fails is followed by the CPU. The
+// monitor learns of every step. Throws Error.
+Outcome run_request(const Algorithm &algorithm, const PgkmRequest &request, Monitor &monitor);
+
+} // namespace pgkm

@@ -1,0 +1,87 @@
+// work.cpp - how much work and memory k-means takes.
+#include "engine/kmeans/work.hpp"
+
+#include <algorithm>
+
+#include "engine/kmeans/fit.hpp"
+#include "engine/kmeans/loaded_rows.hpp"
+#include "numeric/contract.hpp"
+
+namespace pgkm {
+namespace {
+
+double distances(const Shape &fit)
+{
+    return fit.n * fit.k * fit.d;
+}
+
+double trials(const Shape &fit)
+{
+    return greedy_trials(static_cast<int>(fit.k));
+}
+
+double seeding(const Shape &fit, PgkmInit init)
+{
+    if (init == PGKM_INIT_KMEANS_PLUS_PLUS)
+        return distances(fit) * trials(fit);
+    if (init != PGKM_INIT_KMEANS_PARALLEL)
+        return fit.k * (fit.d + 100.0);
+    const double sampled = std::min(fit.n, fit.k * oversampling_factor * oversampling_rounds + 1.0);
+    return fit.d * sampled * (fit.n + fit.k * trials(fit));
+}
+
+// Three indices, by distances to all centroids and among these.
+double quality(const Shape &fit)
+{
+    return 2.0 * distances(fit) + fit.k * fit.k * fit.d;
+}
+
+} // namespace
+
+Shape shape_of(const PgkmGroup &group, std::int32_t d)
+{
+    return {static_cast<double>(group.n), static_cast<double>(d), static_cast<double>(std::min(group.k, group.n))};
+}
+
+double operations_of_fit(const Shape &fit, const PgkmOptions &options)
+{
+    const double summary = 10.0 * fit.n * fit.d;
+    const double centroids = 40.0 * fit.k * fit.d; // divisions of 128-bit sums, the model
+    const double iteration = distances(fit) + centroids + 10.0 * fit.n + step_operations;
+    const double labelling = iteration + summary;
+    return fixed_operations + summary +
+           options.n_init * (seeding(fit, options.init) + options.max_iter * iteration + labelling);
+}
+
+double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied)
+{
+    // Per row: label, previous label, nearest distance, two bounds; D^2 masks and weights while
+    // seeding. Per centroid coordinate: the value, its predecessor, integer totals, packed copies.
+    const double size = element == PGKM_FLOAT32 ? 4.0 : 8.0;
+    const double per_row = 40.0 + (weighted ? 8.0 : 0.0) + (copied ? size * fit.d : 0.0);
+    return fit.n * per_row + fit.k * fit.d * (64.0 + 2.0 * size);
+}
+
+Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const PgkmOptions &options = request.kmeans;
+    // Of a sweep, which may have 2^31 fits, as many times the one in the middle.
+    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
+    const double fits = static_cast<double>(more + 1);
+    const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
+    const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit);
+    return {time_of(fits * distances(fit) * rounds * options.n_init),
+            time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit))))};
+}
+
+double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const double swept =
+        request.k_last == 0 ? 0.0 : static_cast<double>(pgkm_sweep_last(&request) - request.k) * sizeof(Model);
+    const Shape fit = shape_of({nullptr, nullptr, group.n, std::max(group.k, request.k_last)}, request.points.d);
+    // Groups are copied anyway.
+    const bool copied = are_transformed(request.kmeans) && request.n_groups == 0;
+    return bytes_of_fit(fit, request.points.element, group.weights != nullptr, copied) + swept;
+}
+
+} // namespace pgkm

@@ -1,0 +1,26 @@
+// work.hpp - how much work and memory k-means takes; mixtures that begin with it count it, too.
+#pragma once
+
+#include "engine/api.h"
+#include "engine/backends/work.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm {
+
+// Rows, features and clusters (or components, at most as many as rows) of one fit.
+struct Shape {
+    double n, d, k;
+};
+Shape shape_of(const PgkmGroup &group, std::int32_t d);
+
+// Operations (work.hpp of backends) of one fit that never ends before max_iter.
+double operations_of_fit(const Shape &fit, const PgkmOptions &options);
+
+// Bytes of host memory that one fit needs; `copied`: for a copy of its rows, too.
+double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied);
+
+// As Algorithm has them.
+Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
+double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
+
+} // namespace pgkm
