@@ -36,11 +36,11 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdes
 }
 
 /* Of the aggregate's own algorithm: one that was read from bytes may be of the other. */
-static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
     AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
 
-    if (state->group.kind != kind)
+    if (state->group.type != type)
         pgkm_raise_state("It belongs to another aggregate.");
     return state;
 }
@@ -51,7 +51,7 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
     request->points = pgkm_rows_points(rows);
     request->segment = pgkm_rows_segment(rows);
     request->k = group->k;
-    if (group->kind == &pgkm_mixture_options_kind) {
+    if (group->type == &pgkm_mixture_options_type) {
         request->algorithm = PGKM_MIXTURE;
         request->mixture = group->options.mixture;
     } else {
@@ -97,7 +97,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_kind);
+    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_type);
     FinalCache *const     cache = final_cache(fcinfo, pgkm_model_tupdesc);
     PgkmRequest           request;
     PgkmResult            result;
@@ -123,7 +123,7 @@ Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_kind);
+    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_type);
     FinalCache *const     cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
     PgkmRequest           request;
     PgkmResult            result;

@@ -125,14 +125,9 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
     PgkmVector   vector;
     PgkmRowFault fault;
     Centroids    centroids;
-    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
+    double       weight;
 
-    if (!opened && fault.kind == PGKM_ROW_NULL)
-        return sums;
-
-    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
-
-    if (weight == 0.0)
+    if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return sums;
     open_centroids(fcinfo, ARGUMENT_CENTROIDS, &centroids);
 
@@ -145,7 +140,7 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
 
     double *const row = (double *) palloc(centroids.d * sizeof(double));
 
-    if (!opened || !pgkm_copy_row(&vector, PGKM_FLOAT64, centroids.d, row, &fault))
+    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, centroids.d, row, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     add_row(sums, &centroids, row, weight);
     pfree(row);

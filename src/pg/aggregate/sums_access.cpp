@@ -54,7 +54,7 @@ Datum pgkm_sums_masses(PG_FUNCTION_ARGS)
 {
     const KmeansSums *sums = sums_argument(fcinfo, 0, false);
 
-    PG_RETURN_DATUM(pgkm_float8_array(sums->values + SUMS_MASS_INDEX(0), sums->k, 0));
+    PG_RETURN_DATUM(pgkm_array(sums->values + SUMS_MASS_INDEX(0), {sums->k}));
 }
 
 /* kmeans_sums_features(sums): the k x d (weighted) sums of each feature over each cluster. */
@@ -62,7 +62,7 @@ Datum pgkm_sums_features(PG_FUNCTION_ARGS)
 {
     const KmeansSums *sums = sums_argument(fcinfo, 0, false);
 
-    PG_RETURN_DATUM(pgkm_float8_array(sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, 0), sums->k, sums->d));
+    PG_RETURN_DATUM(pgkm_array(sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, 0), {sums->k, sums->d}));
 }
 
 /* kmeans_sums_inertia(sums): the (weighted) sum of squared distances to the nearest centroids. */

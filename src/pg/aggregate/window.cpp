@@ -37,7 +37,7 @@ struct PartitionLabels {
 /* What lives as long as the reading and clustering of one partition. */
 struct PartitionFit {
     WindowObject           window;
-    const PgkmOptionsKind *kind;
+    const PgkmOptionsType *type;
     MemoryContext          context;
     bool               constant[ARGUMENT_OPTIONS + 1];
     NullableDatum      values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
@@ -58,7 +58,7 @@ static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 
 
 static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 {
-    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+    pgkm_group_begin(&fit->group, fit->type, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
                      fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
 }
@@ -70,16 +70,11 @@ static bool read_row(PartitionFit *fit, int64 row)
     PgkmVector          vector;
     PgkmRowFault        fault;
 
-    if (features.isnull)
+    if (!pgkm_open_row(&features, &vector))
         return false;
     for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
         if (!fit->constant[i])
             fit->values[i] = argument_in_row(fit, i, row);
-    if (!pgkm_open_vector(features.value, &vector, &fault)) {
-        if (fault.kind == PGKM_ROW_NULL)
-            return false;
-        pgkm_raise_row_fault(&fault, NULL);
-    }
     if (fit->rows == NULL)
         begin_rows(fit, &vector);
     else
@@ -161,7 +156,7 @@ static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, i
     return (int32 *) MemoryContextAllocHuge(partition, bytes);
 }
 
-static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, PartitionLabels *local)
+static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, PartitionLabels *local)
 {
     const WindowObject  window = PG_WINDOW_OBJECT();
     const MemoryContext partition = GetMemoryChunkContext(local);
@@ -171,7 +166,7 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, 
 
     memset(&fit, 0, sizeof fit);
     fit.window = window;
-    fit.kind = kind;
+    fit.type = type;
     fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
     read_constant_arguments(&fit, fcinfo);
     read_partition(&fit, labels, n);
@@ -181,14 +176,14 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, 
     local->labels = labels;
 }
 
-static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
     const WindowObject     window = PG_WINDOW_OBJECT();
     PartitionLabels *const local =
         (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
 
     if (local->labels == NULL)
-        fit_partition(fcinfo, kind, local);
+        fit_partition(fcinfo, type, local);
 
     const int32 label = local->labels[WinGetCurrentPosition(window)];
 
@@ -203,11 +198,11 @@ static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
  */
 Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_kmeans_options_kind);
+    return label_row(fcinfo, &pgkm_kmeans_options_type);
 }
 
 /* gmm_label(features, k [, options]) -> integer: likewise the component of a mixture. */
 Datum pgkm_gmm_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_mixture_options_kind);
+    return label_row(fcinfo, &pgkm_mixture_options_type);
 }

@@ -13,7 +13,7 @@ TableCall *kmeans_call_create(const NullableDatum *options)
     PgkmOptions *const read = &call->request.kmeans;
 
     call->request.algorithm = PGKM_KMEANS;
-    pgkm_options_fields(options, call->context, read);
+    pgkm_options_fields(&pgkm_kmeans_options_type, options, call->context, read);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = read->metric == PGKM_COSINE && read->standardize == 0;
     return call;

@@ -27,7 +27,9 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     LabelTarget target;
 
     label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
-    InitMaterializedSRF(fcinfo, 0);
+
+    ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
+
 
     TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
     const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
@@ -35,11 +37,10 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
     if (result != NULL) {
-        ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
-        PgkmModel      model;
+        PgkmModel model;
 
         pgkm_model_of_result(result, call->request.kmeans.metric, &model);
-        pgkm_put_centroids(output->setResult, output->setDesc, &model);
+        pgkm_put_centroids(output, &model);
     }
     table_call_destroy(call);
     return (Datum) 0;

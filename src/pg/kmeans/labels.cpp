@@ -3,9 +3,10 @@
  */
 #include "pg/kmeans/labels.h"
 
-#include "pg/table/loaded.h"
-
 #include <cmath>
+
+#include "pg/table/loaded.h"
+#include "pg/values/composite.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -103,15 +104,6 @@ static void put_label(LabelTuple *target, const TableLabel *label, Tuplestoresta
     tuplestore_puttupleslot(store, target->slot);
 }
 
-/* A row that takes no part. */
-static void put_unlabelled(const TableLabel *label, ReturnSetInfo *target)
-{
-    Datum values[LABEL_COLUMNS] = {PointerGetDatum(label->ctid), 0, 0, ObjectIdGetDatum(label->table)};
-    bool  nulls[LABEL_COLUMNS] = {false, true, true, false};
-
-    tuplestore_putvalues(target->setResult, target->setDesc, values, nulls);
-}
-
 static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
 {
     TableCursor cursor;
@@ -125,7 +117,7 @@ static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
         if (label.clustered)
             put_label(&tuple, &label, target->setResult);
         else
-            put_unlabelled(&label, target);
+            pgkm_result_put(target, {PointerGetDatum(label.ctid), {}, {}, label.table});
         if ((cursor.position & 0xfff) == 0)
             CHECK_FOR_INTERRUPTS();
     }
@@ -142,10 +134,11 @@ Datum pgkm_table_labels(PG_FUNCTION_ARGS)
 {
     TableLabels labels;
 
-    InitMaterializedSRF(fcinfo, 0);
+    ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+
     table_labels_fit(&labels, fcinfo);
     pgkm_progress_writing();
-    put_labels(&labels, (ReturnSetInfo *) fcinfo->resultinfo);
+    put_labels(&labels, target);
     table_call_destroy(labels.call);
     return (Datum) 0;
 }

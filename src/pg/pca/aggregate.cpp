@@ -25,7 +25,8 @@ static void read_options(FunctionCallInfo fcinfo, PgkmPcaOptions *options)
 {
     static const NullableDatum none = {0, true};
 
-    pgkm_pca_options_read(PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none, options);
+    pgkm_options_read(&pgkm_pca_options_type, PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none,
+                      CurrentMemoryContext, options);
 }
 
 /* The first row's work: the state for rows of its length. */
@@ -86,18 +87,15 @@ Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 {
     PcaSums       *sums = PG_ARGISNULL(ARGUMENT_STATE) ? NULL : continue_sums(fcinfo);
     PgkmVector     vector;
-    PgkmRowFault   fault;
     PgkmRowContext context;
 
     pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + sums->pending + 1);
-    if (pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
+    if (pgkm_open_row(&fcinfo->args[ARGUMENT_FEATURES], &vector)) {
         if (sums == NULL)
             sums = begin_sums(fcinfo, &vector);
         else
             check_options(fcinfo, sums);
         add_row(sums, &vector);
-    } else if (fault.kind != PGKM_ROW_NULL) {
-        pgkm_raise_row_fault(&fault, NULL);
     }
     pgkm_row_context_end(&context);
     if (sums == NULL)

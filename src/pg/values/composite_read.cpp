@@ -6,60 +6,104 @@
 
 #include <cmath>
 
-#include "pg/compat.h"
-
 extern "C" {
 #include "nodes/primnodes.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 }
 
-void pgkm_raise_fields(const PgkmFields *fields, const char *problem)
+void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryContext context, PgkmModelFields *fields)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid %s", fields->type),
+    fields->type = type;
+    fields->context = context;
+    pgkm_read_fields(composite, type, fields->values);
+}
+
+const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name)
+{
+    int i = 0;
+
+    while (strcmp(fields->type->fields[i].name, name) != 0)
+        ++i;
+    return &fields->values[i];
+}
+
+[[noreturn]] static void raise_fields(const PgkmModelFields *fields, const char *problem)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid %s", fields->type->name),
                     errdetail("%s", problem)));
     pg_unreachable();
 }
 
-const void *pgkm_field_array(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                             int32 columns)
+void pgkm_raise_field(const PgkmModelFields *fields, const char *name, const char *must)
 {
-    const int32 shape[3] = {planes, rows, columns};
-    const int   first = planes == 0 ? 1 : 0;
-    const int   dimensions = (columns == 0 ? 2 : 3) - first;
+    raise_fields(fields, psprintf("Field %s must %s.", name, must));
+}
 
-    if (fields->nulls[field])
-        pgkm_raise_fields(fields, problem);
+void pgkm_model_extents(const PgkmModelFields *fields, int32 *count, int32 *d)
+{
+    const PgkmField *const names = fields->type->fields;
+    int32 *const           extents[] = {count, d};
 
-    ArrayType *const array = DatumGetArrayTypeP(fields->values[field]);
-    bool             fits = ARR_NDIM(array) == dimensions && !array_contains_nulls(array);
+    for (int i = 0; i < (int) lengthof(extents); ++i) {
+        *extents[i] = fields->values[i].isnull ? 0 : DatumGetInt32(fields->values[i].value);
+        if (*extents[i] < 1)
+            raise_fields(fields, psprintf("Fields %s and %s must be at least 1.", names[0].name, names[1].name));
+    }
+}
 
-    for (int i = 0; fits && i < dimensions; ++i)
-        fits = ARR_DIMS(array)[i] == shape[first + i];
-    if (!fits)
-        pgkm_raise_fields(fields, problem);
+int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const PgkmWords *words)
+{
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+    int32                      value;
 
-    const Size  size = (Size) Max(planes, 1) * rows * Max(columns, 1) * 8;
+    if (field->isnull || !pgkm_word_find(words, TextDatumGetCString(field->value), &value))
+        pgkm_raise_field(fields, name, psprintf("be %s", words->takes));
+    return value;
+}
+
+static Size count_of(const PgkmShape &shape)
+{
+    Size count = 1;
+
+    for (int i = 0; i < shape.dimensions; ++i)
+        count *= shape.extents[i];
+    return count;
+}
+
+const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must,
+                             const PgkmShape &shape)
+{
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+
+    if (field->isnull)
+        pgkm_raise_field(fields, name, must);
+
+    ArrayType *const array = DatumGetArrayTypeP(field->value);
+
+    if (ARR_NDIM(array) != shape.dimensions || array_contains_nulls(array) ||
+        memcmp(ARR_DIMS(array), shape.extents, shape.dimensions * sizeof(int32)) != 0)
+        pgkm_raise_field(fields, name, must);
+
+    const Size  size = count_of(shape) * 8;
     void *const copy = MemoryContextAlloc(fields->context, size);
 
     memcpy(copy, ARR_DATA_PTR(array), size);
     return copy;
 }
 
-const double *pgkm_field_numbers(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                                 int32 columns)
+const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
+                                 const PgkmShape &shape)
 {
-    const double *const numbers =
-        (const double *) pgkm_field_array(fields, field, problem, planes, rows, columns);
-    const Size count = (Size) Max(planes, 1) * rows * Max(columns, 1);
+    const double *const numbers = (const double *) pgkm_model_array(fields, name, must, shape);
 
-    for (Size i = 0; i < count; ++i)
+    for (Size i = 0; i < count_of(shape); ++i)
         if (!std::isfinite(numbers[i]))
-            pgkm_raise_fields(fields, problem);
+            pgkm_raise_field(fields, name, must);
     return numbers;
 }
 
-/* What pgkm_cached_model keeps in fn_extra. */
+/* What pgkm_cached_model_of keeps in fn_extra. */
 struct ModelCache {
     MemoryContext context; /* of the model, its arrays and the key */
     char         *key;     /* the datum's bytes; of an external value, its TOAST pointer */
@@ -98,7 +142,8 @@ static const struct varlena *identity_of(Datum datum)
     return value;
 }
 
-const void *pgkm_cached_model(FunctionCallInfo fcinfo, int number, Size size, PgkmModelReader read)
+const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
+                                 void (*read)(Datum composite, MemoryContext context, void *model))
 {
     ModelCache *cache = (ModelCache *) fcinfo->flinfo->fn_extra;
 

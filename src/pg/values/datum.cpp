@@ -108,13 +108,6 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     return true;
 }
 
-bool pgkm_open_argument(FunctionCallInfo fcinfo, int number, PgkmVector *vector, PgkmRowFault *fault)
-{
-    if (PG_ARGISNULL(number))
-        return fail(fault, PGKM_ROW_NULL, 0);
-    return pgkm_open_vector(PG_GETARG_DATUM(number), vector, fault);
-}
-
 /* Tells what is wrong with a value that is not usable. */
 static bool explain(double value, int32 position, PgkmRowFault *fault)
 {
@@ -225,13 +218,6 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
     return pgkm_copy_vector(vector, element, out, fault);
 }
 
-bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
-{
-    PgkmVector vector;
-
-    return pgkm_open_vector(array, &vector, fault) && pgkm_copy_row(&vector, element, d, out, fault);
-}
-
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault)
 {
     switch (type) {
@@ -256,22 +242,4 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
         return fail(fault, PGKM_ROW_TYPE, position);
     }
     return likely(usable(*out)) || explain(*out, position, fault);
-}
-
-double pgkm_weight_argument(FunctionCallInfo fcinfo, int number)
-{
-    if (PG_NARGS() <= number)
-        return 1.0;
-    if (PG_ARGISNULL(number))
-        return 0.0;
-
-    const double weight = PG_GETARG_FLOAT8(number);
-
-    if (!(weight >= 0.0 && std::isfinite(weight)))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight must be a finite number of at least 0")));
-    if (weight > PGKM_MAX_MAGNITUDE)
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("weight is out of range: its magnitude exceeds 2^500")));
-    return weight;
 }
