@@ -13,7 +13,6 @@
 
 #include "engine/api.h"
 #include "pg/values/datum.h"
-#include "pg/run/row_context.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -69,23 +68,14 @@ static uint64 fingerprint(const Centroids *centroids)
 /* The first row's work: checks the centroids, whose later copies are only compared. */
 static KmeansSums *begin_sums(FunctionCallInfo fcinfo, const Centroids *centroids, uint64 print)
 {
-    const int64   count = (int64) centroids->k * centroids->d;
-    MemoryContext aggregate;
+    const int64 count = (int64) centroids->k * centroids->d;
 
     for (int64 i = 0; i < count; ++i)
         if (!(std::fabs(centroids->values[i]) <= PGKM_MAX_MAGNITUDE))
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("element [%d][%d] of the centroids is not a finite number of magnitude at most 2^500",
                                    (int) (i / centroids->d) + 1, (int) (i % centroids->d) + 1)));
-
-    if (!AggCheckCallContext(fcinfo, &aggregate))
-        return sums_create(centroids->k, centroids->d, print);
-
-    MemoryContext caller = MemoryContextSwitchTo(aggregate);
-    KmeansSums   *sums = sums_create(centroids->k, centroids->d, print);
-
-    MemoryContextSwitchTo(caller);
-    return sums;
+    return sums_create(fcinfo, centroids->k, centroids->d, print);
 }
 
 static void check_same_centroids(const KmeansSums *sums, const Centroids *centroids, uint64 print)
@@ -161,15 +151,6 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
  */
 Datum pgkm_step_accum(PG_FUNCTION_ARGS)
 {
-    KmeansSums *sums = PG_ARGISNULL(ARGUMENT_STATE)
-                           ? NULL
-                           : sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
-    PgkmRowContext context;
-
-    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + 1);
-    sums = accumulate(fcinfo, sums);
-    pgkm_row_context_end(&context);
-    if (sums == NULL)
-        PG_RETURN_NULL();
-    PG_RETURN_POINTER(sums);
+    return pgkm_flat_accumulate<KmeansSums>(fcinfo,
+                                            [fcinfo](KmeansSums *sums) { return accumulate(fcinfo, sums); });
 }

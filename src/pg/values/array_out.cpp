@@ -1,9 +1,10 @@
 /*
- * array_out.cpp - arrays as results, built without a Datum per element.
+ * array_out.cpp - arrays of 8-byte values as results and as arguments, without a Datum per element.
  */
 #include "pg/values/datum.h"
 
 #include <algorithm>
+#include <cmath>
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -58,4 +59,23 @@ Datum pgkm_array_fill(double value, int32 length)
 
     pfree(values);
     return array;
+}
+
+const void *pgkm_array_values(Datum array, const PgkmShape &shape)
+{
+    ArrayType *const plain = DatumGetArrayTypeP(array);
+    const bool       fits = ARR_NDIM(plain) == shape.dimensions && !array_contains_nulls(plain) &&
+                      std::equal(shape.extents, shape.extents + shape.dimensions, ARR_DIMS(plain));
+
+    return fits ? ARR_DATA_PTR(plain) : NULL;
+}
+
+const double *pgkm_array_numbers(Datum array, const PgkmShape &shape)
+{
+    const double *const numbers = (const double *) pgkm_array_values(array, shape);
+    const auto          is_finite = [](double value) { return std::isfinite(value); };
+
+    if (numbers == NULL || !std::all_of(numbers, numbers + pgkm_shape_count(shape), is_finite))
+        return NULL;
+    return numbers;
 }

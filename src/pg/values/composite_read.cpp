@@ -4,11 +4,8 @@
  */
 #include "pg/values/composite_read.h"
 
-#include <cmath>
-
 extern "C" {
 #include "nodes/primnodes.h"
-#include "utils/array.h"
 #include "utils/memutils.h"
 }
 
@@ -62,45 +59,33 @@ int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const Pgk
     return value;
 }
 
-static Size count_of(const PgkmShape &shape)
+static const void *copy_values(const PgkmModelFields *fields, const char *name, const char *must,
+                               const PgkmShape &shape, const void *(*values_of)(Datum, const PgkmShape &))
 {
-    Size count = 1;
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+    const void *const          values = field->isnull ? NULL : values_of(field->value, shape);
 
-    for (int i = 0; i < shape.dimensions; ++i)
-        count *= shape.extents[i];
-    return count;
+    if (values == NULL)
+        pgkm_raise_field(fields, name, must);
+
+    const Size  size = pgkm_shape_count(shape) * 8;
+    void *const copy = MemoryContextAlloc(fields->context, size);
+
+    return memcpy(copy, values, size);
 }
 
 const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must,
                              const PgkmShape &shape)
 {
-    const NullableDatum *const field = pgkm_model_field(fields, name);
-
-    if (field->isnull)
-        pgkm_raise_field(fields, name, must);
-
-    ArrayType *const array = DatumGetArrayTypeP(field->value);
-
-    if (ARR_NDIM(array) != shape.dimensions || array_contains_nulls(array) ||
-        memcmp(ARR_DIMS(array), shape.extents, shape.dimensions * sizeof(int32)) != 0)
-        pgkm_raise_field(fields, name, must);
-
-    const Size  size = count_of(shape) * 8;
-    void *const copy = MemoryContextAlloc(fields->context, size);
-
-    memcpy(copy, ARR_DATA_PTR(array), size);
-    return copy;
+    return copy_values(fields, name, must, shape, pgkm_array_values);
 }
 
 const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
                                  const PgkmShape &shape)
 {
-    const double *const numbers = (const double *) pgkm_model_array(fields, name, must, shape);
+    const auto numbers_of = [](Datum array, const PgkmShape &of) -> const void * { return pgkm_array_numbers(array, of); };
 
-    for (Size i = 0; i < count_of(shape); ++i)
-        if (!std::isfinite(numbers[i]))
-            pgkm_raise_field(fields, name, must);
-    return numbers;
+    return (const double *) copy_values(fields, name, must, shape, numbers_of);
 }
 
 /* What pgkm_cached_model_of keeps in fn_extra. */

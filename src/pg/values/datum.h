@@ -102,6 +102,22 @@ struct PgkmShape {
     }
 };
 
+/* Values of an array of that shape. */
+static inline Size pgkm_shape_count(const PgkmShape &shape)
+{
+    Size count = 1;
+
+    for (int i = 0; i < shape.dimensions; ++i)
+        count *= shape.extents[i];
+    return count;
+}
+
+/* The values of an array in place, which are of 8 bytes; NULL unless it has this shape and no NULLs. */
+const void *pgkm_array_values(Datum array, const PgkmShape &shape);
+
+/* The same of finite float8 values. */
+const double *pgkm_array_numbers(Datum array, const PgkmShape &shape);
+
 /* A double precision[] or bigint[] in CurrentMemoryContext; 54000 when it exceeds the maximum size of a
  * value. */
 Datum pgkm_array(const double *values, const PgkmShape &shape);
