@@ -7,9 +7,9 @@
 #include "pg/aggregate/aggregate.h"
 
 #include "pg/aggregate/batch.h"
+#include "pg/aggregate/flat_state.h"
 #include "pg/compat.h"
 #include "pg/values/datum.h"
-#include "pg/run/row_context.h"
 #include "pg/rows/image.h"
 
 extern "C" {
@@ -38,14 +38,14 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
 
 static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsType *type, const PgkmVector *vector)
 {
-    const MemoryContext   context = pgkm_aggregate_context(fcinfo);
-    const NullableDatum   options = options_argument(fcinfo);
-    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+    const MemoryContext context = pgkm_aggregate_context(fcinfo);
+    const NullableDatum options = options_argument(fcinfo);
+    AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
 
     pgkm_group_begin(&state->group, type, context, &fcinfo->args[ARGUMENT_K], &options,
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
-    state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
-                                   PG_NARGS() > ARGUMENT_WEIGHT);
+    state->rows =
+        pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length, PG_NARGS() > ARGUMENT_WEIGHT);
     pgkm_rows_image_expect(state->rows, fcinfo);
     pgkm_batch_enlist(fcinfo, context, state);
     return state;
@@ -53,9 +53,9 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsTyp
 
 static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type, AggregateState *state)
 {
-    PgkmVector   vector;
+    PgkmVector vector;
     PgkmRowFault fault;
-    double       weight;
+    double weight;
 
     if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return state;
@@ -84,16 +84,11 @@ static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *t
  */
 static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
-    AggregateState *state =
-        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
-    PgkmRowContext context;
+    AggregateState *const state =
+        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *)PG_GETARG_POINTER(ARGUMENT_STATE);
+    const auto add = [type](FunctionCallInfo call, AggregateState *to) { return add_row(call, type, to); };
 
-    pgkm_row_of_group(&context, fcinfo, state == NULL ? 1 : state->rows->n + 1);
-    state = add_row(fcinfo, type, state);
-    pgkm_row_context_end(&context);
-    if (state == NULL)
-        PG_RETURN_NULL();
-    PG_RETURN_POINTER(state);
+    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->rows->n, add);
 }
 
 Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)

@@ -23,7 +23,7 @@ static State *pgkm_flat_create(FunctionCallInfo fcinfo, Size size)
     if (!AggCheckCallContext(fcinfo, &context))
         context = CurrentMemoryContext;
 
-    State *const state = (State *) MemoryContextAllocZero(context, size);
+    State *const state = (State *)MemoryContextAllocZero(context, size);
 
     SET_VARSIZE(state, size);
     state->version = State::current_version;
@@ -35,8 +35,8 @@ static State *pgkm_flat_create(FunctionCallInfo fcinfo, Size size)
 template <typename State>
 static State *pgkm_flat_argument(FunctionCallInfo fcinfo, int number, bool copy = false)
 {
-    const Datum  value = PG_GETARG_DATUM(number);
-    State *const state = (State *) (copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
+    const Datum value = PG_GETARG_DATUM(number);
+    State *const state = (State *)(copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
 
     if (VARSIZE(state) < offsetof(State, values) || state->version != State::current_version || !state->is_whole())
         ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
@@ -51,24 +51,28 @@ static State *pgkm_flat_own(FunctionCallInfo fcinfo, int number)
     return pgkm_flat_argument<State>(fcinfo, number, AggCheckCallContext(fcinfo, NULL) == 0);
 }
 
-/*
- * A transition function: add(state) returns the state with the call's row, NULL when there is none yet.
- *
- *   if state is not NULL: make it changeable
- *   state := add(state); return state
- */
+/* The end of any transition function: add(state) returns the state with the call's row, NULL as long as
+ * there is none. Errors name the row, which comes behind `rows` others. */
 template <typename State, typename Add>
-static Datum pgkm_flat_accumulate(FunctionCallInfo fcinfo, Add add)
+static Datum pgkm_accumulate(FunctionCallInfo fcinfo, State *state, int64 rows, Add add)
 {
-    State         *state = PG_ARGISNULL(0) ? NULL : pgkm_flat_own<State>(fcinfo, 0);
     PgkmRowContext context;
 
-    pgkm_row_of_group(&context, fcinfo, state == NULL ? 1 : state->rows() + 1);
-    state = add(state);
+    pgkm_row_of_group(&context, fcinfo, rows + 1);
+    state = add(fcinfo, state);
     pgkm_row_context_end(&context);
     if (state == NULL)
         PG_RETURN_NULL();
     PG_RETURN_POINTER(state);
+}
+
+/* A transition function of a flat state. */
+template <typename State, typename Add>
+static Datum pgkm_flat_accumulate(FunctionCallInfo fcinfo, Add add)
+{
+    State *const state = PG_ARGISNULL(0) ? NULL : pgkm_flat_own<State>(fcinfo, 0);
+
+    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->rows(), add);
 }
 
 /*

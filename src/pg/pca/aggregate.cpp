@@ -23,7 +23,7 @@ enum AccumArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_OPTIONS };
 static PgkmPcaOptions read_options(FunctionCallInfo fcinfo)
 {
     static const NullableDatum none = {0, true};
-    PgkmPcaOptions             options;
+    PgkmPcaOptions options;
 
     pgkm_options_read(&pgkm_pca_options_type, PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none,
                       CurrentMemoryContext, &options);
@@ -53,7 +53,7 @@ static void add_row(PcaSums *sums, const PgkmVector *vector)
 {
     PgkmRowFault fault;
 
-    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size) sums->pending * sums->d, &fault))
+    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size)sums->pending * sums->d, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     if (++sums->pending == pca_sums_capacity(sums->d))
         pca_sums_flush(sums);
@@ -84,7 +84,7 @@ static PcaSums *accumulate(FunctionCallInfo fcinfo, PcaSums *sums)
  */
 Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 {
-    return pgkm_flat_accumulate<PcaSums>(fcinfo, [fcinfo](PcaSums *sums) { return accumulate(fcinfo, sums); });
+    return pgkm_flat_accumulate<PcaSums>(fcinfo, accumulate);
 }
 
 /*
@@ -96,12 +96,12 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    const TupleDesc     tupdesc = pgkm_pca_model_tupdesc(fcinfo);
+    const TupleDesc tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     const MemoryContext caller = CurrentMemoryContext;
     const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
-    PgkmJobHolder      *holder = NULL;
-    PgkmRequest         request;
-    PgkmRun             run;
+    PgkmJobHolder *holder = NULL;
+    PgkmRequest request;
+    PgkmRun run;
 
     MemoryContextSwitchTo(context);
     PcaSums *const sums = pgkm_flat_argument<PcaSums>(fcinfo, 0, true); /* the job's own */
@@ -120,7 +120,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     pgkm_run_begin(&run, "pca", InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
-    const Datum       model = pgkm_pca_model_build(result, &request.pca, tupdesc);
+    const Datum model = pgkm_pca_model_build(result, &request.pca, tupdesc);
 
     pgkm_run_end(&run);
     MemoryContextDelete(context);
