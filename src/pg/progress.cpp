@@ -17,7 +17,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 }
 
 /* The server's own views ask for numbers that count from 1, so none asks for this one. */
-static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType) 0x6B6D;
+static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType)0x6B6D;
 
 enum ProgressPhase {
     PHASE_STARTING,
@@ -60,7 +60,7 @@ static ProgressPhase phase_of(PgkmPhase phase)
 
 static int backend_number(const char *name)
 {
-    for (int i = 1; name != NULL && i < (int) lengthof(backend_names); ++i)
+    for (int i = 1; name != NULL && i < (int)lengthof(backend_names); ++i)
         if (strcmp(name, backend_names[i]) == 0)
             return i;
     return 0;
@@ -107,7 +107,7 @@ static void stop_showing(const PgkmProgressEntry *outer)
 void pgkm_progress_scan(int64 rows, int64 expected)
 {
     static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
-    const int64      values[] = {PHASE_SCANNING, rows, expected};
+    const int64 values[] = {PHASE_SCANNING, rows, expected};
 
     show(lengthof(params), params, values);
 }
@@ -116,13 +116,13 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
     static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
                                  PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
-    int64            shift;
+    int64 shift;
 
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {phase_of(job->phase), (int64) job->bytes_moved, job->iteration,
-                            shown->max_iter,      job->restart + 1,         shown->n_init,
-                            shift,                backend_number(job->backend)};
+    const int64 values[] = {
+        phase_of(job->phase), (int64)job->bytes_moved, job->iteration, shown->max_iter,
+        job->restart + 1,     shown->n_init,           shift,          backend_number(job->backend)};
 
     show(lengthof(params), params, values);
 }
@@ -130,7 +130,7 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 void pgkm_progress_writing(void)
 {
     static const int params[] = {PARAM_PHASE};
-    const int64      values[] = {PHASE_WRITING};
+    const int64 values[] = {PHASE_WRITING};
 
     show(lengthof(params), params, values);
 }
@@ -144,24 +144,23 @@ static bool may_see(Oid owner)
 /* The row of a process. What it reads and how far it is may not be seen by everybody. */
 static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
 {
-    const int64 *const  params = entry->st_progress_param;
-    const ProgressPhase phase = (ProgressPhase) Min((uint64) params[PARAM_PHASE], (uint64) PHASE_COUNT - 1);
-    const char *const   backend = backend_names[Min((uint64) params[PARAM_BACKEND], lengthof(backend_names) - 1)];
-    const bool          seen = may_see(entry->st_userid);
-    const bool          iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
-    double              shift;
+    const int64 *const params = entry->st_progress_param;
+    const ProgressPhase phase = (ProgressPhase)Min((uint64)params[PARAM_PHASE], (uint64)PHASE_COUNT - 1);
+    const char *const backend = backend_names[Min((uint64)params[PARAM_BACKEND], lengthof(backend_names) - 1)];
+    const bool seen = may_see(entry->st_userid);
+    const bool iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
+    double shift;
 
     memcpy(&shift, &params[PARAM_SHIFT], sizeof shift);
-    pgkm_result_put(result,
-                    {entry->st_procpid, entry->st_databaseid, pgkm_value_if(seen, entry->st_progress_command_target),
-                     pgkm_value_if(seen, phase_names[phase]), pgkm_value_if(seen, params[PARAM_ROWS_SCANNED]),
-                     pgkm_value_if(seen && params[PARAM_ROWS_EXPECTED] != 0, params[PARAM_ROWS_EXPECTED]),
-                     pgkm_value_if(seen, params[PARAM_BYTES_MOVED]),
-                     pgkm_value_if(iterates, (int32) params[PARAM_ITERATION]),
-                     pgkm_value_if(iterates, (int32) params[PARAM_MAX_ITER]),
-                     pgkm_value_if(iterates, (int32) params[PARAM_RESTART]),
-                     pgkm_value_if(iterates, (int32) params[PARAM_N_INIT]),
-                     pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend)});
+    pgkm_result_put(
+        result,
+        {entry->st_procpid, entry->st_databaseid, pgkm_value_if(seen, entry->st_progress_command_target),
+         pgkm_value_if(seen, phase_names[phase]), pgkm_value_if(seen, params[PARAM_ROWS_SCANNED]),
+         pgkm_value_if(seen && params[PARAM_ROWS_EXPECTED] != 0, params[PARAM_ROWS_EXPECTED]),
+         pgkm_value_if(seen, params[PARAM_BYTES_MOVED]), pgkm_value_if(iterates, (int32)params[PARAM_ITERATION]),
+         pgkm_value_if(iterates, (int32)params[PARAM_MAX_ITER]), pgkm_value_if(iterates, (int32)params[PARAM_RESTART]),
+         pgkm_value_if(iterates, (int32)params[PARAM_N_INIT]),
+         pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend)});
 }
 
 /*
@@ -172,7 +171,7 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
 Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    const int            count = pgstat_fetch_stat_numbackends();
+    const int count = pgstat_fetch_stat_numbackends();
 
     for (int i = 1; i <= count; ++i) {
         const PgBackendStatus *const entry = &pgstat_get_local_beentry_by_index(i)->backendStatus;
@@ -180,22 +179,22 @@ Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
         if (entry->st_procpid > 0 && entry->st_progress_command == PROGRESS_COMMAND_KMEANS)
             put_entry(result, entry);
     }
-    return (Datum) 0;
+    return (Datum)0;
 }
 
 /* --- the last run --- */
 
 struct RunReport {
-    const char    *function; /* NULL: no run yet */
-    Oid            relation;
-    TimestampTz    started;
-    TimestampTz    ended;
+    const char *function; /* NULL: no run yet */
+    Oid relation;
+    TimestampTz started;
+    TimestampTz ended;
     PgkmScanReport scan;
-    PgkmFitReport  fit;
+    PgkmFitReport fit;
 };
 
 static PgkmFitReport noted;
-static RunReport     last;
+static RunReport last;
 
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
 {
@@ -239,22 +238,37 @@ static PgkmValue ms(double seconds)
  */
 Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
 {
-    ReturnSetInfo *const         result = pgkm_result_begin(fcinfo);
-    const PgkmFitReport *const   fit = &last.fit;
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    const PgkmFitReport *const fit = &last.fit;
     const PgkmJobProgress *const job = &fit->job;
-    const PgkmScanReport *const  scan = &last.scan;
-    const bool                   scanned = scan->road != NULL;
+    const PgkmScanReport *const scan = &last.scan;
+    const bool scanned = scan->road != NULL;
 
     if (last.function != NULL)
-        pgkm_result_put(
-            result, {last.function, last.relation, last.started, fit->groups, fit->rows, fit->features, fit->clusters,
-                     pgkm_value_if(fit->n_init > 0, fit->n_iter), pgkm_value_if(fit->n_init > 0, fit->n_init),
-                     job->backend, job->chosen.assignment, job->chosen.execution, job->chosen.feature_sum,
-                     job->chosen.mass_sum, job->chosen.instruction_set, scan->road,
-                     pgkm_value_if(scanned, scan->workers), pgkm_value_if(scanned, scan->rows),
-                     (int64) job->bytes_moved, pgkm_value_if(scanned, ms(scan->seconds)),
-                     ms(job->seconds[PGKM_STARTING] + job->seconds[PGKM_LOADING]), ms(job->seconds[PGKM_SEEDING]),
-                     ms(job->seconds[PGKM_ITERATING]), ms(job->seconds[PGKM_LABELLING]),
-                     ms((double) (last.ended - last.started) / USECS_PER_SEC)});
-    return (Datum) 0;
+        pgkm_result_put(result, {last.function,
+                                 last.relation,
+                                 last.started,
+                                 fit->groups,
+                                 fit->rows,
+                                 fit->features,
+                                 fit->clusters,
+                                 pgkm_value_if(fit->n_init > 0, fit->n_iter),
+                                 pgkm_value_if(fit->n_init > 0, fit->n_init),
+                                 job->backend,
+                                 job->chosen.assignment,
+                                 job->chosen.execution,
+                                 job->chosen.feature_sum,
+                                 job->chosen.mass_sum,
+                                 job->chosen.instruction_set,
+                                 scan->road,
+                                 pgkm_value_if(scanned, scan->workers),
+                                 pgkm_value_if(scanned, scan->rows),
+                                 (int64)job->bytes_moved,
+                                 pgkm_value_if(scanned, ms(scan->seconds)),
+                                 ms(job->seconds[PGKM_STARTING] + job->seconds[PGKM_LOADING]),
+                                 ms(job->seconds[PGKM_SEEDING]),
+                                 ms(job->seconds[PGKM_ITERATING]),
+                                 ms(job->seconds[PGKM_LABELLING]),
+                                 ms((double)(last.ended - last.started) / USECS_PER_SEC)});
+    return (Datum)0;
 }

@@ -25,13 +25,13 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 /* The start of a written state; the options' arrays and the image of the rows follow. The servers of
  * one build read it, so it is the structs as they are. */
 struct SerialHead {
-    uint32         magic; /* of another byte order it is another one */
-    uint16         version;
-    uint16         head_size;
-    uint64         size; /* of the whole */
-    int64          k;
-    int32          is_mixture; /* 0 or 1 */
-    int32          unused;
+    uint32 magic; /* of another byte order it is another one */
+    uint16 version;
+    uint16 head_size;
+    uint64 size; /* of the whole */
+    int64 k;
+    int32 is_mixture; /* 0 or 1 */
+    int32 unused;
     PgkmAnyOptions options; /* its pointers are NULL */
 };
 
@@ -55,7 +55,7 @@ static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
         return;
 
     const bool share = !rows->weighted && pgkm_service_runs() &&
-                       pgkm_fits_shared_memory((double) n * part->processes * rows->row_bytes * PART_SLACK);
+                       pgkm_fits_shared_memory((double)n * part->processes * rows->row_bytes * PART_SLACK);
 
     if (!share || !pgkm_rows_share(rows))
         pgkm_rows_expect(rows, n * part->processes);
@@ -64,7 +64,7 @@ static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
 /* Without rows yet. */
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmIncomingRows *part)
 {
-    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+    AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
 
     const PgkmOptionsType *const type = from->group.type;
@@ -78,7 +78,7 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
     const Size size = pgkm_options_arrays_size(type, &from->group.options);
 
     if (size != 0) {
-        char *const copy = (char *) MemoryContextAllocHuge(context, size);
+        char *const copy = (char *)MemoryContextAllocHuge(context, size);
 
         pgkm_options_write_arrays(type, &from->group.options, copy);
         pgkm_options_attach_arrays(type, &state->group.options, copy);
@@ -97,8 +97,7 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
     if (left->group.type != right->group.type || a->element != b->element || a->weighted != b->weighted)
         pgkm_raise_state("It belongs to another aggregate than the states before.");
     if (a->d != b->d)
-        ereport(ERROR,
-                (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
 }
 
 /*
@@ -114,9 +113,9 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
  */
 Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 {
-    const MemoryContext  context = pgkm_aggregate_context(fcinfo);
-    AggregateState      *a = PG_ARGISNULL(0) ? NULL : (AggregateState *) PG_GETARG_POINTER(0);
-    IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *) PG_GETARG_POINTER(1);
+    const MemoryContext context = pgkm_aggregate_context(fcinfo);
+    AggregateState *a = PG_ARGISNULL(0) ? NULL : (AggregateState *)PG_GETARG_POINTER(0);
+    IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *)PG_GETARG_POINTER(1);
 
     if (b == NULL) {
         if (a == NULL)
@@ -137,14 +136,14 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 /* kmeans_serialize(state internal) -> bytea: the rows or, if they are many, where they are. */
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
-    const AggregateState *const state = (const AggregateState *) PG_GETARG_POINTER(0);
+    const AggregateState *const state = (const AggregateState *)PG_GETARG_POINTER(0);
     const PgkmOptionsType *const type = state->group.type;
-    const Size                  arrays = pgkm_options_arrays_size(type, &state->group.options);
-    PgkmRowsImage               image;
-    const Size                  rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
-    const Size                  size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
-    bytea *const                result = (bytea *) palloc(size);
-    SerialHead                  head;
+    const Size arrays = pgkm_options_arrays_size(type, &state->group.options);
+    PgkmRowsImage image;
+    const Size rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
+    const Size size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
+    bytea *const result = (bytea *)palloc(size);
+    SerialHead head;
 
     memset(&head, 0, sizeof head);
     head.magic = SERIAL_MAGIC;
@@ -187,13 +186,13 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
     group->k = head->k;
     group->options = head->options;
 
-    const Size  bytes = pgkm_options_arrays_size(group->type, &group->options);
-    char       *arrays = NULL;
+    const Size bytes = pgkm_options_arrays_size(group->type, &group->options);
+    char *arrays = NULL;
 
     if (bytes > size)
         pgkm_raise_state("Its length does not match its options.");
     if (bytes > 0) {
-        arrays = (char *) palloc(bytes);
+        arrays = (char *)palloc(bytes);
         memcpy(arrays, place, bytes);
     }
     pgkm_options_attach_arrays(group->type, &group->options, arrays);
@@ -209,11 +208,11 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
  */
 Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 {
-    bytea *const         bytes = PG_GETARG_BYTEA_PP(0);
-    const char          *place = VARDATA_ANY(bytes);
-    Size                 size = VARSIZE_ANY_EXHDR(bytes);
-    IncomingState *const incoming = (IncomingState *) palloc0(sizeof(IncomingState));
-    SerialHead           head;
+    bytea *const bytes = PG_GETARG_BYTEA_PP(0);
+    const char *place = VARDATA_ANY(bytes);
+    Size size = VARSIZE_ANY_EXHDR(bytes);
+    IncomingState *const incoming = (IncomingState *)palloc0(sizeof(IncomingState));
+    SerialHead head;
 
     read_head(place, size, &head);
     place += sizeof head;

@@ -17,10 +17,10 @@ PG_FUNCTION_INFO_V1(pgkm_sums_combine);
 KmeansSums *sums_create(FunctionCallInfo fcinfo, int32 k, int32 d, uint64 fingerprint)
 {
     /* k and d each fit an int32, so the count cannot overflow; the product with 16 can. */
-    if (sums_count(k, d) > (int64) (MaxAllocSize - offsetof(KmeansSums, values)) / (int64) (2 * sizeof(double)))
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("kmeans_sums of %d clusters of %d features would exceed the maximum size of a value",
-                               k, d)));
+    if (sums_count(k, d) > (int64)(MaxAllocSize - offsetof(KmeansSums, values)) / (int64)(2 * sizeof(double)))
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("kmeans_sums of %d clusters of %d features would exceed the maximum size of a value", k, d)));
 
     KmeansSums *const sums = pgkm_flat_create<KmeansSums>(fcinfo, sums_size(k, d));
 
@@ -60,18 +60,18 @@ void sums_check_range(double high)
 static void merge(KmeansSums *a, const KmeansSums *b)
 {
     if (a->k != b->k || a->d != b->d)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("cannot merge kmeans_sums of %d x %d and of %d x %d centroids", a->k, a->d, b->k,
-                               b->d)));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("cannot merge kmeans_sums of %d x %d and of %d x %d centroids", a->k, a->d, b->k, b->d)));
     if (a->fingerprint != b->fingerprint)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("cannot merge kmeans_sums of different centroids")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("cannot merge kmeans_sums of different centroids")));
 
     if (b->n > PGKM_MAX_ROWS - a->n)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to sum")));
 
     const int64 count = sums_count(a->k, a->d);
-    double     *low = a->values + count;
+    double *low = a->values + count;
 
     for (int64 i = 0; i < count; ++i) {
         sums_add(&a->values[i], &low[i], b->values[i]);

@@ -28,18 +28,18 @@ static double mean_of(double sum, double mass)
 Datum pgkm_sums_centroids(PG_FUNCTION_ARGS)
 {
     const KmeansSums *sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
-    const Size        count = (Size) sums->k * sums->d;
-    Datum            *values = (Datum *) palloc(count * sizeof(Datum));
-    bool             *nulls = (bool *) palloc0(count * sizeof(bool));
-    int               extents[2] = {sums->k, sums->d};
-    int               lower[2] = {1, 1};
+    const Size count = (Size)sums->k * sums->d;
+    Datum *values = (Datum *)palloc(count * sizeof(Datum));
+    bool *nulls = (bool *)palloc0(count * sizeof(bool));
+    int extents[2] = {sums->k, sums->d};
+    int lower[2] = {1, 1};
 
     for (int32 j = 0; j < sums->k; ++j) {
-        const double  mass = sums->values[SUMS_MASS_INDEX(j)];
+        const double mass = sums->values[SUMS_MASS_INDEX(j)];
         const double *row = sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, j);
 
         for (int32 i = 0; i < sums->d; ++i) {
-            const Size at = (Size) j * sums->d + i;
+            const Size at = (Size)j * sums->d + i;
 
             nulls[at] = mass == 0;
             values[at] = Float8GetDatum(nulls[at] ? 0 : mean_of(row[i], mass));

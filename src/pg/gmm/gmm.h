@@ -15,8 +15,8 @@ extern const PgkmWords pgkm_covariances;
 
 /* A model as the row functions need it. */
 struct PgkmGmmModel {
-    PgkmMixture   mixture; /* log_weights, means, factors, log_determinants */
-    int32         d;
+    PgkmMixture mixture; /* log_weights, means, factors, log_determinants */
+    int32 d;
     const double *weights;
     const double *covariances;
 };

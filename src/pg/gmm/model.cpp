@@ -55,12 +55,12 @@ Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *o
     const int32 k = result->k;
     const int32 d = result->d;
 
-    return pgkm_composite_make(
-        tupdesc, {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type), pgkm_array(result->weights, {k}),
-                  pgkm_array(result->means, {k, d}),
-                  pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
-                  result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
-                  result->converged != 0, result->aic, result->bic, result->n, (int64) options->seed});
+    return pgkm_composite_make(tupdesc,
+                               {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type),
+                                pgkm_array(result->weights, {k}), pgkm_array(result->means, {k, d}),
+                                pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
+                                result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
+                                result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed});
 }
 
 void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, int32 d, const double *weights,
@@ -71,9 +71,9 @@ void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, in
     for (int32 j = 0; j < k; ++j) {
         /* Its own part, or the one that all share. */
         const double *own = covariances + (type == PGKM_COVARIANCE_TIED ? 0 : j * pgkm_covariance_size(type, 1, d));
-        const Datum   mean = pgkm_array(means + (Size) j * d, {d});
-        const Datum   covariance = is_matrix ? pgkm_array(own, {d, d})
-                                             : pgkm_array(own, {type == PGKM_COVARIANCE_DIAG ? d : 1});
+        const Datum mean = pgkm_array(means + (Size)j * d, {d});
+        const Datum covariance =
+            is_matrix ? pgkm_array(own, {d, d}) : pgkm_array(own, {type == PGKM_COVARIANCE_DIAG ? d : 1});
 
         pgkm_result_put(result, {j, weights[j], mean, covariance});
         pfree(DatumGetPointer(mean));
@@ -83,21 +83,21 @@ void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, in
 
 void pgkm_mixture_check_size(const PgkmRequest *request)
 {
-    const double k = (double) Min(request->k, request->points.n);
+    const double k = (double)Min(request->k, request->points.n);
     const double d = request->points.d;
-    const bool   square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
+    const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
     const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;
 
-    if (values > (double) (MaxAllocSize / sizeof(double)))
+    if (values > (double)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a mixture of %lld components of %d features exceeds the maximum size of a value",
-                               (long long) request->k, request->points.d)));
+                               (long long)request->k, request->points.d)));
 }
 
 static const double *read_log_weights(const PgkmModelFields *from, const double *weights, int32 k)
 {
-    double *const logarithms = (double *) MemoryContextAlloc(from->context, k * sizeof(double));
-    bool          any = false;
+    double *const logarithms = (double *)MemoryContextAlloc(from->context, k * sizeof(double));
+    bool any = false;
 
     for (int32 j = 0; j < k; ++j) {
         if (weights[j] < 0)
@@ -113,33 +113,32 @@ static const double *read_log_weights(const PgkmModelFields *from, const double 
 void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
     PgkmMixture *const mixture = &model->mixture;
-    PgkmModelFields    from;
+    PgkmModelFields from;
 
     pgkm_model_open(composite, &model_type, context, &from);
     memset(model, 0, sizeof *model);
     pgkm_model_extents(&from, &mixture->k, &model->d);
-    mixture->covariance_type = (PgkmCovariance) pgkm_model_word(&from, "covariance_type", &pgkm_covariances);
+    mixture->covariance_type = (PgkmCovariance)pgkm_model_word(&from, "covariance_type", &pgkm_covariances);
     model->weights = pgkm_model_numbers(&from, "weights", "hold k values of at least 0", {mixture->k});
     mixture->log_weights = read_log_weights(&from, model->weights, mixture->k);
     mixture->means = pgkm_model_numbers(&from, "means", "hold k x d finite values", {mixture->k, model->d});
-    model->covariances =
-        pgkm_model_numbers(&from, "covariances", "hold finite values in the shape of its type",
-                           covariances_shape(mixture->covariance_type, mixture->k, model->d));
+    model->covariances = pgkm_model_numbers(&from, "covariances", "hold finite values in the shape of its type",
+                                            covariances_shape(mixture->covariance_type, mixture->k, model->d));
 }
 
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
     PgkmMixture *const mixture = &model->mixture;
-    PgkmError          error;
+    PgkmError error;
 
     pgkm_gmm_fields_read(composite, context, model);
 
-    const int64   size = pgkm_covariance_size(mixture->covariance_type, mixture->k, model->d);
-    double *const factors = (double *) MemoryContextAllocHuge(context, size * sizeof(double));
-    double *const determinants = (double *) MemoryContextAlloc(context, mixture->k * sizeof(double));
+    const int64 size = pgkm_covariance_size(mixture->covariance_type, mixture->k, model->d);
+    double *const factors = (double *)MemoryContextAllocHuge(context, size * sizeof(double));
+    double *const determinants = (double *)MemoryContextAlloc(context, mixture->k * sizeof(double));
 
-    if (pgkm_mixture_factors(mixture->covariance_type, mixture->k, model->d, model->covariances, factors,
-                             determinants, pgkm_interrupted, &error) != PGKM_OK)
+    if (pgkm_mixture_factors(mixture->covariance_type, mixture->k, model->d, model->covariances, factors, determinants,
+                             pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
     mixture->factors = factors;
     mixture->log_determinants = determinants;

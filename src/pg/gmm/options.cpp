@@ -30,9 +30,9 @@ static const PgkmField fields[PGKM_GMM_OPTIONS] = {
     {"precisions_init", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmMixtureOptions, precisions_init)},
     {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmMixtureOptions, seed)}};
 
-const PgkmOptionsType pgkm_mixture_options_type = {
-    {"gmm_options", fields, lengthof(fields)},
-    [](void *options) { pgkm_mixture_options_default((PgkmMixtureOptions *) options); }};
+const PgkmOptionsType pgkm_mixture_options_type = {{"gmm_options", fields, lengthof(fields)}, [](void *options) {
+                                                       pgkm_mixture_options_default((PgkmMixtureOptions *)options);
+                                                   }};
 
 /* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed)
  *     -> gmm_options */

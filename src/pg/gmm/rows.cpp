@@ -16,35 +16,36 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_score);
 }
 
 /* gmm_components(model gmm_model)
- *     -> setof (component_id integer, weight double precision, mean double precision[], covariance double precision[]) */
+ *     -> setof (component_id integer, weight double precision, mean double precision[], covariance double precision[])
+ */
 Datum pgkm_gmm_components(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    PgkmGmmModel         model;
+    PgkmGmmModel model;
 
     pgkm_gmm_fields_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     pgkm_put_components(result, model.mixture.covariance_type, model.mixture.k, model.d, model.weights,
                         model.mixture.means, model.covariances);
-    return (Datum) 0;
+    return (Datum)0;
 }
 
 /* What a model says of a row: the k responsibilities are palloc'd; NULL for a NULL row. */
 struct RowDensity {
     double *posterior;
-    int32   k;
-    int32   label;
-    double  log_density;
+    int32 k;
+    int32 label;
+    double log_density;
 };
 
 static RowDensity row_density(FunctionCallInfo fcinfo)
 {
     const PgkmGmmModel *const model = pgkm_cached_model<PgkmGmmModel, pgkm_gmm_model_read>(fcinfo, 0);
-    double *const             row = pgkm_read_row(&fcinfo->args[1], model->d);
-    RowDensity                density = {NULL, model->mixture.k, 0, 0};
+    double *const row = pgkm_read_row(&fcinfo->args[1], model->d);
+    RowDensity density = {NULL, model->mixture.k, 0, 0};
 
     if (row == NULL)
         return density;
-    density.posterior = (double *) palloc(density.k * sizeof(double));
+    density.posterior = (double *)palloc(density.k * sizeof(double));
     density.log_density = pgkm_mixture_row(&model->mixture, model->d, row, density.posterior, &density.label);
     /* Rows far from all that the model was fitted to can leave the range of float64. */
     if (unlikely(!std::isfinite(density.log_density)))

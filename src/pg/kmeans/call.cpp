@@ -9,7 +9,7 @@
 
 TableCall *kmeans_call_create(const NullableDatum *options)
 {
-    TableCall *const   call = table_call_create();
+    TableCall *const call = table_call_create();
     PgkmOptions *const read = &call->request.kmeans;
 
     call->request.algorithm = PGKM_KMEANS;
@@ -21,7 +21,7 @@ TableCall *kmeans_call_create(const NullableDatum *options)
 
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
 {
-    const int64      k = pgkm_k_argument(fcinfo, TABLE_K);
+    const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
     TableCall *const call = kmeans_call_create(fcinfo->args + TABLE_OPTIONS);
 
     call->request.k = k;

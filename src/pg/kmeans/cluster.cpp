@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
-    const Oid   id = table_call_relation(fcinfo);
+    const Oid id = table_call_relation(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
 
@@ -30,8 +30,7 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 
     ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
 
-
-    TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
+    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
     const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();
@@ -43,5 +42,5 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
         pgkm_put_centroids(output, &model);
     }
     table_call_destroy(call);
-    return (Datum) 0;
+    return (Datum)0;
 }

@@ -12,7 +12,7 @@ extern "C" {
 /* The options as plain bytes; a value out of line, compressed or in memory is flattened. */
 static const struct varlena *flat_options(Datum options)
 {
-    return pg_detoast_datum_packed((struct varlena *) DatumGetPointer(options));
+    return pg_detoast_datum_packed((struct varlena *)DatumGetPointer(options));
 }
 
 void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, MemoryContext context,
@@ -29,30 +29,30 @@ void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, Me
     const struct varlena *const value = flat_options(options->value);
 
     group->key_size = VARSIZE_ANY(value);
-    group->key = (char *) MemoryContextAlloc(context, group->key_size);
+    group->key = (char *)MemoryContextAlloc(context, group->key_size);
     memcpy(group->key, value, group->key_size);
 }
 
 static void check_k(int64 a, int64 b)
 {
     if (a != b)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long) a,
-                               (long long) b)));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long)a, (long long)b)));
 }
 
 static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
 {
     if (!pgkm_options_same(group->type, &group->options, other))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("options must be the same for all rows of a group")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
 
 /* The options of a later row: equal bytes nearly always, else equal values, else an error. */
 static void compare_options(const PgkmGroupArguments *group, const NullableDatum *options)
 {
     PgkmAnyOptions other;
-    NullableDatum  flat = *options;
+    NullableDatum flat = *options;
 
     if (options->isnull) {
         if (group->key == NULL)

@@ -14,11 +14,11 @@ extern "C" {
 
 struct PgkmGroupArguments {
     const PgkmOptionsType *type;
-    int64                  k;
-    PgkmAnyOptions         options;
-    bool                   constant_options; /* the query cannot change them from row to row */
-    char                  *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
-    Size                   key_size;
+    int64 k;
+    PgkmAnyOptions options;
+    bool constant_options; /* the query cannot change them from row to row */
+    char *key;             /* the options' bytes in the first row; NULL for SQL's NULL */
+    Size key_size;
 };
 
 /* Takes the first row's arguments over; what is kept goes to `context`. Errors as of

@@ -40,27 +40,27 @@ void pgkm_model_check_size(int64 k, int64 n, int32 d)
 {
     const int64 clusters = Min(k, n);
     /* Sizes and sums beside the centroids, center and scale, and what headers take. */
-    const int64 values = clusters * ((int64) d + 2) + 2 * (int64) d + 100;
+    const int64 values = clusters * ((int64)d + 2) + 2 * (int64)d + 100;
 
-    if (values > (int64) (MaxAllocSize / sizeof(double)))
+    if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a model of %lld clusters of %d features exceeds the maximum size of a value",
-                               (long long) clusters, d)));
+                               (long long)clusters, d)));
 }
 
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc)
 {
     const int32 k = result->k;
     const int32 d = result->d;
-    const bool  standardized = result->center != NULL;
+    const bool standardized = result->center != NULL;
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    return pgkm_composite_make(
-        tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
-                  pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0,
-                  result->n, pgkm_word_of(&pgkm_metrics, options->metric), (int64) options->seed,
-                  standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-                  standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
+    return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
+                                         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
+                                         result->converged != 0, result->n,
+                                         pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
+                                         standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
+                                         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
 }
 
 void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model)
@@ -87,8 +87,7 @@ static void read_standardization(const PgkmModelFields *from, PgkmModel *model)
     model->scale = NULL;
     if (pgkm_model_field(from, "center")->isnull && pgkm_model_field(from, "scale")->isnull)
         return;
-    model->center =
-        pgkm_model_numbers(from, "center", "hold d finite values, or be null like scale", {model->d});
+    model->center = pgkm_model_numbers(from, "center", "hold d finite values, or be null like scale", {model->d});
     model->scale = pgkm_model_numbers(from, "scale", "hold d finite values, or be null like center", {model->d});
     for (int32 f = 0; f < model->d; ++f)
         if (!(model->scale[f] > 0))
@@ -103,9 +102,9 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 
     pgkm_model_open(composite, &model_type, context, &from);
     pgkm_model_extents(&from, &model->k, &model->d);
-    model->metric = (PgkmMetric) pgkm_model_word(&from, "metric", &pgkm_metrics);
+    model->metric = (PgkmMetric)pgkm_model_word(&from, "metric", &pgkm_metrics);
     model->centroids = pgkm_model_numbers(&from, "centroids", "hold k x d finite values", {model->k, model->d});
-    model->sizes = (const int64 *) pgkm_model_array(&from, "size", "hold k values", {model->k});
+    model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
     read_standardization(&from, model);
 }
@@ -124,10 +123,10 @@ static void write_centroid(const PgkmModel *model, const double *row, double *ce
 
 void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model)
 {
-    double *const values = (double *) palloc(model->d * sizeof(double));
+    double *const values = (double *)palloc(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->k; ++j) {
-        write_centroid(model, model->centroids + (Size) j * model->d, values);
+        write_centroid(model, model->centroids + (Size)j * model->d, values);
 
         const Datum centroid = pgkm_array(values, {model->d});
 
@@ -142,9 +141,9 @@ void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model)
 Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    PgkmModel            model;
+    PgkmModel model;
 
     pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     pgkm_put_centroids(result, &model);
-    return (Datum) 0;
+    return (Datum)0;
 }

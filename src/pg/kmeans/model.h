@@ -10,11 +10,11 @@
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
-    int32         k;
-    int32         d;
-    PgkmMetric    metric;
+    int32 k;
+    int32 d;
+    PgkmMetric metric;
     const double *centroids; /* k x d, in the space of the distance */
-    const int64  *sizes;     /* k */
+    const int64 *sizes;      /* k */
     const double *within_ss; /* k */
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */

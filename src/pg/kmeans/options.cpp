@@ -18,10 +18,10 @@ static const PgkmWord init_words[] = {{"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"first", PGKM_INIT_FIRST}};
 static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}};
 
-static const PgkmWords inits = {
-    init_words, lengthof(init_words), "'k-means++', 'k-means||', 'random' or 'first'",
-    "'k-means++' takes rows far from one another, 'k-means||' does so for large k, 'random' takes any rows, 'first' the "
-    "first ones. Centroids of your own go into init_centroids."};
+static const PgkmWords inits = {init_words, lengthof(init_words), "'k-means++', 'k-means||', 'random' or 'first'",
+                                "'k-means++' takes rows far from one another, 'k-means||' does so for large k, "
+                                "'random' takes any rows, 'first' the "
+                                "first ones. Centroids of your own go into init_centroids."};
 
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
@@ -36,8 +36,8 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"metric", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, metric), &pgkm_metrics},
     {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, standardize)}};
 
-const PgkmOptionsType pgkm_kmeans_options_type = {
-    {"kmeans_options", fields, lengthof(fields)}, [](void *options) { pgkm_options_default((PgkmOptions *) options); }};
+const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, lengthof(fields)},
+                                                  [](void *options) { pgkm_options_default((PgkmOptions *)options); }};
 
 /* kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)

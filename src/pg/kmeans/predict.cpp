@@ -24,11 +24,10 @@ enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 /* The row in the model's space, rounded as the fit rounds rows of its type; NULL for a NULL row. */
 static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
 {
-    PgkmElement   element;
+    PgkmElement element;
     double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element);
 
-    if (row != NULL &&
-        !pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
+    if (row != NULL && !pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("features are a zero vector, which has no direction for metric cosine")));
     return row;
@@ -47,8 +46,8 @@ static double reported(double square, PgkmMetric metric)
 static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
 {
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
-    double *const    row = row_argument(fcinfo, model);
-    double           square;
+    double *const row = row_argument(fcinfo, model);
+    double square;
 
     if (row == NULL)
         return false;
@@ -64,7 +63,7 @@ static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
  */
 Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
 {
-    int32  label;
+    int32 label;
     double distance;
 
     if (!nearest(fcinfo, &label, &distance))
@@ -75,7 +74,7 @@ Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
 /* kmeans_distance(model kmeans_model, features) -> double precision: to the nearest centroid. */
 Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 {
-    int32  label;
+    int32 label;
     double distance;
 
     if (!nearest(fcinfo, &label, &distance))
@@ -87,12 +86,12 @@ Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 {
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
-    double *const    row = row_argument(fcinfo, model);
+    double *const row = row_argument(fcinfo, model);
 
     if (row == NULL)
         PG_RETURN_NULL();
 
-    double *const distances = (double *) palloc(model->k * sizeof(double));
+    double *const distances = (double *)palloc(model->k * sizeof(double));
 
     pgkm_distances(row, model->centroids, model->k, model->d, distances);
     for (int32 j = 0; j < model->k; ++j)

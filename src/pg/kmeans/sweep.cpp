@@ -38,8 +38,8 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
     *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
     if (*k_max < call->request.k)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long) call->request.k,
-                               (long long) *k_max)));
+                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)call->request.k,
+                               (long long)*k_max)));
     return call;
 }
 
@@ -71,10 +71,10 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
  */
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
-    int64             k_max;
+    int64 k_max;
     TableCall *const call = read_arguments(fcinfo, &k_max);
-    TableQuery        query;
-    PgkmRequest      *request = &call->request;
+    TableQuery query;
+    PgkmRequest *request = &call->request;
 
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
 
@@ -88,12 +88,12 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
         request->k_last = k_max;
         request->k_last = pgkm_sweep_last(request);
         if (request->k_last < k_max)
-            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long) request->k_last,
-                                    (long long) rows->used->n)));
+            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)request->k_last,
+                                    (long long)rows->used->n)));
         pgkm_model_check_size(request->k_last, rows->used->n, rows->used->d);
         table_call_fit(call, rows);
         put_results(call, request->k_last - request->k + 1, target);
     }
     table_call_destroy(call);
-    return (Datum) 0;
+    return (Datum)0;
 }

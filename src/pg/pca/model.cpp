@@ -40,16 +40,16 @@ Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *optio
         tupdesc, {count, d, pgkm_array(result->mean, {d}),
                   result->scale != NULL ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
                   pgkm_array(result->components, {count, d}), pgkm_array(result->explained_variance, {count}),
-                  pgkm_array(result->explained_variance_ratio, {count}),
-                  pgkm_array(result->singular_values, {count}), result->n, options->whiten != 0});
+                  pgkm_array(result->explained_variance_ratio, {count}), pgkm_array(result->singular_values, {count}),
+                  result->n, options->whiten != 0});
 }
 
 /* What whitening divides by; where there is no variance by next to nothing, as scikit-learn does. */
 static const double *read_deviation(const PgkmModelFields *from, const PgkmPcaModel *model)
 {
     const NullableDatum *const field = pgkm_model_field(from, "whiten");
-    const bool                 whiten = !field->isnull && DatumGetBool(field->value);
-    double *const deviation = (double *) MemoryContextAlloc(from->context, model->n_components * sizeof(double));
+    const bool whiten = !field->isnull && DatumGetBool(field->value);
+    double *const deviation = (double *)MemoryContextAlloc(from->context, model->n_components * sizeof(double));
 
     for (int32 j = 0; j < model->n_components; ++j)
         deviation[j] = whiten ? Max(std::sqrt(model->explained_variance[j]), DBL_EPSILON) : 1.0;
@@ -59,7 +59,7 @@ static const double *read_deviation(const PgkmModelFields *from, const PgkmPcaMo
 void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *model)
 {
     static const char at_least_0[] = "hold n_components values of at least 0";
-    PgkmModelFields   from;
+    PgkmModelFields from;
 
     pgkm_model_open(composite, &model_type, context, &from);
     pgkm_model_extents(&from, &model->n_components, &model->d);
@@ -81,7 +81,6 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
             pgkm_raise_field(&from, "explained_variance", at_least_0);
     model->explained_variance_ratio =
         pgkm_model_numbers(&from, "explained_variance_ratio", "hold n_components finite values", {count});
-    model->singular_values =
-        pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
+    model->singular_values = pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
     model->deviation = read_deviation(&from, model);
 }

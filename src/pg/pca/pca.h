@@ -12,8 +12,8 @@
 
 /* A model as the row functions need it. */
 struct PgkmPcaModel {
-    int32         n_components;
-    int32         d;
+    int32 n_components;
+    int32 d;
     const double *mean;       /* d */
     const double *scale;      /* d, or NULL unless standardized */
     const double *components; /* n_components x d */

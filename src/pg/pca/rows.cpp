@@ -21,17 +21,17 @@ PG_FUNCTION_INFO_V1(pgkm_pca_inverse_transform);
 Datum pgkm_pca_components(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    PgkmPcaModel         model;
+    PgkmPcaModel model;
 
     pgkm_pca_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     for (int32 j = 0; j < model.n_components; ++j) {
-        const Datum component = pgkm_array(model.components + (Size) j * model.d, {model.d});
+        const Datum component = pgkm_array(model.components + (Size)j * model.d, {model.d});
 
         pgkm_result_put(result, {j, component, model.explained_variance[j], model.explained_variance_ratio[j],
                                  model.singular_values[j]});
         pfree(DatumGetPointer(component));
     }
-    return (Datum) 0;
+    return (Datum)0;
 }
 
 static const PgkmPcaModel *model_argument(FunctionCallInfo fcinfo)
@@ -52,12 +52,12 @@ static Datum checked_array(const double *values, int32 length)
 Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const       row = pgkm_read_row(&fcinfo->args[1], model->d);
+    double *const row = pgkm_read_row(&fcinfo->args[1], model->d);
 
     if (row == NULL)
         PG_RETURN_NULL();
 
-    double *const scores = (double *) palloc(model->n_components * sizeof(double));
+    double *const scores = (double *)palloc(model->n_components * sizeof(double));
 
     for (int32 f = 0; f < model->d; ++f)
         row[f] = (row[f] - model->mean[f]) / (model->scale == NULL ? 1.0 : model->scale[f]);
@@ -76,12 +76,12 @@ Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 Datum pgkm_pca_inverse_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const       scores = pgkm_read_row(&fcinfo->args[1], model->n_components, "score");
+    double *const scores = pgkm_read_row(&fcinfo->args[1], model->n_components, "score");
 
     if (scores == NULL)
         PG_RETURN_NULL();
 
-    double *const row = (double *) palloc0(model->d * sizeof(double));
+    double *const row = (double *)palloc0(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->n_components; ++j)
         scores[j] *= model->deviation[j];

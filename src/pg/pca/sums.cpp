@@ -16,7 +16,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_combine);
 
 static Size sums_size(int32 d)
 {
-    const Size values = (Size) d + (Size) pca_sums_cross_count(d) + (Size) pca_sums_capacity(d) * d;
+    const Size values = (Size)d + (Size)pca_sums_cross_count(d) + (Size)pca_sums_capacity(d) * d;
 
     return offsetof(PcaSums, values) + values * sizeof(double);
 }
@@ -47,7 +47,7 @@ PcaSums *pca_sums_whole(PcaSums *sums)
     if (sums->pending == 0)
         return sums;
 
-    PcaSums *whole = (PcaSums *) palloc(VARSIZE(sums));
+    PcaSums *whole = (PcaSums *)palloc(VARSIZE(sums));
 
     memcpy(whole, sums, VARSIZE(sums));
     pca_sums_flush(whole);
@@ -76,7 +76,7 @@ void pca_sums_flush(PcaSums *sums)
     if (pgkm_moments_add(&sums->n, sums->d, pca_sums_mean(sums), pca_sums_cross(sums), pca_sums_rows(sums),
                          sums->pending, pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
-    memset(pca_sums_rows(sums), 0, (Size) sums->pending * sums->d * sizeof(double));
+    memset(pca_sums_rows(sums), 0, (Size)sums->pending * sums->d * sizeof(double));
     sums->pending = 0;
     check_range(sums);
 }
@@ -91,8 +91,8 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
     const PgkmPcaOptions own = pca_sums_options(sums);
 
     if (!pgkm_options_same(&pgkm_pca_options_type, &own, options))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("options must be the same for all rows of a group")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
 
 const char *pca_sums_complaint(PcaSums *sums)
@@ -117,15 +117,15 @@ const char *pca_sums_complaint(PcaSums *sums)
 static void merge(PcaSums *a, PcaSums *b)
 {
     const PgkmPcaOptions options = pca_sums_options(b);
-    PgkmError            error;
+    PgkmError error;
 
     b = pca_sums_whole(b);
     if (a->d != b->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
     pca_sums_check_options(a, &options);
     pca_sums_flush(a);
-    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b),
-                           pca_sums_cross(b), &error) != PGKM_OK)
+    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b), pca_sums_cross(b),
+                           &error) != PGKM_OK)
         pgkm_raise(&error);
     check_range(a);
 }

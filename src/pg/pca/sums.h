@@ -13,27 +13,27 @@
 #include "pg/values/options.h"
 
 struct PcaSums {
-    int32  vl_len_; /* varlena header, never touched directly */
+    int32 vl_len_; /* varlena header, never touched directly */
     uint16 version;
-    bool   whiten;
-    bool   standardize;
-    int32  d;
-    int32  pending;      /* rows that wait; 0 in a value outside an aggregate */
-    int64  n;            /* rows in the moments */
-    double n_components; /* as in PgkmPcaOptions */
+    bool whiten;
+    bool standardize;
+    int32 d;
+    int32 pending;                        /* rows that wait; 0 in a value outside an aggregate */
+    int64 n;                              /* rows in the moments */
+    double n_components;                  /* as in PgkmPcaOptions */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows */
 
-    static constexpr char   type_name[] = "pca_sums";
+    static constexpr char type_name[] = "pca_sums";
     static constexpr uint16 current_version = 1;
 
-    bool  is_whole() const;
+    bool is_whole() const;
     int64 rows() const { return n + pending; }
 };
 
 /* Elements of the lower triangle of products. */
 static inline int64 pca_sums_cross_count(int32 d)
 {
-    return (int64) d * ((int64) d + 1) / 2;
+    return (int64)d * ((int64)d + 1) / 2;
 }
 
 /* Rows that wait together: enough that adding them costs little beside their products, few

@@ -26,7 +26,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_sums_send);
 }
 
 static const char *const type_name = PcaSums::type_name;
-static const int         head_bytes = 4 * 4 + 2 * 8;
+static const int head_bytes = 4 * 4 + 2 * 8;
 
 Datum pgkm_pca_sums_out(PG_FUNCTION_ARGS)
 {
@@ -34,8 +34,8 @@ Datum pgkm_pca_sums_out(PG_FUNCTION_ARGS)
     StringInfoData out;
 
     initStringInfo(&out);
-    appendStringInfo(&out, "{\"version\":%d,\"n\":%lld,\"d\":%d,\"n_components\":", sums->version,
-                     (long long) sums->n, sums->d);
+    appendStringInfo(&out, "{\"version\":%d,\"n\":%lld,\"d\":%d,\"n_components\":", sums->version, (long long)sums->n,
+                     sums->d);
     pgkm_append_double(&out, sums->n_components);
     appendStringInfo(&out, ",\"whiten\":%d,\"standardize\":%d,\"mean\":", sums->whiten, sums->standardize);
     pgkm_append_list(&out, pca_sums_mean(sums), sums->d);
@@ -48,15 +48,15 @@ Datum pgkm_pca_sums_out(PG_FUNCTION_ARGS)
 /* The lists are read before there is room for them: a short text must not claim a large allocation. */
 Datum pgkm_pca_sums_in(PG_FUNCTION_ARGS)
 {
-    const PgkmJson       json = pgkm_json_open(type_name, PG_GETARG_CSTRING(0), PcaSums::current_version);
-    const int64          n = pgkm_json_integer(&json, "n", 1, PGKM_MAX_ROWS);
-    const int32          d = (int32) pgkm_json_integer(&json, "d", 1, 65536);
+    const PgkmJson json = pgkm_json_open(type_name, PG_GETARG_CSTRING(0), PcaSums::current_version);
+    const int64 n = pgkm_json_integer(&json, "n", 1, PGKM_MAX_ROWS);
+    const int32 d = (int32)pgkm_json_integer(&json, "d", 1, 65536);
     const PgkmPcaOptions options = {pgkm_json_number(&json, "n_components"),
-                                    (int32) pgkm_json_integer(&json, "whiten", 0, 1),
-                                    (int32) pgkm_json_integer(&json, "standardize", 0, 1)};
-    const int64          count = pca_sums_cross_count(d);
-    const double *const  mean = pgkm_json_numbers(&json, "mean", {d});
-    const double *const  cross = pgkm_json_numbers(&json, "cross", {(int32) count});
+                                    (int32)pgkm_json_integer(&json, "whiten", 0, 1),
+                                    (int32)pgkm_json_integer(&json, "standardize", 0, 1)};
+    const int64 count = pca_sums_cross_count(d);
+    const double *const mean = pgkm_json_numbers(&json, "mean", {d});
+    const double *const cross = pgkm_json_numbers(&json, "cross", {(int32)count});
 
     if (!pgkm_options_are_valid(&pgkm_pca_options_type, &options))
         pgkm_malformed(type_name, "Key \"n_components\" must be a number of components or a share of the variance.");
@@ -76,16 +76,16 @@ Datum pgkm_pca_sums_in(PG_FUNCTION_ARGS)
 
 Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
 {
-    StringInfo     message = (StringInfo) PG_GETARG_POINTER(0);
+    StringInfo message = (StringInfo)PG_GETARG_POINTER(0);
     PgkmPcaOptions options;
 
     if (message->len - message->cursor < head_bytes)
         pgkm_malformed_binary(type_name, "The message is too short.");
     if (pq_getmsgint(message, 4) != PcaSums::current_version)
         pgkm_malformed_binary(type_name, "Unknown version.");
-    const int32 d = (int32) pq_getmsgint(message, 4);
-    options.whiten = (int32) pq_getmsgint(message, 4);
-    options.standardize = (int32) pq_getmsgint(message, 4);
+    const int32 d = (int32)pq_getmsgint(message, 4);
+    options.whiten = (int32)pq_getmsgint(message, 4);
+    options.standardize = (int32)pq_getmsgint(message, 4);
     const int64 n = pq_getmsgint64(message);
     options.n_components = pq_getmsgfloat8(message);
     if (d < 1 || d > 65536 || n < 1 || n > PGKM_MAX_ROWS || !pgkm_options_are_valid(&pgkm_pca_options_type, &options))
@@ -112,12 +112,12 @@ Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
 Datum pgkm_pca_sums_send(PG_FUNCTION_ARGS)
 {
     PcaSums *const sums = pca_sums_whole(pgkm_flat_argument<PcaSums>(fcinfo, 0));
-    const int64    count = sums->d + pca_sums_cross_count(sums->d);
+    const int64 count = sums->d + pca_sums_cross_count(sums->d);
     StringInfoData out;
 
     pq_begintypsend(&out);
     pq_sendint32(&out, sums->version);
-    pq_sendint32(&out, (uint32) sums->d);
+    pq_sendint32(&out, (uint32)sums->d);
     pq_sendint32(&out, sums->whiten);
     pq_sendint32(&out, sums->standardize);
     pq_sendint64(&out, sums->n);

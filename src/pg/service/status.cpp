@@ -15,31 +15,30 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_status);
 /* A text that is empty is unknown: NULL. */
 static PgkmValue text_value(const char *text)
 {
-    return text[0] != '\0' ? text : (const char *) NULL;
+    return text[0] != '\0' ? text : (const char *)NULL;
 }
 
 /* Numbers that are 0 are unknown, but for those of the service. */
 static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
 {
     const PgkmDevice *const device = &line->device;
-    const bool              has_memory = device->memory_total > 0;
-    const char             *capability = NULL;
-    const char             *driver = NULL;
+    const bool has_memory = device->memory_total > 0;
+    const char *capability = NULL;
+    const char *driver = NULL;
 
     if (device->capability_major > 0)
         capability = psprintf("%d.%d", device->capability_major, device->capability_minor);
     /* CUDA numbers its drivers 1000 x major + 10 x minor. */
     if (device->driver_version > 0)
         driver = psprintf("%d.%d", device->driver_version / 1000, device->driver_version % 1000 / 10);
-    pgkm_result_put(result,
-                    {text_value(line->backend), line->available != 0,
-                     pgkm_value_if(device->ordinal >= 0, device->ordinal), text_value(device->name),
-                     pgkm_value_if(device->units > 0, device->units), capability,
-                     pgkm_value_if(has_memory, (int64) device->memory_total),
-                     pgkm_value_if(has_memory, (int64) device->memory_free), driver, PGKM_VERSION,
-                     text_value(device->reason), pgkm_value_if(line->served, (int32) pgkm_service_pid()),
-                     pgkm_value_if(line->served, line->jobs), pgkm_value_if(line->served, line->jobs_waiting),
-                     pgkm_value_if(line->served, (int64) line->memory_held)});
+    pgkm_result_put(result, {text_value(line->backend), line->available != 0,
+                             pgkm_value_if(device->ordinal >= 0, device->ordinal), text_value(device->name),
+                             pgkm_value_if(device->units > 0, device->units), capability,
+                             pgkm_value_if(has_memory, (int64)device->memory_total),
+                             pgkm_value_if(has_memory, (int64)device->memory_free), driver, PGKM_VERSION,
+                             text_value(device->reason), pgkm_value_if(line->served, (int32)pgkm_service_pid()),
+                             pgkm_value_if(line->served, line->jobs), pgkm_value_if(line->served, line->jobs_waiting),
+                             pgkm_value_if(line->served, (int64)line->memory_held)});
 }
 
 /*
@@ -47,9 +46,9 @@ static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
  */
 Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
 {
-    ReturnSetInfo *const     result = pgkm_result_begin(fcinfo);
-    PgkmBackendStatus *const lines = (PgkmBackendStatus *) palloc0(MAX_LINES * sizeof(PgkmBackendStatus));
-    PgkmSettings             settings;
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    PgkmBackendStatus *const lines = (PgkmBackendStatus *)palloc0(MAX_LINES * sizeof(PgkmBackendStatus));
+    PgkmSettings settings;
 
     pgkm_settings_fill(&settings);
     pgkm_service_acquire(&settings);
@@ -59,5 +58,5 @@ Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
     pgkm_service_release(settings.channel);
     for (int32 i = 0; i < Min(count, MAX_LINES); ++i)
         put_line(result, &lines[i]);
-    return (Datum) 0;
+    return (Datum)0;
 }

@@ -17,16 +17,16 @@ extern "C" {
 static Datum plain_array(const void *values, Oid type, const PgkmShape &shape)
 {
     const Size head = ARR_OVERHEAD_NONULLS(shape.dimensions);
-    Size       data = 8;
+    Size data = 8;
 
     for (int i = 0; i < shape.dimensions; ++i)
         data = mul_size(data, shape.extents[i]);
 
     if (data > MaxAllocSize - head)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("array size exceeds the maximum allowed (%d)", (int) MaxAllocSize)));
+                        errmsg("array size exceeds the maximum allowed (%d)", (int)MaxAllocSize)));
 
-    ArrayType *array = (ArrayType *) palloc0(head + data);
+    ArrayType *array = (ArrayType *)palloc0(head + data);
 
     SET_VARSIZE(array, head + data);
     array->ndim = shape.dimensions;
@@ -51,7 +51,7 @@ Datum pgkm_array(const int64 *values, const PgkmShape &shape)
 
 Datum pgkm_array_fill(double value, int32 length)
 {
-    double *const values = (double *) palloc(length * sizeof(double));
+    double *const values = (double *)palloc(length * sizeof(double));
 
     std::fill_n(values, length, value);
 
@@ -64,7 +64,7 @@ Datum pgkm_array_fill(double value, int32 length)
 const void *pgkm_array_values(Datum array, const PgkmShape &shape)
 {
     ArrayType *const plain = DatumGetArrayTypeP(array);
-    const bool       fits = ARR_NDIM(plain) == shape.dimensions && !array_contains_nulls(plain) &&
+    const bool fits = ARR_NDIM(plain) == shape.dimensions && !array_contains_nulls(plain) &&
                       std::equal(shape.extents, shape.extents + shape.dimensions, ARR_DIMS(plain));
 
     return fits ? ARR_DATA_PTR(plain) : NULL;
@@ -72,8 +72,8 @@ const void *pgkm_array_values(Datum array, const PgkmShape &shape)
 
 const double *pgkm_array_numbers(Datum array, const PgkmShape &shape)
 {
-    const double *const numbers = (const double *) pgkm_array_values(array, shape);
-    const auto          is_finite = [](double value) { return std::isfinite(value); };
+    const double *const numbers = (const double *)pgkm_array_values(array, shape);
+    const auto is_finite = [](double value) { return std::isfinite(value); };
 
     if (numbers == NULL || !std::all_of(numbers, numbers + pgkm_shape_count(shape), is_finite))
         return NULL;

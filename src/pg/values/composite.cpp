@@ -12,7 +12,7 @@ extern "C" {
 /* Values as the server takes them. */
 struct Columns {
     Datum values[PGKM_MOST_FIELDS];
-    bool  nulls[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
 
     explicit Columns(PgkmValues row)
     {
@@ -28,14 +28,14 @@ struct Columns {
 ReturnSetInfo *pgkm_result_begin(FunctionCallInfo fcinfo)
 {
     InitMaterializedSRF(fcinfo, 0);
-    return (ReturnSetInfo *) fcinfo->resultinfo;
+    return (ReturnSetInfo *)fcinfo->resultinfo;
 }
 
 void pgkm_result_put(ReturnSetInfo *result, PgkmValues values)
 {
     Columns columns(values);
 
-    Assert((int) values.size() == result->setDesc->natts);
+    Assert((int)values.size() == result->setDesc->natts);
     tuplestore_putvalues(result->setResult, result->setDesc, columns.values, columns.nulls);
 }
 
@@ -43,7 +43,7 @@ Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values)
 {
     Columns columns(values);
 
-    Assert((int) values.size() == tupdesc->natts);
+    Assert((int)values.size() == tupdesc->natts);
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, columns.values, columns.nulls));
 }
 
@@ -72,8 +72,8 @@ void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDa
     HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
     TupleDesc tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
     HeapTupleData tuple;
-    Datum         values[PGKM_MOST_FIELDS];
-    bool          nulls[PGKM_MOST_FIELDS];
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
 
     check_type(tupdesc, type);
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);

@@ -19,7 +19,7 @@ extern "C" {
  * text that is NULL. A Datum is never NULL. */
 struct PgkmValue {
     Datum datum = 0;
-    bool  isnull = true;
+    bool isnull = true;
 
     PgkmValue() = default;
     PgkmValue(std::same_as<bool> auto value) : datum(BoolGetDatum(value)), isnull(false) {}
@@ -53,19 +53,19 @@ struct PgkmWords;
 
 /* A field of a composite type. What follows the type is for fields of options (pg/values/options.h). */
 struct PgkmField {
-    const char      *name;
-    Oid              type;
-    int              takes = 0;    /* a PgkmTakes */
-    Size             offset = 0;   /* in the struct that holds the options */
+    const char *name;
+    Oid type;
+    int takes = 0;                 /* a PgkmTakes */
+    Size offset = 0;               /* in the struct that holds the options */
     const PgkmWords *words = NULL; /* or NULL */
 };
 
 /* A composite type as the extension made it. Its owner can alter it, and reading a changed
  * one as this one would crash. */
 struct PgkmCompositeType {
-    const char      *name;
+    const char *name;
     const PgkmField *fields;
-    int              count;
+    int count;
 };
 
 #define PGKM_MOST_FIELDS 32

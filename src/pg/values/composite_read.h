@@ -11,8 +11,8 @@
 /* A model taken apart. What detoasting takes stays in CurrentMemoryContext. */
 struct PgkmModelFields {
     const PgkmCompositeType *type;
-    MemoryContext            context; /* copies go there */
-    NullableDatum            values[PGKM_MOST_FIELDS];
+    MemoryContext context; /* copies go there */
+    NullableDatum values[PGKM_MOST_FIELDS];
 };
 
 /* 42804 when the type has been altered. */
@@ -32,8 +32,7 @@ void pgkm_model_extents(const PgkmModelFields *fields, int32 *count, int32 *d);
 int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const PgkmWords *words);
 
 /* An array of 8-byte values of this shape, copied; the second one of finite float8 values. */
-const void   *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must,
-                               const PgkmShape &shape);
+const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must, const PgkmShape &shape);
 const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
                                  const PgkmShape &shape);
 
@@ -48,9 +47,9 @@ const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
 template <typename Model, void (*read)(Datum composite, MemoryContext context, Model *model)>
 static const Model *pgkm_cached_model(FunctionCallInfo fcinfo, int number)
 {
-    return (const Model *) pgkm_cached_model_of(
+    return (const Model *)pgkm_cached_model_of(
         fcinfo, number, sizeof(Model),
-        [](Datum composite, MemoryContext context, void *model) { read(composite, context, (Model *) model); });
+        [](Datum composite, MemoryContext context, void *model) { read(composite, context, (Model *)model); });
 }
 
 #endif

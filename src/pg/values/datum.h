@@ -33,16 +33,16 @@ enum PgkmRowFaultKind {
 
 struct PgkmRowFault {
     PgkmRowFaultKind kind;
-    int32            position; /* of the element, from 1 */
-    int32            expected; /* PGKM_ROW_LENGTH: elements */
-    int32            found;
+    int32 position; /* of the element, from 1 */
+    int32 expected; /* PGKM_ROW_LENGTH: elements */
+    int32 found;
 };
 
 /* A one-dimensional array without NULLs, read in place. */
 struct PgkmVector {
-    Oid         element_type;
-    int32       length; /* >= 1 */
-    const char *data;   /* unaligned, except for numeric */
+    Oid element_type;
+    int32 length;     /* >= 1 */
+    const char *data; /* unaligned, except for numeric */
 };
 
 /* True for the types whose arrays are feature vectors: real, double precision, smallint,
@@ -92,7 +92,7 @@ bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number
 
 /* The extents of an array of one to three dimensions. */
 struct PgkmShape {
-    int   dimensions = 0;
+    int dimensions = 0;
     int32 extents[3];
 
     PgkmShape(std::initializer_list<int32> list)

@@ -41,8 +41,8 @@ void pgkm_malformed(const char *type, const char *detail)
 
 void pgkm_malformed_binary(const char *type, const char *detail)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-                    errmsg("invalid binary format of type %s", type), errdetail("%s", detail)));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION), errmsg("invalid binary format of type %s", type),
+                    errdetail("%s", detail)));
     pg_unreachable();
 }
 
@@ -96,9 +96,9 @@ int64 pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int6
 {
     const double value = pgkm_json_number(json, key);
 
-    if (value < (double) least || value > (double) most || value != std::floor(value))
-        malformed_key(json, key, psprintf("an integer from %lld to %lld", (long long) least, (long long) most));
-    return (int64) value;
+    if (value < (double)least || value > (double)most || value != std::floor(value))
+        malformed_key(json, key, psprintf("an integer from %lld to %lld", (long long)least, (long long)most));
+    return (int64)value;
 }
 
 const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const PgkmShape &shape, bool may_be_missing)
@@ -112,7 +112,7 @@ const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const Pgk
         if (*at == '[' || *at == ']')
             *at = *at == '[' ? '{' : '}';
 
-    const Datum         array = OidInputFunctionCall(F_ARRAY_IN, text, FLOAT8OID, -1);
+    const Datum array = OidInputFunctionCall(F_ARRAY_IN, text, FLOAT8OID, -1);
     const double *const numbers = pgkm_array_numbers(array, shape);
 
     if (numbers == NULL)

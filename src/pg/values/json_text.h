@@ -17,7 +17,7 @@ void pgkm_append_list(StringInfo out, const double *values, int64 count);
 /* A JSON object that is to be a value of the type. */
 struct PgkmJson {
     const char *type;
-    Datum       object;
+    Datum object;
 };
 
 /* 22P02: invalid input syntax for the type; 22P03: invalid binary format of it. */
@@ -31,9 +31,9 @@ struct PgkmJson {
 PgkmJson pgkm_json_open(const char *type, const char *text, int32 version);
 
 /* A key's value: a text, a finite number, an integer from `least` to `most` (below 2^53). */
-char  *pgkm_json_text(const PgkmJson *json, const char *key);
+char *pgkm_json_text(const PgkmJson *json, const char *key);
 double pgkm_json_number(const PgkmJson *json, const char *key);
-int64  pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int64 most);
+int64 pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int64 most);
 
 /* A list of finite numbers, or a list of such lists. NULL where the key is missing and may be. */
 const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const PgkmShape &shape,

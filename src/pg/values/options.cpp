@@ -40,13 +40,13 @@ bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value)
 template <typename Value>
 static Value &place_of(const PgkmField *field, void *options)
 {
-    return *(Value *) ((char *) options + field->offset);
+    return *(Value *)((char *)options + field->offset);
 }
 
 template <typename Value>
 static const Value &value_of(const PgkmField *field, const void *options)
 {
-    return *(const Value *) ((const char *) options + field->offset);
+    return *(const Value *)((const char *)options + field->offset);
 }
 
 static bool is_array(const PgkmField *field)
@@ -75,17 +75,17 @@ static bool all_usable(const double *values, Size count)
 static void read_array(const PgkmField *field, Datum value, MemoryContext context, PgkmGiven *given)
 {
     ArrayType *const array = DatumGetArrayTypeP(value);
-    const int        dimensions = ARR_NDIM(array);
+    const int dimensions = ARR_NDIM(array);
 
     if (field->takes == PGKM_TAKES_MATRIX && dimensions != 2)
         pgkm_raise_option(field->name, "a two-dimensional array (clusters x features)");
-    if (dimensions < 1 || dimensions > (int) lengthof(given->extent))
+    if (dimensions < 1 || dimensions > (int)lengthof(given->extent))
         pgkm_raise_option(field->name, "an array of one to three dimensions");
     if (array_contains_nulls(array))
         pgkm_raise_option(field->name, "an array without nulls");
 
-    const Size    count = ArrayGetNItems(dimensions, ARR_DIMS(array));
-    double *const copy = (double *) MemoryContextAllocHuge(context, count * sizeof(double));
+    const Size count = ArrayGetNItems(dimensions, ARR_DIMS(array));
+    double *const copy = (double *)MemoryContextAllocHuge(context, count * sizeof(double));
 
     memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
     if (!all_usable(copy, count))
@@ -107,11 +107,10 @@ static const char *complaint(const PgkmField *field, const void *options)
     }
     case PGKM_TAKES_SHARE: {
         const double value = value_of<double>(field, options);
-        const bool   is_share = value > 0 && value < 1;
-        const bool   is_count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
+        const bool is_share = value > 0 && value < 1;
+        const bool is_count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
 
-        return is_share || is_count ? NULL
-                                    : "a whole number of at least 1, or a share of the variance between 0 and 1";
+        return is_share || is_count ? NULL : "a whole number of at least 1, or a share of the variance between 0 and 1";
     }
     default:
         return NULL;
@@ -133,7 +132,7 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
         place_of<double>(field, options) = DatumGetFloat8(value);
         break;
     case PGKM_TAKES_SEED:
-        place_of<uint64>(field, options) = (uint64) DatumGetInt64(value);
+        place_of<uint64>(field, options) = (uint64)DatumGetInt64(value);
         break;
     case PGKM_TAKES_SWITCH:
         place_of<int32>(field, options) = DatumGetBool(value) ? 1 : 0;
@@ -148,8 +147,7 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
         pgkm_raise_option(field->name, takes);
 }
 
-void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context,
-                         void *options)
+void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context, void *options)
 {
     type->set_default(options);
     for (int i = 0; i < type->composite.count; ++i)
@@ -191,14 +189,14 @@ static PgkmValue field_value(const PgkmField *field, const void *options)
 Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
     const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &type->composite);
-    PgkmAnyOptions  options;
-    Datum           values[PGKM_MOST_FIELDS];
-    bool            nulls[PGKM_MOST_FIELDS];
+    PgkmAnyOptions options;
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
 
     pgkm_options_fields(type, fcinfo->args, CurrentMemoryContext, &options);
     for (int i = 0; i < type->composite.count; ++i) {
         const PgkmField *const field = &type->composite.fields[i];
-        const bool             has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE;
+        const bool has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE;
 
         nulls[i] = !has_default && PG_ARGISNULL(i);
         values[i] = has_default ? field_value(field, &options).datum : PG_GETARG_DATUM(i);
@@ -213,7 +211,7 @@ static Size given_size(const PgkmGiven *given)
 {
     Size size = given->dimensions == 0 ? 0 : sizeof(double);
 
-    if (given->dimensions < 0 || given->dimensions > (int32) lengthof(given->extent))
+    if (given->dimensions < 0 || given->dimensions > (int32)lengthof(given->extent))
         return SIZE_MAX;
     for (int i = 0; i < given->dimensions; ++i) {
         if (given->extent[i] < 1 || size > SIZE_MAX / given->extent[i])
@@ -307,7 +305,7 @@ void pgkm_options_write_arrays(const PgkmOptionsType *type, const void *options,
 void pgkm_options_attach_arrays(const PgkmOptionsType *type, void *options, const char *arrays)
 {
     for_each_array(type, options, [&arrays](const PgkmGiven *given) {
-        ((PgkmGiven *) given)->values = given->dimensions > 0 ? (const double *) arrays : NULL;
+        ((PgkmGiven *)given)->values = given->dimensions > 0 ? (const double *)arrays : NULL;
         if (arrays != NULL)
             arrays += given_size(given);
     });

@@ -15,14 +15,14 @@
 /* Words for the values of an enumeration. Of several words for a value the first is returned. */
 struct PgkmWord {
     const char *word;
-    int32       value;
+    int32 value;
 };
 
 struct PgkmWords {
     const PgkmWord *words;
-    int             count;
-    const char     *takes; /* for messages: "must be ..." */
-    const char     *hint;
+    int count;
+    const char *takes; /* for messages: "must be ..." */
+    const char *hint;
 };
 
 /* What a field takes, and the C type that holds it. */
@@ -44,7 +44,7 @@ struct PgkmOptionsType {
 
 /* The options of any algorithm that collects rows; plain data but for pointers to arrays. */
 union PgkmAnyOptions {
-    PgkmOptions        kmeans;
+    PgkmOptions kmeans;
     PgkmMixtureOptions mixture;
 };
 
@@ -83,7 +83,7 @@ bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options);
 
 /* The word for a value, and the value for a word; false when there is none. */
 const char *pgkm_word_of(const PgkmWords *words, int32 value);
-bool        pgkm_word_find(const PgkmWords *words, const char *word, int32 *value);
+bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value);
 
 /* 22023: the option must be what it takes; the hint says what the values mean. */
 [[noreturn]] void pgkm_raise_option(const char *name, const char *takes, const char *hint = NULL);

@@ -40,7 +40,7 @@ static int describe(const PgkmRowFault *fault, const char *noun, char *text, siz
 
 void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun)
 {
-    char      text[128];
+    char text[128];
     const int sqlstate = describe(fault, noun, text, sizeof text);
 
     ereport(ERROR,
@@ -63,13 +63,13 @@ bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char
 
 double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, PgkmElement *element)
 {
-    PgkmVector   vector;
+    PgkmVector vector;
     PgkmRowFault fault;
 
     if (!pgkm_open_row(features, &vector, noun))
         return NULL;
 
-    double *const row = (double *) palloc(d * sizeof(double));
+    double *const row = (double *)palloc(d * sizeof(double));
 
     if (!pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault))
         pgkm_raise_row_fault(&fault, NULL, noun);
@@ -88,8 +88,8 @@ static double weight_argument(FunctionCallInfo fcinfo, int number)
     const double weight = PG_GETARG_FLOAT8(number);
 
     if (!(weight >= 0.0 && std::isfinite(weight)))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight must be a finite number of at least 0")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("weight must be a finite number of at least 0")));
     if (weight > PGKM_MAX_MAGNITUDE)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("weight is out of range: its magnitude exceeds 2^500")));
@@ -99,8 +99,7 @@ static double weight_argument(FunctionCallInfo fcinfo, int number)
 bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number, PgkmVector *vector, double *weight)
 {
     PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
-    const bool   opened =
-        !PG_ARGISNULL(features) && pgkm_open_vector(PG_GETARG_DATUM(features), vector, &fault);
+    const bool opened = !PG_ARGISNULL(features) && pgkm_open_vector(PG_GETARG_DATUM(features), vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return false;
