@@ -103,19 +103,25 @@ int64 pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int6
 
 const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const PgkmShape &shape, bool may_be_missing)
 {
+    static const char must[] = "a list of as many finite numbers as the other keys call for";
     char *const text = may_be_missing ? find_text(json, key) : pgkm_json_text(json, key);
+    int depth = 0;
 
     if (text == NULL)
         return NULL;
     /* JSON's lists become the text of an array. What is no list of numbers is no array of numbers either. */
     for (char *at = text; *at != '\0'; ++at)
-        if (*at == '[' || *at == ']')
+        if (*at == '[' || *at == ']') {
+            depth += *at == '[' ? 1 : -1;
+            if (depth > shape.dimensions)
+                malformed_key(json, key, must);
             *at = *at == '[' ? '{' : '}';
+        }
 
     const Datum array = OidInputFunctionCall(F_ARRAY_IN, text, FLOAT8OID, -1);
     const double *const numbers = pgkm_array_numbers(array, shape);
 
     if (numbers == NULL)
-        malformed_key(json, key, "a list of as many finite numbers as the other keys call for");
+        malformed_key(json, key, must);
     return numbers;
 }
