@@ -90,84 +90,6 @@ AS 'MODULE_PATHNAME', 'pgkm_aggregate_deserialize'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION kmeans_deserialize IS 'deserialization function of the aggregate kmeans';
 
--- One overload for each type of feature vector, so that ARRAY[x, y] needs no cast whatever
--- kind of number x and y are; each with no, with one and with both optional arguments.
-DO $do$
-DECLARE
-    features text;
-    optional text;
-BEGIN
-    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
-    LOOP
-        FOREACH optional IN ARRAY ARRAY['', ', kmeans_options', ', kmeans_options, double precision']
-        LOOP
-            EXECUTE pg_catalog.format($sql$
-                CREATE FUNCTION kmeans_transition(internal, %1$s, bigint%2$s) RETURNS internal
-                AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition'
-                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1;
-                COMMENT ON FUNCTION kmeans_transition(internal, %1$s, bigint%2$s)
-                    IS 'transition function of the aggregate kmeans: collects a row';
-
-                CREATE AGGREGATE kmeans(%1$s, bigint%2$s) (
-                    SFUNC = kmeans_transition,
-                    STYPE = internal,
-                    FINALFUNC = kmeans_final,
-                    FINALFUNC_MODIFY = READ_ONLY,
-                    COMBINEFUNC = kmeans_combine,
-                    SERIALFUNC = kmeans_serialize,
-                    DESERIALFUNC = kmeans_deserialize,
-                    PARALLEL = SAFE
-                );
-                COMMENT ON AGGREGATE kmeans(%1$s, bigint%2$s)
-                    IS 'k-means clustering of feature vectors: (features, k [, options [, weight]])';
-            $sql$, features, optional);
-        END LOOP;
-    END LOOP;
-END
-$do$;
-
--- window function and rows against a model, for the same types of feature vectors
-DO $do$
-DECLARE
-    features text;
-BEGIN
-    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
-    LOOP
-        EXECUTE pg_catalog.format($sql$
-            CREATE FUNCTION kmeans_label(features %1$s, k bigint) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_kmeans_label'
-            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
-            COMMENT ON FUNCTION kmeans_label(%1$s, bigint)
-                IS 'cluster of each row in a k-means clustering of its partition';
-
-            CREATE FUNCTION kmeans_label(features %1$s, k bigint, options kmeans_options) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_kmeans_label'
-            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
-            COMMENT ON FUNCTION kmeans_label(%1$s, bigint, kmeans_options)
-                IS 'cluster of each row in a k-means clustering of its partition';
-
-            CREATE FUNCTION kmeans_predict(model kmeans_model, features %1$s) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_kmeans_predict'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION kmeans_predict(kmeans_model, %1$s)
-                IS 'the cluster nearest to a feature vector';
-
-            CREATE FUNCTION kmeans_distance(model kmeans_model, features %1$s) RETURNS double precision
-            AS 'MODULE_PATHNAME', 'pgkm_kmeans_distance'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION kmeans_distance(kmeans_model, %1$s)
-                IS 'distance of a feature vector to the nearest centroid';
-
-            CREATE FUNCTION kmeans_transform(model kmeans_model, features %1$s) RETURNS double precision[]
-            AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION kmeans_transform(kmeans_model, %1$s)
-                IS 'distances of a feature vector to all centroids';
-        $sql$, features);
-    END LOOP;
-END
-$do$;
-
 -- status
 
 CREATE FUNCTION kmeans_status(
@@ -388,37 +310,6 @@ CREATE AGGREGATE kmeans_merge(kmeans_sums) (
     SFUNC = kmeans_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE);
 COMMENT ON AGGREGATE kmeans_merge(kmeans_sums) IS 'merges sums over the same centroids';
 
--- For the same types of feature vectors as kmeans.
-DO $do$
-DECLARE
-    features text;
-    optional text;
-BEGIN
-    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
-    LOOP
-        FOREACH optional IN ARRAY ARRAY['', ', double precision']
-        LOOP
-            EXECUTE pg_catalog.format($sql$
-                CREATE FUNCTION kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s) RETURNS kmeans_sums
-                AS 'MODULE_PATHNAME', 'pgkm_step_accum'
-                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
-                COMMENT ON FUNCTION kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)
-                    IS 'transition function of the aggregate kmeans_step';
-
-                CREATE AGGREGATE kmeans_step(%1$s, double precision[]%2$s) (
-                    SFUNC = kmeans_step_accum,
-                    STYPE = kmeans_sums,
-                    COMBINEFUNC = kmeans_sums_combine,
-                    PARALLEL = SAFE
-                );
-                COMMENT ON AGGREGATE kmeans_step(%1$s, double precision[]%2$s)
-                    IS 'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])';
-            $sql$, features, optional);
-        END LOOP;
-    END LOOP;
-END
-$do$;
-
 -- Principal component analysis
 
 CREATE TYPE pca_options AS (
@@ -496,52 +387,6 @@ AS 'MODULE_PATHNAME', 'pgkm_pca_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
 COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
 
--- For the same types of feature vectors as kmeans.
-DO $do$
-DECLARE
-    features text;
-    optional text;
-BEGIN
-    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
-    LOOP
-        FOREACH optional IN ARRAY ARRAY['', ', pca_options']
-        LOOP
-            EXECUTE pg_catalog.format($sql$
-                CREATE FUNCTION pca_accum(pca_sums, %1$s%2$s) RETURNS pca_sums
-                AS 'MODULE_PATHNAME', 'pgkm_pca_accum'
-                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
-                COMMENT ON FUNCTION pca_accum(pca_sums, %1$s%2$s)
-                    IS 'transition function of the aggregate pca';
-
-                CREATE AGGREGATE pca(%1$s%2$s) (
-                    SFUNC = pca_accum,
-                    STYPE = pca_sums,
-                    FINALFUNC = pca_final,
-                    FINALFUNC_MODIFY = READ_ONLY,
-                    COMBINEFUNC = pca_combine,
-                    PARALLEL = SAFE
-                );
-                COMMENT ON AGGREGATE pca(%1$s%2$s)
-                    IS 'principal component analysis of feature vectors: (features [, options])';
-            $sql$, features, optional);
-        END LOOP;
-        EXECUTE pg_catalog.format($sql$
-            CREATE FUNCTION pca_transform(model pca_model, features %1$s) RETURNS double precision[]
-            AS 'MODULE_PATHNAME', 'pgkm_pca_transform'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION pca_transform(pca_model, %1$s)
-                IS 'a feature vector in the coordinates of the components';
-
-            CREATE FUNCTION pca_inverse_transform(model pca_model, scores %1$s) RETURNS double precision[]
-            AS 'MODULE_PATHNAME', 'pgkm_pca_inverse_transform'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION pca_inverse_transform(pca_model, %1$s)
-                IS 'the feature vector of given coordinates';
-        $sql$, features);
-    END LOOP;
-END
-$do$;
-
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
@@ -615,73 +460,6 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_final IS 'final function of the aggregate gmm: fits the mixture';
 
--- For the same types of feature vectors as kmeans. States are made of rows as those of kmeans are, and
--- merged, written and read by its functions.
-DO $do$
-DECLARE
-    features text;
-    optional text;
-BEGIN
-    FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
-    LOOP
-        FOREACH optional IN ARRAY ARRAY['', ', gmm_options']
-        LOOP
-            EXECUTE pg_catalog.format($sql$
-                CREATE FUNCTION gmm_transition(internal, %1$s, bigint%2$s) RETURNS internal
-                AS 'MODULE_PATHNAME', 'pgkm_gmm_transition'
-                LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1;
-                COMMENT ON FUNCTION gmm_transition(internal, %1$s, bigint%2$s)
-                    IS 'transition function of the aggregate gmm: collects a row';
-
-                CREATE AGGREGATE gmm(%1$s, bigint%2$s) (
-                    SFUNC = gmm_transition,
-                    STYPE = internal,
-                    FINALFUNC = gmm_final,
-                    FINALFUNC_MODIFY = READ_ONLY,
-                    COMBINEFUNC = kmeans_combine,
-                    SERIALFUNC = kmeans_serialize,
-                    DESERIALFUNC = kmeans_deserialize,
-                    PARALLEL = SAFE
-                );
-                COMMENT ON AGGREGATE gmm(%1$s, bigint%2$s)
-                    IS 'Gaussian mixture of feature vectors: (features, k [, options])';
-            $sql$, features, optional);
-        END LOOP;
-        EXECUTE pg_catalog.format($sql$
-            CREATE FUNCTION gmm_label(features %1$s, k bigint) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_gmm_label'
-            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
-            COMMENT ON FUNCTION gmm_label(%1$s, bigint)
-                IS 'component of each row in a Gaussian mixture of its partition';
-
-            CREATE FUNCTION gmm_label(features %1$s, k bigint, options gmm_options) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_gmm_label'
-            LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100;
-            COMMENT ON FUNCTION gmm_label(%1$s, bigint, gmm_options)
-                IS 'component of each row in a Gaussian mixture of its partition';
-
-            CREATE FUNCTION gmm_predict(model gmm_model, features %1$s) RETURNS integer
-            AS 'MODULE_PATHNAME', 'pgkm_gmm_predict'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION gmm_predict(gmm_model, %1$s)
-                IS 'the most probable component of a feature vector';
-
-            CREATE FUNCTION gmm_posterior(model gmm_model, features %1$s) RETURNS double precision[]
-            AS 'MODULE_PATHNAME', 'pgkm_gmm_posterior'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION gmm_posterior(gmm_model, %1$s)
-                IS 'the probability of each component for a feature vector';
-
-            CREATE FUNCTION gmm_score(model gmm_model, features %1$s) RETURNS double precision
-            AS 'MODULE_PATHNAME', 'pgkm_gmm_score'
-            LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50;
-            COMMENT ON FUNCTION gmm_score(gmm_model, %1$s)
-                IS 'logarithm of the density of a mixture at a feature vector';
-        $sql$, features);
-    END LOOP;
-END
-$do$;
-
 CREATE FUNCTION gmm_fit(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
@@ -703,3 +481,88 @@ RETURNS TABLE (component_id integer, weight double precision, mean double precis
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
 COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table';
+
+-- Functions and aggregates of feature vectors
+
+-- One overload for each type of vector (%1$s), so that ARRAY[x, y] needs no cast whatever kind of number x and
+-- y are, and for each number of optional arguments (%2$s). States of gmm are made of rows as those of kmeans
+-- are, and merged, written and read by its functions.
+DO $do$
+DECLARE
+    features  text;
+    optional  text;
+    signature text;
+    made      record;
+BEGIN
+    FOR made IN SELECT * FROM (VALUES
+        ('FUNCTION', 'kmeans_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
+         'transition function of the aggregate kmeans: collects a row'),
+        ('AGGREGATE', 'kmeans(%1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
+         '(SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
+         'k-means clustering of feature vectors: (features, k [, options [, weight]])'),
+        ('FUNCTION', 'kmeans_label(features %1$s, k bigint%2$s)', ARRAY['', ', options kmeans_options'],
+         $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_kmeans_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
+         'cluster of each row in a k-means clustering of its partition'),
+        ('FUNCTION', 'kmeans_predict(model kmeans_model, features %1$s)', ARRAY[''],
+         $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_kmeans_predict' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the cluster nearest to a feature vector'),
+        ('FUNCTION', 'kmeans_distance(model kmeans_model, features %1$s)', ARRAY[''],
+         $$RETURNS double precision AS 'MODULE_PATHNAME', 'pgkm_kmeans_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'distance of a feature vector to the nearest centroid'),
+        ('FUNCTION', 'kmeans_transform(model kmeans_model, features %1$s)', ARRAY[''],
+         $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'distances of a feature vector to all centroids'),
+        ('FUNCTION', 'kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
+         $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
+         'transition function of the aggregate kmeans_step'),
+        ('AGGREGATE', 'kmeans_step(%1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
+         '(SFUNC = kmeans_step_accum, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE)',
+         'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])'),
+        ('FUNCTION', 'pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options'],
+         $$RETURNS pca_sums AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
+         'transition function of the aggregate pca'),
+        ('AGGREGATE', 'pca(%1$s%2$s)', ARRAY['', ', pca_options'],
+         '(SFUNC = pca_accum, STYPE = pca_sums, FINALFUNC = pca_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = pca_combine, PARALLEL = SAFE)',
+         'principal component analysis of feature vectors: (features [, options])'),
+        ('FUNCTION', 'pca_transform(model pca_model, features %1$s)', ARRAY[''],
+         $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'a feature vector in the coordinates of the components'),
+        ('FUNCTION', 'pca_inverse_transform(model pca_model, scores %1$s)', ARRAY[''],
+         $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_inverse_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the feature vector of given coordinates'),
+        ('FUNCTION', 'gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_gmm_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
+         'transition function of the aggregate gmm: collects a row'),
+        ('AGGREGATE', 'gmm(%1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
+         '(SFUNC = gmm_transition, STYPE = internal, FINALFUNC = gmm_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
+         'Gaussian mixture of feature vectors: (features, k [, options])'),
+        ('FUNCTION', 'gmm_label(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
+         $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_gmm_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
+         'component of each row in a Gaussian mixture of its partition'),
+        ('FUNCTION', 'gmm_predict(model gmm_model, features %1$s)', ARRAY[''],
+         $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_gmm_predict' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the most probable component of a feature vector'),
+        ('FUNCTION', 'gmm_posterior(model gmm_model, features %1$s)', ARRAY[''],
+         $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_gmm_posterior' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the probability of each component for a feature vector'),
+        ('FUNCTION', 'gmm_score(model gmm_model, features %1$s)', ARRAY[''],
+         $$RETURNS double precision AS 'MODULE_PATHNAME', 'pgkm_gmm_score' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'logarithm of the density of a mixture at a feature vector')
+    ) AS list (kind, signature, optional, definition, comment)
+    LOOP
+        FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+        LOOP
+            FOREACH optional IN ARRAY made.optional
+            LOOP
+                signature := pg_catalog.format(made.signature, features, optional);
+                EXECUTE pg_catalog.format('CREATE %s %s %s', made.kind, signature, made.definition);
+                EXECUTE pg_catalog.format('COMMENT ON %s %s IS %L', made.kind, signature, made.comment);
+            END LOOP;
+        END LOOP;
+    END LOOP;
+END
+$do$;

@@ -58,10 +58,8 @@ public:
     {
         PgkmRequest request = staying();
         request.want_labels = max_iter == most_iterations ? 1 : 0;
-        request.kmeans.init = PGKM_INIT_GIVEN;
-        request.kmeans.init_centroids = first_.data();
-        request.kmeans.init_rows = static_cast<std::int32_t>(request.k);
-        request.kmeans.init_columns = request.points.d;
+        request.kmeans.init_centroids = {
+            first_.data(), 2, {static_cast<std::int32_t>(request.k), request.points.d, 0}};
         request.kmeans.max_iter = max_iter;
         return run(request);
     }

@@ -35,8 +35,7 @@ typedef enum PgkmInit {
     PGKM_INIT_KMEANS_PLUS_PLUS = 0, /* greedy k-means++ (Arthur, Vassilvitskii 2007; trials as in scikit-learn) */
     PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
     PGKM_INIT_RANDOM = 2,           /* k rows without replacement */
-    PGKM_INIT_FIRST = 3,            /* the first k rows */
-    PGKM_INIT_GIVEN = 4             /* centroids given by the caller: the engine's affair, never passed to seed() */
+    PGKM_INIT_FIRST = 3             /* the first k rows */
 } PgkmInit;
 
 /* A signed 128-bit integer in two halves: value = hi * 2^64 + lo. */

@@ -42,29 +42,27 @@ int32_t pgkm_cpu_threads(const PgkmSettings *settings);
 
 /* --- What is asked for --- */
 
+/* An array given as an option: values in row-major order, or NULL for none. */
+typedef struct PgkmGiven {
+    const double *values;
+    int32_t       dimensions; /* 1 .. 3, or 0 for none */
+    int32_t       extent[3];
+} PgkmGiven;
+
 /* kmeans_options(...). */
 typedef struct PgkmOptions {
-    PgkmInit      init;
-    const double *init_centroids; /* init_rows x init_columns, which must be k x d; or NULL */
-    int32_t       init_rows;
-    int32_t       init_columns;
-    int32_t       n_init;
-    int32_t       max_iter;
-    double        tol; /* relative to the mean variance of the features */
-    uint64_t      seed;
-    PgkmMetric    metric;
-    int32_t       standardize;
+    PgkmInit   init;
+    PgkmGiven  init_centroids; /* k x d, which go before init */
+    int32_t    n_init;
+    int32_t    max_iter;
+    double     tol; /* relative to the mean variance of the features */
+    uint64_t   seed;
+    PgkmMetric metric;
+    int32_t    standardize;
 } PgkmOptions;
 
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
 void pgkm_options_default(PgkmOptions *options);
-
-/* An array given as an option, or NULL for none. */
-typedef struct PgkmGiven {
-    const double *values;
-    int32_t       dimensions; /* 1 .. 3 */
-    int32_t       extent[3];
-} PgkmGiven;
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
 typedef struct PgkmMixtureOptions {

@@ -47,20 +47,10 @@ TEST(Options, AreChecked)
     EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.tol = -1e-9; }), PGKM_INVALID);
     EXPECT_EQ(status([&](PgkmRequest &r) { r.kmeans.tol = nan; }), PGKM_INVALID);
     const std::vector<double> start = {0, 0, nan, 0};
-    EXPECT_EQ(status([&](PgkmRequest &r) {
-                  r.kmeans.init = PGKM_INIT_GIVEN;
-                  r.kmeans.init_centroids = start.data();
-                  r.kmeans.init_rows = 2;
-                  r.kmeans.init_columns = 2;
-              }),
-              PGKM_INVALID);
-    EXPECT_EQ(status([&](PgkmRequest &r) {
-                  r.kmeans.init = PGKM_INIT_GIVEN;
-                  r.kmeans.init_centroids = start.data();
-                  r.kmeans.init_rows = 1;
-                  r.kmeans.init_columns = 4;
-              }),
-              PGKM_INVALID);
+    for (const std::int32_t rows : {2, 1}) {
+        const auto give = [&](PgkmRequest &r) { r.kmeans.init_centroids = {start.data(), 2, {rows, 4 / rows, 0}}; };
+        EXPECT_EQ(status(give), PGKM_INVALID);
+    }
     EXPECT_EQ(status([](PgkmRequest &r) { r.settings.memory_limit = 1024; }), PGKM_LIMIT);
     EXPECT_EQ(status([](PgkmRequest &r) { r.settings.tuning.assignment = "no such strategy"; }), PGKM_UNSUPPORTED);
     EXPECT_EQ(status([](PgkmRequest &r) {

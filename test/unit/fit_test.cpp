@@ -43,10 +43,7 @@ void expect_light_centroid(double ratio, double first, double second)
     PgkmRequest request = request_for(values, 1, 2);
     request.points.weights = weights.data();
     const std::vector<double> start = {-10.0, first};
-    request.kmeans.init = PGKM_INIT_GIVEN;
-    request.kmeans.init_centroids = start.data();
-    request.kmeans.init_rows = 2;
-    request.kmeans.init_columns = 1;
+    request.kmeans.init_centroids = {start.data(), 2, {2, 1, 0}};
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     ASSERT_EQ(run.result.k, 2);
@@ -154,10 +151,7 @@ TEST(Fit, WeightsCountAsRepeatedRows)
     const std::vector<double> weights = {3, 1, 1, 2}, start = {0, 10};
     PgkmRequest request = request_for(once, 1, 2);
     request.points.weights = weights.data();
-    request.kmeans.init = PGKM_INIT_GIVEN;
-    request.kmeans.init_centroids = start.data();
-    request.kmeans.init_rows = 2;
-    request.kmeans.init_columns = 1;
+    request.kmeans.init_centroids = {start.data(), 2, {2, 1, 0}};
     const FitRun weighted(request);
     request.points = request_for(repeated, 1, 2).points;
     const FitRun plain(request);
@@ -182,10 +176,7 @@ TEST(Fit, TolStopsLikeScikitLearn)
     // Variance of the feature: 25.25; with tol = 1 every movement of summed square <= 25.25 ends it.
     const std::vector<double> values = {0, 1, 10, 11}, start = {0, 1};
     PgkmRequest request = request_for(values, 1, 2);
-    request.kmeans.init = PGKM_INIT_GIVEN;
-    request.kmeans.init_centroids = start.data();
-    request.kmeans.init_rows = 2;
-    request.kmeans.init_columns = 1;
+    request.kmeans.init_centroids = {start.data(), 2, {2, 1, 0}};
     request.kmeans.tol = 0.0;
     const FitRun exact(request);
     EXPECT_EQ(exact.result.n_iter, 3); // 0 | 1 10 11, then 0 1 | 10 11, then unchanged labels

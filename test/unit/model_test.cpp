@@ -48,10 +48,8 @@ struct Request : PgkmRequest {
     }
     void start_from(const std::vector<double> &centroids)
     {
-        kmeans.init = PGKM_INIT_GIVEN;
-        kmeans.init_centroids = centroids.data();
-        kmeans.init_columns = points.d;
-        kmeans.init_rows = static_cast<std::int32_t>(centroids.size()) / points.d;
+        const std::int32_t rows = static_cast<std::int32_t>(centroids.size()) / points.d;
+        kmeans.init_centroids = {centroids.data(), 2, {rows, points.d, 0}};
     }
 };
 

@@ -25,12 +25,9 @@ Fitted fit(const Table &rows, std::int64_t k, std::int32_t n_init, const Table *
     request.kmeans.n_init = n_init;
     request.kmeans.tol = 0.0;
     request.settings.backend = PGKM_BACKEND_CPU;
-    if (start != nullptr) {
-        request.kmeans.init = PGKM_INIT_GIVEN;
-        request.kmeans.init_centroids = start->values.data();
-        request.kmeans.init_rows = static_cast<std::int32_t>(start->rows());
-        request.kmeans.init_columns = start->columns;
-    }
+    if (start != nullptr)
+        request.kmeans.init_centroids = {
+            start->values.data(), 2, {static_cast<std::int32_t>(start->rows()), start->columns, 0}};
     Fitted fitted;
     PgkmJob *job = nullptr;
     if (pgkm_job_start(&request, &job, &fitted.error) != PGKM_OK)

@@ -3,13 +3,10 @@
 
 #include <algorithm>
 
+#include "numeric/index.hpp"
+
 namespace pgkm {
 namespace {
-
-std::size_t at(std::int64_t i)
-{
-    return static_cast<std::size_t>(i);
-}
 
 // The mean of up to a thousand rows spread over all of the problem's. As a shift it is as good as their mean: the
 // difference costs less than a factor of n / 1000 on a rounding of 1e-16, in the worst case that these rows are the

@@ -74,7 +74,7 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
     check_options(request.kmeans, group.k, request.points.d);
     if (request.k_last == 0)
         return;
-    if (request.n_groups > 0 || request.kmeans.init == PGKM_INIT_GIVEN)
+    if (request.n_groups > 0 || centroids_are_given(request.kmeans))
         throw Error(PGKM_INVALID, "a sweep has neither groups nor given centroids");
     if (request.k_last < request.k)
         throw Error(PGKM_INVALID, "a sweep must not end before it begins");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/kmeans/options.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "backend/update.hpp"
@@ -48,8 +49,7 @@ class Fitter {
     std::vector<Model> run()
     {
         // Given and first centroids are the same every time: one run is all of them.
-        const PgkmInit init = task_.options.init;
-        const bool repeatable = init == PGKM_INIT_GIVEN || init == PGKM_INIT_FIRST;
+        const bool repeatable = centroids_are_given(task_.options) || task_.options.init == PGKM_INIT_FIRST;
         const std::int32_t restarts = repeatable ? 1 : task_.options.n_init;
         std::vector<Model> best;
         for (std::int32_t restart = 0; restart < restarts; ++restart) {
@@ -72,7 +72,7 @@ class Fitter {
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));
         std::vector<PgkmProblem> problems = make_problems();
-        if (task_.options.init == PGKM_INIT_GIVEN)
+        if (centroids_are_given(task_.options))
             for (std::size_t g = 0; g < problems.size(); ++g)
                 given(g);
         else
@@ -99,7 +99,7 @@ class Fitter {
             const LoadedGroup &group = groups[g];
             PgkmProblem &problem = problems[g];
             problem.k = static_cast<std::int32_t>(
-                task_.options.init == PGKM_INIT_GIVEN ? task_.k[g] : std::min(task_.k[g], group.n));
+                centroids_are_given(task_.options) ? task_.k[g] : std::min(task_.k[g], group.n));
             centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
             problem.centroids = centroids_[g].data();
             problem.feature_exponent = group.feature_exponents.data();
@@ -124,8 +124,8 @@ class Fitter {
         const Standardization &standardization = rows_.groups()[g].standardization;
         const bool standardize = !standardization.center.empty();
         std::vector<T> &centroids = centroids_[g];
-        std::transform(task_.options.init_centroids, task_.options.init_centroids + centroids.size(), centroids.begin(),
-                       [](double value) { return static_cast<T>(value); });
+        std::transform(task_.options.init_centroids.values, task_.options.init_centroids.values + centroids.size(),
+                       centroids.begin(), [](double value) { return static_cast<T>(value); });
         for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())
             if (!transform_row(&*row, rows_.d(), standardize ? standardization.center.data() : nullptr,
                                standardize ? standardization.scale.data() : nullptr, task_.options.metric))

@@ -12,14 +12,13 @@ namespace {
 
 void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 {
-    if (options.init_centroids == nullptr)
-        throw Error(PGKM_INVALID, "option init_centroids is missing");
-    if (options.init_rows != k || options.init_columns != d)
+    const PgkmGiven &given = options.init_centroids;
+    if (given.dimensions != 2 || given.extent[0] != k || given.extent[1] != d)
         throw Error(PGKM_INVALID, "option init_centroids must be an array of " + std::to_string(k) + " x " +
                                       std::to_string(d) + " values (clusters x features), not " +
-                                      std::to_string(options.init_rows) + " x " + std::to_string(options.init_columns));
+                                      std::to_string(given.extent[0]) + " x " + std::to_string(given.extent[1]));
     for (std::int64_t i = 0; i < k * d; ++i)
-        if (!(std::fabs(options.init_centroids[i]) <= max_magnitude))
+        if (!(std::fabs(given.values[i]) <= max_magnitude))
             throw Error(PGKM_INVALID, "option init_centroids must hold finite values");
 }
 
@@ -40,7 +39,7 @@ void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 {
     check_iterations(k, options.n_init, options.max_iter, options.tol);
-    if (options.init == PGKM_INIT_GIVEN)
+    if (centroids_are_given(options))
         check_init_centroids(options, k, d);
 }
 

@@ -8,6 +8,12 @@
 
 namespace pgkm {
 
+// Whether a fit starts from option init_centroids.
+inline bool centroids_are_given(const PgkmOptions &options)
+{
+    return options.init_centroids.dimensions > 0;
+}
+
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol);
 

@@ -9,14 +9,10 @@
 #include "engine/kmeans/fitter.hpp"
 #include "engine/mixture/options.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
-
-std::size_t at(std::int64_t i)
-{
-    return static_cast<std::size_t>(i);
-}
 
 double checked(double log_likelihood)
 {

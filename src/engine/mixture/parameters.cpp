@@ -7,16 +7,12 @@
 
 #include "cpu/kernels/vector_kernels.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
-std::size_t at(std::int64_t i)
-{
-    return static_cast<std::size_t>(i);
-}
 
 const cpu::VectorKernels &kernels()
 {

@@ -10,14 +10,10 @@
 #include "engine/pca/symmetric_eigen.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
-
-std::size_t at(std::int64_t i)
-{
-    return static_cast<std::size_t>(i);
-}
 
 // A feature is constant when its variance is what rounding makes of none (scikit-learn's rule for
 // its StandardScaler); such a one keeps the scale 1.

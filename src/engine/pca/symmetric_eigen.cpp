@@ -9,6 +9,7 @@
 #include <Eigen/Eigenvalues>
 
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 #include "engine/job/unstoppable.hpp"
 
 namespace pgkm {
@@ -16,11 +17,6 @@ namespace {
 
 // Eigen needs some 10 ms for this many features, and LAPACK less for more.
 constexpr std::int32_t most_at_once = 192;
-
-std::size_t at(std::int64_t i)
-{
-    return static_cast<std::size_t>(i);
-}
 
 [[noreturn]] void fail_to_converge()
 {

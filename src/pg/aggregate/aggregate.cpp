@@ -7,9 +7,9 @@
 #include "pg/aggregate/aggregate.h"
 
 #include "pg/aggregate/batch.h"
+#include "pg/aggregate/flat_state.h"
 #include "pg/compat.h"
 #include "pg/values/datum.h"
-#include "pg/run/row_context.h"
 #include "pg/rows/image.h"
 
 extern "C" {
@@ -36,38 +36,31 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
     return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
 }
 
-static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, const PgkmVector *vector)
+static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsType *type, const PgkmVector *vector)
 {
-    const MemoryContext   context = pgkm_aggregate_context(fcinfo);
-    const NullableDatum   options = options_argument(fcinfo);
-    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+    const MemoryContext context = pgkm_aggregate_context(fcinfo);
+    const NullableDatum options = options_argument(fcinfo);
+    AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
 
-    pgkm_group_begin(&state->group, kind, context, &fcinfo->args[ARGUMENT_K], &options,
+    pgkm_group_begin(&state->group, type, context, &fcinfo->args[ARGUMENT_K], &options,
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
-    state->rows = pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length,
-                                   PG_NARGS() > ARGUMENT_WEIGHT);
+    state->rows =
+        pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length, PG_NARGS() > ARGUMENT_WEIGHT);
     pgkm_rows_image_expect(state->rows, fcinfo);
     pgkm_batch_enlist(fcinfo, context, state);
     return state;
 }
 
-static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, AggregateState *state)
+static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type, AggregateState *state)
 {
-    PgkmVector   vector;
+    PgkmVector vector;
     PgkmRowFault fault;
-    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
+    double weight;
 
-    if (!opened && fault.kind == PGKM_ROW_NULL)
+    if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return state;
-
-    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
-
-    if (weight == 0.0)
-        return state;
-    if (!opened)
-        pgkm_raise_row_fault(&fault, NULL);
     if (state == NULL) {
-        state = begin_group(fcinfo, kind, &vector);
+        state = begin_group(fcinfo, type, &vector);
     } else {
         const NullableDatum options = options_argument(fcinfo);
 
@@ -89,27 +82,22 @@ static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *k
  *   append features (and weight) to the state
  *   return state
  */
-static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
-    AggregateState *state =
-        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *) PG_GETARG_POINTER(ARGUMENT_STATE);
-    PgkmRowContext context;
+    AggregateState *const state =
+        PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *)PG_GETARG_POINTER(ARGUMENT_STATE);
+    const auto add = [type](FunctionCallInfo call, AggregateState *to) { return add_row(call, type, to); };
 
-    pgkm_row_of_group(&context, fcinfo, state == NULL ? 1 : state->rows->n + 1);
-    state = add_row(fcinfo, kind, state);
-    pgkm_row_context_end(&context);
-    if (state == NULL)
-        PG_RETURN_NULL();
-    PG_RETURN_POINTER(state);
+    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->rows->n, add);
 }
 
 Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
 {
-    return collect_row(fcinfo, &pgkm_kmeans_options_kind);
+    return collect_row(fcinfo, &pgkm_kmeans_options_type);
 }
 
 /* gmm_transition: the same for mixtures, which take no weight. */
 Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
 {
-    return collect_row(fcinfo, &pgkm_mixture_options_kind);
+    return collect_row(fcinfo, &pgkm_mixture_options_type);
 }

@@ -15,11 +15,11 @@ extern "C" {
 /* Lives in the aggregate's memory context, like everything it points to. */
 struct AggregateState {
     PgkmGroupArguments group;
-    PgkmRows          *rows;
-    PgkmJobHolder     *holder; /* of the last fit */
-    bool               fitted; /* in a batch: holder has its result */
-    int64              place;  /* among the groups of that batch */
-    AggregateState    *next;   /* that waits for its fit */
+    PgkmRows *rows;
+    PgkmJobHolder *holder; /* of the last fit */
+    bool fitted;           /* in a batch: holder has its result */
+    int64 place;           /* among the groups of that batch */
+    AggregateState *next;  /* that waits for its fit */
 };
 
 /* The request for a fit of one group's rows; all but what the caller wants of the result. */

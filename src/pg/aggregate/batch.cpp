@@ -26,9 +26,9 @@ extern "C" {
  * its groups, and the states with it. */
 struct Waiting {
     MemoryContextCallback on_reset;
-    MemoryContext         context;
-    AggregateState       *states; /* not fitted yet */
-    Waiting              *next;   /* of another aggregate that runs */
+    MemoryContext context;
+    AggregateState *states; /* not fitted yet */
+    Waiting *next;          /* of another aggregate that runs */
 };
 
 static Waiting *all_waiting = NULL;
@@ -52,7 +52,7 @@ static Waiting *waiting_in(MemoryContext context)
 
 static Waiting *start_waiting(MemoryContext context)
 {
-    Waiting *const waiting = (Waiting *) MemoryContextAllocZero(context, sizeof(Waiting));
+    Waiting *const waiting = (Waiting *)MemoryContextAllocZero(context, sizeof(Waiting));
 
     waiting->context = context;
     waiting->on_reset.func = forget;
@@ -69,8 +69,8 @@ static const AggState *hashed_node(FunctionCallInfo fcinfo)
     if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
         return NULL;
 
-    const AggState *const node = (const AggState *) fcinfo->context;
-    const bool            hashed = node->hashcontext != NULL && node->curaggcontext == node->hashcontext;
+    const AggState *const node = (const AggState *)fcinfo->context;
+    const bool hashed = node->hashcontext != NULL && node->curaggcontext == node->hashcontext;
 
     return hashed && !DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? node : NULL;
 }
@@ -101,12 +101,12 @@ static bool may_join(const AggregateState *a, const AggregateState *b)
 
 /* States chosen for one call. */
 struct Batch {
-    PgkmRequest           request; /* with groups like the first one's */
-    PgkmGroup            *groups;
-    AggregateState      **states;
-    int64                 n;
-    int64                 capacity;
-    uint64                bytes_left;
+    PgkmRequest request; /* with groups like the first one's */
+    PgkmGroup *groups;
+    AggregateState **states;
+    int64 n;
+    int64 capacity;
+    uint64 bytes_left;
 };
 
 static bool is_full(const Batch *batch)
@@ -118,15 +118,15 @@ static bool is_full(const Batch *batch)
 static bool add(Batch *batch, AggregateState *state)
 {
     const PgkmPoints points = pgkm_rows_points(state->rows);
-    const PgkmGroup  group = {points.values, points.weights, points.n, state->group.k};
-    const uint64     bytes = pgkm_group_estimate(&batch->request, &group);
+    const PgkmGroup group = {points.values, points.weights, points.n, state->group.k};
+    const uint64 bytes = pgkm_group_estimate(&batch->request, &group);
 
     if (bytes > batch->bytes_left || is_full(batch))
         return false;
     if (batch->n == batch->capacity) {
         batch->capacity *= 2;
-        batch->groups = (PgkmGroup *) repalloc_huge(batch->groups, batch->capacity * sizeof(PgkmGroup));
-        batch->states = (AggregateState **) repalloc_huge(batch->states, batch->capacity * sizeof(AggregateState *));
+        batch->groups = (PgkmGroup *)repalloc_huge(batch->groups, batch->capacity * sizeof(PgkmGroup));
+        batch->states = (AggregateState **)repalloc_huge(batch->states, batch->capacity * sizeof(AggregateState *));
     }
     batch->bytes_left -= bytes;
     batch->groups[batch->n] = group;
@@ -136,13 +136,13 @@ static bool add(Batch *batch, AggregateState *state)
 
 static void start_batch(Batch *batch, const AggregateState *state)
 {
-    const uint64    available = pgkm_memory_available();
+    const uint64 available = pgkm_memory_available();
     const PgkmGroup none = {NULL, NULL, 0, 0};
 
     memset(batch, 0, sizeof *batch);
     batch->capacity = 64;
-    batch->groups = (PgkmGroup *) palloc(batch->capacity * sizeof(PgkmGroup));
-    batch->states = (AggregateState **) palloc(batch->capacity * sizeof(AggregateState *));
+    batch->groups = (PgkmGroup *)palloc(batch->capacity * sizeof(PgkmGroup));
+    batch->states = (AggregateState **)palloc(batch->capacity * sizeof(AggregateState *));
     pgkm_group_request(&state->group, state->rows, &batch->request);
     batch->request.groups = &none;
     batch->request.n_groups = 1;
@@ -199,9 +199,9 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
         return true;
 
     const AggState *const node = hashed_node(fcinfo);
-    const MemoryContext   context = state->rows->context;
-    Waiting *const        waiting = node != NULL && node->table_filled ? waiting_in(context) : NULL;
-    Batch                 batch;
+    const MemoryContext context = state->rows->context;
+    Waiting *const waiting = node != NULL && node->table_filled ? waiting_in(context) : NULL;
+    Batch batch;
 
     if (waiting == NULL || is_large(state))
         return false;

@@ -17,7 +17,7 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_final);
 /* What a final function keeps from group to group, in fn_extra. */
 struct FinalCache {
     TupleDesc tupdesc;
-    bool      warned; /* one warning per query is enough */
+    bool warned; /* one warning per query is enough */
 };
 
 static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdesc)(FunctionCallInfo))
@@ -26,21 +26,21 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdes
 
     if (flinfo->fn_extra == NULL) {
         const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
-        FinalCache *const   cache = (FinalCache *) palloc0(sizeof(FinalCache));
+        FinalCache *const cache = (FinalCache *)palloc0(sizeof(FinalCache));
 
         cache->tupdesc = model_tupdesc(fcinfo);
         flinfo->fn_extra = cache;
         MemoryContextSwitchTo(caller);
     }
-    return (FinalCache *) flinfo->fn_extra;
+    return (FinalCache *)flinfo->fn_extra;
 }
 
 /* Of the aggregate's own algorithm: one that was read from bytes may be of the other. */
-static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
-    AggregateState *const state = (AggregateState *) PG_GETARG_POINTER(0);
+    AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
 
-    if (state->group.kind != kind)
+    if (state->group.type != type)
         pgkm_raise_state("It belongs to another aggregate.");
     return state;
 }
@@ -51,7 +51,7 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
     request->points = pgkm_rows_points(rows);
     request->segment = pgkm_rows_segment(rows);
     request->k = group->k;
-    if (group->kind == &pgkm_mixture_options_kind) {
+    if (group->type == &pgkm_mixture_options_type) {
         request->algorithm = PGKM_MIXTURE;
         request->mixture = group->options.mixture;
     } else {
@@ -97,10 +97,10 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_kind);
-    FinalCache *const     cache = final_cache(fcinfo, pgkm_model_tupdesc);
-    PgkmRequest           request;
-    PgkmResult            result;
+    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_type);
+    FinalCache *const cache = final_cache(fcinfo, pgkm_model_tupdesc);
+    PgkmRequest request;
+    PgkmResult result;
 
     pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
     pgkm_group_request(&state->group, state->rows, &request);
@@ -123,10 +123,10 @@ Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_kind);
-    FinalCache *const     cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
-    PgkmRequest           request;
-    PgkmResult            result;
+    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_type);
+    FinalCache *const cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
+    PgkmRequest request;
+    PgkmResult result;
 
     pgkm_group_request(&state->group, state->rows, &request);
     pgkm_mixture_check_size(&request);

@@ -25,13 +25,13 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 /* The start of a written state; the options' arrays and the image of the rows follow. The servers of
  * one build read it, so it is the structs as they are. */
 struct SerialHead {
-    uint32         magic; /* of another byte order it is another one */
-    uint16         version;
-    uint16         head_size;
-    uint64         size; /* of the whole */
-    int64          k;
-    int32          is_mixture; /* 0 or 1 */
-    int32          unused;
+    uint32 magic; /* of another byte order it is another one */
+    uint16 version;
+    uint16 head_size;
+    uint64 size; /* of the whole */
+    int64 k;
+    int32 is_mixture; /* 0 or 1 */
+    int32 unused;
     PgkmAnyOptions options; /* its pointers are NULL */
 };
 
@@ -55,7 +55,7 @@ static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
         return;
 
     const bool share = !rows->weighted && pgkm_service_runs() &&
-                       pgkm_fits_shared_memory((double) n * part->processes * rows->row_bytes * PART_SLACK);
+                       pgkm_fits_shared_memory((double)n * part->processes * rows->row_bytes * PART_SLACK);
 
     if (!share || !pgkm_rows_share(rows))
         pgkm_rows_expect(rows, n * part->processes);
@@ -64,24 +64,24 @@ static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
 /* Without rows yet. */
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmIncomingRows *part)
 {
-    AggregateState *const state = (AggregateState *) MemoryContextAllocZero(context, sizeof(AggregateState));
+    AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
     const PgkmRows *const rows = from->rows;
 
-    const PgkmOptionsKind *const kind = from->group.kind;
+    const PgkmOptionsType *const type = from->group.type;
 
-    state->group.kind = kind;
+    state->group.type = type;
     state->group.k = from->group.k;
     state->group.options = from->group.options;
     /* No row is ever added to a merged state by itself: nothing is left to compare. */
     state->group.constant_options = true;
 
-    const Size size = kind->arrays_size(&from->group.options);
+    const Size size = pgkm_options_arrays_size(type, &from->group.options);
 
     if (size != 0) {
-        char *const copy = (char *) MemoryContextAllocHuge(context, size);
+        char *const copy = (char *)MemoryContextAllocHuge(context, size);
 
-        kind->write_arrays(&from->group.options, copy);
-        kind->attach_arrays(&state->group.options, copy);
+        pgkm_options_write_arrays(type, &from->group.options, copy);
+        pgkm_options_attach_arrays(type, &state->group.options, copy);
     }
     state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
     expect_parts(state->rows, part);
@@ -94,11 +94,10 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
     const PgkmRows *const a = left->rows;
     const PgkmRows *const b = right->rows;
 
-    if (left->group.kind != right->group.kind || a->element != b->element || a->weighted != b->weighted)
+    if (left->group.type != right->group.type || a->element != b->element || a->weighted != b->weighted)
         pgkm_raise_state("It belongs to another aggregate than the states before.");
     if (a->d != b->d)
-        ereport(ERROR,
-                (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
 }
 
 /*
@@ -114,9 +113,9 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
  */
 Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 {
-    const MemoryContext  context = pgkm_aggregate_context(fcinfo);
-    AggregateState      *a = PG_ARGISNULL(0) ? NULL : (AggregateState *) PG_GETARG_POINTER(0);
-    IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *) PG_GETARG_POINTER(1);
+    const MemoryContext context = pgkm_aggregate_context(fcinfo);
+    AggregateState *a = PG_ARGISNULL(0) ? NULL : (AggregateState *)PG_GETARG_POINTER(0);
+    IncomingState *const b = PG_ARGISNULL(1) ? NULL : (IncomingState *)PG_GETARG_POINTER(1);
 
     if (b == NULL) {
         if (a == NULL)
@@ -137,14 +136,14 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
 /* kmeans_serialize(state internal) -> bytea: the rows or, if they are many, where they are. */
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
-    const AggregateState *const state = (const AggregateState *) PG_GETARG_POINTER(0);
-    const PgkmOptionsKind      *kind = state->group.kind;
-    const Size                  arrays = kind->arrays_size(&state->group.options);
-    PgkmRowsImage               image;
-    const Size                  rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
-    const Size                  size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
-    bytea *const                result = (bytea *) palloc(size);
-    SerialHead                  head;
+    const AggregateState *const state = (const AggregateState *)PG_GETARG_POINTER(0);
+    const PgkmOptionsType *const type = state->group.type;
+    const Size arrays = pgkm_options_arrays_size(type, &state->group.options);
+    PgkmRowsImage image;
+    const Size rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
+    const Size size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
+    bytea *const result = (bytea *)palloc(size);
+    SerialHead head;
 
     memset(&head, 0, sizeof head);
     head.magic = SERIAL_MAGIC;
@@ -152,16 +151,16 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     head.head_size = sizeof head;
     head.size = size - VARHDRSZ;
     head.k = state->group.k;
-    head.is_mixture = kind == &pgkm_mixture_options_kind;
+    head.is_mixture = type == &pgkm_mixture_options_type;
     head.options = state->group.options;
-    kind->attach_arrays(&head.options, NULL);
+    pgkm_options_attach_arrays(type, &head.options, NULL);
 
     SET_VARSIZE(result, size);
     char *place = VARDATA(result);
 
     memcpy(place, &head, sizeof head);
     place += sizeof head;
-    kind->write_arrays(&state->group.options, place);
+    pgkm_options_write_arrays(type, &state->group.options, place);
     pgkm_rows_image_write(state->rows, &image, place + arrays);
     PG_RETURN_BYTEA_P(result);
 }
@@ -183,21 +182,21 @@ static void read_head(const char *place, Size size, SerialHead *head)
  * many of the bytes at `place` they take. */
 static Size read_options(const SerialHead *head, const char *place, Size size, PgkmGroupArguments *group)
 {
-    group->kind = head->is_mixture != 0 ? &pgkm_mixture_options_kind : &pgkm_kmeans_options_kind;
+    group->type = head->is_mixture != 0 ? &pgkm_mixture_options_type : &pgkm_kmeans_options_type;
     group->k = head->k;
     group->options = head->options;
 
-    const Size  bytes = group->kind->arrays_size(&group->options);
-    char       *arrays = NULL;
+    const Size bytes = pgkm_options_arrays_size(group->type, &group->options);
+    char *arrays = NULL;
 
     if (bytes > size)
         pgkm_raise_state("Its length does not match its options.");
     if (bytes > 0) {
-        arrays = (char *) palloc(bytes);
+        arrays = (char *)palloc(bytes);
         memcpy(arrays, place, bytes);
     }
-    group->kind->attach_arrays(&group->options, arrays);
-    if (!group->kind->are_valid(&group->options))
+    pgkm_options_attach_arrays(group->type, &group->options, arrays);
+    if (!pgkm_options_are_valid(group->type, &group->options))
         pgkm_raise_state("An option is out of its range.");
     return bytes;
 }
@@ -209,11 +208,11 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
  */
 Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 {
-    bytea *const         bytes = PG_GETARG_BYTEA_PP(0);
-    const char          *place = VARDATA_ANY(bytes);
-    Size                 size = VARSIZE_ANY_EXHDR(bytes);
-    IncomingState *const incoming = (IncomingState *) palloc0(sizeof(IncomingState));
-    SerialHead           head;
+    bytea *const bytes = PG_GETARG_BYTEA_PP(0);
+    const char *place = VARDATA_ANY(bytes);
+    Size size = VARSIZE_ANY_EXHDR(bytes);
+    IncomingState *const incoming = (IncomingState *)palloc0(sizeof(IncomingState));
+    SerialHead head;
 
     read_head(place, size, &head);
     place += sizeof head;

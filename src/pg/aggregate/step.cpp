@@ -13,7 +13,6 @@
 
 #include "engine/api.h"
 #include "pg/values/datum.h"
-#include "pg/run/row_context.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -26,8 +25,8 @@ enum StepArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_CENTROIDS, ARGUM
 
 struct Centroids {
     const double *values; /* k x d */
-    int32         k;
-    int32         d;
+    int32 k;
+    int32 d;
 };
 
 static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centroids)
@@ -41,9 +40,8 @@ static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centr
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("centroids must be a two-dimensional array (clusters x features)")));
     if (array_contains_nulls(array))
-        ereport(ERROR,
-                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not contain nulls")));
-    centroids->values = (const double *) ARR_DATA_PTR(array);
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not contain nulls")));
+    centroids->values = (const double *)ARR_DATA_PTR(array);
     centroids->k = ARR_DIMS(array)[0];
     centroids->d = ARR_DIMS(array)[1];
 }
@@ -51,9 +49,9 @@ static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centr
 /* Four independent chains of multiply and rotate, so that a row pays about a cycle an element. */
 static uint64 fingerprint(const Centroids *centroids)
 {
-    const int64 count = (int64) centroids->k * centroids->d;
-    uint64      lanes[4] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93};
-    uint64      mixed = (uint64) count;
+    const int64 count = (int64)centroids->k * centroids->d;
+    uint64 lanes[4] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93};
+    uint64 mixed = (uint64)count;
 
     for (int64 i = 0; i < count; ++i) {
         /* + 0.0: both zeros are the same centroid. */
@@ -69,23 +67,15 @@ static uint64 fingerprint(const Centroids *centroids)
 /* The first row's work: checks the centroids, whose later copies are only compared. */
 static KmeansSums *begin_sums(FunctionCallInfo fcinfo, const Centroids *centroids, uint64 print)
 {
-    const int64   count = (int64) centroids->k * centroids->d;
-    MemoryContext aggregate;
+    const int64 count = (int64)centroids->k * centroids->d;
 
     for (int64 i = 0; i < count; ++i)
         if (!(std::fabs(centroids->values[i]) <= PGKM_MAX_MAGNITUDE))
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("element [%d][%d] of the centroids is not a finite number of magnitude at most 2^500",
-                                   (int) (i / centroids->d) + 1, (int) (i % centroids->d) + 1)));
-
-    if (!AggCheckCallContext(fcinfo, &aggregate))
-        return sums_create(centroids->k, centroids->d, print);
-
-    MemoryContext caller = MemoryContextSwitchTo(aggregate);
-    KmeansSums   *sums = sums_create(centroids->k, centroids->d, print);
-
-    MemoryContextSwitchTo(caller);
-    return sums;
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("element [%d][%d] of the centroids is not a finite number of magnitude at most 2^500",
+                            (int)(i / centroids->d) + 1, (int)(i % centroids->d) + 1)));
+    return sums_create(fcinfo, centroids->k, centroids->d, print);
 }
 
 static void check_same_centroids(const KmeansSums *sums, const Centroids *centroids, uint64 print)
@@ -101,10 +91,10 @@ static void check_same_centroids(const KmeansSums *sums, const Centroids *centro
 static void add_row(KmeansSums *sums, const Centroids *centroids, const double *row, double weight)
 {
     const int64 count = sums_count(sums->k, sums->d);
-    double     *high = sums->values;
-    double     *low = sums->values + count;
-    int32       label;
-    double      distance;
+    double *high = sums->values;
+    double *low = sums->values + count;
+    int32 label;
+    double distance;
 
     pgkm_nearest(row, centroids->values, sums->k, sums->d, &label, &distance);
     sums_add(&high[SUMS_INERTIA_INDEX], &low[SUMS_INERTIA_INDEX], weight * distance);
@@ -122,17 +112,12 @@ static void add_row(KmeansSums *sums, const Centroids *centroids, const double *
 /* Adds the row to the sums, which the first one makes. */
 static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
 {
-    PgkmVector   vector;
+    PgkmVector vector;
     PgkmRowFault fault;
-    Centroids    centroids;
-    const bool   opened = pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault);
+    Centroids centroids;
+    double weight;
 
-    if (!opened && fault.kind == PGKM_ROW_NULL)
-        return sums;
-
-    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
-
-    if (weight == 0.0)
+    if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return sums;
     open_centroids(fcinfo, ARGUMENT_CENTROIDS, &centroids);
 
@@ -143,9 +128,9 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
     else
         check_same_centroids(sums, &centroids, print);
 
-    double *const row = (double *) palloc(centroids.d * sizeof(double));
+    double *const row = (double *)palloc(centroids.d * sizeof(double));
 
-    if (!opened || !pgkm_copy_row(&vector, PGKM_FLOAT64, centroids.d, row, &fault))
+    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, centroids.d, row, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     add_row(sums, &centroids, row, weight);
     pfree(row);
@@ -166,15 +151,5 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
  */
 Datum pgkm_step_accum(PG_FUNCTION_ARGS)
 {
-    KmeansSums *sums = PG_ARGISNULL(ARGUMENT_STATE)
-                           ? NULL
-                           : sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
-    PgkmRowContext context;
-
-    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + 1);
-    sums = accumulate(fcinfo, sums);
-    pgkm_row_context_end(&context);
-    if (sums == NULL)
-        PG_RETURN_NULL();
-    PG_RETURN_POINTER(sums);
+    return pgkm_flat_accumulate<KmeansSums>(fcinfo, accumulate);
 }

@@ -13,35 +13,39 @@
 #ifndef PGKM_PG_AGGREGATE_SUMS_H
 #define PGKM_PG_AGGREGATE_SUMS_H
 
-#include "pg/compat.h"
-
-#define KMEANS_SUMS_VERSION 1
+#include "pg/aggregate/flat_state.h"
 
 struct KmeansSums {
-    int32  vl_len_; /* varlena header, never touched directly */
+    int32 vl_len_; /* varlena header, never touched directly */
     uint16 version;
-    uint16 reserved;    /* 0 */
-    int32  k;
-    int32  d;
-    int64  n;           /* rows in the sums, each counted once whatever its weight */
-    uint64 fingerprint; /* of the centroids: sums of different centroids must not be merged */
+    uint16 reserved; /* 0 */
+    int32 k;
+    int32 d;
+    int64 n;                              /* rows in the sums, each counted once whatever its weight */
+    uint64 fingerprint;                   /* of the centroids: sums of different centroids must not be merged */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* sums_count() highs, then as many lows */
+
+    static constexpr char type_name[] = "kmeans_sums";
+    static constexpr uint16 current_version = 1;
+
+    bool is_whole() const;
+    int64 rows() const { return n; }
 };
 
 /* Number of sums: the inertia, k masses, k x d feature sums; in this order. */
 static inline int64 sums_count(int32 k, int32 d)
 {
-    return 1 + (int64) k * (1 + (int64) d);
+    return 1 + (int64)k * (1 + (int64)d);
 }
 
 static inline Size sums_size(int32 k, int32 d)
 {
-    return offsetof(KmeansSums, values) + 2 * sizeof(double) * (Size) sums_count(k, d);
+    return offsetof(KmeansSums, values) + 2 * sizeof(double) * (Size)sums_count(k, d);
 }
 
 #define SUMS_INERTIA_INDEX 0
-#define SUMS_MASS_INDEX(j) (1 + (int64) (j))
-#define SUMS_FEATURE_INDEX(k, d, j) (1 + (int64) (k) + (int64) (j) * (d))
+#define SUMS_MASS_INDEX(j) (1 + (int64)(j))
+#define SUMS_FEATURE_INDEX(k, d, j) (1 + (int64)(k) + (int64)(j) * (d))
 
 /* Adds x to the pair high + low; exact but for the last rounding of low. */
 static inline void sums_add(double *high, double *low, double x)
@@ -54,12 +58,8 @@ static inline void sums_add(double *high, double *low, double x)
     *low = lost - (*high - sum);
 }
 
-/* Allocates an empty state in the current memory context; 54000 when it would pass 1 GB. */
-KmeansSums *sums_create(int32 k, int32 d, uint64 fingerprint);
-
-/* Argument `number` as a checked state, aligned and with a four-byte header; with `copy`
- * one that may be changed. */
-KmeansSums *sums_argument(FunctionCallInfo fcinfo, int number, bool copy);
+/* An empty state, as pgkm_flat_create makes it; 54000 when it would pass 1 GB. */
+KmeansSums *sums_create(FunctionCallInfo fcinfo, int32 k, int32 d, uint64 fingerprint);
 
 /* NULL, or what is wrong with the numbers of a state that came from outside. */
 const char *sums_complaint(const KmeansSums *sums);

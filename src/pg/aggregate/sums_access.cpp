@@ -27,19 +27,19 @@ static double mean_of(double sum, double mass)
 /* kmeans_sums_centroids(sums): the k x d means; a cluster without mass has no mean, its row is NULLs. */
 Datum pgkm_sums_centroids(PG_FUNCTION_ARGS)
 {
-    const KmeansSums *sums = sums_argument(fcinfo, 0, false);
-    const Size        count = (Size) sums->k * sums->d;
-    Datum            *values = (Datum *) palloc(count * sizeof(Datum));
-    bool             *nulls = (bool *) palloc0(count * sizeof(bool));
-    int               extents[2] = {sums->k, sums->d};
-    int               lower[2] = {1, 1};
+    const KmeansSums *sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
+    const Size count = (Size)sums->k * sums->d;
+    Datum *values = (Datum *)palloc(count * sizeof(Datum));
+    bool *nulls = (bool *)palloc0(count * sizeof(bool));
+    int extents[2] = {sums->k, sums->d};
+    int lower[2] = {1, 1};
 
     for (int32 j = 0; j < sums->k; ++j) {
-        const double  mass = sums->values[SUMS_MASS_INDEX(j)];
+        const double mass = sums->values[SUMS_MASS_INDEX(j)];
         const double *row = sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, j);
 
         for (int32 i = 0; i < sums->d; ++i) {
-            const Size at = (Size) j * sums->d + i;
+            const Size at = (Size)j * sums->d + i;
 
             nulls[at] = mass == 0;
             values[at] = Float8GetDatum(nulls[at] ? 0 : mean_of(row[i], mass));
@@ -52,21 +52,21 @@ Datum pgkm_sums_centroids(PG_FUNCTION_ARGS)
 /* kmeans_sums_masses(sums): k row counts, or sums of weights. */
 Datum pgkm_sums_masses(PG_FUNCTION_ARGS)
 {
-    const KmeansSums *sums = sums_argument(fcinfo, 0, false);
+    const KmeansSums *sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
 
-    PG_RETURN_DATUM(pgkm_float8_array(sums->values + SUMS_MASS_INDEX(0), sums->k, 0));
+    PG_RETURN_DATUM(pgkm_array(sums->values + SUMS_MASS_INDEX(0), {sums->k}));
 }
 
 /* kmeans_sums_features(sums): the k x d (weighted) sums of each feature over each cluster. */
 Datum pgkm_sums_features(PG_FUNCTION_ARGS)
 {
-    const KmeansSums *sums = sums_argument(fcinfo, 0, false);
+    const KmeansSums *sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
 
-    PG_RETURN_DATUM(pgkm_float8_array(sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, 0), sums->k, sums->d));
+    PG_RETURN_DATUM(pgkm_array(sums->values + SUMS_FEATURE_INDEX(sums->k, sums->d, 0), {sums->k, sums->d}));
 }
 
 /* kmeans_sums_inertia(sums): the (weighted) sum of squared distances to the nearest centroids. */
 Datum pgkm_sums_inertia(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_FLOAT8(sums_argument(fcinfo, 0, false)->values[SUMS_INERTIA_INDEX]);
+    PG_RETURN_FLOAT8(pgkm_flat_argument<KmeansSums>(fcinfo, 0)->values[SUMS_INERTIA_INDEX]);
 }

@@ -29,36 +29,35 @@ enum LabelArgument { ARGUMENT_FEATURES, ARGUMENT_K, ARGUMENT_OPTIONS };
 
 /* Partition-local memory, zero at a partition's start. */
 struct PartitionLabels {
-    int32                *labels;   /* one per row */
-    uint64                reserved; /* their bytes, counted against pg_kmeans.memory_limit */
+    int32 *labels;   /* one per row */
+    uint64 reserved; /* their bytes, counted against pg_kmeans.memory_limit */
     MemoryContextCallback on_reset;
 };
 
 /* What lives as long as the reading and clustering of one partition. */
 struct PartitionFit {
-    WindowObject           window;
-    const PgkmOptionsKind *kind;
-    MemoryContext          context;
-    bool               constant[ARGUMENT_OPTIONS + 1];
-    NullableDatum      values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
+    WindowObject window;
+    const PgkmOptionsType *type;
+    MemoryContext context;
+    bool constant[ARGUMENT_OPTIONS + 1];
+    NullableDatum values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
     PgkmGroupArguments group;
-    PgkmRows          *rows; /* NULL until the first row that is not NULL */
-    PgkmJobHolder     *holder;
+    PgkmRows *rows; /* NULL until the first row that is not NULL */
+    PgkmJobHolder *holder;
 };
 
 static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 row)
 {
     NullableDatum value;
-    bool          is_out;
+    bool is_out;
 
-    value.value =
-        WinGetFuncArgInPartition(fit->window, number, row, WINDOW_SEEK_HEAD, false, &value.isnull, &is_out);
+    value.value = WinGetFuncArgInPartition(fit->window, number, row, WINDOW_SEEK_HEAD, false, &value.isnull, &is_out);
     return value;
 }
 
 static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 {
-    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+    pgkm_group_begin(&fit->group, fit->type, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
                      fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
 }
@@ -67,19 +66,14 @@ static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 static bool read_row(PartitionFit *fit, int64 row)
 {
     const NullableDatum features = argument_in_row(fit, ARGUMENT_FEATURES, row);
-    PgkmVector          vector;
-    PgkmRowFault        fault;
+    PgkmVector vector;
+    PgkmRowFault fault;
 
-    if (features.isnull)
+    if (!pgkm_open_row(&features, &vector))
         return false;
     for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
         if (!fit->constant[i])
             fit->values[i] = argument_in_row(fit, i, row);
-    if (!pgkm_open_vector(features.value, &vector, &fault)) {
-        if (fault.kind == PGKM_ROW_NULL)
-            return false;
-        pgkm_raise_row_fault(&fault, NULL);
-    }
     if (fit->rows == NULL)
         begin_rows(fit, &vector);
     else
@@ -124,8 +118,8 @@ static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
 static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
 {
     FmgrInfo *const flinfo = fcinfo->flinfo;
-    PgkmRequest     request;
-    PgkmRun         run;
+    PgkmRequest request;
+    PgkmRun run;
 
     pgkm_group_request(&fit->group, fit->rows, &request);
     request.want_labels = 1;
@@ -146,32 +140,32 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
 /* The partition's memory goes by itself; the account has to be told. */
 static void release_labels(void *partition_labels)
 {
-    pgkm_memory_release(((PartitionLabels *) partition_labels)->reserved);
+    pgkm_memory_release(((PartitionLabels *)partition_labels)->reserved);
 }
 
 static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, int64 n)
 {
-    const uint64 bytes = (uint64) n * sizeof(int32);
+    const uint64 bytes = (uint64)n * sizeof(int32);
 
     pgkm_memory_reserve(bytes);
     local->reserved = bytes;
     local->on_reset.func = release_labels;
     local->on_reset.arg = local;
     MemoryContextRegisterResetCallback(partition, &local->on_reset);
-    return (int32 *) MemoryContextAllocHuge(partition, bytes);
+    return (int32 *)MemoryContextAllocHuge(partition, bytes);
 }
 
-static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, PartitionLabels *local)
+static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, PartitionLabels *local)
 {
-    const WindowObject  window = PG_WINDOW_OBJECT();
+    const WindowObject window = PG_WINDOW_OBJECT();
     const MemoryContext partition = GetMemoryChunkContext(local);
-    const int64         n = WinGetPartitionRowCount(window);
-    int32 *const        labels = allocate_labels(local, partition, n);
-    PartitionFit        fit;
+    const int64 n = WinGetPartitionRowCount(window);
+    int32 *const labels = allocate_labels(local, partition, n);
+    PartitionFit fit;
 
     memset(&fit, 0, sizeof fit);
     fit.window = window;
-    fit.kind = kind;
+    fit.type = type;
     fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
     read_constant_arguments(&fit, fcinfo);
     read_partition(&fit, labels, n);
@@ -181,14 +175,13 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind, 
     local->labels = labels;
 }
 
-static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
+static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 {
-    const WindowObject     window = PG_WINDOW_OBJECT();
-    PartitionLabels *const local =
-        (PartitionLabels *) WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
+    const WindowObject window = PG_WINDOW_OBJECT();
+    PartitionLabels *const local = (PartitionLabels *)WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
 
     if (local->labels == NULL)
-        fit_partition(fcinfo, kind, local);
+        fit_partition(fcinfo, type, local);
 
     const int32 label = local->labels[WinGetCurrentPosition(window)];
 
@@ -203,11 +196,11 @@ static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsKind *kind)
  */
 Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_kmeans_options_kind);
+    return label_row(fcinfo, &pgkm_kmeans_options_type);
 }
 
 /* gmm_label(features, k [, options]) -> integer: likewise the component of a mixture. */
 Datum pgkm_gmm_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_mixture_options_kind);
+    return label_row(fcinfo, &pgkm_mixture_options_type);
 }

@@ -15,8 +15,8 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 /* Behind relation, features and k: the fields of gmm_options, and gmm_fit's loaded or gmm_cluster's
  * label_column and overwrite. */
 #define ARGUMENT_OPTIONS TABLE_OPTIONS
-#define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + GMM_OPTION_COUNT)
-#define ARGUMENT_LABEL   ARGUMENT_LOADED
+#define ARGUMENT_LOADED (ARGUMENT_OPTIONS + PGKM_GMM_OPTIONS)
+#define ARGUMENT_LABEL ARGUMENT_LOADED
 
 /* Reads k and the options. */
 static TableCall *begin_call(FunctionCallInfo fcinfo)
@@ -25,7 +25,8 @@ static TableCall *begin_call(FunctionCallInfo fcinfo)
 
     call->request.algorithm = PGKM_MIXTURE;
     call->request.k = pgkm_k_argument(fcinfo, TABLE_K);
-    pgkm_gmm_options_fields(fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.mixture);
+    pgkm_options_fields(&pgkm_mixture_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context,
+                        &call->request.mixture);
     return call;
 }
 
@@ -47,16 +48,16 @@ static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
  */
 Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
 {
-    const TupleDesc  tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
+    const TupleDesc tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
     TableCall *const call = begin_call(fcinfo);
-    TableQuery       query;
-    Datum            model = (Datum) 0;
+    TableQuery query;
+    Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));
-    const bool        isnull = result == NULL;
+    const bool isnull = result == NULL;
 
     if (!isnull)
         model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
@@ -73,25 +74,24 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
  */
 Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 {
-    const Oid        id = table_call_relation(fcinfo);
+    const Oid id = table_call_relation(fcinfo);
     TableCall *const call = begin_call(fcinfo);
-    LabelTarget      target;
+    LabelTarget target;
 
     label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
-    InitMaterializedSRF(fcinfo, 0);
+
+    ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
+
     call->request.want_labels = 1;
 
-    TableRows        *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, "gmm_cluster");
+    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
 
     pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
-    if (result != NULL) {
-        ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
-
-        pgkm_put_components(output->setResult, output->setDesc, call->request.mixture.covariance_type, result->k,
-                            result->d, result->weights, result->means, result->covariances);
-    }
+    if (result != NULL)
+        pgkm_put_components(output, call->request.mixture.covariance_type, result->k, result->d, result->weights,
+                            result->means, result->covariances);
     table_call_destroy(call);
-    return (Datum) 0;
+    return (Datum)0;
 }

@@ -9,11 +9,11 @@
 
 TableCall *kmeans_call_create(const NullableDatum *options)
 {
-    TableCall *const   call = table_call_create();
+    TableCall *const call = table_call_create();
     PgkmOptions *const read = &call->request.kmeans;
 
     call->request.algorithm = PGKM_KMEANS;
-    pgkm_options_fields(options, call->context, read);
+    pgkm_options_fields(&pgkm_kmeans_options_type, options, call->context, read);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = read->metric == PGKM_COSINE && read->standardize == 0;
     return call;
@@ -21,7 +21,7 @@ TableCall *kmeans_call_create(const NullableDatum *options)
 
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
 {
-    const int64      k = pgkm_k_argument(fcinfo, TABLE_K);
+    const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
     TableCall *const call = kmeans_call_create(fcinfo->args + TABLE_OPTIONS);
 
     call->request.k = k;

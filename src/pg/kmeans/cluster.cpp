@@ -22,25 +22,25 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
-    const Oid   id = table_call_relation(fcinfo);
+    const Oid id = table_call_relation(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
 
     label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
-    InitMaterializedSRF(fcinfo, 0);
 
-    TableRows           *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
+    ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
+
+    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
     const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();
     table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
     if (result != NULL) {
-        ReturnSetInfo *output = (ReturnSetInfo *) fcinfo->resultinfo;
-        PgkmModel      model;
+        PgkmModel model;
 
         pgkm_model_of_result(result, call->request.kmeans.metric, &model);
-        pgkm_put_centroids(output->setResult, output->setDesc, &model);
+        pgkm_put_centroids(output, &model);
     }
     table_call_destroy(call);
-    return (Datum) 0;
+    return (Datum)0;
 }

@@ -17,17 +17,17 @@ PG_FUNCTION_INFO_V1(pgkm_table_fit);
  */
 Datum pgkm_table_fit(PG_FUNCTION_ARGS)
 {
-    TupleDesc   tupdesc = pgkm_model_tupdesc(fcinfo);
+    TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
-    Datum       model = (Datum) 0;
-    TableQuery  query;
+    Datum model = (Datum)0;
+    TableQuery query;
 
     table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED);
 
     memset(&query, 0, sizeof query);
     query.keep_crew = true;
 
-    TableRows *const     rows = table_call_read(call, "kmeans_fit", &query);
+    TableRows *const rows = table_call_read(call, "kmeans_fit", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     if (result != NULL)

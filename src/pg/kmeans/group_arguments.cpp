@@ -3,7 +3,6 @@
  */
 #include "pg/kmeans/group_arguments.h"
 
-#include "pg/compat.h"
 #include "pg/kmeans/options.h"
 
 extern "C" {
@@ -13,77 +12,74 @@ extern "C" {
 /* The options as plain bytes; a value out of line, compressed or in memory is flattened. */
 static const struct varlena *flat_options(Datum options)
 {
-    return pg_detoast_datum_packed((struct varlena *) DatumGetPointer(options));
+    return pg_detoast_datum_packed((struct varlena *)DatumGetPointer(options));
 }
 
-void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, MemoryContext context,
                       const NullableDatum *k, const NullableDatum *options, bool constant_options)
 {
     memset(group, 0, sizeof *group);
-    group->kind = kind;
-    group->k = pgkm_check_k(k->isnull, k->isnull ? 0 : DatumGetInt64(k->value));
+    group->type = type;
+    group->k = pgkm_check_k(k);
     group->constant_options = constant_options;
-    if (options->isnull) {
-        kind->set_default(&group->options);
-        return;
-    }
-    kind->read(options->value, context, &group->options);
-    if (constant_options)
+    pgkm_options_read(type, options, context, &group->options);
+    if (options->isnull || constant_options)
         return;
 
     const struct varlena *const value = flat_options(options->value);
 
     group->key_size = VARSIZE_ANY(value);
-    group->key = (char *) MemoryContextAlloc(context, group->key_size);
+    group->key = (char *)MemoryContextAlloc(context, group->key_size);
     memcpy(group->key, value, group->key_size);
 }
 
 static void check_k(int64 a, int64 b)
 {
     if (a != b)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long) a,
-                               (long long) b)));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long)a, (long long)b)));
 }
 
 static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
 {
-    if (!group->kind->same(&group->options, other))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("options must be the same for all rows of a group")));
+    if (!pgkm_options_same(group->type, &group->options, other))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
 
 /* The options of a later row: equal bytes nearly always, else equal values, else an error. */
 static void compare_options(const PgkmGroupArguments *group, const NullableDatum *options)
 {
     PgkmAnyOptions other;
+    NullableDatum flat = *options;
 
     if (options->isnull) {
         if (group->key == NULL)
             return;
-        group->kind->set_default(&other);
     } else {
         const struct varlena *const value = flat_options(options->value);
 
         if (group->key != NULL && VARSIZE_ANY(value) == group->key_size &&
             memcmp(group->key, value, group->key_size) == 0)
             return;
-        group->kind->read(PointerGetDatum(value), CurrentMemoryContext, &other);
+        flat.value = PointerGetDatum(value);
     }
+    pgkm_options_read(group->type, &flat, CurrentMemoryContext, &other);
     check_options(group, &other);
 }
 
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options)
 {
     if (unlikely(k->isnull || DatumGetInt64(k->value) != group->k))
-        check_k(group->k, pgkm_check_k(k->isnull, k->isnull ? 0 : DatumGetInt64(k->value)));
+        check_k(group->k, pgkm_check_k(k));
     if (!group->constant_options)
         compare_options(group, options);
 }
 
 bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
-    return a->kind == b->kind && a->kind->same(&a->options, &b->options);
+    return a->type == b->type && pgkm_options_same(a->type, &a->options, &b->options);
 }
 
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)

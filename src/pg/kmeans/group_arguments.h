@@ -10,20 +10,20 @@ extern "C" {
 #include "fmgr.h"
 }
 
-#include "pg/values/options_kind.h"
+#include "pg/values/options.h"
 
 struct PgkmGroupArguments {
-    const PgkmOptionsKind *kind;
-    int64                  k;
-    PgkmAnyOptions         options;
-    bool                   constant_options; /* the query cannot change them from row to row */
-    char                  *key;              /* the options' bytes in the first row; NULL for SQL's NULL */
-    Size                   key_size;
+    const PgkmOptionsType *type;
+    int64 k;
+    PgkmAnyOptions options;
+    bool constant_options; /* the query cannot change them from row to row */
+    char *key;             /* the options' bytes in the first row; NULL for SQL's NULL */
+    Size key_size;
 };
 
 /* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
- * pgkm_check_k and of the kind's options. */
-void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsKind *kind, MemoryContext context,
+ * pgkm_check_k and pgkm_options_read. */
+void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, MemoryContext context,
                       const NullableDatum *k, const NullableDatum *options, bool constant_options);
 
 /* Checks a later row's: 22023 when they differ. */

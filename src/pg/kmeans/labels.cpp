@@ -3,9 +3,10 @@
  */
 #include "pg/kmeans/labels.h"
 
-#include "pg/table/loaded.h"
-
 #include <cmath>
+
+#include "pg/table/loaded.h"
+#include "pg/values/composite.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -26,7 +27,7 @@ static double distance_of(double squared, PgkmMetric metric)
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 {
     TableCall *const call = kmeans_call_of_arguments(fcinfo);
-    TableQuery        query;
+    TableQuery query;
 
     table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED);
 
@@ -37,9 +38,9 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
     TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
 
     if (!rows->wants.ctid)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("permission denied for table %s", call->relation.name),
-                        errdetail("The rows were loaded without the right to read ctid.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for table %s", call->relation.name),
+                 errdetail("The rows were loaded without the right to read ctid.")));
     if (call->loaded != NULL)
         pgkm_loaded_check_places(call->loaded);
     labels->call = call;
@@ -65,23 +66,23 @@ void table_labels_get(const TableLabels *labels, const TableCursor *cursor, Tabl
  * which are the same for all. Forming each anew would be most of the work.
  */
 struct LabelTuple {
-    MinimalTuple    tuple;
-    char           *places[LABEL_COLUMNS];
+    MinimalTuple tuple;
+    char *places[LABEL_COLUMNS];
     TupleTableSlot *slot;
 };
 
 static void make_label_tuple(LabelTuple *target, TupleDesc tupdesc)
 {
     ItemPointerData nowhere;
-    Datum           values[LABEL_COLUMNS] = {PointerGetDatum(&nowhere), 0, 0, 0};
-    bool            nulls[LABEL_COLUMNS] = {false};
-    Size            offset = 0;
+    Datum values[LABEL_COLUMNS] = {PointerGetDatum(&nowhere), 0, 0, 0};
+    bool nulls[LABEL_COLUMNS] = {false};
+    Size offset = 0;
 
     ItemPointerSetInvalid(&nowhere);
     values[LABEL_DISTANCE] = Float8GetDatum(0.0);
     target->tuple = pgkm_form_minimal_tuple(tupdesc, values, nulls);
 
-    char *const data = (char *) target->tuple + target->tuple->t_hoff - MINIMAL_TUPLE_OFFSET;
+    char *const data = (char *)target->tuple + target->tuple->t_hoff - MINIMAL_TUPLE_OFFSET;
 
     for (int i = 0; i < LABEL_COLUMNS; ++i) {
         const Form_pg_attribute attribute = TupleDescAttr(tupdesc, i);
@@ -103,20 +104,11 @@ static void put_label(LabelTuple *target, const TableLabel *label, Tuplestoresta
     tuplestore_puttupleslot(store, target->slot);
 }
 
-/* A row that takes no part. */
-static void put_unlabelled(const TableLabel *label, ReturnSetInfo *target)
-{
-    Datum values[LABEL_COLUMNS] = {PointerGetDatum(label->ctid), 0, 0, ObjectIdGetDatum(label->table)};
-    bool  nulls[LABEL_COLUMNS] = {false, true, true, false};
-
-    tuplestore_putvalues(target->setResult, target->setDesc, values, nulls);
-}
-
 static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
 {
     TableCursor cursor;
-    LabelTuple  tuple;
-    TableLabel  label;
+    LabelTuple tuple;
+    TableLabel label;
 
     make_label_tuple(&tuple, target->setDesc);
     table_cursor_start(&cursor);
@@ -125,7 +117,7 @@ static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
         if (label.clustered)
             put_label(&tuple, &label, target->setResult);
         else
-            put_unlabelled(&label, target);
+            pgkm_result_put(target, {PointerGetDatum(label.ctid), {}, {}, label.table});
         if ((cursor.position & 0xfff) == 0)
             CHECK_FOR_INTERRUPTS();
     }
@@ -142,10 +134,11 @@ Datum pgkm_table_labels(PG_FUNCTION_ARGS)
 {
     TableLabels labels;
 
-    InitMaterializedSRF(fcinfo, 0);
+    ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+
     table_labels_fit(&labels, fcinfo);
     pgkm_progress_writing();
-    put_labels(&labels, (ReturnSetInfo *) fcinfo->resultinfo);
+    put_labels(&labels, target);
     table_call_destroy(labels.call);
-    return (Datum) 0;
+    return (Datum)0;
 }

@@ -13,18 +13,18 @@
 enum LabelColumn { LABEL_CTID, LABEL_CLUSTER_ID, LABEL_DISTANCE, LABEL_TABLE, LABEL_COLUMNS };
 
 struct TableLabels {
-    TableCall          *call;
-    TableRows           *rows;
+    TableCall *call;
+    TableRows *rows;
     const PgkmResult *result; /* NULL: no row takes part */
 };
 
 /* One row: its place, and its cluster unless it takes no part. */
 struct TableLabel {
     ItemPointer ctid;
-    Oid         table;
-    bool        clustered;
-    int32       cluster;
-    double      distance;
+    Oid table;
+    bool clustered;
+    int32 cluster;
+    double distance;
 };
 
 /* Reads and clusters the rows as the arguments of kmeans_labels, in `fcinfo`, say. Everything lies in

@@ -1,75 +1,115 @@
 /*
- * model.cpp - kmeans_model: built from a fit's result, unpacked for the row functions.
+ * model.cpp - kmeans_model: built from a fit's result, unpacked, its clusters as rows.
  */
 #include "pg/kmeans/model.h"
 
 #include <cmath>
 
-#include "pg/compat.h"
-#include "pg/values/datum.h"
-#include "pg/kmeans/model_fields.h"
 #include "pg/kmeans/options.h"
+#include "pg/values/composite_read.h"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "utils/builtins.h"
+#include "catalog/pg_type.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
 }
+
+static const PgkmField fields[] = {{"k", INT4OID},
+                                   {"d", INT4OID},
+                                   {"centroids", FLOAT8ARRAYOID},
+                                   {"size", INT8ARRAYOID},
+                                   {"within_ss", FLOAT8ARRAYOID},
+                                   {"inertia", FLOAT8OID},
+                                   {"n_iter", INT4OID},
+                                   {"converged", BOOLOID},
+                                   {"n", INT8OID},
+                                   {"metric", TEXTOID},
+                                   {"seed", INT8OID},
+                                   {"center", FLOAT8ARRAYOID},
+                                   {"scale", FLOAT8ARRAYOID}};
+static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields)};
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    return pgkm_result_tupdesc(fcinfo, &pgkm_model_type);
+    return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
 void pgkm_model_check_size(int64 k, int64 n, int32 d)
 {
     const int64 clusters = Min(k, n);
     /* Sizes and sums beside the centroids, center and scale, and what headers take. */
-    const int64 values = clusters * ((int64) d + 2) + 2 * (int64) d + 100;
+    const int64 values = clusters * ((int64)d + 2) + 2 * (int64)d + 100;
 
-    if (values > (int64) (MaxAllocSize / sizeof(double)))
+    if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a model of %lld clusters of %d features exceeds the maximum size of a value",
-                               (long long) clusters, d)));
+                               (long long)clusters, d)));
 }
 
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc)
 {
-    Datum      values[MODEL_COUNT] = {0};
-    bool       nulls[MODEL_COUNT] = {false};
+    const int32 k = result->k;
+    const int32 d = result->d;
     const bool standardized = result->center != NULL;
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    values[MODEL_K] = Int32GetDatum(result->k);
-    values[MODEL_D] = Int32GetDatum(result->d);
-    values[MODEL_CENTROIDS] = pgkm_float8_array(result->centroids, result->k, result->d);
-    values[MODEL_SIZE] = pgkm_int8_array(result->sizes, result->k);
-    values[MODEL_WITHIN_SS] = pgkm_float8_array(result->within_ss, result->k, 0);
-    values[MODEL_INERTIA] = Float8GetDatum(result->inertia);
-    values[MODEL_N_ITER] = Int32GetDatum(result->n_iter);
-    values[MODEL_CONVERGED] = BoolGetDatum(result->converged != 0);
-    values[MODEL_N] = Int64GetDatum(result->n);
-    values[MODEL_METRIC] = CStringGetTextDatum(pgkm_metric_name(options->metric));
-    values[MODEL_SEED] = Int64GetDatum((int64) options->seed);
-    values[MODEL_CENTER] =
-        standardized ? pgkm_float8_array(result->center, result->d, 0) : pgkm_float8_fill(0, result->d);
-    values[MODEL_SCALE] =
-        standardized ? pgkm_float8_array(result->scale, result->d, 0) : pgkm_float8_fill(1, result->d);
-    return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
+    return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
+                                         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
+                                         result->converged != 0, result->n,
+                                         pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
+                                         standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
+                                         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
 }
 
 void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model)
 {
-    model->k = result->k;
-    model->d = result->d;
-    model->metric = metric;
-    model->centroids = result->centroids;
-    model->sizes = result->sizes;
-    model->within_ss = result->within_ss;
-    model->center = result->center;
-    model->scale = result->scale;
+    *model = {result->k,     result->d,         metric,         result->centroids,
+              result->sizes, result->within_ss, result->center, result->scale};
 }
+
+/* --- reading --- */
+
+/* Whether (value - center) / scale is the value. */
+static bool is_identity(const PgkmModel *model)
+{
+    bool same = true;
+
+    for (int32 f = 0; f < model->d; ++f)
+        same = same && model->center[f] == 0 && model->scale[f] == 1;
+    return same;
+}
+
+static void read_standardization(const PgkmModelFields *from, PgkmModel *model)
+{
+    model->center = NULL;
+    model->scale = NULL;
+    if (pgkm_model_field(from, "center")->isnull && pgkm_model_field(from, "scale")->isnull)
+        return;
+    model->center = pgkm_model_numbers(from, "center", "hold d finite values, or be null like scale", {model->d});
+    model->scale = pgkm_model_numbers(from, "scale", "hold d finite values, or be null like center", {model->d});
+    for (int32 f = 0; f < model->d; ++f)
+        if (!(model->scale[f] > 0))
+            pgkm_raise_field(from, "scale", "hold positive values");
+    if (is_identity(model))
+        model->center = model->scale = NULL;
+}
+
+void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
+{
+    PgkmModelFields from;
+
+    pgkm_model_open(composite, &model_type, context, &from);
+    pgkm_model_extents(&from, &model->k, &model->d);
+    model->metric = (PgkmMetric)pgkm_model_word(&from, "metric", &pgkm_metrics);
+    model->centroids = pgkm_model_numbers(&from, "centroids", "hold k x d finite values", {model->k, model->d});
+    model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
+    model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
+    read_standardization(&from, model);
+}
+
+/* --- as rows --- */
 
 /* In the units of the data: the standardization is undone, as far as that has a finite value. */
 static void write_centroid(const PgkmModel *model, const double *row, double *centroid)
@@ -81,23 +121,29 @@ static void write_centroid(const PgkmModel *model, const double *row, double *ce
     }
 }
 
-void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmModel *model)
+void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model)
 {
-    enum { CLUSTER_ID, CENTROID, SIZE, WITHIN_SS, COUNT };
-    double *centroid = (double *) palloc(model->d * sizeof(double));
+    double *const values = (double *)palloc(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->k; ++j) {
-        const double *row = model->centroids + (Size) j * model->d;
-        Datum         values[COUNT];
-        bool          nulls[COUNT] = {false};
+        write_centroid(model, model->centroids + (Size)j * model->d, values);
 
-        write_centroid(model, row, centroid);
-        values[CLUSTER_ID] = Int32GetDatum(j);
-        values[CENTROID] = pgkm_float8_array(centroid, model->d, 0);
-        values[SIZE] = Int64GetDatum(model->sizes[j]);
-        values[WITHIN_SS] = Float8GetDatum(model->within_ss[j]);
-        tuplestore_putvalues(store, tupdesc, values, nulls);
-        pfree(DatumGetPointer(values[CENTROID]));
+        const Datum centroid = pgkm_array(values, {model->d});
+
+        pgkm_result_put(result, {j, centroid, model->sizes[j], model->within_ss[j]});
+        pfree(DatumGetPointer(centroid));
     }
-    pfree(centroid);
+    pfree(values);
+}
+
+/* kmeans_centroids(model kmeans_model)
+ *     -> setof (cluster_id integer, centroid double precision[], size bigint, within_ss double precision) */
+Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
+{
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    PgkmModel model;
+
+    pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
+    pgkm_put_centroids(result, &model);
+    return (Datum)0;
 }

@@ -4,22 +4,17 @@
 #ifndef PGKM_PG_MODEL_H
 #define PGKM_PG_MODEL_H
 
-extern "C" {
-#include "postgres.h"
-#include "access/tupdesc.h"
-#include "fmgr.h"
-#include "utils/tuplestore.h"
-}
+#include "pg/values/composite.h"
 
 #include "engine/api.h"
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
-    int32         k;
-    int32         d;
-    PgkmMetric    metric;
+    int32 k;
+    int32 d;
+    PgkmMetric metric;
     const double *centroids; /* k x d, in the space of the distance */
-    const int64  *sizes;     /* k */
+    const int64 *sizes;      /* k */
     const double *within_ss; /* k */
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */
@@ -39,15 +34,9 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, Tup
  * do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
-/*
- * Argument `number` as a model, unpacked once and kept in fn_extra as long as the same value
- * comes again: a constant, the same pointer into a TOAST table, or else the same bytes. For functions that use fn_extra for nothing else.
- */
-const PgkmModel *pgkm_model_cached(FunctionCallInfo fcinfo, int number);
-
-/* Adds the relation (cluster_id, centroid, size, within_ss) of a model to a tuplestore, the
- * centroids in the units of the data. */
-void pgkm_put_centroids(Tuplestorestate *store, TupleDesc tupdesc, const PgkmModel *model);
+/* Adds a row (cluster_id, centroid, size, within_ss) for each cluster of a model, the centroids in the
+ * units of the data. 22003 for centroids beyond the range of double precision. */
+void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model);
 
 /* A fit's result seen as a model, without a copy. */
 void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model);

@@ -8,8 +8,8 @@
 
 #include <cmath>
 
-#include "pg/values/datum.h"
 #include "pg/kmeans/model.h"
+#include "pg/values/composite_read.h"
 
 extern "C" {
 #include "utils/float.h"
@@ -24,21 +24,10 @@ enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 /* The row in the model's space, rounded as the fit rounds rows of its type; NULL for a NULL row. */
 static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
 {
-    PgkmVector   vector;
-    PgkmRowFault fault;
+    PgkmElement element;
+    double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element);
 
-    if (!pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
-        if (fault.kind == PGKM_ROW_NULL)
-            return NULL;
-        pgkm_raise_row_fault(&fault, NULL);
-    }
-
-    double *const row = (double *) palloc(model->d * sizeof(double));
-
-    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, model->d, row, &fault))
-        pgkm_raise_row_fault(&fault, NULL);
-    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric,
-                            pgkm_element_of(vector.element_type)))
+    if (row != NULL && !pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("features are a zero vector, which has no direction for metric cosine")));
     return row;
@@ -56,9 +45,9 @@ static double reported(double square, PgkmMetric metric)
 /* False for a NULL row. */
 static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
 {
-    const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
-    double *const    row = row_argument(fcinfo, model);
-    double           square;
+    const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
+    double *const row = row_argument(fcinfo, model);
+    double square;
 
     if (row == NULL)
         return false;
@@ -74,7 +63,7 @@ static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
  */
 Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
 {
-    int32  label;
+    int32 label;
     double distance;
 
     if (!nearest(fcinfo, &label, &distance))
@@ -85,7 +74,7 @@ Datum pgkm_kmeans_predict(PG_FUNCTION_ARGS)
 /* kmeans_distance(model kmeans_model, features) -> double precision: to the nearest centroid. */
 Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 {
-    int32  label;
+    int32 label;
     double distance;
 
     if (!nearest(fcinfo, &label, &distance))
@@ -96,19 +85,19 @@ Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 /* kmeans_transform(model kmeans_model, features) -> double precision[]: to all k centroids. */
 Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 {
-    const PgkmModel *model = pgkm_model_cached(fcinfo, ARGUMENT_MODEL);
-    double *const    row = row_argument(fcinfo, model);
+    const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
+    double *const row = row_argument(fcinfo, model);
 
     if (row == NULL)
         PG_RETURN_NULL();
 
-    double *const distances = (double *) palloc(model->k * sizeof(double));
+    double *const distances = (double *)palloc(model->k * sizeof(double));
 
     pgkm_distances(row, model->centroids, model->k, model->d, distances);
     for (int32 j = 0; j < model->k; ++j)
         distances[j] = reported(distances[j], model->metric);
 
-    const Datum result = pgkm_float8_array(distances, model->k, 0);
+    const Datum result = pgkm_array(distances, {model->k});
 
     pfree(distances);
     pfree(row);

@@ -10,7 +10,6 @@
 
 extern "C" {
 #include "miscadmin.h"
-#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_table_sweep);
 }
@@ -29,9 +28,9 @@ enum SweepArgument {
 /* The options are all but init_centroids, which would fit one k alone. */
 static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
-    NullableDatum fields[8] = {fcinfo->args[SWEEP_INIT], {0, true}};
+    NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
-    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, 6 * sizeof(NullableDatum));
+    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 2) * sizeof(NullableDatum));
 
     TableCall *const call = kmeans_call_create(fields);
 
@@ -39,37 +38,28 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
     *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
     if (*k_max < call->request.k)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long) call->request.k,
-                               (long long) *k_max)));
+                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)call->request.k,
+                               (long long)*k_max)));
     return call;
 }
 
-static void set_index(Datum *values, bool *nulls, int column, double value)
+/* An index that is not defined is NULL. */
+static PgkmValue index_value(double value)
 {
-    nulls[column] = std::isnan(value);
-    values[column] = Float8GetDatum(value);
+    return pgkm_value_if(!std::isnan(value), value);
 }
 
 static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
 {
-    enum { K, INERTIA, DAVIES_BOULDIN, CALINSKI_HARABASZ, SILHOUETTE, CLUSTERS, N_ITER, CONVERGED, COUNT };
-
     for (int64 i = 0; i < count; ++i) {
         PgkmResult result;
-        Datum         values[COUNT];
-        bool          nulls[COUNT] = {false};
 
         CHECK_FOR_INTERRUPTS();
         pgkm_result_of(call->job, i, &result);
-        values[K] = Int64GetDatum(call->request.k + i);
-        values[INERTIA] = Float8GetDatum(result.inertia);
-        set_index(values, nulls, DAVIES_BOULDIN, result.quality.davies_bouldin);
-        set_index(values, nulls, CALINSKI_HARABASZ, result.quality.calinski_harabasz);
-        set_index(values, nulls, SILHOUETTE, result.quality.simplified_silhouette);
-        values[CLUSTERS] = Int32GetDatum(result.k);
-        values[N_ITER] = Int32GetDatum(result.n_iter);
-        values[CONVERGED] = BoolGetDatum(result.converged != 0);
-        tuplestore_putvalues(target->setResult, target->setDesc, values, nulls);
+        pgkm_result_put(target, {call->request.k + i, result.inertia, index_value(result.quality.davies_bouldin),
+                                 index_value(result.quality.calinski_harabasz),
+                                 index_value(result.quality.simplified_silhouette), result.k, result.n_iter,
+                                 result.converged != 0});
     }
 }
 
@@ -81,12 +71,13 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
  */
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
-    int64             k_max;
+    int64 k_max;
     TableCall *const call = read_arguments(fcinfo, &k_max);
-    TableQuery        query;
-    PgkmRequest      *request = &call->request;
+    TableQuery query;
+    PgkmRequest *request = &call->request;
 
-    InitMaterializedSRF(fcinfo, 0);
+    ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
     memset(&query, 0, sizeof query);
 
@@ -97,12 +88,12 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
         request->k_last = k_max;
         request->k_last = pgkm_sweep_last(request);
         if (request->k_last < k_max)
-            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long) request->k_last,
-                                    (long long) rows->used->n)));
+            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)request->k_last,
+                                    (long long)rows->used->n)));
         pgkm_model_check_size(request->k_last, rows->used->n, rows->used->d);
         table_call_fit(call, rows);
-        put_results(call, request->k_last - request->k + 1, (ReturnSetInfo *) fcinfo->resultinfo);
+        put_results(call, request->k_last - request->k + 1, target);
     }
     table_call_destroy(call);
-    return (Datum) 0;
+    return (Datum)0;
 }

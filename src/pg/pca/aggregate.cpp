@@ -10,7 +10,6 @@
 #include "pg/kmeans/group_arguments.h"
 #include "pg/pca/pca.h"
 #include "pg/progress.h"
-#include "pg/run/row_context.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -21,42 +20,31 @@ PG_FUNCTION_INFO_V1(pgkm_pca_final);
 
 enum AccumArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_OPTIONS };
 
-static void read_options(FunctionCallInfo fcinfo, PgkmPcaOptions *options)
+static PgkmPcaOptions read_options(FunctionCallInfo fcinfo)
 {
     static const NullableDatum none = {0, true};
-
-    pgkm_pca_options_read(PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none, options);
-}
-
-/* The first row's work: the state for rows of its length. */
-static PcaSums *begin_sums(FunctionCallInfo fcinfo, const PgkmVector *vector)
-{
-    MemoryContext  aggregate;
-    MemoryContext  caller = CurrentMemoryContext;
     PgkmPcaOptions options;
 
-    read_options(fcinfo, &options);
-    if (AggCheckCallContext(fcinfo, &aggregate))
-        MemoryContextSwitchTo(aggregate);
-
-    PcaSums *const sums = pca_sums_create(vector->length, &options);
-
-    MemoryContextSwitchTo(caller);
-    return sums;
+    pgkm_options_read(&pgkm_pca_options_type, PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none,
+                      CurrentMemoryContext, &options);
+    return options;
 }
 
-static PcaSums *continue_sums(FunctionCallInfo fcinfo)
+/* The state for the first row, and for others of its length. */
+static PcaSums *begin_sums(FunctionCallInfo fcinfo, const PgkmVector *vector)
 {
-    return pca_sums_argument(fcinfo, ARGUMENT_STATE, AggCheckCallContext(fcinfo, NULL) == 0);
+    const PgkmPcaOptions options = read_options(fcinfo);
+
+    return pca_sums_create(fcinfo, vector->length, &options);
 }
 
 static void check_options(FunctionCallInfo fcinfo, const PcaSums *sums)
 {
-    PgkmPcaOptions options;
-
     if (pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS))
         return;
-    read_options(fcinfo, &options);
+
+    const PgkmPcaOptions options = read_options(fcinfo);
+
     pca_sums_check_options(sums, &options);
 }
 
@@ -65,10 +53,24 @@ static void add_row(PcaSums *sums, const PgkmVector *vector)
 {
     PgkmRowFault fault;
 
-    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size) sums->pending * sums->d, &fault))
+    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size)sums->pending * sums->d, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     if (++sums->pending == pca_sums_capacity(sums->d))
         pca_sums_flush(sums);
+}
+
+static PcaSums *accumulate(FunctionCallInfo fcinfo, PcaSums *sums)
+{
+    PgkmVector vector;
+
+    if (!pgkm_open_row(&fcinfo->args[ARGUMENT_FEATURES], &vector))
+        return sums;
+    if (sums == NULL)
+        sums = begin_sums(fcinfo, &vector);
+    else
+        check_options(fcinfo, sums);
+    add_row(sums, &vector);
+    return sums;
 }
 
 /*
@@ -79,30 +81,10 @@ static void add_row(PcaSums *sums, const PgkmVector *vector)
  *   unless options are those of the state: ERROR 22023
  *   let the row wait in the state; when enough wait, add them to the moments
  *   return state
- *
- * Inside an aggregate the state is changed in place: its size never changes.
  */
 Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 {
-    PcaSums       *sums = PG_ARGISNULL(ARGUMENT_STATE) ? NULL : continue_sums(fcinfo);
-    PgkmVector     vector;
-    PgkmRowFault   fault;
-    PgkmRowContext context;
-
-    pgkm_row_of_group(&context, fcinfo, sums == NULL ? 1 : sums->n + sums->pending + 1);
-    if (pgkm_open_argument(fcinfo, ARGUMENT_FEATURES, &vector, &fault)) {
-        if (sums == NULL)
-            sums = begin_sums(fcinfo, &vector);
-        else
-            check_options(fcinfo, sums);
-        add_row(sums, &vector);
-    } else if (fault.kind != PGKM_ROW_NULL) {
-        pgkm_raise_row_fault(&fault, NULL);
-    }
-    pgkm_row_context_end(&context);
-    if (sums == NULL)
-        PG_RETURN_NULL();
-    PG_RETURN_POINTER(sums);
+    return pgkm_flat_accumulate<PcaSums>(fcinfo, accumulate);
 }
 
 /*
@@ -114,15 +96,15 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    const TupleDesc     tupdesc = pgkm_pca_model_tupdesc(fcinfo);
+    const TupleDesc tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     const MemoryContext caller = CurrentMemoryContext;
     const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
-    PgkmJobHolder      *holder = NULL;
-    PgkmRequest         request;
-    PgkmRun             run;
+    PgkmJobHolder *holder = NULL;
+    PgkmRequest request;
+    PgkmRun run;
 
     MemoryContextSwitchTo(context);
-    PcaSums *const sums = pca_sums_argument(fcinfo, 0, true); /* the job's own */
+    PcaSums *const sums = pgkm_flat_argument<PcaSums>(fcinfo, 0, true); /* the job's own */
 
     pca_sums_flush(sums);
     MemoryContextSwitchTo(caller);
@@ -138,7 +120,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     pgkm_run_begin(&run, "pca", InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
-    const Datum       model = pgkm_pca_model_build(result, &request.pca, tupdesc);
+    const Datum model = pgkm_pca_model_build(result, &request.pca, tupdesc);
 
     pgkm_run_end(&run);
     MemoryContextDelete(context);

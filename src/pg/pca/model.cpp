@@ -6,35 +6,24 @@
 #include <cfloat>
 #include <cmath>
 
-#include "pg/compat.h"
-#include "pg/values/composite.h"
-#include "pg/values/composite_read.h"
-#include "pg/values/datum.h"
 #include "pg/progress.h"
+#include "pg/values/composite_read.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 }
 
-enum PcaModelField {
-    PCA_N_COMPONENTS,
-    PCA_D,
-    PCA_MEAN,
-    PCA_SCALE,
-    PCA_COMPONENTS,
-    PCA_EXPLAINED_VARIANCE,
-    PCA_EXPLAINED_VARIANCE_RATIO,
-    PCA_SINGULAR_VALUES,
-    PCA_N,
-    PCA_WHITEN,
-    PCA_COUNT
-};
-
-static const Oid field_types[PCA_COUNT] = {INT4OID,        INT4OID,        FLOAT8ARRAYOID, FLOAT8ARRAYOID,
-                                           FLOAT8ARRAYOID, FLOAT8ARRAYOID, FLOAT8ARRAYOID, FLOAT8ARRAYOID,
-                                           INT8OID,        BOOLOID};
-static const PgkmCompositeType model_type = {"pca_model", field_types, PCA_COUNT};
+static const PgkmField fields[] = {{"n_components", INT4OID},
+                                   {"d", INT4OID},
+                                   {"mean", FLOAT8ARRAYOID},
+                                   {"scale", FLOAT8ARRAYOID},
+                                   {"components", FLOAT8ARRAYOID},
+                                   {"explained_variance", FLOAT8ARRAYOID},
+                                   {"explained_variance_ratio", FLOAT8ARRAYOID},
+                                   {"singular_values", FLOAT8ARRAYOID},
+                                   {"n", INT8OID},
+                                   {"whiten", BOOLOID}};
+static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(fields)};
 
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -44,78 +33,54 @@ TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc)
 {
     const int32 count = result->k;
-    Datum       values[PCA_COUNT] = {0};
-    bool        nulls[PCA_COUNT] = {false};
+    const int32 d = result->d;
 
-    values[PCA_N_COMPONENTS] = Int32GetDatum(count);
-    values[PCA_D] = Int32GetDatum(result->d);
-    values[PCA_MEAN] = pgkm_float8_array(result->mean, result->d, 0);
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    values[PCA_SCALE] =
-        result->scale != NULL ? pgkm_float8_array(result->scale, result->d, 0) : pgkm_float8_fill(1, result->d);
-    values[PCA_COMPONENTS] = pgkm_float8_array(result->components, count, result->d);
-    values[PCA_EXPLAINED_VARIANCE] = pgkm_float8_array(result->explained_variance, count, 0);
-    values[PCA_EXPLAINED_VARIANCE_RATIO] = pgkm_float8_array(result->explained_variance_ratio, count, 0);
-    values[PCA_SINGULAR_VALUES] = pgkm_float8_array(result->singular_values, count, 0);
-    values[PCA_N] = Int64GetDatum(result->n);
-    values[PCA_WHITEN] = BoolGetDatum(options->whiten != 0);
-    return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
-}
-
-static int32 read_extent(const PgkmFields *fields, PcaModelField field)
-{
-    const int32 extent = fields->nulls[field] ? 0 : DatumGetInt32(fields->values[field]);
-
-    if (extent < 1)
-        pgkm_raise_fields(fields, "Fields n_components and d must be at least 1.");
-    return extent;
+    return pgkm_composite_make(
+        tupdesc, {count, d, pgkm_array(result->mean, {d}),
+                  result->scale != NULL ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
+                  pgkm_array(result->components, {count, d}), pgkm_array(result->explained_variance, {count}),
+                  pgkm_array(result->explained_variance_ratio, {count}), pgkm_array(result->singular_values, {count}),
+                  result->n, options->whiten != 0});
 }
 
 /* What whitening divides by; where there is no variance by next to nothing, as scikit-learn does. */
-static const double *read_deviation(const PgkmFields *fields, const PgkmPcaModel *model)
+static const double *read_deviation(const PgkmModelFields *from, const PgkmPcaModel *model)
 {
-    const bool    whiten = !fields->nulls[PCA_WHITEN] && DatumGetBool(fields->values[PCA_WHITEN]);
-    double *const deviation =
-        (double *) MemoryContextAlloc(fields->context, model->n_components * sizeof(double));
+    const NullableDatum *const field = pgkm_model_field(from, "whiten");
+    const bool whiten = !field->isnull && DatumGetBool(field->value);
+    double *const deviation = (double *)MemoryContextAlloc(from->context, model->n_components * sizeof(double));
 
     for (int32 j = 0; j < model->n_components; ++j)
         deviation[j] = whiten ? Max(std::sqrt(model->explained_variance[j]), DBL_EPSILON) : 1.0;
     return deviation;
 }
 
-void pgkm_pca_model_read(Datum composite, MemoryContext context, void *out)
+void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *model)
 {
-    PgkmPcaModel *const model = (PgkmPcaModel *) out;
-    Datum               values[PCA_COUNT];
-    bool                nulls[PCA_COUNT];
-    const PgkmFields    fields = {model_type.name, values, nulls, context};
+    static const char at_least_0[] = "hold n_components values of at least 0";
+    PgkmModelFields from;
 
-    pgkm_read_composite(composite, &model_type, values, nulls);
-    model->n_components = read_extent(&fields, PCA_N_COMPONENTS);
-    model->d = read_extent(&fields, PCA_D);
+    pgkm_model_open(composite, &model_type, context, &from);
+    pgkm_model_extents(&from, &model->n_components, &model->d);
 
     const int32 count = model->n_components;
 
-    model->mean = pgkm_field_numbers(&fields, PCA_MEAN, "Field mean must hold d finite values.", 0, model->d, 0);
-    model->scale = nulls[PCA_SCALE] ? NULL
-                                    : pgkm_field_numbers(&fields, PCA_SCALE,
-                                                         "Field scale must hold d finite values, or be null.", 0,
-                                                         model->d, 0);
+    model->mean = pgkm_model_numbers(&from, "mean", "hold d finite values", {model->d});
+    model->scale = pgkm_model_field(&from, "scale")->isnull
+                       ? NULL
+                       : pgkm_model_numbers(&from, "scale", "hold d finite values, or be null", {model->d});
     for (int32 f = 0; model->scale != NULL && f < model->d; ++f)
         if (!(model->scale[f] > 0))
-            pgkm_raise_fields(&fields, "Field scale must hold positive values.");
-    model->components = pgkm_field_numbers(
-        &fields, PCA_COMPONENTS, "Field components must hold n_components x d finite values.", 0, count, model->d);
-    model->explained_variance =
-        pgkm_field_numbers(&fields, PCA_EXPLAINED_VARIANCE,
-                           "Field explained_variance must hold n_components values of at least 0.", 0, count, 0);
+            pgkm_raise_field(&from, "scale", "hold positive values");
+    model->components =
+        pgkm_model_numbers(&from, "components", "hold n_components x d finite values", {count, model->d});
+    model->explained_variance = pgkm_model_numbers(&from, "explained_variance", at_least_0, {count});
     for (int32 j = 0; j < count; ++j)
         if (model->explained_variance[j] < 0)
-            pgkm_raise_fields(&fields, "Field explained_variance must hold n_components values of at least 0.");
+            pgkm_raise_field(&from, "explained_variance", at_least_0);
     model->explained_variance_ratio =
-        pgkm_field_numbers(&fields, PCA_EXPLAINED_VARIANCE_RATIO,
-                           "Field explained_variance_ratio must hold n_components finite values.", 0, count, 0);
-    model->singular_values = pgkm_field_numbers(
-        &fields, PCA_SINGULAR_VALUES, "Field singular_values must hold n_components finite values.", 0, count, 0);
-    model->deviation = read_deviation(&fields, model);
+        pgkm_model_numbers(&from, "explained_variance_ratio", "hold n_components finite values", {count});
+    model->singular_values = pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
+    model->deviation = read_deviation(&from, model);
 }

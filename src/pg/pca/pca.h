@@ -4,25 +4,16 @@
 #ifndef PGKM_PG_PCA_H
 #define PGKM_PG_PCA_H
 
-extern "C" {
-#include "postgres.h"
-#include "access/tupdesc.h"
-#include "fmgr.h"
-}
-
 #include "pg/run/run_job.h"
+#include "pg/values/options.h"
 
-/* The options from three fields in their order: n_components, whiten, standardize; NULL means the
- * default. 22023 naming the option and what it takes. */
-void pgkm_pca_options_fields(const NullableDatum *fields, PgkmPcaOptions *options);
-
-/* The same from a pca_options composite, or from SQL's NULL. */
-void pgkm_pca_options_read(const NullableDatum *composite, PgkmPcaOptions *options);
+/* Fields of pca_options. */
+#define PGKM_PCA_OPTIONS 3
 
 /* A model as the row functions need it. */
 struct PgkmPcaModel {
-    int32         n_components;
-    int32         d;
+    int32 n_components;
+    int32 d;
     const double *mean;       /* d */
     const double *scale;      /* d, or NULL unless standardized */
     const double *components; /* n_components x d */
@@ -35,8 +26,8 @@ struct PgkmPcaModel {
 /* The row type of a function that returns pca_model, in CurrentMemoryContext. */
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo);
 
-/* Unpacks and checks a pca_model into a PgkmPcaModel; a PgkmModelReader. */
-void pgkm_pca_model_read(Datum composite, MemoryContext context, void *model);
+/* Unpacks and checks a pca_model: 22023 for one whose fields do not fit together. */
+void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *model);
 
 /* The result of PCA as a pca_model datum in CurrentMemoryContext. */
 Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc);

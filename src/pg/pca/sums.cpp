@@ -16,23 +16,20 @@ PG_FUNCTION_INFO_V1(pgkm_pca_combine);
 
 static Size sums_size(int32 d)
 {
-    const Size values = (Size) d + (Size) pca_sums_cross_count(d) + (Size) pca_sums_capacity(d) * d;
+    const Size values = (Size)d + (Size)pca_sums_cross_count(d) + (Size)pca_sums_capacity(d) * d;
 
     return offsetof(PcaSums, values) + values * sizeof(double);
 }
 
-PcaSums *pca_sums_create(int32 d, const PgkmPcaOptions *options)
+PcaSums *pca_sums_create(FunctionCallInfo fcinfo, int32 d, const PgkmPcaOptions *options)
 {
     /* Below this no product can overflow. */
     if (d > 65536 || sums_size(d) > MaxAllocSize)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("the covariance of %d features exceeds the maximum size of a value", d)));
 
-    const Size size = sums_size(d);
-    PcaSums   *sums = (PcaSums *) palloc0(size);
+    PcaSums *const sums = pgkm_flat_create<PcaSums>(fcinfo, sums_size(d));
 
-    SET_VARSIZE(sums, size);
-    sums->version = PCA_SUMS_VERSION;
     sums->whiten = options->whiten != 0;
     sums->standardize = options->standardize != 0;
     sums->n_components = options->n_components;
@@ -40,28 +37,17 @@ PcaSums *pca_sums_create(int32 d, const PgkmPcaOptions *options)
     return sums;
 }
 
-PcaSums *pca_sums_argument(FunctionCallInfo fcinfo, int number, bool copy)
+bool PcaSums::is_whole() const
 {
-    const Datum value = PG_GETARG_DATUM(number);
-    PcaSums    *sums = (PcaSums *) (copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
-
-    /* Also guards against a value written by another version of the extension. */
-    if (VARSIZE(sums) < offsetof(PcaSums, values) || sums->version != PCA_SUMS_VERSION || sums->d < 1 ||
-        sums->d > 65536 || sums->pending < 0 || sums->pending > pca_sums_capacity(sums->d) ||
-        VARSIZE(sums) != sums_size(sums->d))
-        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                        errmsg("value of type pca_sums is damaged or of another version")));
-    return sums;
+    return d >= 1 && d <= 65536 && pending >= 0 && pending <= pca_sums_capacity(d) && VARSIZE(this) == sums_size(d);
 }
 
-PcaSums *pca_sums_argument_whole(FunctionCallInfo fcinfo, int number)
+PcaSums *pca_sums_whole(PcaSums *sums)
 {
-    PcaSums *sums = pca_sums_argument(fcinfo, number, false);
-
     if (sums->pending == 0)
         return sums;
 
-    PcaSums *whole = (PcaSums *) palloc(VARSIZE(sums));
+    PcaSums *whole = (PcaSums *)palloc(VARSIZE(sums));
 
     memcpy(whole, sums, VARSIZE(sums));
     pca_sums_flush(whole);
@@ -90,7 +76,7 @@ void pca_sums_flush(PcaSums *sums)
     if (pgkm_moments_add(&sums->n, sums->d, pca_sums_mean(sums), pca_sums_cross(sums), pca_sums_rows(sums),
                          sums->pending, pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
-    memset(pca_sums_rows(sums), 0, (Size) sums->pending * sums->d * sizeof(double));
+    memset(pca_sums_rows(sums), 0, (Size)sums->pending * sums->d * sizeof(double));
     sums->pending = 0;
     check_range(sums);
 }
@@ -102,10 +88,11 @@ PgkmPcaOptions pca_sums_options(const PcaSums *sums)
 
 void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 {
-    if (sums->n_components != options->n_components || sums->whiten != (options->whiten != 0) ||
-        sums->standardize != (options->standardize != 0))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("options must be the same for all rows of a group")));
+    const PgkmPcaOptions own = pca_sums_options(sums);
+
+    if (!pgkm_options_same(&pgkm_pca_options_type, &own, options))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
 
 const char *pca_sums_complaint(PcaSums *sums)
@@ -126,38 +113,25 @@ const char *pca_sums_complaint(PcaSums *sums)
     return NULL;
 }
 
-/*
- * pca_combine(a, b): a is changed in place inside an aggregate, copied elsewhere.
- *
- *   if a is NULL: return b            -- a worker or node that saw no rows
- *   if b is NULL: return a
- *   unless d and the options are the same: ERROR
- *   add b's rows, from its moments, to a; return a
- */
-Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
+/* Adds b's rows, from its moments, to a. An error unless d and the options are the same. */
+static void merge(PcaSums *a, PcaSums *b)
 {
+    const PgkmPcaOptions options = pca_sums_options(b);
     PgkmError error;
 
-    if (PG_ARGISNULL(1)) {
-        if (PG_ARGISNULL(0))
-            PG_RETURN_NULL();
-        PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-    }
-    /* The executor copies a result that is not its own state, so b may be handed back. */
-    if (PG_ARGISNULL(0))
-        PG_RETURN_POINTER(pca_sums_argument(fcinfo, 1, false));
-
-    PcaSums             *a = pca_sums_argument(fcinfo, 0, AggCheckCallContext(fcinfo, NULL) == 0);
-    PcaSums             *b = pca_sums_argument_whole(fcinfo, 1);
-    const PgkmPcaOptions options = pca_sums_options(b);
-
+    b = pca_sums_whole(b);
     if (a->d != b->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
     pca_sums_check_options(a, &options);
     pca_sums_flush(a);
-    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b),
-                           pca_sums_cross(b), &error) != PGKM_OK)
+    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b), pca_sums_cross(b),
+                           &error) != PGKM_OK)
         pgkm_raise(&error);
     check_range(a);
-    PG_RETURN_POINTER(a);
+}
+
+/* pca_combine(a pca_sums, b pca_sums) -> pca_sums */
+Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
+{
+    return pgkm_flat_combine<PcaSums>(fcinfo, merge);
 }

@@ -9,28 +9,31 @@
 #ifndef PGKM_PG_PCA_SUMS_H
 #define PGKM_PG_PCA_SUMS_H
 
-#include "pg/compat.h"
-
-#include "engine/api.h"
-
-#define PCA_SUMS_VERSION 1
+#include "pg/aggregate/flat_state.h"
+#include "pg/values/options.h"
 
 struct PcaSums {
-    int32  vl_len_; /* varlena header, never touched directly */
+    int32 vl_len_; /* varlena header, never touched directly */
     uint16 version;
-    bool   whiten;
-    bool   standardize;
-    int32  d;
-    int32  pending;      /* rows that wait; 0 in a value outside an aggregate */
-    int64  n;            /* rows in the moments */
-    double n_components; /* as in PgkmPcaOptions */
+    bool whiten;
+    bool standardize;
+    int32 d;
+    int32 pending;                        /* rows that wait; 0 in a value outside an aggregate */
+    int64 n;                              /* rows in the moments */
+    double n_components;                  /* as in PgkmPcaOptions */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows */
+
+    static constexpr char type_name[] = "pca_sums";
+    static constexpr uint16 current_version = 1;
+
+    bool is_whole() const;
+    int64 rows() const { return n + pending; }
 };
 
 /* Elements of the lower triangle of products. */
 static inline int64 pca_sums_cross_count(int32 d)
 {
-    return (int64) d * ((int64) d + 1) / 2;
+    return (int64)d * ((int64)d + 1) / 2;
 }
 
 /* Rows that wait together: enough that adding them costs little beside their products, few
@@ -55,14 +58,11 @@ static inline double *pca_sums_rows(PcaSums *sums)
     return sums->values + sums->d + pca_sums_cross_count(sums->d);
 }
 
-/* An empty state in the current memory context; 54000 when it would pass 1 GB. */
-PcaSums *pca_sums_create(int32 d, const PgkmPcaOptions *options);
+/* An empty state, as pgkm_flat_create makes it; 54000 when it would pass 1 GB. */
+PcaSums *pca_sums_create(FunctionCallInfo fcinfo, int32 d, const PgkmPcaOptions *options);
 
-/* Argument `number` as a checked state; with `copy` one that may be changed. */
-PcaSums *pca_sums_argument(FunctionCallInfo fcinfo, int number, bool copy);
-
-/* The same without waiting rows: the argument itself, or a copy that they were added to. */
-PcaSums *pca_sums_argument_whole(FunctionCallInfo fcinfo, int number);
+/* The state without waiting rows: itself, or a copy that they were added to. */
+PcaSums *pca_sums_whole(PcaSums *sums);
 
 /* Adds the waiting rows to the moments; 22003 when their squares leave the range of float64. */
 void pca_sums_flush(PcaSums *sums);

@@ -9,9 +9,9 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_pca_fit);
 }
 
-/* Three of them, in the order of pca_options, behind relation and features. */
+/* In the order of pca_options, behind relation and features. */
 #define ARGUMENT_OPTIONS (TABLE_FEATURES + 1)
-#define ARGUMENT_LOADED  (ARGUMENT_OPTIONS + 3)
+#define ARGUMENT_LOADED (ARGUMENT_OPTIONS + PGKM_PCA_OPTIONS)
 
 /*
  * pca_fit(relation, features, n_components, whiten, standardize, loaded) -> pca_model
@@ -21,18 +21,18 @@ PG_FUNCTION_INFO_V1(pgkm_pca_fit);
  */
 Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 {
-    const TupleDesc  tupdesc = pgkm_pca_model_tupdesc(fcinfo);
+    const TupleDesc tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     TableCall *const call = table_call_create();
-    TableQuery       query;
-    Datum            model = (Datum) 0;
+    TableQuery query;
+    Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
     call->request.algorithm = PGKM_PCA;
-    pgkm_pca_options_fields(fcinfo->args + ARGUMENT_OPTIONS, &call->request.pca);
+    pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
-    const bool       isnull = table_rows_used(rows) == 0;
+    const bool isnull = table_rows_used(rows) == 0;
 
     if (!isnull) {
         table_call_request(call, rows);

@@ -1,88 +1,44 @@
 /*
  * status.cpp - kmeans_status(): what can compute here, and why something cannot.
  */
-#include "pg/compat.h"
-
 #include "pg/service/session.h"
 #include "pg/settings.h"
+#include "pg/values/composite.h"
 #include "pg/version.h"
 
 extern "C" {
-#include "nodes/execnodes.h"
-#include "utils/builtins.h"
-#include "utils/tuplestore.h"
-
 PG_FUNCTION_INFO_V1(pgkm_kmeans_status);
 }
 
 #define MAX_LINES 128
 
-enum StatusColumn {
-    STATUS_BACKEND,
-    STATUS_AVAILABLE,
-    STATUS_DEVICE,
-    STATUS_NAME,
-    STATUS_UNITS,
-    STATUS_CAPABILITY,
-    STATUS_MEMORY_TOTAL,
-    STATUS_MEMORY_FREE,
-    STATUS_DRIVER,
-    STATUS_VERSION,
-    STATUS_REASON,
-    STATUS_SERVICE_PID,
-    STATUS_JOBS,
-    STATUS_JOBS_WAITING,
-    STATUS_MEMORY_HELD,
-    STATUS_COUNT
-};
-
-/* A row of values that are NULL until set. */
-struct StatusRow {
-    Datum values[STATUS_COUNT];
-    bool  nulls[STATUS_COUNT];
-};
-
-static void set(StatusRow *row, StatusColumn column, Datum value)
+/* A text that is empty is unknown: NULL. */
+static PgkmValue text_value(const char *text)
 {
-    row->values[column] = value;
-    row->nulls[column] = false;
+    return text[0] != '\0' ? text : (const char *)NULL;
 }
 
-/* Texts that are empty and numbers that are 0 are unknown: NULL. */
-static void set_text(StatusRow *row, StatusColumn column, const char *text)
+/* Numbers that are 0 are unknown, but for those of the service. */
+static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
 {
-    if (text[0] != '\0')
-        set(row, column, CStringGetTextDatum(text));
-}
+    const PgkmDevice *const device = &line->device;
+    const bool has_memory = device->memory_total > 0;
+    const char *capability = NULL;
+    const char *driver = NULL;
 
-static void fill_device(StatusRow *row, const PgkmDevice *device)
-{
-    if (device->ordinal >= 0)
-        set(row, STATUS_DEVICE, Int32GetDatum(device->ordinal));
-    set_text(row, STATUS_NAME, device->name);
-    if (device->units > 0)
-        set(row, STATUS_UNITS, Int32GetDatum(device->units));
     if (device->capability_major > 0)
-        set_text(row, STATUS_CAPABILITY, psprintf("%d.%d", device->capability_major, device->capability_minor));
-    if (device->memory_total > 0) {
-        set(row, STATUS_MEMORY_TOTAL, Int64GetDatum((int64) device->memory_total));
-        set(row, STATUS_MEMORY_FREE, Int64GetDatum((int64) device->memory_free));
-    }
+        capability = psprintf("%d.%d", device->capability_major, device->capability_minor);
     /* CUDA numbers its drivers 1000 x major + 10 x minor. */
     if (device->driver_version > 0)
-        set_text(row, STATUS_DRIVER,
-                 psprintf("%d.%d", device->driver_version / 1000, device->driver_version % 1000 / 10));
-    set_text(row, STATUS_REASON, device->reason);
-}
-
-static void fill_service(StatusRow *row, const PgkmBackendStatus *line)
-{
-    if (!line->served)
-        return;
-    set(row, STATUS_SERVICE_PID, Int32GetDatum(pgkm_service_pid()));
-    set(row, STATUS_JOBS, Int32GetDatum(line->jobs));
-    set(row, STATUS_JOBS_WAITING, Int32GetDatum(line->jobs_waiting));
-    set(row, STATUS_MEMORY_HELD, Int64GetDatum((int64) line->memory_held));
+        driver = psprintf("%d.%d", device->driver_version / 1000, device->driver_version % 1000 / 10);
+    pgkm_result_put(result, {text_value(line->backend), line->available != 0,
+                             pgkm_value_if(device->ordinal >= 0, device->ordinal), text_value(device->name),
+                             pgkm_value_if(device->units > 0, device->units), capability,
+                             pgkm_value_if(has_memory, (int64)device->memory_total),
+                             pgkm_value_if(has_memory, (int64)device->memory_free), driver, PGKM_VERSION,
+                             text_value(device->reason), pgkm_value_if(line->served, (int32)pgkm_service_pid()),
+                             pgkm_value_if(line->served, line->jobs), pgkm_value_if(line->served, line->jobs_waiting),
+                             pgkm_value_if(line->served, (int64)line->memory_held)});
 }
 
 /*
@@ -90,28 +46,17 @@ static void fill_service(StatusRow *row, const PgkmBackendStatus *line)
  */
 Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
 {
-    ReturnSetInfo *const     result = (ReturnSetInfo *) fcinfo->resultinfo;
-    PgkmBackendStatus *const lines = (PgkmBackendStatus *) palloc0(MAX_LINES * sizeof(PgkmBackendStatus));
-    PgkmSettings             settings;
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    PgkmBackendStatus *const lines = (PgkmBackendStatus *)palloc0(MAX_LINES * sizeof(PgkmBackendStatus));
+    PgkmSettings settings;
 
-    InitMaterializedSRF(fcinfo, 0);
     pgkm_settings_fill(&settings);
     pgkm_service_acquire(&settings);
 
     const int32 count = pgkm_status(&settings, lines, MAX_LINES);
 
     pgkm_service_release(settings.channel);
-
-    for (int32 i = 0; i < Min(count, MAX_LINES); ++i) {
-        StatusRow row;
-
-        memset(row.nulls, true, sizeof row.nulls);
-        set_text(&row, STATUS_BACKEND, lines[i].backend);
-        set(&row, STATUS_AVAILABLE, BoolGetDatum(lines[i].available != 0));
-        fill_device(&row, &lines[i].device);
-        fill_service(&row, &lines[i]);
-        set_text(&row, STATUS_VERSION, PGKM_VERSION);
-        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
-    }
-    return (Datum) 0;
+    for (int32 i = 0; i < Min(count, MAX_LINES); ++i)
+        put_line(result, &lines[i]);
+    return (Datum)0;
 }

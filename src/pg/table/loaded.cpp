@@ -3,20 +3,17 @@
  */
 #include "pg/table/loaded.h"
 
-#include "pg/compat.h"
 #include "pg/service/session.h"
+#include "pg/values/composite.h"
 
 extern "C" {
 #include "access/relation.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
 #include "utils/acl.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_load);
 PG_FUNCTION_INFO_V1(pgkm_kmeans_unload);
@@ -290,27 +287,15 @@ static Datum names_array(const PgkmLoaded *loaded)
 /* kmeans_loaded() -> one row per load of this session by the current role or one it is a member of. */
 Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
 {
-    enum { RELID, RELATION, FEATURES, WEIGHT, N, D, BYTES, LOADED_AT, COUNT };
-    ReturnSetInfo *const result = (ReturnSetInfo *) fcinfo->resultinfo;
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
 
-    InitMaterializedSRF(fcinfo, 0);
     for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next) {
-        Datum values[COUNT];
-        bool  nulls[COUNT] = {false};
+        const PgkmRows *const used = loaded->rows->used;
 
-        if (!is_member_of_role(GetUserId(), loaded->owner))
-            continue;
-        values[RELID] = ObjectIdGetDatum(loaded->relation);
-        values[RELATION] = CStringGetTextDatum(loaded->name);
-        values[FEATURES] = names_array(loaded);
-        nulls[WEIGHT] = loaded->weight == NULL;
-        values[WEIGHT] = nulls[WEIGHT] ? (Datum) 0 : CStringGetTextDatum(loaded->weight);
-        values[N] = Int64GetDatum(table_rows_used(loaded->rows));
-        nulls[D] = loaded->rows->used == NULL;
-        values[D] = nulls[D] ? (Datum) 0 : Int32GetDatum(loaded->rows->used->d);
-        values[BYTES] = Int64GetDatum((int64) bytes_of(loaded));
-        values[LOADED_AT] = TimestampTzGetDatum(loaded->loaded_at);
-        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+        if (is_member_of_role(GetUserId(), loaded->owner))
+            pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight,
+                                     table_rows_used(loaded->rows), used == NULL ? PgkmValue() : used->d,
+                                     (int64) bytes_of(loaded), loaded->loaded_at});
     }
     return (Datum) 0;
 }

@@ -1,7 +1,10 @@
 /*
- * array_out.cpp - arrays as results, built without a Datum per element.
+ * array_out.cpp - arrays of 8-byte values as results and as arguments, without a Datum per element.
  */
 #include "pg/values/datum.h"
+
+#include <algorithm>
+#include <cmath>
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -11,59 +14,68 @@ extern "C" {
 }
 
 /* An array without NULLs around values of 8 bytes. */
-static Datum plain_array(const void *values, Oid type, int dimensions, const int32 *extents)
+static Datum plain_array(const void *values, Oid type, const PgkmShape &shape)
 {
-    const Size head = ARR_OVERHEAD_NONULLS(dimensions);
-    Size       data = 8;
+    const Size head = ARR_OVERHEAD_NONULLS(shape.dimensions);
+    Size data = 8;
 
-    for (int i = 0; i < dimensions; ++i)
-        data = mul_size(data, extents[i]);
+    for (int i = 0; i < shape.dimensions; ++i)
+        data = mul_size(data, shape.extents[i]);
 
     if (data > MaxAllocSize - head)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("array size exceeds the maximum allowed (%d)", (int) MaxAllocSize)));
+                        errmsg("array size exceeds the maximum allowed (%d)", (int)MaxAllocSize)));
 
-    ArrayType *array = (ArrayType *) palloc0(head + data);
+    ArrayType *array = (ArrayType *)palloc0(head + data);
 
     SET_VARSIZE(array, head + data);
-    array->ndim = dimensions;
+    array->ndim = shape.dimensions;
     array->elemtype = type;
-    for (int i = 0; i < dimensions; ++i) {
-        ARR_DIMS(array)[i] = extents[i];
+    for (int i = 0; i < shape.dimensions; ++i) {
+        ARR_DIMS(array)[i] = shape.extents[i];
         ARR_LBOUND(array)[i] = 1;
     }
     memcpy(ARR_DATA_PTR(array), values, data);
     return PointerGetDatum(array);
 }
 
-Datum pgkm_float8_array(const double *values, int32 rows, int32 columns)
+Datum pgkm_array(const double *values, const PgkmShape &shape)
 {
-    const int32 extents[] = {rows, columns};
-
-    return plain_array(values, FLOAT8OID, columns == 0 ? 1 : 2, extents);
+    return plain_array(values, FLOAT8OID, shape);
 }
 
-Datum pgkm_float8_fill(double value, int32 length)
+Datum pgkm_array(const int64 *values, const PgkmShape &shape)
 {
-    double *const values = (double *) palloc(length * sizeof(double));
+    return plain_array(values, INT8OID, shape);
+}
 
-    for (int32 i = 0; i < length; ++i)
-        values[i] = value;
+Datum pgkm_array_fill(double value, int32 length)
+{
+    double *const values = (double *)palloc(length * sizeof(double));
 
-    const Datum array = pgkm_float8_array(values, length, 0);
+    std::fill_n(values, length, value);
+
+    const Datum array = pgkm_array(values, {length});
 
     pfree(values);
     return array;
 }
 
-Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns)
+const void *pgkm_array_values(Datum array, const PgkmShape &shape)
 {
-    const int32 extents[] = {planes, rows, columns};
+    ArrayType *const plain = DatumGetArrayTypeP(array);
+    const bool fits = ARR_NDIM(plain) == shape.dimensions && !array_contains_nulls(plain) &&
+                      std::equal(shape.extents, shape.extents + shape.dimensions, ARR_DIMS(plain));
 
-    return plain_array(values, FLOAT8OID, 3, extents);
+    return fits ? ARR_DATA_PTR(plain) : NULL;
 }
 
-Datum pgkm_int8_array(const int64 *values, int32 length)
+const double *pgkm_array_numbers(Datum array, const PgkmShape &shape)
 {
-    return plain_array(values, INT8OID, 1, &length);
+    const double *const numbers = (const double *)pgkm_array_values(array, shape);
+    const auto is_finite = [](double value) { return std::isfinite(value); };
+
+    if (numbers == NULL || !std::all_of(numbers, numbers + pgkm_shape_count(shape), is_finite))
+        return NULL;
+    return numbers;
 }

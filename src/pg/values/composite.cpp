@@ -1,22 +1,58 @@
 /*
- * composite.cpp - reading values of the extension's composite types.
+ * composite.cpp - the extension's composite types, and the rows of set-returning functions.
  */
 #include "pg/values/composite.h"
 
-#include "pg/compat.h"
-
 extern "C" {
 #include "access/htup_details.h"
-#include "funcapi.h"
+#include "utils/tuplestore.h"
 #include "utils/typcache.h"
 }
 
-void pgkm_check_composite_type(TupleDesc tupdesc, const PgkmCompositeType *type)
+/* Values as the server takes them. */
+struct Columns {
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
+
+    explicit Columns(PgkmValues row)
+    {
+        int count = 0;
+
+        for (const PgkmValue &value : row) {
+            values[count] = value.datum;
+            nulls[count++] = value.isnull;
+        }
+    }
+};
+
+ReturnSetInfo *pgkm_result_begin(FunctionCallInfo fcinfo)
+{
+    InitMaterializedSRF(fcinfo, 0);
+    return (ReturnSetInfo *)fcinfo->resultinfo;
+}
+
+void pgkm_result_put(ReturnSetInfo *result, PgkmValues values)
+{
+    Columns columns(values);
+
+    Assert((int)values.size() == result->setDesc->natts);
+    tuplestore_putvalues(result->setResult, result->setDesc, columns.values, columns.nulls);
+}
+
+Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values)
+{
+    Columns columns(values);
+
+    Assert((int)values.size() == tupdesc->natts);
+    return HeapTupleGetDatum(heap_form_tuple(tupdesc, columns.values, columns.nulls));
+}
+
+static void check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
 {
     bool same = tupdesc->natts == type->count;
 
     for (int i = 0; same && i < type->count; ++i)
-        same = TupleDescAttr(tupdesc, i)->atttypid == type->fields[i];
+        same = TupleDescAttr(tupdesc, i)->atttypid == type->fields[i].type;
     if (!same)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type %s has been altered", type->name)));
 }
@@ -27,33 +63,25 @@ TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "function must return %s", type->name);
-    pgkm_check_composite_type(tupdesc, type);
+    check_type(tupdesc, type);
     return BlessTupleDesc(tupdesc);
 }
 
-void pgkm_read_composite(Datum composite, const PgkmCompositeType *type, Datum *values, bool *nulls)
+void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDatum *fields)
 {
     HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
     TupleDesc tupdesc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
     HeapTupleData tuple;
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
 
-    pgkm_check_composite_type(tupdesc, type);
+    check_type(tupdesc, type);
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
     ItemPointerSetInvalid(&tuple.t_self);
     tuple.t_tableOid = InvalidOid;
     tuple.t_data = header;
     heap_deform_tuple(&tuple, tupdesc, values, nulls);
     ReleaseTupleDesc(tupdesc);
-}
-
-void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDatum *fields)
-{
-    Datum *const values = (Datum *) palloc(type->count * sizeof(Datum));
-    bool *const  nulls = (bool *) palloc(type->count * sizeof(bool));
-
-    pgkm_read_composite(composite, type, values, nulls);
     for (int i = 0; i < type->count; ++i)
         fields[i] = {values[i], nulls[i]};
-    pfree(values);
-    pfree(nulls);
 }

@@ -1,34 +1,81 @@
 /*
- * composite.h - reading values of the extension's composite types.
+ * composite.h - the extension's composite types, made and taken apart, and the rows that its
+ * set-returning functions return.
  */
 #ifndef PGKM_PG_COMPOSITE_H
 #define PGKM_PG_COMPOSITE_H
 
+#include "pg/compat.h"
+
 extern "C" {
-#include "postgres.h"
-#include "access/tupdesc.h"
-#include "fmgr.h"
+#include "nodes/execnodes.h"
+#include "utils/builtins.h"
 }
+
+#include <concepts>
+#include <initializer_list>
+
+/* A value of a row or of a composite, from its C type. NULL: by default, from InvalidOid and from a
+ * text that is NULL. A Datum is never NULL. */
+struct PgkmValue {
+    Datum datum = 0;
+    bool isnull = true;
+
+    PgkmValue() = default;
+    PgkmValue(std::same_as<bool> auto value) : datum(BoolGetDatum(value)), isnull(false) {}
+    PgkmValue(int32 value) : datum(Int32GetDatum(value)), isnull(false) {}
+    PgkmValue(int64 value) : datum(Int64GetDatum(value)), isnull(false) {}
+    PgkmValue(double value) : datum(Float8GetDatum(value)), isnull(false) {}
+    PgkmValue(Datum value) : datum(value), isnull(false) {}
+    PgkmValue(Oid value) : datum(ObjectIdGetDatum(value)), isnull(!OidIsValid(value)) {}
+    PgkmValue(const char *text) : datum(text == NULL ? 0 : CStringGetTextDatum(text)), isnull(text == NULL) {}
+};
+
+/* The value where it is known, else NULL. */
+template <typename Value>
+static inline PgkmValue pgkm_value_if(bool known, Value value)
+{
+    return known ? PgkmValue(value) : PgkmValue();
+}
+
+typedef std::initializer_list<PgkmValue> PgkmValues;
+
+/* Begins the result of a set-returning function, of the row type that SQL declares. */
+ReturnSetInfo *pgkm_result_begin(FunctionCallInfo fcinfo);
+
+/* Adds a row: a value for each column, in their order. */
+void pgkm_result_put(ReturnSetInfo *result, PgkmValues values);
+
+/* A composite datum in CurrentMemoryContext: a value for each field, in their order. */
+Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values);
+
+struct PgkmWords;
+
+/* A field of a composite type. What follows the type is for fields of options (pg/values/options.h). */
+struct PgkmField {
+    const char *name;
+    Oid type;
+    int takes = 0;                 /* a PgkmTakes */
+    Size offset = 0;               /* in the struct that holds the options */
+    const PgkmWords *words = NULL; /* or NULL */
+};
 
 /* A composite type as the extension made it. Its owner can alter it, and reading a changed
  * one as this one would crash. */
 struct PgkmCompositeType {
     const char *name;
-    const Oid  *fields;
-    int         count;
+    const PgkmField *fields;
+    int count;
 };
 
-/* 42804 unless the row type still is the one that the extension made. */
-void pgkm_check_composite_type(TupleDesc tupdesc, const PgkmCompositeType *type);
+#define PGKM_MOST_FIELDS 32
 
-/* The row type that a function returns, which has to be `type`, in CurrentMemoryContext. */
+/* The row type that a function returns, which has to be `type`, in CurrentMemoryContext. 42804 when
+ * it has been altered. */
 TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *type);
 
-/* Takes a composite datum apart into `count` values, which point into it (or into its
- * detoasted copy in CurrentMemoryContext). */
-void pgkm_read_composite(Datum composite, const PgkmCompositeType *type, Datum *values, bool *nulls);
-
-/* The same into fields like the arguments of a function. */
+/* Takes a composite datum apart into type->count fields, which point into it (or into its detoasted
+ * copy in CurrentMemoryContext). 42804 when the type has been altered. */
 void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDatum *fields);
 
 #endif

@@ -4,68 +4,98 @@
  */
 #include "pg/values/composite_read.h"
 
-#include <cmath>
-
-#include "pg/compat.h"
-
 extern "C" {
 #include "nodes/primnodes.h"
-#include "utils/array.h"
 #include "utils/memutils.h"
 }
 
-void pgkm_raise_fields(const PgkmFields *fields, const char *problem)
+void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryContext context, PgkmModelFields *fields)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid %s", fields->type),
+    fields->type = type;
+    fields->context = context;
+    pgkm_read_fields(composite, type, fields->values);
+}
+
+const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name)
+{
+    int i = 0;
+
+    while (strcmp(fields->type->fields[i].name, name) != 0)
+        ++i;
+    return &fields->values[i];
+}
+
+[[noreturn]] static void raise_fields(const PgkmModelFields *fields, const char *problem)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid %s", fields->type->name),
                     errdetail("%s", problem)));
     pg_unreachable();
 }
 
-const void *pgkm_field_array(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                             int32 columns)
+void pgkm_raise_field(const PgkmModelFields *fields, const char *name, const char *must)
 {
-    const int32 shape[3] = {planes, rows, columns};
-    const int   first = planes == 0 ? 1 : 0;
-    const int   dimensions = (columns == 0 ? 2 : 3) - first;
+    raise_fields(fields, psprintf("Field %s must %s.", name, must));
+}
 
-    if (fields->nulls[field])
-        pgkm_raise_fields(fields, problem);
+void pgkm_model_extents(const PgkmModelFields *fields, int32 *count, int32 *d)
+{
+    const PgkmField *const names = fields->type->fields;
+    int32 *const extents[] = {count, d};
 
-    ArrayType *const array = DatumGetArrayTypeP(fields->values[field]);
-    bool             fits = ARR_NDIM(array) == dimensions && !array_contains_nulls(array);
+    for (int i = 0; i < (int)lengthof(extents); ++i) {
+        *extents[i] = fields->values[i].isnull ? 0 : DatumGetInt32(fields->values[i].value);
+        if (*extents[i] < 1)
+            raise_fields(fields, psprintf("Fields %s and %s must be at least 1.", names[0].name, names[1].name));
+    }
+}
 
-    for (int i = 0; fits && i < dimensions; ++i)
-        fits = ARR_DIMS(array)[i] == shape[first + i];
-    if (!fits)
-        pgkm_raise_fields(fields, problem);
+int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const PgkmWords *words)
+{
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+    int32 value;
 
-    const Size  size = (Size) Max(planes, 1) * rows * Max(columns, 1) * 8;
+    if (field->isnull || !pgkm_word_find(words, TextDatumGetCString(field->value), &value))
+        pgkm_raise_field(fields, name, psprintf("be %s", words->takes));
+    return value;
+}
+
+static const void *copy_values(const PgkmModelFields *fields, const char *name, const char *must,
+                               const PgkmShape &shape, const void *(*values_of)(Datum, const PgkmShape &))
+{
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+    const void *const values = field->isnull ? NULL : values_of(field->value, shape);
+
+    if (values == NULL)
+        pgkm_raise_field(fields, name, must);
+
+    const Size size = pgkm_shape_count(shape) * 8;
     void *const copy = MemoryContextAlloc(fields->context, size);
 
-    memcpy(copy, ARR_DATA_PTR(array), size);
-    return copy;
+    return memcpy(copy, values, size);
 }
 
-const double *pgkm_field_numbers(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                                 int32 columns)
+const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must, const PgkmShape &shape)
 {
-    const double *const numbers =
-        (const double *) pgkm_field_array(fields, field, problem, planes, rows, columns);
-    const Size count = (Size) Max(planes, 1) * rows * Max(columns, 1);
-
-    for (Size i = 0; i < count; ++i)
-        if (!std::isfinite(numbers[i]))
-            pgkm_raise_fields(fields, problem);
-    return numbers;
+    return copy_values(fields, name, must, shape, pgkm_array_values);
 }
 
-/* What pgkm_cached_model keeps in fn_extra. */
+const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
+                                 const PgkmShape &shape)
+{
+    const auto numbers_of = [](Datum array, const PgkmShape &of) -> const void * {
+        return pgkm_array_numbers(array, of);
+    };
+
+    return (const double *)copy_values(fields, name, must, shape, numbers_of);
+}
+
+/* What pgkm_cached_model_of keeps in fn_extra. */
 struct ModelCache {
     MemoryContext context; /* of the model, its arrays and the key */
-    char         *key;     /* the datum's bytes; of an external value, its TOAST pointer */
-    Size          key_size;
-    bool          constant; /* the argument is the same in every call */
-    void         *model;
+    char *key;             /* the datum's bytes; of an external value, its TOAST pointer */
+    Size key_size;
+    bool constant; /* the argument is the same in every call */
+    void *model;
 };
 
 /* Only a constant: a parameter may change between calls, since PL/pgSQL keeps the state of
@@ -74,12 +104,12 @@ static bool is_constant_argument(FunctionCallInfo fcinfo, int number)
 {
     const Node *call = fcinfo->flinfo->fn_expr;
 
-    return call != NULL && IsA(call, FuncExpr) && IsA(list_nth(((const FuncExpr *) call)->args, number), Const);
+    return call != NULL && IsA(call, FuncExpr) && IsA(list_nth(((const FuncExpr *)call)->args, number), Const);
 }
 
 static ModelCache *new_cache(FunctionCallInfo fcinfo, int number)
 {
-    ModelCache *const cache = (ModelCache *) MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(ModelCache));
+    ModelCache *const cache = (ModelCache *)MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(ModelCache));
 
     cache->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "kmeans model", ALLOCSET_SMALL_SIZES);
     cache->constant = is_constant_argument(fcinfo, number);
@@ -91,22 +121,23 @@ static ModelCache *new_cache(FunctionCallInfo fcinfo, int number)
  * behind an equal pointer and have to be flattened. */
 static const struct varlena *identity_of(Datum datum)
 {
-    struct varlena *const value = (struct varlena *) DatumGetPointer(datum);
+    struct varlena *const value = (struct varlena *)DatumGetPointer(datum);
 
     if (VARATT_IS_EXTERNAL(value) && !VARATT_IS_EXTERNAL_ONDISK(value))
         return pg_detoast_datum(value);
     return value;
 }
 
-const void *pgkm_cached_model(FunctionCallInfo fcinfo, int number, Size size, PgkmModelReader read)
+const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
+                                 void (*read)(Datum composite, MemoryContext context, void *model))
 {
-    ModelCache *cache = (ModelCache *) fcinfo->flinfo->fn_extra;
+    ModelCache *cache = (ModelCache *)fcinfo->flinfo->fn_extra;
 
     if (cache != NULL && cache->constant)
         return cache->model;
 
     const struct varlena *const value = identity_of(PG_GETARG_DATUM(number));
-    const Size                  key_size = VARSIZE_ANY(value);
+    const Size key_size = VARSIZE_ANY(value);
 
     if (likely(cache != NULL && key_size == cache->key_size && memcmp(cache->key, value, key_size) == 0))
         return cache->model;
@@ -119,7 +150,7 @@ const void *pgkm_cached_model(FunctionCallInfo fcinfo, int number, Size size, Pg
     read(PointerGetDatum(value), cache->context, cache->model);
     cache->key_size = key_size;
     if (!cache->constant) {
-        cache->key = (char *) MemoryContextAlloc(cache->context, key_size);
+        cache->key = (char *)MemoryContextAlloc(cache->context, key_size);
         memcpy(cache->key, value, key_size);
     }
     fcinfo->flinfo->fn_extra = cache;

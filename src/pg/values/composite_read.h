@@ -1,44 +1,55 @@
 /*
- * composite_read.h - the fields of a model checked and copied, and models kept from row to
- * row. Models can be made by hand, so nothing about them is taken on trust.
+ * composite_read.h - the fields of a model, checked and copied, and models kept from row to row.
+ * Models can be made by hand, so everything about them is checked.
  */
 #ifndef PGKM_PG_COMPOSITE_READ_H
 #define PGKM_PG_COMPOSITE_READ_H
 
-extern "C" {
-#include "postgres.h"
-#include "fmgr.h"
-}
+#include "pg/values/datum.h"
+#include "pg/values/options.h"
 
-/* A composite taken apart: where its fields are, and where copies of them go. What detoasting
- * takes stays in CurrentMemoryContext. */
-struct PgkmFields {
-    const char   *type; /* its name, for messages */
-    const Datum  *values;
-    const bool   *nulls;
-    MemoryContext context;
+/* A model taken apart. What detoasting takes stays in CurrentMemoryContext. */
+struct PgkmModelFields {
+    const PgkmCompositeType *type;
+    MemoryContext context; /* copies go there */
+    NullableDatum values[PGKM_MOST_FIELDS];
 };
 
-/* 22023: invalid value of the type, with the problem as its detail. */
-[[noreturn]] void pgkm_raise_fields(const PgkmFields *fields, const char *problem);
+/* 42804 when the type has been altered. */
+void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryContext context, PgkmModelFields *fields);
 
-/* An array of 8-byte values of the given shape, copied: one dimension where columns is 0, three
- * where `planes` is not 0 (planes x rows x columns). */
-const void *pgkm_field_array(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                             int32 columns);
+/* A field of the type by its name. */
+const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name);
 
-/* The same, of finite float8 values. */
-const double *pgkm_field_numbers(const PgkmFields *fields, int field, const char *problem, int32 planes, int32 rows,
-                                 int32 columns);
+/* Functions below raise 22023, invalid value of the type, with a detail: what the field must be. */
 
-/* Unpacks a composite into *model, a struct of the caller's choice. */
-typedef void (*PgkmModelReader)(Datum composite, MemoryContext context, void *model);
+[[noreturn]] void pgkm_raise_field(const PgkmModelFields *fields, const char *name, const char *must);
+
+/* The first two fields, which must be at least 1. */
+void pgkm_model_extents(const PgkmModelFields *fields, int32 *count, int32 *d);
+
+/* One of the words, as its value. */
+int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const PgkmWords *words);
+
+/* An array of 8-byte values of this shape, copied; the second one of finite float8 values. */
+const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must, const PgkmShape &shape);
+const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
+                                 const PgkmShape &shape);
+
+const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
+                                 void (*read)(Datum composite, MemoryContext context, void *model));
 
 /*
- * Argument `number` as a model of `size` bytes, unpacked once and kept in fn_extra as long as
- * the same value comes again: a constant, the same pointer into a TOAST table, or else the same
- * bytes. For functions that use fn_extra for nothing else.
+ * Argument `number` as a Model, unpacked once by `read` and kept in fn_extra as long as the same value
+ * comes again: a constant, the same pointer into a TOAST table, or else the same bytes. For functions
+ * that use fn_extra for nothing else.
  */
-const void *pgkm_cached_model(FunctionCallInfo fcinfo, int number, Size size, PgkmModelReader read);
+template <typename Model, void (*read)(Datum composite, MemoryContext context, Model *model)>
+static const Model *pgkm_cached_model(FunctionCallInfo fcinfo, int number)
+{
+    return (const Model *)pgkm_cached_model_of(
+        fcinfo, number, sizeof(Model),
+        [](Datum composite, MemoryContext context, void *model) { read(composite, context, (Model *)model); });
+}
 
 #endif

@@ -20,7 +20,7 @@ extern "C" {
 struct ArrayHead {
     int32 ndim;
     int32 dataoffset;
-    Oid   elemtype;
+    Oid elemtype;
     int32 length; /* of the first dimension */
 };
 
@@ -59,7 +59,7 @@ static int32 first_null(const char *bitmap, int32 length)
 static bool fail_for_nulls(PgkmRowFault *fault, const char *bitmap, int32 length)
 {
     const int32 first = first_null(bitmap, length);
-    bool        all = first == 1;
+    bool all = first == 1;
 
     for (int32 i = 1; i < length && all; ++i)
         all = (bitmap[i / 8] & (1 << (i % 8))) == 0;
@@ -70,7 +70,7 @@ static bool fail_for_nulls(PgkmRowFault *fault, const char *bitmap, int32 length
  * alignment, which a one-byte header shifts. */
 static struct varlena *readable(Datum array)
 {
-    struct varlena *value = (struct varlena *) DatumGetPointer(array);
+    struct varlena *value = (struct varlena *)DatumGetPointer(array);
 
     if (likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) || VARATT_IS_4B_U(value))
         return value;
@@ -83,7 +83,7 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     /* Where the array would start if it had a four-byte header; nothing in there is aligned
      * when it has a one-byte header. */
     const char *base = VARDATA_ANY(value) - VARHDRSZ;
-    ArrayHead   head;
+    ArrayHead head;
 
     /* The length stands behind the head that every array has: an empty one ends before it. */
     memcpy(&head, base + offsetof(ArrayType, ndim), offsetof(ArrayHead, length));
@@ -95,7 +95,7 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     if (!pgkm_is_feature_type(head.elemtype))
         return fail(fault, PGKM_ROW_TYPE, 0);
     if (head.elemtype == NUMERICOID && VARATT_IS_SHORT(value))
-        base = (const char *) pg_detoast_datum(value);
+        base = (const char *)pg_detoast_datum(value);
     if (head.dataoffset != 0) {
         const char *const bitmap = base + sizeof(ArrayType) + 2 * sizeof(int32);
 
@@ -104,15 +104,8 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     }
     vector->element_type = head.elemtype;
     vector->length = head.length;
-    vector->data = base + (head.dataoffset != 0 ? head.dataoffset : (int32) ARR_OVERHEAD_NONULLS(1));
+    vector->data = base + (head.dataoffset != 0 ? head.dataoffset : (int32)ARR_OVERHEAD_NONULLS(1));
     return true;
-}
-
-bool pgkm_open_argument(FunctionCallInfo fcinfo, int number, PgkmVector *vector, PgkmRowFault *fault)
-{
-    if (PG_ARGISNULL(number))
-        return fail(fault, PGKM_ROW_NULL, 0);
-    return pgkm_open_vector(PG_GETARG_DATUM(number), vector, fault);
 }
 
 /* Tells what is wrong with a value that is not usable. */
@@ -153,7 +146,7 @@ static bool copy_as_float8(const char *data, int32 length, double *out, PgkmRowF
         Source value;
 
         memcpy(&value, data + i * sizeof(Source), sizeof(Source));
-        out[i] = (double) value;
+        out[i] = (double)value;
         all &= usable(out[i]);
     }
     if (likely(all))
@@ -182,7 +175,7 @@ static bool copy_numeric(const char *data, int32 length, double *out, PgkmRowFau
         if (!read_numeric(PointerGetDatum(next), i + 1, &out[i], fault))
             return false;
         next = att_addlength_pointer(next, -1, next);
-        next = (const char *) att_align_nominal(next, TYPALIGN_INT);
+        next = (const char *)att_align_nominal(next, TYPALIGN_INT);
     }
     return true;
 }
@@ -208,11 +201,11 @@ static bool copy_float8(const PgkmVector *vector, double *out, PgkmRowFault *fau
 bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault)
 {
     if (element == PGKM_FLOAT64)
-        return copy_float8(vector, (double *) out, fault);
+        return copy_float8(vector, (double *)out, fault);
     /* Only real[] has float32 arithmetic. */
     if (vector->element_type != FLOAT4OID)
         return fail(fault, PGKM_ROW_TYPE, 0);
-    return copy_float4(vector->data, vector->length, (float *) out, fault);
+    return copy_float4(vector->data, vector->length, (float *)out, fault);
 }
 
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
@@ -223,13 +216,6 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
         return fail(fault, PGKM_ROW_LENGTH, 0);
     }
     return pgkm_copy_vector(vector, element, out, fault);
-}
-
-bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
-{
-    PgkmVector vector;
-
-    return pgkm_open_vector(array, &vector, fault) && pgkm_copy_row(&vector, element, d, out, fault);
 }
 
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault)
@@ -248,7 +234,7 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
         *out = DatumGetInt32(value);
         break;
     case INT8OID:
-        *out = (double) DatumGetInt64(value);
+        *out = (double)DatumGetInt64(value);
         break;
     case NUMERICOID:
         return read_numeric(value, position, out, fault);
@@ -256,22 +242,4 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
         return fail(fault, PGKM_ROW_TYPE, position);
     }
     return likely(usable(*out)) || explain(*out, position, fault);
-}
-
-double pgkm_weight_argument(FunctionCallInfo fcinfo, int number)
-{
-    if (PG_NARGS() <= number)
-        return 1.0;
-    if (PG_ARGISNULL(number))
-        return 0.0;
-
-    const double weight = PG_GETARG_FLOAT8(number);
-
-    if (!(weight >= 0.0 && std::isfinite(weight)))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("weight must be a finite number of at least 0")));
-    if (weight > PGKM_MAX_MAGNITUDE)
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("weight is out of range: its magnitude exceeds 2^500")));
-    return weight;
 }

@@ -12,6 +12,8 @@ extern "C" {
 #include "fmgr.h"
 }
 
+#include <initializer_list>
+
 #include "engine/api.h"
 
 /* Larger magnitudes are refused: squared distances could overflow. */
@@ -31,16 +33,16 @@ enum PgkmRowFaultKind {
 
 struct PgkmRowFault {
     PgkmRowFaultKind kind;
-    int32            position; /* of the element, from 1 */
-    int32            expected; /* PGKM_ROW_LENGTH: elements */
-    int32            found;
+    int32 position; /* of the element, from 1 */
+    int32 expected; /* PGKM_ROW_LENGTH: elements */
+    int32 found;
 };
 
 /* A one-dimensional array without NULLs, read in place. */
 struct PgkmVector {
-    Oid         element_type;
-    int32       length; /* >= 1 */
-    const char *data;   /* unaligned, except for numeric */
+    Oid element_type;
+    int32 length;     /* >= 1 */
+    const char *data; /* unaligned, except for numeric */
 };
 
 /* True for the types whose arrays are feature vectors: real, double precision, smallint,
@@ -60,9 +62,6 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
-/* The same of argument `number`, which may be NULL. */
-bool pgkm_open_argument(FunctionCallInfo fcinfo, int number, PgkmVector *vector, PgkmRowFault *fault);
-
 /* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
  * a value is not finite or too large. */
 bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
@@ -70,33 +69,61 @@ bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, 
 /* The same for a row that must have d elements. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
-/* Opens and copies such a row. */
-bool pgkm_read_row(Datum array, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
-
 /* One number of a feature type, the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
-/* The row's weight in argument `number`: 1 without such an argument, 0 for a row to be skipped.
- * 22023 when it is negative or not finite, 22003 when it is too large. */
-double pgkm_weight_argument(FunctionCallInfo fcinfo, int number);
+/* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL;
+ * `noun` says what the elements are. */
+[[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun = "feature");
 
-/* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL.
- * Never returns. */
-[[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid);
+/* Functions below raise the faults of a row, and return false or NULL for a row to skip. */
 
-/* The same of an array of scores. */
-[[noreturn]] void pgkm_raise_score_fault(const PgkmRowFault *fault);
+/* Opens a row's features. */
+bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun = "feature");
 
-/* A one-dimensional (columns = 0) or two-dimensional double precision[] in CurrentMemoryContext. */
-Datum pgkm_float8_array(const double *values, int32 rows, int32 columns);
+/* The features as d float64 values, palloc'd; *element becomes the arithmetic of their type. */
+double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun = "feature",
+                      PgkmElement *element = NULL);
+
+/* Opens the features in argument `features` of a transition function, and reads the weight in argument
+ * `weight_number`: 1 where the call has no such argument. A row of weight NULL or 0 is skipped before its features are
+ * looked at. 22023 for a weight that is negative or not finite, 22003 for one that is too large. */
+bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number, PgkmVector *vector, double *weight);
+
+/* The extents of an array of one to three dimensions. */
+struct PgkmShape {
+    int dimensions = 0;
+    int32 extents[3];
+
+    PgkmShape(std::initializer_list<int32> list)
+    {
+        for (const int32 extent : list)
+            extents[dimensions++] = extent;
+    }
+};
+
+/* Values of an array of that shape. */
+static inline Size pgkm_shape_count(const PgkmShape &shape)
+{
+    Size count = 1;
+
+    for (int i = 0; i < shape.dimensions; ++i)
+        count *= shape.extents[i];
+    return count;
+}
+
+/* The values of an array in place, which are of 8 bytes; NULL unless it has this shape and no NULLs. */
+const void *pgkm_array_values(Datum array, const PgkmShape &shape);
+
+/* The same of finite float8 values. */
+const double *pgkm_array_numbers(Datum array, const PgkmShape &shape);
+
+/* A double precision[] or bigint[] in CurrentMemoryContext; 54000 when it exceeds the maximum size of a
+ * value. */
+Datum pgkm_array(const double *values, const PgkmShape &shape);
+Datum pgkm_array(const int64 *values, const PgkmShape &shape);
 
 /* A one-dimensional double precision[] of equal values. */
-Datum pgkm_float8_fill(double value, int32 length);
-
-/* A three-dimensional double precision[]. */
-Datum pgkm_float8_cube(const double *values, int32 planes, int32 rows, int32 columns);
-
-/* A one-dimensional bigint[]. */
-Datum pgkm_int8_array(const int64 *values, int32 length);
+Datum pgkm_array_fill(double value, int32 length);
 
 #endif

@@ -4,13 +4,14 @@
 #include "pg/values/json_text.h"
 
 #include <cmath>
-#include <cstdlib>
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "common/shortest_dec.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 }
-
-/* --- writing --- */
 
 void pgkm_append_double(StringInfo out, double value)
 {
@@ -31,85 +32,96 @@ void pgkm_append_list(StringInfo out, const double *values, int64 count)
     appendStringInfoChar(out, ']');
 }
 
-/* --- reading --- */
-
-void pgkm_malformed(const PgkmReader *reader, const char *detail)
+void pgkm_malformed(const char *type, const char *detail)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                    errmsg("invalid input syntax for type %s", reader->type),
-                    errdetail("At character %d: %s", (int) (reader->at - reader->text) + 1, detail)));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid input syntax for type %s", type),
+                    errdetail("%s", detail)));
     pg_unreachable();
 }
 
-static void skip_space(PgkmReader *reader)
+void pgkm_malformed_binary(const char *type, const char *detail)
 {
-    while (*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n' || *reader->at == '\r')
-        ++reader->at;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION), errmsg("invalid binary format of type %s", type),
+                    errdetail("%s", detail)));
+    pg_unreachable();
 }
 
-bool pgkm_accept(PgkmReader *reader, const char *token)
+[[noreturn]] static void malformed_key(const PgkmJson *json, const char *key, const char *must)
 {
-    const size_t length = strlen(token);
-
-    skip_space(reader);
-    if (strncmp(reader->at, token, length) != 0)
-        return false;
-    reader->at += length;
-    return true;
+    pgkm_malformed(json->type, psprintf("Key \"%s\" must be %s.", key, must));
 }
 
-void pgkm_expect(PgkmReader *reader, const char *token)
+/* NULL where the key is missing. */
+static char *find_text(const PgkmJson *json, const char *key)
 {
-    if (!pgkm_accept(reader, token))
-        pgkm_malformed(reader, psprintf("Expected %s.", token));
+    LOCAL_FCINFO(call, 2);
+
+    InitFunctionCallInfoData(*call, NULL, 2, InvalidOid, NULL, NULL);
+    call->args[0] = {json->object, false};
+    call->args[1] = {CStringGetTextDatum(key), false};
+
+    const Datum value = json_object_field_text(call);
+
+    return call->isnull ? NULL : TextDatumGetCString(value);
 }
 
-void pgkm_expect_key(PgkmReader *reader, const char *before, const char *key)
+char *pgkm_json_text(const PgkmJson *json, const char *key)
 {
-    pgkm_expect(reader, before);
-    pgkm_expect(reader, psprintf("\"%s\"", key));
-    pgkm_expect(reader, ":");
+    char *const text = find_text(json, key);
+
+    if (text == NULL)
+        malformed_key(json, key, "given");
+    return text;
 }
 
-/* strtod also knows words and hexadecimal digits, JSON does not. */
-double pgkm_read_double(PgkmReader *reader)
+double pgkm_json_number(const PgkmJson *json, const char *key)
 {
-    char *end;
+    const double value = DatumGetFloat8(DirectFunctionCall1(float8in, CStringGetDatum(pgkm_json_text(json, key))));
 
-    skip_space(reader);
-    const size_t span = strspn(reader->at, "+-.0123456789eE");
-    const double value = strtod(reader->at, &end);
-
-    if (span == 0 || end != reader->at + span || !std::isfinite(value))
-        pgkm_malformed(reader, "Expected a finite number.");
-    reader->at = end;
+    if (!std::isfinite(value))
+        malformed_key(json, key, "a finite number");
     return value;
 }
 
-int64 pgkm_read_integer(PgkmReader *reader, int64 least, int64 most)
+PgkmJson pgkm_json_open(const char *type, const char *text, int32 version)
 {
-    const PgkmReader start = *reader;
-    const double     value = pgkm_read_double(reader);
+    const PgkmJson json = {type, DirectFunctionCall1(json_in, CStringGetDatum(text))};
 
-    if (value < (double) least || value > (double) most || value != std::floor(value))
-        pgkm_malformed(&start, psprintf("Expected an integer from %lld to %lld.", (long long) least, (long long) most));
-    return (int64) value;
+    if (pgkm_json_number(&json, "version") != version)
+        pgkm_malformed(type, "Unknown version.");
+    return json;
 }
 
-void pgkm_read_list(PgkmReader *reader, double *values, int64 count)
+int64 pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int64 most)
 {
-    pgkm_expect(reader, "[");
-    for (int64 i = 0; i < count; ++i) {
-        if (i > 0)
-            pgkm_expect(reader, ",");
-        values[i] = pgkm_read_double(reader);
-    }
-    pgkm_expect(reader, "]");
+    const double value = pgkm_json_number(json, key);
+
+    if (value < (double)least || value > (double)most || value != std::floor(value))
+        malformed_key(json, key, psprintf("an integer from %lld to %lld", (long long)least, (long long)most));
+    return (int64)value;
 }
 
-void pgkm_expect_end(PgkmReader *reader)
+const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const PgkmShape &shape, bool may_be_missing)
 {
-    skip_space(reader);
-    if (*reader->at != '\0')
-        pgkm_malformed(reader, "Text after the end of the value.");
+    static const char must[] = "a list of as many finite numbers as the other keys call for";
+    char *const text = may_be_missing ? find_text(json, key) : pgkm_json_text(json, key);
+    int depth = 0;
+
+    if (text == NULL)
+        return NULL;
+    /* JSON's lists become the text of an array. What is no list of numbers is no array of numbers either. */
+    for (char *at = text; *at != '\0'; ++at)
+        if (*at == '[' || *at == ']') {
+            depth += *at == '[' ? 1 : -1;
+            if (depth > shape.dimensions)
+                malformed_key(json, key, must);
+            *at = *at == '[' ? '{' : '}';
+        }
+
+    const Datum array = OidInputFunctionCall(F_ARRAY_IN, text, FLOAT8OID, -1);
+    const double *const numbers = pgkm_array_numbers(array, shape);
+
+    if (numbers == NULL)
+        malformed_key(json, key, must);
+    return numbers;
 }

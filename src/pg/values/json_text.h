@@ -1,40 +1,42 @@
 /*
- * json_text.h - the text forms of the extension's own types: a JSON object of fixed keys in a
- * fixed order. Every number is written as the shortest that reads back as itself.
+ * json_text.h - the text forms of the extension's own types: JSON objects, which the server's JSON
+ * functions read. Numbers are written as the shortest that read back as themselves.
  */
 #ifndef PGKM_PG_JSON_TEXT_H
 #define PGKM_PG_JSON_TEXT_H
 
+#include "pg/values/datum.h"
+
 extern "C" {
-#include "postgres.h"
 #include "lib/stringinfo.h"
 }
 
 void pgkm_append_double(StringInfo out, double value);
 void pgkm_append_list(StringInfo out, const double *values, int64 count);
 
-struct PgkmReader {
-    const char *type; /* its name, for messages */
-    const char *text;
-    const char *at;
+/* A JSON object that is to be a value of the type. */
+struct PgkmJson {
+    const char *type;
+    Datum object;
 };
 
-/* 22P02: invalid input syntax, with the place. */
-[[noreturn]] void pgkm_malformed(const PgkmReader *reader, const char *detail);
+/* 22P02: invalid input syntax for the type; 22P03: invalid binary format of it. */
+[[noreturn]] void pgkm_malformed(const char *type, const char *detail);
+[[noreturn]] void pgkm_malformed_binary(const char *type, const char *detail);
 
-/* Skips blanks, and the token where it comes next. */
-bool pgkm_accept(PgkmReader *reader, const char *token);
-void pgkm_expect(PgkmReader *reader, const char *token);
+/* Functions below raise 22P02 for text that is no JSON, for keys that are missing and for values of
+ * another kind, 22003 for numbers out of the range of float64. */
 
-/* Expects `before` (may be empty), then "key" and a colon. */
-void pgkm_expect_key(PgkmReader *reader, const char *before, const char *key);
+/* The object, whose key "version" has to be `version`. */
+PgkmJson pgkm_json_open(const char *type, const char *text, int32 version);
 
-/* A finite number; an integer from `least` to `most` (below 2^53). */
-double pgkm_read_double(PgkmReader *reader);
-int64  pgkm_read_integer(PgkmReader *reader, int64 least, int64 most);
-void   pgkm_read_list(PgkmReader *reader, double *values, int64 count);
+/* A key's value: a text, a finite number, an integer from `least` to `most` (below 2^53). */
+char *pgkm_json_text(const PgkmJson *json, const char *key);
+double pgkm_json_number(const PgkmJson *json, const char *key);
+int64 pgkm_json_integer(const PgkmJson *json, const char *key, int64 least, int64 most);
 
-/* Expects the end of the text. */
-void pgkm_expect_end(PgkmReader *reader);
+/* A list of finite numbers, or a list of such lists. NULL where the key is missing and may be. */
+const double *pgkm_json_numbers(const PgkmJson *json, const char *key, const PgkmShape &shape,
+                                bool may_be_missing = false);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * row_fault.cpp - the errors about single rows.
+ * row_fault.cpp - rows of function arguments, and the errors about single rows.
  */
 #include "pg/values/datum.h"
+
+#include <cmath>
 
 /* The SQLSTATE and the text of a fault; `noun` says what an element is. */
 static int describe(const PgkmRowFault *fault, const char *noun, char *text, size_t size)
@@ -36,21 +38,75 @@ static int describe(const PgkmRowFault *fault, const char *noun, char *text, siz
     return ERRCODE_DATATYPE_MISMATCH;
 }
 
-void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid)
+void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun)
 {
-    char      text[128];
-    const int sqlstate = describe(fault, "feature", text, sizeof text);
+    char text[128];
+    const int sqlstate = describe(fault, noun, text, sizeof text);
 
     ereport(ERROR,
             (errcode(sqlstate), errmsg("%s", text), ctid != NULL ? errdetail("The row is at ctid %s.", ctid) : 0));
     pg_unreachable();
 }
 
-void pgkm_raise_score_fault(const PgkmRowFault *fault)
+bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun)
 {
-    char      text[128];
-    const int sqlstate = describe(fault, "score", text, sizeof text);
+    PgkmRowFault fault;
 
-    ereport(ERROR, (errcode(sqlstate), errmsg("%s", text)));
-    pg_unreachable();
+    if (features->isnull)
+        return false;
+    if (pgkm_open_vector(features->value, vector, &fault))
+        return true;
+    if (fault.kind != PGKM_ROW_NULL)
+        pgkm_raise_row_fault(&fault, NULL, noun);
+    return false;
+}
+
+double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, PgkmElement *element)
+{
+    PgkmVector vector;
+    PgkmRowFault fault;
+
+    if (!pgkm_open_row(features, &vector, noun))
+        return NULL;
+
+    double *const row = (double *)palloc(d * sizeof(double));
+
+    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault))
+        pgkm_raise_row_fault(&fault, NULL, noun);
+    if (element != NULL)
+        *element = pgkm_element_of(vector.element_type);
+    return row;
+}
+
+static double weight_argument(FunctionCallInfo fcinfo, int number)
+{
+    if (PG_NARGS() <= number)
+        return 1.0;
+    if (PG_ARGISNULL(number))
+        return 0.0;
+
+    const double weight = PG_GETARG_FLOAT8(number);
+
+    if (!(weight >= 0.0 && std::isfinite(weight)))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("weight must be a finite number of at least 0")));
+    if (weight > PGKM_MAX_MAGNITUDE)
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("weight is out of range: its magnitude exceeds 2^500")));
+    return weight;
+}
+
+bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number, PgkmVector *vector, double *weight)
+{
+    PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
+    const bool opened = !PG_ARGISNULL(features) && pgkm_open_vector(PG_GETARG_DATUM(features), vector, &fault);
+
+    if (!opened && fault.kind == PGKM_ROW_NULL)
+        return false;
+    *weight = weight_argument(fcinfo, weight_number);
+    if (*weight == 0.0)
+        return false;
+    if (!opened)
+        pgkm_raise_row_fault(&fault, NULL);
+    return true;
 }

@@ -1,0 +1,103 @@
+/*
+ * flat_state.h - states of aggregates that are values of a type of their own: kmeans_sums, pca_sums.
+ *
+ * Such a state is one flat varlena that begins with its length and a version, and nothing of this
+ * server is in it. Its size never changes, so that an aggregate changes it in place. Elsewhere a copy is
+ * changed. A State has the fields version and values, the constants type_name and current_version, and the
+ * functions is_whole() (whether its numbers and its length fit together) and rows().
+ */
+#ifndef PGKM_PG_FLAT_STATE_H
+#define PGKM_PG_FLAT_STATE_H
+
+#include "pg/compat.h"
+
+#include "pg/run/row_context.h"
+
+/* A state of `size` bytes, zero but for its head, in the aggregate's memory; outside of an aggregate in
+ * the caller's. */
+template <typename State>
+static State *pgkm_flat_create(FunctionCallInfo fcinfo, Size size)
+{
+    MemoryContext context;
+
+    if (!AggCheckCallContext(fcinfo, &context))
+        context = CurrentMemoryContext;
+
+    State *const state = (State *)MemoryContextAllocZero(context, size);
+
+    SET_VARSIZE(state, size);
+    state->version = State::current_version;
+    return state;
+}
+
+/* Argument `number` as a checked state, aligned and with a four-byte header. XX001 for a value that is
+ * damaged, or that another version of the extension has written. */
+template <typename State>
+static State *pgkm_flat_argument(FunctionCallInfo fcinfo, int number, bool copy = false)
+{
+    const Datum value = PG_GETARG_DATUM(number);
+    State *const state = (State *)(copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
+
+    if (VARSIZE(state) < offsetof(State, values) || state->version != State::current_version || !state->is_whole())
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                        errmsg("value of type %s is damaged or of another version", State::type_name)));
+    return state;
+}
+
+/* The same of a state that the function changes and returns. */
+template <typename State>
+static State *pgkm_flat_own(FunctionCallInfo fcinfo, int number)
+{
+    return pgkm_flat_argument<State>(fcinfo, number, AggCheckCallContext(fcinfo, NULL) == 0);
+}
+
+/* The end of any transition function: add(state) returns the state with the call's row, NULL as long as
+ * there is none. Errors name the row, which comes behind `rows` others. */
+template <typename State, typename Add>
+static Datum pgkm_accumulate(FunctionCallInfo fcinfo, State *state, int64 rows, Add add)
+{
+    PgkmRowContext context;
+
+    pgkm_row_of_group(&context, fcinfo, rows + 1);
+    state = add(fcinfo, state);
+    pgkm_row_context_end(&context);
+    if (state == NULL)
+        PG_RETURN_NULL();
+    PG_RETURN_POINTER(state);
+}
+
+/* A transition function of a flat state. */
+template <typename State, typename Add>
+static Datum pgkm_flat_accumulate(FunctionCallInfo fcinfo, Add add)
+{
+    State *const state = PG_ARGISNULL(0) ? NULL : pgkm_flat_own<State>(fcinfo, 0);
+
+    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->rows(), add);
+}
+
+/*
+ * A combine function of arguments a and b:
+ *
+ *   if a is NULL: return b            -- a worker or node that saw no rows
+ *   if b is NULL: return a
+ *   merge(a, b); return a             -- merge raises an error where they do not fit together
+ */
+template <typename State, typename Merge>
+static Datum pgkm_flat_combine(FunctionCallInfo fcinfo, Merge merge)
+{
+    if (PG_ARGISNULL(1)) {
+        if (PG_ARGISNULL(0))
+            PG_RETURN_NULL();
+        PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+    }
+    /* The executor copies a result that is not its own state, so b may be handed back. */
+    if (PG_ARGISNULL(0))
+        PG_RETURN_POINTER(pgkm_flat_argument<State>(fcinfo, 1));
+
+    State *const a = pgkm_flat_own<State>(fcinfo, 0);
+
+    merge(a, pgkm_flat_argument<State>(fcinfo, 1));
+    PG_RETURN_POINTER(a);
+}
+
+#endif

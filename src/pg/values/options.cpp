@@ -1,0 +1,312 @@
+/*
+ * options.cpp - options of any algorithm, by the table of their fields.
+ */
+#include "pg/values/options.h"
+
+#include <cmath>
+
+#include "pg/values/datum.h"
+
+extern "C" {
+#include "utils/array.h"
+}
+
+void pgkm_raise_option(const char *name, const char *takes, const char *hint)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option %s must be %s", name, takes),
+                    hint == NULL ? 0 : errhint("%s", hint)));
+    pg_unreachable();
+}
+
+const char *pgkm_word_of(const PgkmWords *words, int32 value)
+{
+    for (int i = 0; i < words->count; ++i)
+        if (words->words[i].value == value)
+            return words->words[i].word;
+    return NULL;
+}
+
+bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value)
+{
+    for (int i = 0; i < words->count; ++i)
+        if (strcmp(word, words->words[i].word) == 0) {
+            *value = words->words[i].value;
+            return true;
+        }
+    return false;
+}
+
+/* The field's place in the options, and in options that are not changed. */
+template <typename Value>
+static Value &place_of(const PgkmField *field, void *options)
+{
+    return *(Value *)((char *)options + field->offset);
+}
+
+template <typename Value>
+static const Value &value_of(const PgkmField *field, const void *options)
+{
+    return *(const Value *)((const char *)options + field->offset);
+}
+
+static bool is_array(const PgkmField *field)
+{
+    return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY;
+}
+
+template <typename Visit>
+static void for_each_array(const PgkmOptionsType *type, const void *options, Visit visit)
+{
+    for (int i = 0; i < type->composite.count; ++i)
+        if (is_array(&type->composite.fields[i]))
+            visit(&value_of<PgkmGiven>(&type->composite.fields[i], options));
+}
+
+/* --- reading --- */
+
+static bool all_usable(const double *values, Size count)
+{
+    for (Size i = 0; i < count; ++i)
+        if (!(std::fabs(values[i]) <= PGKM_MAX_MAGNITUDE))
+            return false;
+    return true;
+}
+
+static void read_array(const PgkmField *field, Datum value, MemoryContext context, PgkmGiven *given)
+{
+    ArrayType *const array = DatumGetArrayTypeP(value);
+    const int dimensions = ARR_NDIM(array);
+
+    if (field->takes == PGKM_TAKES_MATRIX && dimensions != 2)
+        pgkm_raise_option(field->name, "a two-dimensional array (clusters x features)");
+    if (dimensions < 1 || dimensions > (int)lengthof(given->extent))
+        pgkm_raise_option(field->name, "an array of one to three dimensions");
+    if (array_contains_nulls(array))
+        pgkm_raise_option(field->name, "an array without nulls");
+
+    const Size count = ArrayGetNItems(dimensions, ARR_DIMS(array));
+    double *const copy = (double *)MemoryContextAllocHuge(context, count * sizeof(double));
+
+    memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
+    if (!all_usable(copy, count))
+        pgkm_raise_option(field->name, "an array of finite values of magnitude at most 2^500");
+    *given = {copy, dimensions, {0}};
+    memcpy(given->extent, ARR_DIMS(array), dimensions * sizeof(int32));
+}
+
+/* NULL, or what a number must be that is none of those that the field takes. */
+static const char *complaint(const PgkmField *field, const void *options)
+{
+    switch (field->takes) {
+    case PGKM_TAKES_COUNT:
+        return value_of<int32>(field, options) >= 1 ? NULL : "at least 1";
+    case PGKM_TAKES_AMOUNT: {
+        const double amount = value_of<double>(field, options);
+
+        return amount >= 0 && !std::isinf(amount) ? NULL : "a finite number of at least 0";
+    }
+    case PGKM_TAKES_SHARE: {
+        const double value = value_of<double>(field, options);
+        const bool is_share = value > 0 && value < 1;
+        const bool is_count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
+
+        return is_share || is_count ? NULL : "a whole number of at least 1, or a share of the variance between 0 and 1";
+    }
+    default:
+        return NULL;
+    }
+}
+
+static void read_field(const PgkmField *field, Datum value, MemoryContext context, void *options)
+{
+    switch (field->takes) {
+    case PGKM_TAKES_WORD:
+        if (!pgkm_word_find(field->words, TextDatumGetCString(value), &place_of<int32>(field, options)))
+            pgkm_raise_option(field->name, field->words->takes, field->words->hint);
+        break;
+    case PGKM_TAKES_COUNT:
+        place_of<int32>(field, options) = DatumGetInt32(value);
+        break;
+    case PGKM_TAKES_AMOUNT:
+    case PGKM_TAKES_SHARE:
+        place_of<double>(field, options) = DatumGetFloat8(value);
+        break;
+    case PGKM_TAKES_SEED:
+        place_of<uint64>(field, options) = (uint64)DatumGetInt64(value);
+        break;
+    case PGKM_TAKES_SWITCH:
+        place_of<int32>(field, options) = DatumGetBool(value) ? 1 : 0;
+        break;
+    default:
+        read_array(field, value, context, &place_of<PgkmGiven>(field, options));
+    }
+
+    const char *const takes = complaint(field, options);
+
+    if (takes != NULL)
+        pgkm_raise_option(field->name, takes);
+}
+
+void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context, void *options)
+{
+    type->set_default(options);
+    for (int i = 0; i < type->composite.count; ++i)
+        if (!fields[i].isnull)
+            read_field(&type->composite.fields[i], fields[i].value, context, options);
+}
+
+void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composite, MemoryContext context,
+                       void *options)
+{
+    NullableDatum fields[PGKM_MOST_FIELDS];
+
+    if (composite->isnull) {
+        type->set_default(options);
+        return;
+    }
+    pgkm_read_fields(composite->value, &type->composite, fields);
+    pgkm_options_fields(type, fields, context, options);
+}
+
+/* --- returning --- */
+
+static PgkmValue field_value(const PgkmField *field, const void *options)
+{
+    switch (field->takes) {
+    case PGKM_TAKES_WORD:
+        return pgkm_word_of(field->words, value_of<int32>(field, options));
+    case PGKM_TAKES_COUNT:
+        return value_of<int32>(field, options);
+    case PGKM_TAKES_SEED:
+        return value_of<int64>(field, options);
+    case PGKM_TAKES_SWITCH:
+        return value_of<int32>(field, options) != 0;
+    default:
+        return value_of<double>(field, options);
+    }
+}
+
+Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
+{
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &type->composite);
+    PgkmAnyOptions options;
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
+
+    pgkm_options_fields(type, fcinfo->args, CurrentMemoryContext, &options);
+    for (int i = 0; i < type->composite.count; ++i) {
+        const PgkmField *const field = &type->composite.fields[i];
+        const bool has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE;
+
+        nulls[i] = !has_default && PG_ARGISNULL(i);
+        values[i] = has_default ? field_value(field, &options).datum : PG_GETARG_DATUM(i);
+    }
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/* --- between processes --- */
+
+/* Bytes of a given array, none without dimensions; SIZE_MAX when an extent is below 1, or that is too much. */
+static Size given_size(const PgkmGiven *given)
+{
+    Size size = given->dimensions == 0 ? 0 : sizeof(double);
+
+    if (given->dimensions < 0 || given->dimensions > (int32)lengthof(given->extent))
+        return SIZE_MAX;
+    for (int i = 0; i < given->dimensions; ++i) {
+        if (given->extent[i] < 1 || size > SIZE_MAX / given->extent[i])
+            return SIZE_MAX;
+        size *= given->extent[i];
+    }
+    return size;
+}
+
+static bool same_given(const PgkmGiven *a, const PgkmGiven *b)
+{
+    const Size size = given_size(a);
+
+    return a->dimensions == b->dimensions && memcmp(a->extent, b->extent, sizeof a->extent) == 0 &&
+           size == given_size(b) && (size == 0 || memcmp(a->values, b->values, size) == 0);
+}
+
+static bool same_field(const PgkmField *field, const void *a, const void *b)
+{
+    switch (field->takes) {
+    case PGKM_TAKES_AMOUNT:
+    case PGKM_TAKES_SHARE:
+        return value_of<double>(field, a) == value_of<double>(field, b);
+    case PGKM_TAKES_SEED:
+        return value_of<uint64>(field, a) == value_of<uint64>(field, b);
+    case PGKM_TAKES_MATRIX:
+    case PGKM_TAKES_ARRAY:
+        return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
+    default:
+        return value_of<int32>(field, a) == value_of<int32>(field, b);
+    }
+}
+
+static bool is_valid(const PgkmField *field, const void *options)
+{
+    switch (field->takes) {
+    case PGKM_TAKES_WORD:
+        return pgkm_word_of(field->words, value_of<int32>(field, options)) != NULL;
+    case PGKM_TAKES_SWITCH:
+        return value_of<int32>(field, options) == 0 || value_of<int32>(field, options) == 1;
+    case PGKM_TAKES_SHARE:
+        return value_of<double>(field, options) == 0 || complaint(field, options) == NULL;
+    case PGKM_TAKES_MATRIX:
+    case PGKM_TAKES_ARRAY: {
+        const PgkmGiven *const given = &value_of<PgkmGiven>(field, options);
+
+        return all_usable(given->values, given_size(given) / sizeof(double));
+    }
+    default:
+        return complaint(field, options) == NULL;
+    }
+}
+
+bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b)
+{
+    for (int i = 0; i < type->composite.count; ++i)
+        if (!same_field(&type->composite.fields[i], a, b))
+            return false;
+    return true;
+}
+
+bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options)
+{
+    for (int i = 0; i < type->composite.count; ++i)
+        if (!is_valid(&type->composite.fields[i], options))
+            return false;
+    return true;
+}
+
+Size pgkm_options_arrays_size(const PgkmOptionsType *type, const void *options)
+{
+    Size size = 0;
+
+    for_each_array(type, options, [&size](const PgkmGiven *given) {
+        const Size more = given_size(given);
+
+        size = more > SIZE_MAX - size ? SIZE_MAX : size + more;
+    });
+    return size;
+}
+
+void pgkm_options_write_arrays(const PgkmOptionsType *type, const void *options, char *to)
+{
+    for_each_array(type, options, [&to](const PgkmGiven *given) {
+        if (given->dimensions > 0)
+            memcpy(to, given->values, given_size(given));
+        to += given_size(given);
+    });
+}
+
+void pgkm_options_attach_arrays(const PgkmOptionsType *type, void *options, const char *arrays)
+{
+    for_each_array(type, options, [&arrays](const PgkmGiven *given) {
+        ((PgkmGiven *)given)->values = given->dimensions > 0 ? (const double *)arrays : NULL;
+        if (arrays != NULL)
+            arrays += given_size(given);
+    });
+}

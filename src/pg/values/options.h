@@ -1,0 +1,91 @@
+/*
+ * options.h - options of an algorithm as tables: kmeans_options, gmm_options and pca_options.
+ *
+ * A table says of each field what it takes and where it lies in the engine's struct. From that the
+ * same few functions read options, check them, return them, compare them and hand them to other
+ * processes.
+ */
+#ifndef PGKM_PG_OPTIONS_H
+#define PGKM_PG_OPTIONS_H
+
+#include "pg/values/composite.h"
+
+#include "engine/api.h"
+
+/* Words for the values of an enumeration. Of several words for a value the first is returned. */
+struct PgkmWord {
+    const char *word;
+    int32 value;
+};
+
+struct PgkmWords {
+    const PgkmWord *words;
+    int count;
+    const char *takes; /* for messages: "must be ..." */
+    const char *hint;
+};
+
+/* What a field takes, and the C type that holds it. */
+enum PgkmTakes {
+    PGKM_TAKES_WORD,   /* one of its words: int32 */
+    PGKM_TAKES_COUNT,  /* at least 1: int32 */
+    PGKM_TAKES_AMOUNT, /* finite, at least 0: double */
+    PGKM_TAKES_SHARE,  /* above 0 and whole, or below 1: double, 0 for NULL */
+    PGKM_TAKES_SEED,   /* any: uint64 */
+    PGKM_TAKES_SWITCH, /* true or false: int32 */
+    PGKM_TAKES_MATRIX, /* an array of two dimensions: PgkmGiven */
+    PGKM_TAKES_ARRAY   /* an array of one to three dimensions: PgkmGiven */
+};
+
+struct PgkmOptionsType {
+    PgkmCompositeType composite;
+    void (*set_default)(void *options);
+};
+
+/* The options of any algorithm that collects rows; plain data but for pointers to arrays. */
+union PgkmAnyOptions {
+    PgkmOptions kmeans;
+    PgkmMixtureOptions mixture;
+};
+
+extern const PgkmOptionsType pgkm_kmeans_options_type;
+extern const PgkmOptionsType pgkm_mixture_options_type;
+extern const PgkmOptionsType pgkm_pca_options_type;
+
+/* Functions below take the engine's struct of the type as `options`. */
+
+/* Reads the fields, in their order, which may also be arguments of a function; NULL means the
+ * default. Arrays are copied into `context`. 22023 naming the option and what it takes. An array's
+ * shape against k and d is checked by the fit. */
+void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context,
+                         void *options);
+
+/* The same from a composite, or the defaults from SQL's NULL. Checks values, too: a ROW(...) that is
+ * cast to the type does not pass through the type's function. */
+void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composite, MemoryContext context,
+                       void *options);
+
+/* The function of the type's name: checks its arguments and returns them as a row, with defaults in
+ * place of NULLs. */
+Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type);
+
+bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b);
+
+/* Bytes of all arrays of the options, by their shapes alone; SIZE_MAX when a shape cannot be. */
+Size pgkm_options_arrays_size(const PgkmOptionsType *type, const void *options);
+void pgkm_options_write_arrays(const PgkmOptionsType *type, const void *options, char *to);
+
+/* Makes the options point to arrays as written; to nothing where that is NULL. */
+void pgkm_options_attach_arrays(const PgkmOptionsType *type, void *options, const char *arrays);
+
+/* Whether pgkm_options_read could have made them. For options that came as bytes, arrays attached. */
+bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options);
+
+/* The word for a value, and the value for a word; false when there is none. */
+const char *pgkm_word_of(const PgkmWords *words, int32 value);
+bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value);
+
+/* 22023: the option must be what it takes; the hint says what the values mean. */
+[[noreturn]] void pgkm_raise_option(const char *name, const char *takes, const char *hint = NULL);
+
+#endif
