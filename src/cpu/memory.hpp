@@ -18,7 +18,7 @@ namespace pgkm::cpu {
 
 // Bytes that a context has allocated, against its limit (0: none). Safe from any thread.
 class Budget {
-public:
+  public:
     explicit Budget(std::uint64_t limit) : limit_(limit) {}
 
     void take(std::uint64_t bytes)
@@ -35,20 +35,20 @@ public:
     // Whether `bytes` more would fit now: for parts that can do with less.
     bool allows(std::uint64_t bytes) const { return limit_ == 0 || used_.load() + bytes <= limit_; }
 
-private:
+  private:
     std::uint64_t limit_;
     std::atomic<std::uint64_t> used_{0};
 };
 
 // Bytes of the budget for memory that something else allocates, such as a standard container.
 class Reservation {
-public:
+  public:
     Reservation(Budget &budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) { budget.take(bytes); }
     ~Reservation() { budget_.give_back(bytes_); }
     Reservation(const Reservation &) = delete;
     Reservation &operator=(const Reservation &) = delete;
 
-private:
+  private:
     Budget &budget_;
     std::uint64_t bytes_;
 };
@@ -57,7 +57,7 @@ private:
 // is padded to one, so that two threads' buffers never share a cache line.
 template <typename T>
 class Buffer {
-public:
+  public:
     static constexpr std::size_t alignment = 128;
 
     Buffer() = default;
@@ -90,7 +90,7 @@ public:
     const T *begin() const { return data_; }
     const T *end() const { return data_ + count_; }
 
-private:
+  private:
     struct Zeroed {};
     Buffer(Budget &budget, std::size_t count, Zeroed) { allocate(budget, count, true); }
 

@@ -13,12 +13,12 @@
 namespace pgkm {
 
 class Error : public std::exception {
-public:
+  public:
     Error(PgkmStatus status, std::string text) : status_(status), text_(std::move(text)) {}
     PgkmStatus status() const noexcept { return status_; }
     const char *what() const noexcept override { return text_.c_str(); }
 
-private:
+  private:
     PgkmStatus status_;
     std::string text_;
 };

@@ -11,7 +11,7 @@ namespace pgkm {
 // Blocks every signal while it lives, so that a thread started meanwhile inherits the mask:
 // the server's signal handlers must run in the server's own thread.
 class SignalsBlocked {
-public:
+  public:
     SignalsBlocked()
     {
         sigset_t all;
@@ -22,7 +22,7 @@ public:
     SignalsBlocked(const SignalsBlocked &) = delete;
     SignalsBlocked &operator=(const SignalsBlocked &) = delete;
 
-private:
+  private:
     sigset_t saved_;
 };
 

@@ -22,10 +22,10 @@
 namespace pgkm {
 
 class ThreadPool {
-public:
+  public:
     // Refers to a callable body(task, worker), which stays the caller's.
     class Body {
-    public:
+      public:
         template <typename Callable>
         Body(const Callable &callable)
             : callable_(&callable), call_([](const void *own, std::int64_t task, int worker) {
@@ -35,7 +35,7 @@ public:
         }
         void operator()(std::int64_t task, int worker) const { call_(callable_, task, worker); }
 
-    private:
+      private:
         const void *callable_;
         void (*call_)(const void *own, std::int64_t task, int worker);
     };
@@ -53,7 +53,7 @@ public:
     // rethrown here. Not to be called from inside a body.
     void run(std::int64_t tasks, const Body &body);
 
-private:
+  private:
     void serve(int worker);
     void work(const Body &body, int worker) noexcept;
 

@@ -16,7 +16,7 @@ namespace pgkm {
 namespace {
 
 class Pool : public testing::TestWithParam<int> {
-protected:
+  protected:
     ThreadPool pool{GetParam()};
 };
 

@@ -15,7 +15,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class Assigner {
-public:
+  public:
     virtual ~Assigner() = default;
 
     virtual Assignment strategy() const = 0;

@@ -17,7 +17,7 @@ namespace pgkm::cpu {
 // Centroids as float64 panels of direct_kernels.hpp; the last panel is filled up with infinity,
 // whose distance is never strictly less than anything.
 class Panels {
-public:
+  public:
     Panels(Budget &budget, std::int32_t k, std::int32_t d);
 
     // centroids: k x d. On the pool of `rows`.
@@ -27,7 +27,7 @@ public:
     std::int64_t count() const { return count_; }
     const double *at(std::int64_t panel) const { return values_.data() + panel * panel_width * d_; }
 
-private:
+  private:
     std::int32_t k_;
     std::int32_t d_;
     std::int64_t count_;
@@ -44,7 +44,7 @@ struct DirectScratch {
 
 template <typename T>
 class Direct final : public Assigner<T> {
-public:
+  public:
     explicit Direct(const Rows<T> &rows);
     Assignment strategy() const override { return Assignment::direct; }
     int rows_at_once() const override { return cached_rows(rows_); }
@@ -54,7 +54,7 @@ public:
     // The same for any rows of the problem, by their addresses.
     void assign_rows(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
 
-private:
+  private:
     void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
     void assign_few(const T *const *rows, int count, std::int32_t *labels, double *distances);
 

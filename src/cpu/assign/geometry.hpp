@@ -12,7 +12,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class Geometry {
-public:
+  public:
     explicit Geometry(const Rows<T> &rows);
 
     // Whether the distances between these centroids can be held, and the error bounds hold.
@@ -29,7 +29,7 @@ public:
     // `count` centroids (<= k) that lie apart: each is the farthest from those before it.
     std::vector<std::int32_t> spread(std::int32_t count) const;
 
-private:
+  private:
     void follow(const T *centroids);
     void measure();
 

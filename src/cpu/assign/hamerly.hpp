@@ -23,7 +23,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class Hamerly final : public Assigner<T> {
-public:
+  public:
     explicit Hamerly(const Rows<T> &rows);
     Assignment strategy() const override { return Assignment::hamerly; }
     int rows_at_once() const override { return rows_at_once_; }
@@ -32,7 +32,7 @@ public:
 
     static bool fits(const Rows<T> &rows) { return Geometry<T>::fits(rows); }
 
-private:
+  private:
     static constexpr int width = block_step;
 
     struct Scratch {

@@ -18,7 +18,7 @@ namespace pgkm::cpu {
 
 // What separates a float32 score from its exact value; tiled.cpp derives it.
 class ScoreBound {
-public:
+  public:
     ScoreBound() = default;
     ScoreBound(std::int32_t d, double largest_centroid, bool fused);
 
@@ -26,7 +26,7 @@ public:
     // by more can be nearest. Infinite where float32 cannot hold the scores.
     double margin(double norm_square) const;
 
-private:
+  private:
     double d_ = 0.0;
     double largest_ = 0.0; // length of the longest centred centroid
     double product_ = 0.0; // relative error of a product x.c, in terms of the lengths
@@ -35,7 +35,7 @@ private:
 
 template <typename T>
 class Tiled final : public Assigner<T> {
-public:
+  public:
     explicit Tiled(const Rows<T> &rows);
     Assignment strategy() const override { return Assignment::tiled; }
     int rows_at_once() const override { return cached_rows(rows_); }
@@ -45,7 +45,7 @@ public:
     // The same for any rows of the problem, by their addresses; count <= tiled_width.
     void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
 
-private:
+  private:
     static constexpr int max_candidates = 24; // per point; more go to the direct kernel
 
     struct Scratch {

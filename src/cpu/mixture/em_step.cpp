@@ -42,7 +42,7 @@ struct Layout {
 
 template <typename T>
 class EmStep {
-public:
+  public:
     EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
         : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
@@ -79,7 +79,7 @@ public:
         }
     }
 
-private:
+  private:
     PgkmCovariance type() const { return mixture_.covariance_type; }
     // Blocks of features that a worker needs: the rows; where there are matrices, also centred and transformed.
     std::int64_t blocks() const { return type() == PGKM_COVARIANCE_FULL || type() == PGKM_COVARIANCE_TIED ? 3 : 1; }

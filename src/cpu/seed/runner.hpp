@@ -11,7 +11,7 @@ namespace pgkm::cpu {
 // Runs independent blocks: on the context's threads, or, when whole problems are already
 // spread over them, one after another on the thread at hand.
 class BlockRunner {
-public:
+  public:
     BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
 
     Budget &budget() const { return context_.budget; }
@@ -40,7 +40,7 @@ public:
         }
     }
 
-private:
+  private:
     Context &context_;
     bool threaded_;
 };

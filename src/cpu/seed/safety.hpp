@@ -14,7 +14,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class SeedSafety {
-public:
+  public:
     // For rows of d features, n of them.
     SeedSafety(const BlockRunner &runner, std::int64_t n, std::int32_t d);
 
@@ -25,7 +25,7 @@ public:
     // until the next call.
     const double *find(const SeedCandidates &candidates);
 
-private:
+  private:
     const BlockRunner &runner_;
     const SeedKernels &kernels_;
     std::int64_t n_;

@@ -29,7 +29,7 @@ struct FirstMasses {
 
 template <typename T>
 class SeedSampler {
-public:
+  public:
     SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &masses,
                 const PgkmSeedParams &params, SeedStreams streams);
 
@@ -46,7 +46,7 @@ public:
     // Per row the index into chosen() of the nearest.
     const Buffer<std::int32_t> &labels() const { return labels_; }
 
-private:
+  private:
     std::int64_t first_row(std::int64_t block) const { return block * block_rows_; }
     SeedBlock<T> block_of(std::int64_t block, const double *safe);
     std::uint64_t draw_bits(Stream stream, std::uint32_t round, std::uint64_t index) const;

@@ -17,7 +17,7 @@ namespace pgkm::cpu {
 
 template <typename T>
 class ClusterSums {
-public:
+  public:
     ClusterSums(const Rows<T> &rows, const PgkmProblem &problem);
 
     // Moves rows first .. first + count - 1 between clusters (from[i] < 0: it was in none);
@@ -32,7 +32,7 @@ public:
     const Buffer<Int128> &totals() const { return totals_; } // k x d
     const Buffer<Int128> &masses() const { return masses_; } // k
 
-private:
+  private:
     struct Partial {
         Buffer<std::int64_t> features; // k x limbs x d
         Buffer<std::int64_t> masses;   // k x limbs

@@ -41,7 +41,7 @@ std::size_t block_memory(std::int32_t d)
 // The sums of one block of rows: of few features by the one kind of tiles, of many by the other.
 template <typename T>
 class BlockSums {
-public:
+  public:
     BlockSums(InstructionSet set, std::int32_t d, const double *shift)
         : products_(product_kernels(set)), matrices_(matrix_kernels(set)), vectors_(vector_kernels(set)), d_(d),
           shift_(shift)
@@ -62,7 +62,7 @@ public:
         products_.add_products(memory, memory, stride, first, last, out + d_);
     }
 
-private:
+  private:
     const ProductKernels &products_;
     const MatrixKernels &matrices_;
     const VectorKernels &vectors_;

@@ -40,7 +40,7 @@ std::vector<Task> tasks_of(const PgkmProblem *problems, std::int64_t n_problems,
 // and integer sums do not care in which order.
 template <typename T>
 class Summariser {
-public:
+  public:
     Summariser(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
         : context_(data.context), points_(data.points), d_(data.points.d), problems_(problems), n_problems_(n_problems),
           summaries_(summaries), kernels_(summary_kernels(context_.instruction_set)),
@@ -99,7 +99,7 @@ public:
             }
     }
 
-private:
+  private:
     static Ranges ranges_of(const PgkmSummary &summary) { return {summary.min, summary.max, summary.max_abs}; }
     std::size_t at(std::int64_t problem, std::size_t feature) const { return problem * d_ + feature; }
 

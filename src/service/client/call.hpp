@@ -41,7 +41,7 @@ void copy_array(T *to, const T *from, std::uint64_t count)
 }
 
 class Call {
-public:
+  public:
     Call(PgkmData *data, Op op, std::int64_t n_problems)
         : rows_(*reinterpret_cast<LoadedRows *>(data)), request_(request_of(op)), asked_(n_problems)
     {
@@ -76,7 +76,7 @@ public:
     std::uint64_t d() const { return static_cast<std::uint64_t>(rows_.shape.d); }
     std::size_t row_bytes() const { return static_cast<std::size_t>(d()) * rows_.shape.element_bytes(); }
 
-private:
+  private:
     std::int64_t n() const { return static_cast<std::int64_t>(asked_.size()); }
     template <typename Visit>
     void each(Visit &&visit)

@@ -12,7 +12,7 @@ Request request_of(Op op);
 
 // One context of the table: a connection and its arena.
 class Link {
-public:
+  public:
     Link(int channel, const PgkmHost &host, const PgkmSegment &segment, std::uint64_t memory_limit)
         : channel_(channel), host_(host), segment_(segment), memory_limit_(memory_limit)
     {
@@ -30,7 +30,7 @@ public:
     void check_memory(std::uint64_t bytes) const;
     void check_cancelled() const;
 
-private:
+  private:
     [[noreturn]] void give_up(PgkmStatus status, const char *text);
     void heed_cancel();
     void report();

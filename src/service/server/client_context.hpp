@@ -15,7 +15,7 @@
 namespace pgkm::service {
 
 class ClientContext {
-public:
+  public:
     // Without a device asked for, rows go where there is room. Refuses a device or strategies that are not there.
     // `hung_up` becomes true when the client is gone. Throws Error.
     ClientContext(ServerState &state, const std::atomic<bool> &hung_up, const OpenRequest &request, File arena);
@@ -41,7 +41,7 @@ public:
 
     const Arena &arena() const { return arena_; }
 
-private:
+  private:
     using Clock = std::chrono::steady_clock;
 
     void open_backend(std::uint64_t device_memory);

@@ -8,7 +8,7 @@
 namespace pgkm::service {
 
 class ClientRows {
-public:
+  public:
     // Maps them: the server's segment, or the memory that came along. Throws Error.
     ClientRows(HostCalls &host, const LoadRequest &request, File passed);
     ~ClientRows();
@@ -18,7 +18,7 @@ public:
     const PgkmPoints &points() const { return points_; }
     std::uint64_t bytes() const; // of values and weights
 
-private:
+  private:
     const char *map(const LoadRequest &request, File passed);
 
     HostCalls &host_;

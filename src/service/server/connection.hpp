@@ -10,7 +10,7 @@
 namespace pgkm::service {
 
 class Connection {
-public:
+  public:
     // Starts the thread. Throws std::system_error.
     Connection(ServerState &state, File socket);
     // Hangs up and waits for the thread's end.
@@ -24,7 +24,7 @@ public:
     bool has_hung_up() const { return hung_up_.load(); }
     bool has_ended() const { return ended_.load(); }
 
-private:
+  private:
     void run() noexcept;
     void answer(const Request &request, File passed, Reply *reply);
 

@@ -22,7 +22,7 @@ struct Device {
 };
 
 class Devices {
-public:
+  public:
     // Of all that were found, those that are usable. Throws Error(PGKM_UNAVAILABLE) when there are none.
     explicit Devices(const std::vector<PgkmDevice> &found);
 
@@ -48,7 +48,7 @@ public:
 
     const std::list<Device> &all() const { return devices_; }
 
-private:
+  private:
     std::list<Device> devices_;
     std::vector<PgkmDevice> found_;
     std::mutex choice_; // held from a choice until it shows in a queue

@@ -13,7 +13,7 @@
 namespace pgkm::service {
 
 class HostCalls {
-public:
+  public:
     explicit HostCalls(const PgkmServiceHost &host);
 
     // From any thread: waits until the server's thread has mapped the segment. Throws
@@ -30,7 +30,7 @@ public:
     int wakeup() const { return event_.get(); }
     void wake() const;
 
-private:
+  private:
     struct Attach {
         std::uint32_t handle;
         bool done;

@@ -11,7 +11,7 @@ namespace pgkm::service {
 [[noreturn]] void refuse(const char *what);
 
 class Problems {
-public:
+  public:
     // Throws Error(PGKM_INVALID) for what cannot be: rows or arrays that are not there.
     Problems(Op op, const CallRequest &request, const PgkmPoints &points, const Arena &arena);
 
@@ -24,7 +24,7 @@ public:
     // In distance terms: rows x features x clusters x passes over the rows.
     double work() const { return work_; }
 
-private:
+  private:
     bool is_possible(const WireProblem &wire, std::int64_t n) const;
     void add(const WireProblem &wire, const Arrays &at);
     void add_mixture(const WireProblem &wire, const Arrays &at);

@@ -25,7 +25,7 @@ struct Reservation {
 };
 
 class Scheduler {
-public:
+  public:
     Scheduler(std::int32_t jobs, std::uint64_t memory);
 
     // From now on; what was given stays given.
@@ -64,7 +64,7 @@ public:
     };
     Counts counts() const;
 
-private:
+  private:
     Waiting waiting_for(std::uint64_t wanted) const;
     template <typename Possible>
     void wait(std::unique_lock<std::mutex> &lock, Queue &queue, Queue::iterator own, const Cancelled &cancelled,

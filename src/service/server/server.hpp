@@ -11,7 +11,7 @@
 namespace pgkm::service {
 
 class Server {
-public:
+  public:
     // Listens at `path`. Throws Error, also PGKM_UNAVAILABLE when the table has no usable device.
     Server(const PgkmBackend &table, const char *path, const PgkmServiceHost &host, const PgkmServiceLimits &limits);
     // Ends all connections; what the server has mapped for them is given back.
@@ -22,7 +22,7 @@ public:
     ServerState &state() { return *state_; }
     void set_limits(const PgkmServiceLimits &limits);
 
-private:
+  private:
     void run() noexcept;
     void watch();
     void accept_one();

@@ -18,7 +18,7 @@ namespace pgkm::service {
 class ClientContext;
 
 class ServerState {
-public:
+  public:
     // Throws Error(PGKM_UNAVAILABLE) when no device is usable.
     ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found, const PgkmServiceHost &server)
         : table(backend), functions(functions_of(backend)), devices(found), host(server)
@@ -76,7 +76,7 @@ public:
         return failure_;
     }
 
-private:
+  private:
     static std::uint32_t functions_of(const PgkmBackend &table)
     {
         PgkmError error = {};

@@ -8,7 +8,7 @@ namespace pgkm::service {
 
 // One end's view of it.
 class Arena {
-public:
+  public:
     // The client's end: makes it.
     Arena();
     // The service's end: takes what came with Op::open. Throws Error(PGKM_INVALID).
@@ -28,7 +28,7 @@ public:
     void write_progress(const PgkmProgress &progress) const;
     bool read_progress(PgkmProgress *progress, std::uint32_t *last_sequence) const;
 
-private:
+  private:
     File file_;
     Mapping control_;
     Mapping arena_;

@@ -83,7 +83,7 @@ struct Shape {
 
 // Gives out the places of arrays, problem after problem. Without a base it only measures.
 class Walk {
-public:
+  public:
     Walk(const Shape &shape, std::int64_t n_problems, char *base);
 
     // Throws Error(PGKM_LIMIT) when sizes overflow.
@@ -92,7 +92,7 @@ public:
     WireProblem *problems() const { return reinterpret_cast<WireProblem *>(base_); }
     std::uint64_t end() const { return end_; }
 
-private:
+  private:
     void place_moments(Arrays *arrays);
     void place_mixture(const WireProblem &problem, Arrays *arrays);
     template <typename T>

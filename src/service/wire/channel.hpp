@@ -9,7 +9,7 @@ namespace pgkm::service {
 
 // Owns a file descriptor.
 class File {
-public:
+  public:
     File() = default;
     explicit File(int fd) : fd_(fd) {}
     File(File &&other) noexcept : fd_(other.release()) {}
@@ -20,7 +20,7 @@ public:
     bool is_open() const { return fd_ >= 0; }
     int release();
 
-private:
+  private:
     int fd_ = -1;
 };
 

@@ -14,7 +14,7 @@ namespace pgkm::service {
 
 // A mapping of a part of a file; movable, unmapped at the end.
 class Mapping {
-public:
+  public:
     Mapping() = default;
     // Throws Error(PGKM_OUT_OF_MEMORY).
     Mapping(int fd, std::uint64_t offset, std::size_t bytes);
@@ -25,7 +25,7 @@ public:
     char *get() const { return static_cast<char *>(address_); }
     std::size_t bytes() const { return bytes_; }
 
-private:
+  private:
     void swap(Mapping &other) noexcept;
     void *address_ = nullptr;
     std::size_t bytes_ = 0;
