@@ -62,8 +62,7 @@ Time time_of(const PgkmRequest &request, double iterations, bool whole)
     PgkmJobProgress progress;
     const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
     check(pgkm_job_start(&request, &job, &error), error);
-    while (pgkm_job_wait(job, 1000) == 0) {
-    }
+    while (pgkm_job_wait(job, 1000) == 0) {}
     const double all = seconds(CLOCK_MONOTONIC) - wall, used = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     pgkm_job_progress(job, &progress);
     const double part = whole ? all : progress.seconds[PGKM_ITERATING];
@@ -105,7 +104,8 @@ Time time_mixture(Arguments &arguments, const PgkmPoints &points)
     const std::vector<double> means = read_file(arguments["means"], std::int64_t{k} * d);
     const std::vector<double> weights(static_cast<std::size_t>(k), 1.0 / k);
     std::vector<double> precisions(static_cast<std::size_t>(pgkm_covariance_size(options.covariance_type, k, d)));
-    const bool square = options.covariance_type == PGKM_COVARIANCE_FULL || options.covariance_type == PGKM_COVARIANCE_TIED;
+    const bool square =
+        options.covariance_type == PGKM_COVARIANCE_FULL || options.covariance_type == PGKM_COVARIANCE_TIED;
     for (std::size_t i = 0; i < precisions.size(); ++i)
         if (!square || i / static_cast<std::size_t>(d) % static_cast<std::size_t>(d) == i % static_cast<std::size_t>(d))
             precisions[i] = std::stod(arguments["precision"]);

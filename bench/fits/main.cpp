@@ -119,7 +119,7 @@ bool is_wanted(const bench::Line &line, const std::vector<std::string> &texts)
 
 // The lines that are wanted, one after the other, until the time is up.
 class Run {
-public:
+  public:
     Run(const Options &options, const char *program)
         : options_(options), settings_(settings_of(options)), wanted_(wanted_of(options)),
           report_(last(options, "csv"), settings_.backend == PGKM_BACKEND_CUDA)
@@ -157,7 +157,7 @@ public:
         }
     }
 
-private:
+  private:
     static const PgkmBackend *table_of(const PgkmSettings &settings)
     {
         return settings.backend == PGKM_BACKEND_CUDA ? pgkm::cuda_backend(settings.plugin, nullptr)
@@ -226,7 +226,7 @@ private:
     bench::Report report_;
     std::vector<std::unique_ptr<bench::Peer>> peers_;
 
-public:
+  public:
     bool failed = false;
 };
 

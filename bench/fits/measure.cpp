@@ -42,7 +42,7 @@ double ms_of(const Ended &ended, PgkmPhase phase)
 
 // The jobs of one line.
 class Jobs {
-public:
+  public:
     Jobs(const Line &line, const Rows &rows, const PgkmSettings &settings)
         : first_(rows.centroids(), rows.centroids() + std::int64_t{line.k} * line.d),
           resident_(pgkm_resident_create(), pgkm_resident_free)
@@ -58,8 +58,7 @@ public:
     {
         PgkmRequest request = staying();
         request.want_labels = max_iter == most_iterations ? 1 : 0;
-        request.kmeans.init_centroids = {
-            first_.data(), 2, {static_cast<std::int32_t>(request.k), request.points.d, 0}};
+        request.kmeans.init_centroids = {first_.data(), 2, {static_cast<std::int32_t>(request.k), request.points.d, 0}};
         request.kmeans.max_iter = max_iter;
         return run(request);
     }
@@ -83,7 +82,7 @@ public:
 
     void unload() { pgkm_resident_drop(resident_.get()); }
 
-private:
+  private:
     PgkmRequest staying() const
     {
         PgkmRequest request = request_;

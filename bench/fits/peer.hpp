@@ -11,7 +11,7 @@
 namespace bench {
 
 class Peer {
-public:
+  public:
     // Starts the process, which inherits `rows`, the file of Rows; `threads` 0: as many as it likes.
     Peer(const std::string &name, const std::string &script, int rows, int threads);
     ~Peer();
@@ -35,7 +35,7 @@ public:
     };
     std::optional<Whole> whole(const Line &line, int repeats);
 
-private:
+  private:
     std::vector<double> ask(const std::string &question, std::size_t answers);
 
     std::string name_, version_;

@@ -19,7 +19,7 @@ struct Beside {
 };
 
 class Report {
-public:
+  public:
     // `csv`: a file to write, or empty. `with_limit`: the goals of an H200 count.
     Report(const std::string &csv, bool with_limit);
     ~Report();
@@ -28,7 +28,7 @@ public:
 
     void print(const Line &line, const Figures &figures, const std::vector<Beside> &peers);
 
-private:
+  private:
     struct Cell {
         std::string name, value;
         int width; // on the terminal; 0: for the CSV alone

@@ -21,7 +21,7 @@ namespace {
 
 // SplitMix64, started anew for each row: rows come out alike however threads share them out.
 class Random {
-public:
+  public:
     Random(std::uint64_t seed, std::uint64_t row) : state_(mix(seed * 0x9E3779B97F4A7C15U + 1) ^ mix(row + 0x51ED27U))
     {
     }
@@ -40,7 +40,7 @@ public:
         return radius * std::cos(angle);
     }
 
-private:
+  private:
     static std::uint64_t mix(std::uint64_t z)
     {
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;

@@ -27,7 +27,7 @@ FileShape npy_shape(const std::string &path);
 
 // float32 rows (n x d), followed by the centroids (k x d), of one line at a time.
 class Rows {
-public:
+  public:
     Rows();
     ~Rows();
     Rows(const Rows &) = delete;
@@ -41,7 +41,7 @@ public:
     const float *values() const { return values_; }
     const float *centroids() const { return centroids_; }
 
-private:
+  private:
     void choose_centroids(const Line &line, std::uint64_t seed);
 
     int file_;

@@ -20,7 +20,10 @@ Timer::~Timer()
     cudaEventDestroy(to_);
 }
 
-void Timer::start() { check(cudaEventRecord(from_, stream_), "cudaEventRecord"); }
+void Timer::start()
+{
+    check(cudaEventRecord(from_, stream_), "cudaEventRecord");
+}
 
 double Timer::stop(Context &context)
 {

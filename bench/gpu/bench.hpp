@@ -35,7 +35,7 @@ class Timer {
     double stop(Context &context);
 
     cudaStream_t stream_;
-    cudaEvent_t  from_ = nullptr, to_ = nullptr;
+    cudaEvent_t from_ = nullptr, to_ = nullptr;
 };
 
 // The modes; each prints CSV with a heading. `which`: numbers of its shapes.

@@ -11,10 +11,11 @@ namespace {
 
 struct Case {
     std::int64_t n;
-    int          d, k;
+    int d, k;
 };
 
-constexpr Case shapes[] = {{100000000, 4, 100}, {10000000, 8, 1000}, {10000000, 32, 1000}, {2500000, 128, 4000}, {1000000, 256, 10000}};
+constexpr Case shapes[] = {
+    {100000000, 4, 100}, {10000000, 8, 1000}, {10000000, 32, 1000}, {2500000, 128, 4000}, {1000000, 256, 10000}};
 constexpr int delays_ms[] = {3, 40, 90, 130, 170, 230, 310};
 
 // The longest of several cancels, in milliseconds; -1 where the call ended before each.
@@ -55,7 +56,8 @@ void bench_shape(const Case &shape)
         problem = {0, shape.n, shape.k, centroids.data(), exponents.data(), 0, 30, -1.0, 0, 0, 0.0};
     };
     const auto line = [&](const char *call, double ms) {
-        std::printf("%lld,%d,%d,%s,%.1f,%s\n", static_cast<long long>(shape.n), shape.d, shape.k, call, ms, ms <= 100.0 ? "yes" : "no");
+        std::printf("%lld,%d,%d,%s,%.1f,%s\n", static_cast<long long>(shape.n), shape.d, shape.k, call, ms,
+                    ms <= 100.0 ? "yes" : "no");
         std::fflush(stdout);
     };
     const auto fit = [&](Session &session) {

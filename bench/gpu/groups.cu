@@ -23,7 +23,8 @@ Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, 
     Times times{};
     for (int repeat = 0; repeat < 5; ++repeat) {
         for (std::int64_t g = 0; g < groups; ++g) {
-            problems[at(g)] = {g * (n / groups), n / groups, k, centroids.data() + g * k * d, exponents.data(), 0, 30, 0.0, 0, 0, 0.0};
+            problems[at(g)] = {
+                g * (n / groups), n / groups, k, centroids.data() + g * k * d, exponents.data(), 0, 30, 0.0, 0, 0, 0.0};
             out[at(g)] = {};
             out[at(g)].labels = labels.data() + problems[at(g)].first_row;
         }
@@ -34,7 +35,8 @@ Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, 
         const double seeded = seconds();
         require(session.table->fit(session.data, problems.data(), groups, &fit, &session.error), session.error);
         const double fitted = seconds();
-        require(session.table->assign(session.data, problems.data(), groups, out.data(), &session.error), session.error);
+        require(session.table->assign(session.data, problems.data(), groups, out.data(), &session.error),
+                session.error);
         const double end = seconds();
         seeds.push_back((seeded - begin) * 1e3);
         fits.push_back((fitted - seeded) * 1e3);
@@ -66,8 +68,8 @@ void groups()
             one = t;
         const double all = t.seed + t.fit + t.assign, all_of_one = one.seed + one.fit + one.assign;
         std::printf("%lld,%lld,%d,%d,%.1f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%s\n", static_cast<long long>(groups),
-                    static_cast<long long>(n), d, k, t.iterations, t.seed, t.fit, t.assign, all, t.fit / one.fit, all / all_of_one,
-                    all <= 3.0 * all_of_one ? "yes" : "no");
+                    static_cast<long long>(n), d, k, t.iterations, t.seed, t.fit, t.assign, all, t.fit / one.fit,
+                    all / all_of_one, all <= 3.0 * all_of_one ? "yes" : "no");
         std::fflush(stdout);
     }
 }

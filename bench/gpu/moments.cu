@@ -65,7 +65,8 @@ void bench_shape(std::int64_t n, int d)
     data.resident = true;
     uniform_kernel<<<4096, 256, 0, context.compute.get()>>>(reinterpret_cast<T *>(data.values.get()), count, d);
     launched("uniform_kernel");
-    std::vector<double> shift(static_cast<std::size_t>(d)), sums(shift.size()), cross(shift.size() * (shift.size() + 1) / 2);
+    std::vector<double> shift(static_cast<std::size_t>(d)), sums(shift.size()),
+        cross(shift.size() * (shift.size() + 1) / 2);
     for (int f = 0; f < d; ++f)
         shift[static_cast<std::size_t>(f)] = f * 0.125;
     PgkmProblem problem{};
@@ -76,13 +77,15 @@ void bench_shape(std::int64_t n, int d)
     DeviceArray<unsigned> out(context.budget, 1);
     const double read = best_of(timer, context, 10, [&] {
         read_kernel<<<132 * 16, 512, 0, context.compute.get()>>>(reinterpret_cast<const uint4 *>(data.values.get()),
-                                                                 count * static_cast<std::int64_t>(sizeof(T)) / 16, out.get());
+                                                                 count * static_cast<std::int64_t>(sizeof(T)) / 16,
+                                                                 out.get());
         launched("read_kernel");
     });
     // Two operations for each pair of features on or below the diagonal.
     const double flops = static_cast<double>(n) * d * (d + 1.0);
-    std::printf("%lld,%d,%s,%.3f,%.3f,%.2f,%.1f,%.9g\n", static_cast<long long>(n), d, sizeof(T) == 4 ? "float32" : "float64", ms,
-                read, ms / read, flops / ms * 1e-9, cross.back() / static_cast<double>(n));
+    std::printf("%lld,%d,%s,%.3f,%.3f,%.2f,%.1f,%.9g\n", static_cast<long long>(n), d,
+                sizeof(T) == 4 ? "float32" : "float64", ms, read, ms / read, flops / ms * 1e-9,
+                cross.back() / static_cast<double>(n));
     std::fflush(stdout);
 }
 

@@ -45,8 +45,8 @@ class Session {
     Session &operator=(const Session &) = delete;
 
     const PgkmBackend *table = pgkm_backend_entry(PGKM_BACKEND_ABI);
-    PgkmData          *data = nullptr;
-    PgkmError          error{};
+    PgkmData *data = nullptr;
+    PgkmError error{};
 
   private:
     PgkmContext *context_ = nullptr;

@@ -56,8 +56,8 @@ void bench_shape(std::int64_t n, int d, int k, std::uint64_t limit)
     }
     const double rate = static_cast<double>(bytes) / median(times);
     std::printf("%lld,%d,%d,%.2f,%.2f,%.2f,%.3f,%.2f,%.2f,%.3f,%s\n", static_cast<long long>(n), d, k,
-                static_cast<double>(bytes) * 1e-9, static_cast<double>(limit) * 1e-9, loaded - begin, median(times), plain * 1e-9,
-                rate * 1e-9, rate / plain, rate >= 0.9 * plain ? "yes" : "no");
+                static_cast<double>(bytes) * 1e-9, static_cast<double>(limit) * 1e-9, loaded - begin, median(times),
+                plain * 1e-9, rate * 1e-9, rate / plain, rate >= 0.9 * plain ? "yes" : "no");
     std::fflush(stdout);
 }
 

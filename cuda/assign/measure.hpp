@@ -14,12 +14,12 @@ inline constexpr int measure_cells = 6;
 
 template <typename T>
 struct MeasureArguments {
-    View<T>             view;
+    View<T> view;
     const std::int32_t *labels;
-    double             *distances; // or nullptr
-    std::int64_t       *cells;     // k x measure_cells, added to; or nullptr
-    std::int32_t        distance_exponent;
-    const Control      *control; // or nullptr
+    double *distances;   // or nullptr
+    std::int64_t *cells; // k x measure_cells, added to; or nullptr
+    std::int32_t distance_exponent;
+    const Control *control; // or nullptr
 };
 
 template <typename T>

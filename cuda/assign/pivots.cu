@@ -15,13 +15,16 @@ constexpr int threads = 256;
 constexpr int samples = 512;
 
 // Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
-__host__ __device__ inline float distance_slack(int d) { return 1e-5f + static_cast<float>(d) * 0x1p-22f; }
+__host__ __device__ inline float distance_slack(int d)
+{
+    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
+}
 
 // The nearest pivot of each row, one warp per row; counts and radii of the pivots.
 template <typename T>
-__global__ void __launch_bounds__(threads) nearest_pivot_kernel(const T *values, std::int64_t n, int d, const T *pivots,
-                                                                 int count, std::uint8_t *of_row,
-                                                                 unsigned long long *counts, std::uint32_t *radius)
+__global__ void __launch_bounds__(threads)
+    nearest_pivot_kernel(const T *values, std::int64_t n, int d, const T *pivots, int count, std::uint8_t *of_row,
+                         unsigned long long *counts, std::uint32_t *radius)
 {
     __shared__ unsigned own_count[most_pivots];
     __shared__ std::uint32_t own_radius[most_pivots];
@@ -62,13 +65,14 @@ __global__ void __launch_bounds__(threads) nearest_pivot_kernel(const T *values,
 }
 
 // Writes row numbers pivot by pivot; a block reserves its places for each pivot at once.
-__global__ void __launch_bounds__(threads) scatter_kernel(const std::uint8_t *of_row, std::int64_t n,
-                                                          unsigned long long *cursor, std::int32_t *order)
+__global__ void __launch_bounds__(threads)
+    scatter_kernel(const std::uint8_t *of_row, std::int64_t n, unsigned long long *cursor, std::int32_t *order)
 {
     constexpr int per_block = threads * 16;
     __shared__ unsigned counts[most_pivots];
     __shared__ unsigned long long base[most_pivots];
-    for (std::int64_t start = std::int64_t{blockIdx.x} * per_block; start < n; start += std::int64_t{gridDim.x} * per_block) {
+    for (std::int64_t start = std::int64_t{blockIdx.x} * per_block; start < n;
+         start += std::int64_t{gridDim.x} * per_block) {
         if (threadIdx.x < most_pivots)
             counts[threadIdx.x] = 0;
         __syncthreads();
@@ -91,8 +95,8 @@ __global__ void __launch_bounds__(threads) scatter_kernel(const std::uint8_t *of
 // pivot and R = the largest |c - s| of its list; a product summed in steps meets chain_step roundings on its longest
 // path, and one for each step.
 template <typename T>
-__global__ void __launch_bounds__(1024) prepare_kernel(PivotedRows<T> rows, const T *centroids, int k, int d,
-                                                              const Control *control)
+__global__ void __launch_bounds__(1024)
+    prepare_kernel(PivotedRows<T> rows, const T *centroids, int k, int d, const Control *control)
 {
     if (block_stopped(control))
         return;
@@ -100,7 +104,8 @@ __global__ void __launch_bounds__(1024) prepare_kernel(PivotedRows<T> rows, cons
     __shared__ int warp_count[32];
     __shared__ float shared_limit;
     __shared__ int listed;
-    const int a = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
+    const int a = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31),
+              warp = static_cast<int>(threadIdx.x / 32);
     const T *pivot = rows.pivots + std::int64_t{a} * d;
     float *distance = rows.scratch + std::int64_t{a} * k;
     float least = INFINITY;
@@ -201,7 +206,8 @@ std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d
         first = std::max(first, squared(&rows[i * d], mean.data(), d));
     std::size_t pick = 0;
     for (int a = 0; a < most; ++a) {
-        pivots.insert(pivots.end(), rows.begin() + static_cast<long>(pick * d), rows.begin() + static_cast<long>((pick + 1) * d));
+        pivots.insert(pivots.end(), rows.begin() + static_cast<long>(pick * d),
+                      rows.begin() + static_cast<long>((pick + 1) * d));
         radius = 0.0;
         for (std::size_t i = 0; i < n; ++i) {
             nearest[i] = std::min(nearest[i], squared(&rows[i * d], &rows[pick * d], d));
@@ -264,7 +270,8 @@ PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
     double square = 0.0;
     for (std::size_t f = 0; f < middle.size(); ++f) {
         middle[f] = static_cast<T>(box.min[f] + (box.max[f] - box.min[f]) / 2);
-        const double reach = std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
+        const double reach =
+            std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
         square += reach * reach;
     }
     // 2^-60 as in order_rows(): squares of distances below it are lost in float32.
@@ -287,9 +294,11 @@ PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int
     const cudaStream_t stream = context.compute.get();
     // The lists of all pivots take at most 256 MB, and a quarter of what the limit leaves.
     const std::int64_t panel = std::int64_t{(k + 63) / 64 * 64} * (d * 4 + 16);
-    const auto room = static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
+    const auto room =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
     const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_pivots));
-    const std::vector<double> chosen = choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
+    const std::vector<double> chosen =
+        choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
     const std::vector<T> pivots(chosen.begin(), chosen.end());
     const auto count = pivots.size() / static_cast<std::size_t>(d);
     g.rows.count = static_cast<int>(count);
@@ -342,7 +351,8 @@ PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int
 }
 
 template <typename T>
-void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d, const Control *control, cudaStream_t stream)
+void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d, const Control *control,
+                    cudaStream_t stream)
 {
     if (rows.count == 0)
         return;
@@ -355,6 +365,7 @@ template PivotMemory<double> order_rows<double>(Context &, const double *, std::
 template PivotMemory<float> one_pivot<float>(Context &, const Box &, int, int);
 template PivotMemory<double> one_pivot<double>(Context &, const Box &, int, int);
 template void prepare_pivots<float>(const PivotedRows<float> &, const float *, int, int, const Control *, cudaStream_t);
-template void prepare_pivots<double>(const PivotedRows<double> &, const double *, int, int, const Control *, cudaStream_t);
+template void prepare_pivots<double>(const PivotedRows<double> &, const double *, int, int, const Control *,
+                                     cudaStream_t);
 
 } // namespace pgkm::cuda

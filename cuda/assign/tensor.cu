@@ -62,12 +62,14 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
     launched("find_kernel");
     // The lists of the second pass take room: its tiles may have to be smaller.
     using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;
-    const bool fits = Block<S>::bytes(view.d, true) <= static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block);
+    const bool fits =
+        Block<S>::bytes(view.d, true) <= static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block);
     const auto collect = [&](auto shape) {
         using Collect = decltype(shape);
         const std::size_t room = Block<Collect>::bytes(view.d, true);
         const int resident = resident_blocks(stage.context, collect_kernel<T, Collect, Kept>, filter_threads, room);
-        collect_kernel<T, Collect, Kept><<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
+        collect_kernel<T, Collect, Kept>
+            <<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
         launched("collect_kernel");
     };
     if (fits)
@@ -99,7 +101,8 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const cudaStream_t stream = stage.stream;
     const Control *control = stage.control;
-    const auto cleared = static_cast<std::size_t>(reinterpret_cast<char *>(l.pivots) - reinterpret_cast<char *>(l.groups_at));
+    const auto cleared =
+        static_cast<std::size_t>(reinterpret_cast<char *>(l.pivots) - reinterpret_cast<char *>(l.groups_at));
     checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.groups_at, 0, cleared, stream); });
     pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
     seed_kernel<<<1, 256, 0, stream>>>(control, l, view.k);
@@ -121,7 +124,8 @@ void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<
 {
     checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.head, 0, offsetof(Head, nearest), stage.stream); });
     const unsigned groups = static_cast<unsigned>(l.groups), columns = static_cast<unsigned>(l.columns / 8);
-    facts_kernel<<<dim3(static_cast<unsigned>((view.k + 7) / 8), groups), 256, 0, stage.stream>>>(view, stage.control, l);
+    facts_kernel<<<dim3(static_cast<unsigned>((view.k + 7) / 8), groups), 256, 0, stage.stream>>>(view, stage.control,
+                                                                                                  l);
     order_kernel<<<groups, 1024, 0, stage.stream>>>(stage.control, l, view.k);
     fill_kernel<<<dim3(columns, groups), 256, 0, stage.stream>>>(view, stage.control, l);
     launched("columns of the groups");
@@ -211,11 +215,13 @@ void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
     // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
     const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
-    const std::int64_t wanted = std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
+    const std::int64_t wanted =
+        std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
     const std::int64_t most = rows_within_limit(stage, view, wanted);
     if (most == 0)
         return assign_generic(stage, view, labels);
-    const std::int64_t slices = (view.n + most - 1) / most, rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
+    const std::int64_t slices = (view.n + most - 1) / most,
+                       rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)
         assign_slice(stage, slice(view, first, std::min(rows, view.n - first)), labels + first);
 }

@@ -11,15 +11,15 @@ namespace {
 template <typename S>
 struct Block {
     static constexpr int rows = S::rows;
-    char           *tile;
-    char           *ring;
+    char *tile;
+    char *ring;
     RowFacts<rows> *facts;
-    Found<rows>    *found;
+    Found<rows> *found;
 
     static std::size_t bytes(int d, bool collects)
     {
-        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(padded_features(d)) * 2 + stages * S::stage_bytes +
-               sizeof(RowFacts<rows>) + (collects ? sizeof(Found<rows>) : 0);
+        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(padded_features(d)) * 2 +
+               stages * S::stage_bytes + sizeof(RowFacts<rows>) + (collects ? sizeof(Found<rows>) : 0);
     }
     __device__ Block(char *memory, int d)
         : tile(memory), ring(tile + rows * padded_features(d) * 2),
@@ -33,8 +33,8 @@ struct Block {
 // |c~|^2 - 2 acc less the column's weight times the tile's widening. Strips from column
 // `wanted` on are left out.
 template <typename S, typename Take>
-__device__ inline void each_score(const Column *columns, int first, int wanted, float widening, const float (&acc)[2][S::strips][4],
-                                  Take &&take)
+__device__ inline void each_score(const Column *columns, int first, int wanted, float widening,
+                                  const float (&acc)[2][S::strips][4], Take &&take)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
 #pragma unroll
@@ -61,8 +61,8 @@ __device__ inline int tile_row(int i)
 }
 
 struct Leading {
-    float        best;
-    float        second;
+    float best;
+    float second;
     std::int32_t column; // -1: no score was a number
 
     __device__ void add(int at, float score)
@@ -90,7 +90,8 @@ __device__ inline Leading from_lane(const Leading &mine, int offset)
 // The largest widened score that a nearest centroid of this row can have, from the leading
 // column; NaN or infinite where the bounds do not hold. Terms as in tensor.cu.
 template <int Rows>
-__device__ inline float threshold_of(const RowFacts<Rows> &facts, int at, float best, const Column &winner, float residual, int d)
+__device__ inline float threshold_of(const RowFacts<Rows> &facts, int at, float best, const Column &winner,
+                                     float residual, int d)
 {
     const float lost = facts.lost[at], length = sqrtf(facts.square[at]) + lost;
     const float radius = sqrtf(winner.norm) * (1.0f + 0x1p-20f);

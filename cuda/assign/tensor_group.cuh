@@ -55,7 +55,7 @@ __device__ inline int nearest_pivot(const float (&half_norm)[4], float a, float 
         }
     for (int offset = 1; offset <= 2; offset <<= 1) {
         const float other = __shfl_xor_sync(~0u, best, offset);
-        const int   other_group = __shfl_xor_sync(~0u, group, offset);
+        const int other_group = __shfl_xor_sync(~0u, group, offset);
         if (other < best || (other == best && other_group < group)) {
             best = other;
             group = other_group;
@@ -152,7 +152,8 @@ __global__ void __launch_bounds__(1024) scatter_kernel(const Control *control, L
     if (threadIdx.x < max_groups)
         histogram[threadIdx.x] = 0;
     __syncthreads();
-    const std::int32_t first = static_cast<std::int32_t>(blockIdx.x) * 1024 * each + static_cast<std::int32_t>(threadIdx.x);
+    const std::int32_t first =
+        static_cast<std::int32_t>(blockIdx.x) * 1024 * each + static_cast<std::int32_t>(threadIdx.x);
     int group[each], rank[each];
     for (int i = 0; i < each; ++i) {
         const std::int32_t row = first + i * 1024;
@@ -162,7 +163,8 @@ __global__ void __launch_bounds__(1024) scatter_kernel(const Control *control, L
     __syncthreads();
     if (threadIdx.x < max_groups) {
         const int mine = histogram[threadIdx.x];
-        base[threadIdx.x] = l.groups_at->offset[threadIdx.x] + (mine == 0 ? 0 : atomicAdd(&l.groups_at->cursor[threadIdx.x], mine));
+        base[threadIdx.x] =
+            l.groups_at->offset[threadIdx.x] + (mine == 0 ? 0 : atomicAdd(&l.groups_at->cursor[threadIdx.x], mine));
     }
     __syncthreads();
     for (int i = 0; i < each; ++i)

@@ -16,17 +16,17 @@ inline constexpr int candidates = 16;    // per row, in the second pass
 
 // Facts of the grouping, valid as long as the rows are. The first part starts as zero.
 struct Groups {
-    std::int32_t       count[max_groups];
-    std::int32_t       cursor[max_groups];
-    std::int32_t       members[max_groups]; // centroids nearest to the seed of each group
-    unsigned long long box;                 // bits of the largest |x_i - c0_i|, as double
-    unsigned long long reach;               // bits of the largest |c_i - c0_i|
+    std::int32_t count[max_groups];
+    std::int32_t cursor[max_groups];
+    std::int32_t members[max_groups]; // centroids nearest to the seed of each group
+    unsigned long long box;           // bits of the largest |x_i - c0_i|, as double
+    unsigned long long reach;         // bits of the largest |c_i - c0_i|
     // Written before they are read; not zeroed.
-    double       scale;
+    double scale;
     std::int32_t usable; // 0: values too large for the element type's differences
     std::int32_t offset[max_groups + 1];
     std::int32_t seed[max_groups];
-    float        half_norm[max_groups]; // of the pivots, for grouping
+    float half_norm[max_groups]; // of the pivots, for grouping
 };
 
 // Facts of one assignment. The first part starts as zero.
@@ -35,10 +35,10 @@ struct Head {
     std::int32_t settle;   // rows left to the exact kernel
     std::int32_t overflow; // a centroid is outside of what the scale was made for
     // Written before they are read; not zeroed.
-    float        nearest[max_groups];             // at least min_j |c'_j|
+    float nearest[max_groups];                    // at least min_j |c'_j|
     std::int32_t bucket_end[max_groups][buckets]; // columns whose |c'| lies in bucket <= b
-    float        residual[max_groups][buckets];   // at least the largest |b_j| among them
-    float        radius[max_groups][buckets];     // at least the largest |c'_j| among them
+    float residual[max_groups][buckets];          // at least the largest |b_j| among them
+    float radius[max_groups][buckets];            // at least the largest |c'_j| among them
 };
 
 // What a column brings to the filter: |c~|^2 to the nearest, and a weight of at least
@@ -51,30 +51,30 @@ inline constexpr float residual_weight = 4096.0f;
 
 template <typename T>
 struct Layout {
-    Groups        *groups_at;
-    Head          *head;
-    float         *pairs;      // sample x sample: distances between sampled centroids
-    T             *sums;       // max_groups x d: of c - c0 over each group's centroids; zeroed
-    T             *pivots;     // max_groups x d
+    Groups *groups_at;
+    Head *head;
+    float *pairs;              // sample x sample: distances between sampled centroids
+    T *sums;                   // max_groups x d: of c - c0 over each group's centroids; zeroed
+    T *pivots;                 // max_groups x d
     __nv_bfloat16 *pivot_tile; // d32 / 16 x 16 x 16: pivots - c0, chunk by chunk
-    __half        *table;      // groups x columns x d32: c~ in the order of |c'|
-    Column        *column;     // groups x columns, by position
-    float2        *facts;      // groups x columns, by centroid: |c~|^2, at least |b|
-    float         *residual;   // groups x columns, by position: at least |b|
-    std::int32_t  *centroid;   // groups x columns: which centroid a position holds
-    std::uint8_t  *group;      // rows
-    std::int32_t  *order;      // rows, sorted by group
-    std::int32_t  *ambiguous;  // places in `order`, each group's from its offset on
-    float         *threshold;  // of the ambiguous rows
-    std::int32_t  *settle;     // rows
+    __half *table;             // groups x columns x d32: c~ in the order of |c'|
+    Column *column;            // groups x columns, by position
+    float2 *facts;             // groups x columns, by centroid: |c~|^2, at least |b|
+    float *residual;           // groups x columns, by position: at least |b|
+    std::int32_t *centroid;    // groups x columns: which centroid a position holds
+    std::uint8_t *group;       // rows
+    std::int32_t *order;       // rows, sorted by group
+    std::int32_t *ambiguous;   // places in `order`, each group's from its offset on
+    float *threshold;          // of the ambiguous rows
+    std::int32_t *settle;      // rows
     // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
-    __half        *halves;     // rows x d8
-    float2        *measures;   // rows: sums of squares of x~ and of a
-    std::int32_t   groups;
-    std::int32_t   sample;
-    std::int32_t   columns; // k padded to column_tile
-    std::int32_t   d32;     // d padded to 32
-    std::int32_t   d8;      // d padded to 8
+    __half *halves;   // rows x d8
+    float2 *measures; // rows: sums of squares of x~ and of a
+    std::int32_t groups;
+    std::int32_t sample;
+    std::int32_t columns; // k padded to column_tile
+    std::int32_t d32;     // d padded to 32
+    std::int32_t d8;      // d padded to 8
 };
 
 // Hands out aligned pieces of one allocation; with a null base it only measures.
@@ -91,11 +91,14 @@ class Carver {
     std::size_t used() const { return used_; }
 
   private:
-    char       *base_;
+    char *base_;
     std::size_t used_ = 0;
 };
 
-inline int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+inline int round_up(int value, int unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
 
 // What outlives a call when rows are prepared comes from `lasting`, the rest from `passing`.
 // groups_at and sums are neighbours: one memset clears both.
@@ -131,7 +134,10 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     return l;
 }
 
-__device__ inline float infinity() { return __int_as_float(0x7f800000); }
+__device__ inline float infinity()
+{
+    return __int_as_float(0x7f800000);
+}
 
 // Class of a length >= 0: monotone, four classes to an octave from 2^-40 to 2^24.
 __device__ inline int bucket_of(float length)

@@ -41,7 +41,7 @@ class TileMap {
 struct RowInput {
     std::int32_t place;
     std::int32_t row; // -1: none
-    float2       sums;
+    float2 sums;
 };
 
 template <typename T, typename S, bool Kept>
@@ -108,7 +108,7 @@ template <typename T, typename S>
 __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block,
                               Leading (&leading)[4], std::int32_t *labels)
 {
-    Leading (*shared)[S::rows] = reinterpret_cast<Leading (*)[S::rows]>(block.ring);
+    Leading(*shared)[S::rows] = reinterpret_cast<Leading(*)[S::rows]>(block.ring);
     const int warp = static_cast<int>(threadIdx.x / 32), at = static_cast<int>(threadIdx.x);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -145,8 +145,8 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
 }
 
 template <typename T, typename S, bool Kept>
-__global__ void __launch_bounds__(filter_threads, S::columns == 64 && Kept ? 3 : 2) find_kernel(View<T> view, const Control *control, Layout<T> l,
-                                                                 std::int32_t *labels)
+__global__ void __launch_bounds__(filter_threads, S::columns == 64 && Kept ? 3 : 2)
+    find_kernel(View<T> view, const Control *control, Layout<T> l, std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);
@@ -199,7 +199,8 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
         }
         __syncwarp();
         for (int offset = 2; offset > 0; offset >>= 1) {
-            const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset), __shfl_xor_sync(~0u, mine.label, offset)};
+            const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset),
+                                   __shfl_xor_sync(~0u, mine.label, offset)};
             if (before(other, mine))
                 mine = other;
         }
@@ -214,8 +215,8 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
 }
 
 template <typename T, typename S, bool Kept>
-__global__ void __launch_bounds__(filter_threads, 2) collect_kernel(View<T> view, const Control *control, Layout<T> l,
-                                                                    std::int32_t *labels)
+__global__ void __launch_bounds__(filter_threads, 2)
+    collect_kernel(View<T> view, const Control *control, Layout<T> l, std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);

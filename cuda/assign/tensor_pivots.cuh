@@ -11,7 +11,10 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-__device__ inline int sampled(int i, int sample, int k) { return static_cast<int>(std::int64_t{i} * k / sample); }
+__device__ inline int sampled(int i, int sample, int k)
+{
+    return static_cast<int>(std::int64_t{i} * k / sample);
+}
 
 template <typename T>
 __device__ inline float distance_by_warp(const T *a, const T *b, int d)
@@ -90,14 +93,16 @@ __global__ void join_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     if (stopped(control))
         return;
-    const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = static_cast<int>(threadIdx.x & 31);
+    const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32),
+              lane = static_cast<int>(threadIdx.x & 31);
     if (j >= view.k)
         return;
     const T *mine = view.centroids + std::int64_t{j} * view.d;
     float best = infinity();
     int group = 0;
     for (int g = 0; g < l.groups; ++g) {
-        const float distance = distance_by_warp(mine, view.centroids + std::int64_t{l.groups_at->seed[g]} * view.d, view.d);
+        const float distance =
+            distance_by_warp(mine, view.centroids + std::int64_t{l.groups_at->seed[g]} * view.d, view.d);
         if (distance < best) {
             best = distance;
             group = g;

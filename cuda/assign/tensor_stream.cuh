@@ -12,9 +12,9 @@ inline constexpr int stages = 4;
 
 // The rows of a tile: places[0 .. count), or count places from `first` on.
 struct Rows {
-    int                 group;
-    int                 count;
-    int                 first;
+    int group;
+    int count;
+    int first;
     const std::int32_t *places;
 };
 
@@ -92,7 +92,8 @@ class Stream {
         for (int i = 0; i < S::columns / 64; ++i) {
             const int piece = static_cast<int>(threadIdx.x) + i * filter_threads, column = piece / 4;
             copy_async(ring_ + (stage % stages) * S::stage_bytes + column_piece(column, piece % 4) * 16,
-                       table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk + piece % 4 * 8);
+                       table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk +
+                           piece % 4 * 8);
         }
         if constexpr (Kept)
             if (load_column_ == 0)
@@ -142,11 +143,11 @@ class Stream {
     }
 
     const Layout<T> &l_;
-    const __half    *table_ = nullptr;
-    unsigned         tile_, ring_;
-    int              width_, chunks_;
-    int              load_column_ = 0, load_chunk_ = 0;
-    int              place_[mine];
+    const __half *table_ = nullptr;
+    unsigned tile_, ring_;
+    int width_, chunks_;
+    int load_column_ = 0, load_chunk_ = 0;
+    int place_[mine];
 };
 
 } // namespace pgkm::cuda::tensor

@@ -122,7 +122,8 @@ __global__ void fill_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     if (stopped(control))
         return;
-    const int position = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), g = static_cast<int>(blockIdx.y);
+    const int position = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32),
+              g = static_cast<int>(blockIdx.y);
     if (position >= l.columns)
         return;
     const std::int64_t cell = std::int64_t{g} * l.columns + position;

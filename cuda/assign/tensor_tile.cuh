@@ -23,29 +23,38 @@ struct Shape {
 // What is known of the tile's rows; tensor.cu derives the bounds.
 template <int Rows>
 struct RowFacts {
-    std::int32_t row[Rows];    // -1: none
-    std::int32_t place[Rows];  // in the order of groups
-    float        square[Rows]; // at least |x~|^2
-    float        lost[Rows];   // at least |a| = |x' - x~|
-    int          furthest;     // bits of the largest reach: no nearest centroid has a larger |c'|
-    int          widening;     // bits of the largest factor for the columns' weights
+    std::int32_t row[Rows];   // -1: none
+    std::int32_t place[Rows]; // in the order of groups
+    float square[Rows];       // at least |x~|^2
+    float lost[Rows];         // at least |a| = |x' - x~|
+    int furthest;             // bits of the largest reach: no nearest centroid has a larger |c'|
+    int widening;             // bits of the largest factor for the columns' weights
 };
 
 // The second pass: columns whose score may be the least, per row.
 template <int Rows>
 struct Found {
-    float        threshold[Rows];
+    float threshold[Rows];
     std::int32_t count[Rows];
     std::int32_t position[Rows][candidates];
 };
 
 // Rows of 16-byte pieces, permuted so that ldmatrix meets no bank twice; width in pieces, a
 // multiple of 8.
-__device__ inline int row_piece(int row, int piece, int width) { return row * width + (piece ^ (row & 7)); }
+__device__ inline int row_piece(int row, int piece, int width)
+{
+    return row * width + (piece ^ (row & 7));
+}
 // The same for a stage of columns, which is four pieces wide.
-__device__ inline int column_piece(int column, int piece) { return column * 4 + (piece ^ ((column >> 1) & 3)); }
+__device__ inline int column_piece(int column, int piece)
+{
+    return column * 4 + (piece ^ ((column >> 1) & 3));
+}
 
-__host__ __device__ inline int padded_features(int d) { return (d + 63) / 64 * 64; }
+__host__ __device__ inline int padded_features(int d)
+{
+    return (d + 63) / 64 * 64;
+}
 
 // A lane's four features of 128: neighbours where 16-byte loads are possible, else 32 apart.
 __device__ inline int feature_of(int first, int i, bool aligned)
@@ -83,8 +92,8 @@ __device__ inline void load_values(const T *from, int first, int d, bool aligned
 
 // Rounds four values to fp16, adds to the row's sums, and calls store(feature, half).
 template <typename T, typename Store>
-__device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scale, int first, bool aligned, float &square,
-                                    float &lost, Store &&store)
+__device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scale, int first, bool aligned,
+                                    float &square, float &lost, Store &&store)
 {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -100,8 +109,8 @@ __device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scal
 // Loads the rows at these places straight from the caller's values, four per warp at a time
 // so that their loads overlap; take(at, row, square, lost) is called by one lane per row.
 template <int Rows, typename T, typename Take>
-__device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *places, int first_place,
-                                    int count, char *tile, Take &&take)
+__device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *places,
+                                    int first_place, int count, char *tile, Take &&take)
 {
     const bool aligned = loads_aligned(view);
     const int width = padded_features(view.d) / 8;
@@ -127,7 +136,8 @@ __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int
             for (int i = 0; i < 4; ++i)
                 round_values(v[i], p, scale, f, aligned, square[i], lost[i], [&](int feature, __half half) {
                     if (feature < width * 8)
-                        *reinterpret_cast<__half *>(tile + row_piece(first + i, feature / 8, width) * 16 + feature % 8 * 2) = half;
+                        *reinterpret_cast<__half *>(tile + row_piece(first + i, feature / 8, width) * 16 +
+                                                    feature % 8 * 2) = half;
                 });
         }
 #pragma unroll
@@ -142,8 +152,8 @@ __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int
 
 // Bounds of one row from its sums of squares.
 template <int Rows>
-__device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t row, float square,
-                                float lost)
+__device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t row,
+                                float square, float lost)
 {
     square *= 1.0f + 0x1p-12f;
     lost = sqrtf(lost) * (1.0f + 0x1p-10f);

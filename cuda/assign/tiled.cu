@@ -69,7 +69,10 @@ __device__ void settle(const Arguments<T> &a, const Tile<T> &tile, Shared &share
 
 // The block's own sums of the first `held` clusters of the pivot's list: per cluster d hi limbs,
 // d lo limbs, and the number of rows added since the last flush.
-__host__ __device__ inline int cell_stride(int d) { return 2 * d + 1; }
+__host__ __device__ inline int cell_stride(int d)
+{
+    return 2 * d + 1;
+}
 
 template <typename T>
 __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Shared &shared, std::int32_t *cells)
@@ -177,10 +180,13 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
         __syncthreads();
         if (threadIdx.x < tile_rows) {
             const bool ordered = pivots.first_tile != nullptr;
-            const std::int64_t place = (ordered ? pivots.first_row[pivot] + (t - pivots.first_tile[pivot]) * tile_rows : t * tile_rows) + threadIdx.x;
+            const std::int64_t place =
+                (ordered ? pivots.first_row[pivot] + (t - pivots.first_tile[pivot]) * tile_rows : t * tile_rows) +
+                threadIdx.x;
             const std::int64_t end = ordered ? pivots.first_row[pivot + 1] : a.view.n;
-            shared.row[threadIdx.x] =
-                place >= end ? -1 : pivots.order != nullptr ? pivots.order[place] : static_cast<std::int32_t>(place);
+            shared.row[threadIdx.x] = place >= end              ? -1
+                                      : pivots.order != nullptr ? pivots.order[place]
+                                                                : static_cast<std::int32_t>(place);
         }
         if (threadIdx.x == 0)
             shared.queued = 0;
@@ -249,6 +255,6 @@ void fuse(const Stage<T> &stage, const View<T> &view, const Accumulators &sums)
 } // namespace
 
 const Both<Assign> assign_tiled = {assign<float>, assign<double>};
-const Both<Fuse>   fused_tiled = {fuse<float>, fuse<double>};
+const Both<Fuse> fused_tiled = {fuse<float>, fuse<double>};
 
 } // namespace pgkm::cuda

@@ -13,22 +13,22 @@ inline constexpr int depth = chain_step; // features per step
 
 template <typename T>
 struct Arguments {
-    View<T>        view;
+    View<T> view;
     PivotedRows<T> pivots;
     const Control *control;
-    Accumulators   sums;   // or nullptrs
-    std::int32_t  *labels; // or nullptr
-    int            held;   // clusters whose sums fit the block's memory
-    std::int64_t   first;  // tile of this launch
-    std::int64_t   tiles;  // end of its tiles
-    std::int64_t   share;  // tiles per block
+    Accumulators sums;    // or nullptrs
+    std::int32_t *labels; // or nullptr
+    int held;             // clusters whose sums fit the block's memory
+    std::int64_t first;   // tile of this launch
+    std::int64_t tiles;   // end of its tiles
+    std::int64_t share;   // tiles per block
 };
 
 struct Shared {
-    float        rows[depth * tile_rows]; // x', feature by feature, fours of rows swizzled
-    float        panel[depth * 64];
-    std::int32_t row[tile_rows];    // row numbers within the view, -1 beyond the pivot's
-    std::int32_t label[tile_rows];  // places in the pivot's list
+    float rows[depth * tile_rows]; // x', feature by feature, fours of rows swizzled
+    float panel[depth * 64];
+    std::int32_t row[tile_rows];   // row numbers within the view, -1 beyond the pivot's
+    std::int32_t label[tile_rows]; // places in the pivot's list
     std::int32_t queue[tile_rows];
     std::int32_t queued;
 };
@@ -36,24 +36,31 @@ struct Shared {
 // What a block works on at a time.
 template <typename T>
 struct Tile {
-    int          listed; // centroids
-    const T     *shift;
+    int listed; // centroids
+    const T *shift;
     const float *panel;
     const float *half;
     const std::int32_t *list;
-    float        margin;
+    float margin;
 };
 
 template <typename T>
 __device__ Tile<T> tile_of(const Arguments<T> &a, int pivot)
 {
     const PivotedRows<T> &p = a.pivots;
-    return {p.listed[pivot], p.pivots + std::int64_t{pivot} * a.view.d, p.panel + std::int64_t{pivot} * p.stride * a.view.d,
-            p.half + std::int64_t{pivot} * p.stride, p.list + std::int64_t{pivot} * a.view.k, p.margin[pivot]};
+    return {p.listed[pivot],
+            p.pivots + std::int64_t{pivot} * a.view.d,
+            p.panel + std::int64_t{pivot} * p.stride * a.view.d,
+            p.half + std::int64_t{pivot} * p.stride,
+            p.list + std::int64_t{pivot} * a.view.k,
+            p.margin[pivot]};
 }
 
 // Where four rows stand in a line of `rows`: no two lanes of a store meet in a bank.
-__device__ inline int swizzled(int four, int feature) { return (four ^ ((feature >> 2) & 7)) << 2; }
+__device__ inline int swizzled(int four, int feature)
+{
+    return (four ^ ((feature >> 2) & 7)) << 2;
+}
 
 // The next step's values, on their way from global to shared memory.
 template <int Cols>
@@ -96,7 +103,8 @@ __device__ void fetch(const Arguments<T> &a, const Tile<T> &tile, const Shared &
         const int f = first + place / fours;
         float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (place < depth * fours && f < d)
-            four = *reinterpret_cast<const float4 *>(tile.panel + std::int64_t{f} * a.pivots.stride + column + place % fours * 4);
+            four = *reinterpret_cast<const float4 *>(tile.panel + std::int64_t{f} * a.pivots.stride + column +
+                                                     place % fours * 4);
         *reinterpret_cast<float4 *>(staged.panel[i]) = four;
     }
 }

@@ -39,7 +39,7 @@ __device__ inline double distance_ahead(const T *x, const T *c, int d)
 // A centroid and its distance, ordered as the contract orders them: nearer first, lowest
 // index on a tie. label -1 stands for none.
 struct Nearest {
-    double       distance;
+    double distance;
     std::int32_t label;
 };
 
@@ -86,8 +86,8 @@ __device__ inline void each_feature(int d, Body &&body)
     }
 }
 
-// The nearer of `best` and `count` centroids whose labels begin at `first` (above that of `best`, so that ties stay with
-// the lowest), by one thread: eight partial distances at a time, so that a value of the row is read once for eight
+// The nearer of `best` and `count` centroids whose labels begin at `first` (above that of `best`, so that ties stay
+// with the lowest), by one thread: eight partial distances at a time, so that a value of the row is read once for eight
 // centroids (Aggarwal 2013, section 4.2). row(f) and centroid(j, b, f), feature f of centroid j + b, are float64.
 template <int D, typename Row, typename Centroid>
 __device__ inline Nearest nearer(const Row &row, const Centroid &centroid, int count, int d, int first, Nearest best)
@@ -126,7 +126,9 @@ template <typename T>
 __device__ inline Nearest nearest_by_thread(const T *row, const T *centroids, int k, int d)
 {
     const auto value = [=](int f) { return static_cast<double>(row[f]); };
-    const auto centroid = [=](int j, int b, int f) { return static_cast<double>(centroids[std::int64_t{j + b} * d + f]); };
+    const auto centroid = [=](int j, int b, int f) {
+        return static_cast<double>(centroids[std::int64_t{j + b} * d + f]);
+    };
     return nearer<0>(value, centroid, k, d, 0, {__longlong_as_double(0x7ff0000000000000LL), 0});
 }
 

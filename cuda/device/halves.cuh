@@ -51,10 +51,10 @@ __device__ inline float fma_error(float x, float r, float bias, int d)
 
 // Scale, bias and margin of scores; usable: the values' range allows them.
 struct HalfScale {
-    float scale;  // a power of two
-    float bias;   // in scaled units, as everything below
+    float scale; // a power of two
+    float bias;  // in scaled units, as everything below
     float margin;
-    bool  usable;
+    bool usable;
 };
 
 // x, r: upper bounds of |x'| and |c'|. The margin is the caller's affair.
@@ -76,7 +76,10 @@ __device__ inline unsigned pack_halves(float low, float high)
     return *reinterpret_cast<const unsigned *>(&pair);
 }
 
-__device__ inline float upper_half(float value) { return __half2float(__float2half_rn(value)); }
+__device__ inline float upper_half(float value)
+{
+    return __half2float(__float2half_rn(value));
+}
 
 // acc (16 x 8) = a (16 x 16) * b (16 x 8), fp16.
 __device__ inline void start_product(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
@@ -157,7 +160,10 @@ __device__ inline unsigned mark_candidates(const float (&score)[T][4], int h, fl
 }
 
 // The column of a mask's bit, for lane q of its quad.
-__device__ inline int column_of(int bit, int q) { return bit / 2 * 8 + bit % 2 + 2 * q; }
+__device__ inline int column_of(int bit, int q)
+{
+    return bit / 2 * 8 + bit % 2 + 2 * q;
+}
 
 // A mask as a sum of candidates.
 __device__ inline int candidates_of(unsigned mask)

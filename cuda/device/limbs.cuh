@@ -7,7 +7,7 @@ namespace pgkm::cuda {
 
 // 1.5 x 2^23: adding it rounds to an integer that then stands in the low bits.
 inline constexpr float rounding_magic = 12582912.0f;
-inline constexpr int   rounding_bits = 0x4B400000;
+inline constexpr int rounding_bits = 0x4B400000;
 
 // Scale factors of a feature as float32, for an exponent s.
 struct FloatScale {
@@ -17,7 +17,10 @@ struct FloatScale {
 };
 
 // Whether all factors are normal float32 numbers.
-__host__ __device__ inline bool has_float_scale(int exponent) { return exponent >= -100 && exponent <= 120; }
+__host__ __device__ inline bool has_float_scale(int exponent)
+{
+    return exponent >= -100 && exponent <= 120;
+}
 
 __device__ inline FloatScale float_scale(int exponent)
 {

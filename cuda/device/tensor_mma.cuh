@@ -58,7 +58,10 @@ __device__ inline void copy_async_or_zero(unsigned to, const void *from, bool th
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
 
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ inline void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 template <int Pending>
 __device__ inline void wait_copies()

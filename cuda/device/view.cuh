@@ -10,20 +10,23 @@ namespace pgkm::cuda {
 // A run of rows of one problem on the device, with the centroids they are compared with.
 template <typename T>
 struct View {
-    const T            *values;  // n x d, row-major
-    const double       *weights; // n, or nullptr
-    std::int64_t        n;
-    std::int32_t        d;
-    std::int32_t        k;
-    const T            *centroids;        // k x d
+    const T *values;       // n x d, row-major
+    const double *weights; // n, or nullptr
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t k;
+    const T *centroids;                   // k x d
     const std::int32_t *feature_exponent; // d
-    std::int32_t        weight_exponent;
-    std::int32_t        part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
+    std::int32_t weight_exponent;
+    std::int32_t part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
 };
 
 // Sums of weighted rows are made twice, once for each limb of the contract, which both keep the bounds of a value
 // without weight.
-__host__ __device__ constexpr int parts_of(bool weighted) { return weighted ? 2 : 1; }
+__host__ __device__ constexpr int parts_of(bool weighted)
+{
+    return weighted ? 2 : 1;
+}
 
 // Integer sums in two limbs, value = hi * 2^23 + lo, each a 64-bit integer, so that no 128-bit atomic is
 // needed anywhere: with |hi|, |lo| of a row at most 2^22, and 2^29 where sums follow the rows, none
@@ -31,7 +34,7 @@ __host__ __device__ constexpr int parts_of(bool weighted) { return weighted ? 2 
 struct Accumulators {
     std::int64_t *totals; // parts x k x d x 2
     std::int64_t *masses; // parts x k x 2
-    bool          weighted = false;
+    bool weighted = false;
 };
 
 inline constexpr int limb_bits = 23;
@@ -93,7 +96,8 @@ __device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int
 template <typename T>
 __device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f)
 {
-    return split_limbs(quantise(static_cast<double>(view.values[row * view.d + f]), power_of_two(view.feature_exponent[f])));
+    return split_limbs(
+        quantise(static_cast<double>(view.values[row * view.d + f]), power_of_two(view.feature_exponent[f])));
 }
 
 template <typename T>
@@ -116,12 +120,12 @@ enum StopReason : std::int32_t {
 // The state of a fit on the device. Kernels return at once unless stop == running, so that
 // work may be enqueued ahead of the decision that ends it.
 struct Control {
-    std::int32_t  stop;
-    std::int32_t  n_iter;
-    std::int32_t  max_iter;
-    std::int32_t  converged;
-    double        tol;
-    double        shift;
+    std::int32_t stop;
+    std::int32_t n_iter;
+    std::int32_t max_iter;
+    std::int32_t converged;
+    double tol;
+    double shift;
     std::uint32_t arrived; // blocks of the kernel that updates that are done
 };
 
@@ -132,6 +136,9 @@ __device__ inline bool stopped(const Control *control)
 
 // One answer for all threads of a block, for kernels with barriers: a cancel may come between the reads of two
 // warps, and those that went on would use shared memory that the others have not written.
-__device__ inline bool block_stopped(const Control *control) { return __syncthreads_or(stopped(control)) != 0; }
+__device__ inline bool block_stopped(const Control *control)
+{
+    return __syncthreads_or(stopped(control)) != 0;
+}
 
 } // namespace pgkm::cuda

@@ -113,7 +113,7 @@ struct DeviceProblem {
             set);
     }
 
-private:
+  private:
     void sum_parts(const Both<Sum> &function, View<T> rows, const Control *watched, const std::int32_t *of,
                    const DeviceArray<std::int64_t> &sums);
     void fused_pass(const View<T> &rows, const Control *watched);

@@ -16,10 +16,10 @@ template <typename T>
 class Fit {
   public:
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
-        : on_device_(data, problem), problem_(problem), index_(index), params_(params), progress_(data.context.mailbox<Progress>(0)),
-          state_(data.context.mailbox<Control>(256)),
-          claim_(data.context.host_budget,
-                 (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) * static_cast<std::uint64_t>(data.host.d))
+        : on_device_(data, problem), problem_(problem), index_(index), params_(params),
+          progress_(data.context.mailbox<Progress>(0)), state_(data.context.mailbox<Control>(256)),
+          claim_(data.context.host_budget, (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) *
+                                               static_cast<std::uint64_t>(data.host.d))
     {
     }
 
@@ -44,15 +44,15 @@ class Fit {
     Context &context() { return on_device_.context; }
     cudaStream_t stream() { return on_device_.stream(); }
 
-    DeviceProblem<T>      on_device_;
-    PgkmProblem          &problem_;
-    std::int32_t          index_;
-    const PgkmFitParams  &params_;
-    Progress             *progress_;
-    Control              *state_; // the device's control, as last fetched
-    LoopGraph<T>          graph_;
-    Claim                 claim_; // for the sums of an iteration that the host finishes
-    std::int32_t          reported_ = -1;
+    DeviceProblem<T> on_device_;
+    PgkmProblem &problem_;
+    std::int32_t index_;
+    const PgkmFitParams &params_;
+    Progress *progress_;
+    Control *state_; // the device's control, as last fetched
+    LoopGraph<T> graph_;
+    Claim claim_; // for the sums of an iteration that the host finishes
+    std::int32_t reported_ = -1;
 };
 
 template <typename T>
@@ -125,7 +125,8 @@ template <typename T>
 void Fit<T>::take_centroids()
 {
     on_device_.centroids.download(static_cast<T *>(problem_.centroids),
-                            static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d), stream());
+                                  static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d),
+                                  stream());
     context().wait(stream());
 }
 
@@ -134,7 +135,7 @@ template <typename T>
 void Fit<T>::ready_to_label()
 {
     on_device_.prepare_tiles(nullptr); // an iteration whose sums follow the rows leaves older lists behind
-    start_control();             // kernels shall run, until a cancel stops them
+    start_control();                   // kernels shall run, until a cancel stops them
 }
 
 template <typename T>
@@ -145,7 +146,8 @@ std::vector<std::int32_t> Fit<T>::labels_on_host()
     on_device_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         on_device_.assign_rows(rows, on_device_.control.get(), on_device_.labels.get());
         on_device_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
-        download(context(), labels.data() + first, on_device_.labels.get(), static_cast<std::size_t>(rows.n) * sizeof labels[0]);
+        download(context(), labels.data() + first, on_device_.labels.get(),
+                 static_cast<std::size_t>(rows.n) * sizeof labels[0]);
     });
     return labels;
 }
@@ -189,8 +191,8 @@ void Fit<T>::relocate()
     for (int set = 2; set >= 1; --set)
         checked("cudaMemcpyAsync", [&] {
             return cudaMemcpyAsync(on_device_.centroids.get() + static_cast<std::size_t>(set) * cells,
-                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * cells, cells * sizeof(T),
-                                   cudaMemcpyDeviceToDevice, stream());
+                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * cells,
+                                   cells * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
     on_device_.upload_centroids(problem_.centroids);
 }
@@ -225,7 +227,8 @@ void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 template <typename T>
 void Fit<T>::iterate_on_host()
 {
-    const Claim claim(context().host_budget, 8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
+    const Claim claim(context().host_budget,
+                      8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
     std::vector<std::int32_t> previous;
     Sums sums;
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {

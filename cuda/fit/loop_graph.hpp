@@ -7,7 +7,7 @@ namespace pgkm::cuda {
 
 template <typename T>
 class LoopGraph {
-public:
+  public:
     // Made, and for the workspace as it is now: kernels in it know its address.
     bool ready(const Context &context) const
     {
@@ -21,7 +21,7 @@ public:
 
     void launch(cudaStream_t stream);
 
-private:
+  private:
     Graph graph_;
     GraphExec exec_;
     int generation_ = 0;

@@ -54,7 +54,7 @@ double from_ordered(unsigned long long image)
 
 // Where a thread works: its feature and the rows first, first + step, ...
 struct Walk {
-    int          feature;
+    int feature;
     std::int64_t first;
     std::int64_t step;
 };
@@ -129,7 +129,8 @@ dim3 grid_for(const Data &data, std::int64_t rows, std::size_t problems)
 {
     const int d = data.host.d;
     const int per_block = d > threads ? 64 : 16 * (threads / d);
-    const int most = std::max(1, data.context.facts.multiprocessors * 16 / static_cast<int>(std::min<std::size_t>(problems, 16)));
+    const int most =
+        std::max(1, data.context.facts.multiprocessors * 16 / static_cast<int>(std::min<std::size_t>(problems, 16)));
     return dim3(static_cast<unsigned>(blocks_for(rows, per_block, most)), static_cast<unsigned>(problems),
                 static_cast<unsigned>(d > threads ? (d + threads - 1) / threads : 1));
 }
@@ -140,8 +141,9 @@ class Summariser {
   public:
     Summariser(Data &data, const PgkmProblem *problems, std::size_t count)
         : data_(data), problems_(problems), count_(count), cells_(count * static_cast<std::size_t>(data.host.d)),
-          claim_(data.context.host_budget, cells_ * cell_bytes), ranges_(data.context.budget, count), device_bounds_(data.context.budget, cells_),
-          device_weight_(data.context.budget, count), bounds_(cells_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
+          claim_(data.context.host_budget, cells_ * cell_bytes), ranges_(data.context.budget, count),
+          device_bounds_(data.context.budget, cells_), device_weight_(data.context.budget, count),
+          bounds_(cells_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
     {
     }
 
@@ -179,10 +181,10 @@ class Summariser {
         moments_.resize(cells_);
         for (std::size_t i = 0; i < cells_; ++i) {
             const MomentSums &s = sums[i];
-            moments_[i] = moments_of(scales[i], join_limb_sums(s.value[0], s.value[1]),
-                                     join_limbs(join_limb_sums(s.square[0], s.square[1]),
-                                                join_limb_sums(s.square[2], s.square[3])),
-                                     problems_[i / static_cast<std::size_t>(data_.host.d)].n_rows);
+            moments_[i] = moments_of(
+                scales[i], join_limb_sums(s.value[0], s.value[1]),
+                join_limbs(join_limb_sums(s.square[0], s.square[1]), join_limb_sums(s.square[2], s.square[3])),
+                problems_[i / static_cast<std::size_t>(data_.host.d)].n_rows);
         }
     }
 
@@ -240,17 +242,17 @@ class Summariser {
                             });
     }
 
-    Data                           &data_;
-    const PgkmProblem              *problems_;
-    std::size_t                     count_;
-    std::size_t                     cells_;
-    Claim                           claim_;
-    DeviceArray<RowRange>           ranges_;
-    DeviceArray<Bounds>             device_bounds_;
+    Data &data_;
+    const PgkmProblem *problems_;
+    std::size_t count_;
+    std::size_t cells_;
+    Claim claim_;
+    DeviceArray<RowRange> ranges_;
+    DeviceArray<Bounds> device_bounds_;
     DeviceArray<unsigned long long> device_weight_;
-    std::vector<Bounds>             bounds_;
+    std::vector<Bounds> bounds_;
     std::vector<unsigned long long> weight_;
-    std::vector<Moments>            moments_;
+    std::vector<Moments> moments_;
 };
 
 } // namespace
@@ -262,7 +264,8 @@ void summarise_problems(Data &data, const PgkmProblem *problems, std::int64_t n_
     // A grid has at most 65,535 rows of blocks; streamed data is read once per problem.
     std::int64_t most = 1;
     if (data.resident) {
-        const std::uint64_t room = data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * cell_bytes + 24);
+        const std::uint64_t room =
+            data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * cell_bytes + 24);
         most = static_cast<std::int64_t>(std::clamp<std::uint64_t>(room, 1, 32768));
     }
     for (std::int64_t first = 0; first < n_problems; first += most) {

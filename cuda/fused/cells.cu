@@ -14,8 +14,8 @@ namespace {
 constexpr int threads = 384;
 constexpr int warps = threads / 32;
 constexpr int later_words = warps * LaterRows::capacity * 2;
-constexpr std::size_t panel_bytes = 32768;  // most of the centroids' copies
-constexpr std::size_t block_bytes = 65536;  // of it all: the rest is for the first-level cache, which lists need
+constexpr std::size_t panel_bytes = 32768; // most of the centroids' copies
+constexpr std::size_t block_bytes = 65536; // of it all: the rest is for the first-level cache, which lists need
 
 // Floats that are read at once.
 template <int D>
@@ -38,7 +38,7 @@ constexpr int entry = 1 << 16;
 template <int D>
 struct Panel {
     float *values; // by centroid, part of `width` features, copy
-    int    copies;
+    int copies;
 
     __device__ void fill(const View<float> &view) const
     {
@@ -109,8 +109,8 @@ __device__ inline int nearest_of(const Panel<D> &panel, const unsigned (&words)[
 
 // The same of longer lists.
 template <int D>
-__device__ __noinline__ int nearest_of_many(const CellGrid &grid, const Panel<D> &panel, int d, const float *row, int cell,
-                                            int most)
+__device__ __noinline__ int nearest_of_many(const CellGrid &grid, const Panel<D> &panel, int d, const float *row,
+                                            int cell, int most)
 {
     float x[D], least = INFINITY, second = INFINITY;
     for (int f = 0; f < D; ++f)
@@ -130,7 +130,8 @@ __device__ __noinline__ int nearest_of_many(const CellGrid &grid, const Panel<D>
 
 // The lane's label, or -1: open. row: its values in memory.
 template <int D>
-__device__ inline int nearest_listed(const CellGrid &grid, const Panel<D> &panel, int d, const float (&x)[D], const float *row)
+__device__ inline int nearest_listed(const CellGrid &grid, const Panel<D> &panel, int d, const float (&x)[D],
+                                     const float *row)
 {
     const int cell = cell_of<D>(grid, x);
     const uint4 head = __ldg(grid.heads + cell);
@@ -158,7 +159,7 @@ __device__ inline int nearest_listed(const CellGrid &grid, const Panel<D> &panel
 template <int D>
 struct Row {
     float x[D];
-    int   last;
+    int last;
 };
 
 // Exact: d is D.
@@ -194,7 +195,8 @@ __global__ void __launch_bounds__(threads, 2)
     __syncthreads();
     auto *entries = reinterpret_cast<Later::Entry *>(work - later_words) + threadIdx.x / 32 * LaterRows::capacity;
     LaterRows later(entries);
-    const int n = static_cast<int>(a.view.n), lane = static_cast<int>(threadIdx.x & 31); // a launch has fewer than 2^31 rows
+    const int n = static_cast<int>(a.view.n),
+              lane = static_cast<int>(threadIdx.x & 31); // a launch has fewer than 2^31 rows
     const int step = static_cast<int>(gridDim.x) * threads;
     int row = static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
     Row<D> next;
@@ -203,8 +205,8 @@ __global__ void __launch_bounds__(threads, 2)
         if (!end) {
             const Row<D> now = next;
             load<D, Exact>(a, row + step, next);
-            const int label =
-                nearest_listed<D>(grid, panel, a.view.d, now.x, a.view.values + std::int64_t{min(row, n - 1)} * a.view.d);
+            const int label = nearest_listed<D>(grid, panel, a.view.d, now.x,
+                                                a.view.values + std::int64_t{min(row, n - 1)} * a.view.d);
             const bool changed = label != now.last && row < n;
             if (!__any_sync(~0u, changed))
                 continue;

@@ -7,7 +7,10 @@
 namespace pgkm::cuda {
 
 // float32 values as integers of the same order.
-__host__ __device__ inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
+__host__ __device__ inline std::int32_t ordered_bits(std::int32_t bits)
+{
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
 
 // The cell of a row: any function of the row's values will do.
 template <int D>
@@ -28,7 +31,7 @@ __device__ inline int cell_of(const CellGrid &grid, const float (&x)[D])
 // pivot's, once measure_from() has been called.
 template <int D>
 struct Corners {
-    float  low[D], high[D];
+    float low[D], high[D];
     double from_low[D], from_high[D];
 };
 
@@ -80,10 +83,14 @@ template <typename Body>
 void for_padded(int d, Body &&body)
 {
     switch (padded_d(d)) {
-    case 1: return body(std::integral_constant<int, 1>());
-    case 2: return body(std::integral_constant<int, 2>());
-    case 4: return body(std::integral_constant<int, 4>());
-    default: return body(std::integral_constant<int, 8>());
+    case 1:
+        return body(std::integral_constant<int, 1>());
+    case 2:
+        return body(std::integral_constant<int, 2>());
+    case 4:
+        return body(std::integral_constant<int, 4>());
+    default:
+        return body(std::integral_constant<int, 8>());
     }
 }
 

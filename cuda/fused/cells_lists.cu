@@ -26,7 +26,8 @@ struct alignas(D == 1 ? 8 : 16) BoxBits {
 
 __global__ void empty_boxes_kernel(std::int32_t *boxes, std::int64_t words, int d)
 {
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < words; i += std::int64_t{gridDim.x} * threads)
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < words;
+         i += std::int64_t{gridDim.x} * threads)
         boxes[i] = i / d % 2 == 0 ? 0x7fffffff : static_cast<std::int32_t>(0x80000000);
 }
 
@@ -49,7 +50,8 @@ template <int D>
 __global__ void __launch_bounds__(threads)
     boxes_kernel(const float *values, std::int64_t n, int d, const __grid_constant__ CellGrid grid)
 {
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += std::int64_t{gridDim.x} * threads) {
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n;
+         i += std::int64_t{gridDim.x} * threads) {
         float x[D];
         load_any_row<D>(values, i, d, x);
         const int cell = cell_of<D>(grid, x);
@@ -148,7 +150,8 @@ __global__ void __launch_bounds__(threads, D == 8 ? 2 : 4)
     const int first = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x / 32);
     for (int i = first; i < occupied; i += static_cast<int>(gridDim.x) * warps) {
         const int cell = grid.occupied[i], count = list_cell<D>(grid, cell, centroids, a.k);
-        mine += static_cast<unsigned long long>(grid.rows[cell]) * static_cast<unsigned>(count <= cell_list ? count : 4 * a.k);
+        mine += static_cast<unsigned long long>(grid.rows[cell]) *
+                static_cast<unsigned>(count <= cell_list ? count : 4 * a.k);
     }
     if ((threadIdx.x & 31) == 0)
         atomicAdd(&candidates, mine);
@@ -200,7 +203,8 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
     rows_.fill_zero(stream);
     state_.fill_zero(stream);
     const int most_blocks = context.facts.multiprocessors * 8;
-    empty_boxes_kernel<<<most_blocks, threads, 0, stream>>>(boxes_.get(), static_cast<std::int64_t>(boxes_.count()), padded);
+    empty_boxes_kernel<<<most_blocks, threads, 0, stream>>>(boxes_.get(), static_cast<std::int64_t>(boxes_.count()),
+                                                            padded);
     launched("empty_boxes_kernel");
     for_padded(d, [&](auto size) {
         constexpr int D = decltype(size)::value;
@@ -208,7 +212,8 @@ Cells::Cells(Context &context, const float *values, std::int64_t n, int d, const
         std::int64_t rows = std::max<std::int64_t>(n >> 12, 4096);
         for (std::int64_t first = 0; first < n; first += rows, rows *= 16) {
             const std::int64_t count = std::min(rows, n - first);
-            boxes_kernel<D><<<blocks_for(count, threads, most_blocks), threads, 0, stream>>>(values + first * d, count, d, grid_);
+            boxes_kernel<D>
+                <<<blocks_for(count, threads, most_blocks), threads, 0, stream>>>(values + first * d, count, d, grid_);
             launched("boxes_kernel");
         }
         occupied_kernel<D><<<most_blocks, threads, 0, stream>>>(grid_, static_cast<int>(cells));

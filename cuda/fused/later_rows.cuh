@@ -37,7 +37,8 @@ __device__ __forceinline__ Later::Entry settle_later(const MoveArguments &a, Lat
         label = sum < least ? j : label;
         least = fminf(least, sum);
     }
-    if (!(second > least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)) // below that, underflow counts
+    if (!(second >
+          least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)) // below that, underflow counts
         label = nearest_by_thread(row, a.view.centroids, a.view.k, d).label;
     entry.to = static_cast<std::int16_t>(label);
     return entry;

@@ -19,7 +19,7 @@ inline constexpr int move_limit = 65535; // additions of a 16-bit limb to a 32-b
 // Labels of the iteration before, one or two bytes each; all bits set: the row is in no sum yet.
 struct KeptLabels {
     void *values;
-    bool  wide; // two bytes
+    bool wide; // two bytes
 
     __device__ int get(std::int64_t i) const
     {
@@ -57,11 +57,15 @@ __device__ inline Limbs15 limbs15(float x, float scale)
     const float rest = __fmaf_rn(high - rounding_magic, -0x1p30f, scaled);
     const float middle = __fmaf_rn(rest, 0x1p-15f, rounding_magic);
     const float low = __fmaf_rn(middle - rounding_magic, -0x1p15f, rest) + rounding_magic;
-    return {__float_as_int(high) - rounding_bits, __float_as_int(middle) - rounding_bits, __float_as_int(low) - rounding_bits};
+    return {__float_as_int(high) - rounding_bits, __float_as_int(middle) - rounding_bits,
+            __float_as_int(low) - rounding_bits};
 }
 
 // Whether limbs15() of float32 may stand for quantise() in a feature.
-__host__ __device__ inline bool takes_floats(int exponent) { return exponent >= -90 && exponent <= 120; }
+__host__ __device__ inline bool takes_floats(int exponent)
+{
+    return exponent >= -90 && exponent <= 120;
+}
 
 // The scale of a feature; 1 where takes_floats() does not hold.
 __device__ inline float feature_scale(const View<float> &view, int f, bool floats)
@@ -103,7 +107,10 @@ struct MoveCells {
             cells[i] = 0;
     }
     // Of features, where prepare_scales() was called.
-    __device__ float *scales() const { return reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas)); }
+    __device__ float *scales() const
+    {
+        return reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas));
+    }
     __device__ void prepare_scales(const View<float> &view, bool floats) const
     {
         for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x))
@@ -142,7 +149,8 @@ struct MoveCells {
     __device__ void publish_cell(const Accumulators &sums, int cell, const std::int64_t (&limbs)[3]) const
     {
         const int cluster = cell / (d + 1), feature = cell - cluster * (d + 1);
-        std::int64_t *to = feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
+        std::int64_t *to =
+            feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
         const std::int64_t low = limbs[1] * 32768 + limbs[2];
         if (limbs[0] != 0)
             add64(to, limbs[0] * 128);
@@ -157,7 +165,8 @@ struct MoveCells {
             std::int64_t limbs[3] = {};
             for (int limb = 0; limb < 3; ++limb)
                 for (int r = 0; r < replicas; ++r) // neighbours start in different banks
-                    limbs[limb] += cells[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
+                    limbs[limb] +=
+                        cells[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
             publish_cell(sums, i, limbs);
         }
     }
@@ -165,8 +174,8 @@ struct MoveCells {
 
 // Moves a row of at most D features between the sums.
 template <int D>
-__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, const float (&x)[D], int from,
-                                int to, int none)
+__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, const float (&x)[D],
+                                int from, int to, int none)
 {
     const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), stride = 3 * cells.replicas;
     std::int32_t *target = cells.cell(to, 0, replica), *source = cells.cell(from == none ? to : from, 0, replica);
@@ -231,7 +240,7 @@ class Later {
 
   private:
     Entry *entries_;
-    int    count_ = 0;
+    int count_ = 0;
 };
 
 } // namespace pgkm::cuda

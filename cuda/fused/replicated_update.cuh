@@ -16,7 +16,7 @@ namespace pgkm::cuda {
 // there, for all blocks alike: a flag that each of them read for itself could change in between. All that threads wrote
 // before their block's last __syncthreads() is seen behind it.
 class GridBarrier {
-public:
+  public:
     // counters: two, zero when the launch begins.
     __device__ explicit GridBarrier(unsigned long long *counters) : counters_(counters) {}
     __device__ void arrive(bool ends)
@@ -36,7 +36,7 @@ public:
         return seen < halt;
     }
 
-private:
+  private:
     static constexpr unsigned long long halt = 1ULL << 63;
     unsigned long long *counters_;
     std::uint32_t turn_ = 0;

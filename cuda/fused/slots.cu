@@ -122,8 +122,8 @@ __device__ inline float upper_root(float value)
 // that is nearer still: |c| <= |x| + |x - c|, |x - c|^2 = 2 (l - b) + |x|^2. So the bounds are
 // those of such rows and centroids, not of the longest.
 template <int F, int M, int T>
-__device__ int filter_groups(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4], const HalfScale &scale,
-                             int row)
+__device__ int filter_groups(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4],
+                             const HalfScale &scale, int row)
 {
     const int tiles = tiles_of<T>(a.view.k);
     const uint2 *mine = shared.slots + (threadIdx.x & 31);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     int first = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32) * 16 * M;
     Rows<F, M> next;
     load<F, M, Once, Labels>(a, first, next);
-    for (bool end = first >= n; ; first += step, end = first >= n) {
+    for (bool end = first >= n;; first += step, end = first >= n) {
         if (!end) {
             const Rows<F, M> rows = next;
             load<F, M, Once, Labels>(a, first + step, next);
@@ -248,7 +248,8 @@ void launch(const Stage<float> &stage, MoveArguments a)
     constexpr int M = F <= 2 ? 2 : 1;
     const DeviceFacts &facts = stage.context.facts;
     a.replicas = Labels ? 1 : 8;
-    while (a.replicas > 1 && shared_bytes<F, T>(a, a.replicas) > static_cast<std::size_t>(facts.shared_bytes_per_block) / 2 - 1024)
+    while (a.replicas > 1 &&
+           shared_bytes<F, T>(a, a.replicas) > static_cast<std::size_t>(facts.shared_bytes_per_block) / 2 - 1024)
         a.replicas /= 2;
     const std::size_t bytes = shared_bytes<F, T>(a, a.replicas);
     launch_moves(stage, slots_kernel<F, M, T, Once, Labels>, threads, bytes, warps * 16 * M, a);
@@ -270,10 +271,14 @@ template <bool Labels>
 void launch_all(const Stage<float> &stage, const MoveArguments &a)
 {
     switch ((a.view.d + 3) / 4) {
-    case 1: return launch_for<1, Labels>(stage, a);
-    case 2: return launch_for<2, Labels>(stage, a);
-    case 3: return launch_for<3, Labels>(stage, a);
-    default: return launch_for<4, Labels>(stage, a);
+    case 1:
+        return launch_for<1, Labels>(stage, a);
+    case 2:
+        return launch_for<2, Labels>(stage, a);
+    case 3:
+        return launch_for<3, Labels>(stage, a);
+    default:
+        return launch_for<4, Labels>(stage, a);
     }
 }
 

@@ -24,11 +24,11 @@ __host__ __device__ inline int tiles_of(int k)
 }
 
 struct Shared {
-    uint2        *slots;   // tiles x F x lanes: the centroids' side of the products
-    double       *squares; // tiles x 8: |c'|^2
-    float        *values;    // tiles x 8 x 4 F: -c', where groups are looked into again
-    float        *constants; // tiles x 8: h + b
-    Later::Entry *later;   // of this warp
+    uint2 *slots;        // tiles x F x lanes: the centroids' side of the products
+    double *squares;     // tiles x 8: |c'|^2
+    float *values;       // tiles x 8 x 4 F: -c', where groups are looked into again
+    float *constants;    // tiles x 8: h + b
+    Later::Entry *later; // of this warp
     std::int32_t *cells;
 };
 
@@ -109,7 +109,7 @@ __device__ HalfScale prepare(const MoveArguments &a, const Shared &shared)
 template <int F, int M>
 struct Rows {
     float x[M][2][F];
-    int   last; // label of the lane's own row
+    int last; // label of the lane's own row
 };
 
 __device__ inline int own_row(int first)

@@ -64,7 +64,7 @@ struct Block {
     int pivot, first, count; // rows
     double *shifts;
     std::int32_t *previous; // list
-    float *shift; // the pivot
+    float *shift;           // the pivot
     std::int32_t *exponents;
     float *now, *before, *next; // sets of centroids
     MoveCells cells[2];         // what even and odd iterations moved

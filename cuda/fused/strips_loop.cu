@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     for (int turn = 0;; turn ^= 1) {
         const bool cancels = first_thread && blockIdx.x == 0 && stopped(u.control);
         const PivotList list = fill_list<C, W>({block.now, u.k, u.d, centroid_stride(u.d)}, shared, block.shift, radius,
-                                             state.listed, state.reach);
+                                               state.listed, state.reach);
         const bool warp_moved = take_rows<C, W>(a, block, shared, block.cells[turn], list, state);
         const bool moved = __syncthreads_or(warp_moved) != 0;
         const Accumulators &sums = turn == 0 ? u.sums : l.memory.other;

@@ -134,7 +134,7 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, float &
 // The scale of a pivot with this list and the operands of its centroids, by the whole block.
 template <int C, int W>
 __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared, const float *shift, float radius,
-                            int listed, float reach)
+                               int listed, float reach)
 {
     const int d = centroids.d;
     const float longest = radius * (1.0f + 0x1p-20f);
@@ -203,9 +203,12 @@ void with_strip_shape(int d, Body &&body)
             body(chunks, std::integral_constant<int, 1>());
     };
     switch ((d + 15) / 16) {
-    case 2: return with(std::integral_constant<int, 2>());
-    case 3: return with(std::integral_constant<int, 3>());
-    default: return with(std::integral_constant<int, 4>());
+    case 2:
+        return with(std::integral_constant<int, 2>());
+    case 3:
+        return with(std::integral_constant<int, 3>());
+    default:
+        return with(std::integral_constant<int, 4>());
     }
 }
 

@@ -172,7 +172,7 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, flo
 // The same for a pivot's list, however long.
 template <int C, bool Second>
 __device__ void filter_list(const Shared &shared, const Rows<C> &rows, const PivotList &list, unsigned (&own)[2],
-                             Least<Second> &least)
+                            Least<Second> &least)
 {
     if (tiles_of(list.listed) == 1)
         filter<C, 1>(shared, rows, 1, list.scale.margin, own, least);

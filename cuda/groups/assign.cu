@@ -15,30 +15,35 @@ namespace {
 
 // Sums of one cluster: of features and mass, and the others: 4 limbs of the squared distances, the size.
 constexpr int others = 5;
-__host__ __device__ constexpr int sums_of(int d, bool weighted) { return group_width(d, weighted) + others; }
+__host__ __device__ constexpr int sums_of(int d, bool weighted)
+{
+    return group_width(d, weighted) + others;
+}
 
 template <typename T>
 struct Arguments {
-    const T            *values;
-    const double       *weights;
-    int                 d;
+    const T *values;
+    const double *weights;
+    int d;
     const GroupProblem *problems;
-    const T            *centroids; // of all problems
+    const T *centroids;            // of all problems
     const std::int32_t *exponents; // problems x d
-    std::int32_t       *labels;    // of all rows, or nullptr
-    double             *distances; // of all rows, or nullptr
-    std::int64_t       *sums;      // of all clusters, or nullptr
-    int                 replicas;  // copies of the block's counters
+    std::int32_t *labels;          // of all rows, or nullptr
+    double *distances;             // of all rows, or nullptr
+    std::int64_t *sums;            // of all clusters, or nullptr
+    int replicas;                  // copies of the block's counters
     const volatile std::int32_t *cancel;
 };
 
 // Everything that is summed over one row, in the counters of its cluster.
 template <typename T>
-__device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale, std::int32_t *counters)
+__device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale,
+                        std::int32_t *counters)
 {
     add_row(view, view.feature_exponent, row, counters);
     counters += group_width(view.d, view.weights != nullptr);
-    const Limbs square = quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
+    const Limbs square =
+        quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
     add_limbs(counters, split_limbs(square.hi));
     add_limbs(counters + 2, split_limbs(square.lo));
     atomicAdd(counters + 4, 1);
@@ -50,9 +55,15 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     if (group_cancelled(a.cancel))
         return;
     const GroupProblem &problem = a.problems[blockIdx.x];
-    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr), count = a.sums == nullptr ? 0 : k * width;
-    const View<T> view = {a.values + problem.first_row * d, a.weights == nullptr ? nullptr : a.weights + problem.first_row,
-                          problem.n_rows, d, k, a.centroids + problem.cluster * d, a.exponents + std::int64_t{blockIdx.x} * d,
+    const int d = a.d, k = problem.k, width = sums_of(d, a.weights != nullptr),
+              count = a.sums == nullptr ? 0 : k * width;
+    const View<T> view = {a.values + problem.first_row * d,
+                          a.weights == nullptr ? nullptr : a.weights + problem.first_row,
+                          problem.n_rows,
+                          d,
+                          k,
+                          a.centroids + problem.cluster * d,
+                          a.exponents + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
     // Shared memory: centroids (k x pitch), sums (k x width), counters (replicas x k x width).
     extern __shared__ double2 memory[];
@@ -73,7 +84,8 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
             const int label = Labels::label(view, row, centroids);
             double distance = 0.0;
             if (a.distances != nullptr || a.sums != nullptr)
-                distance = exact_distance(view.values + std::int64_t{row} * d, view.centroids + std::int64_t{label} * d, d);
+                distance =
+                    exact_distance(view.values + std::int64_t{row} * d, view.centroids + std::int64_t{label} * d, d);
             if (a.labels != nullptr)
                 a.labels[problem.first_row + row] = label;
             if (a.distances != nullptr)
@@ -97,16 +109,17 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
 template <typename Labels, typename T = typename Labels::Element>
 void launch(Context &context, Arguments<T> a, const std::vector<GroupProblem> &problems)
 {
-    const auto k = static_cast<std::size_t>(most_clusters(problems)), width = static_cast<std::size_t>(sums_of(a.d, a.weights != nullptr));
+    const auto k = static_cast<std::size_t>(most_clusters(problems)),
+               width = static_cast<std::size_t>(sums_of(a.d, a.weights != nullptr));
     const auto bytes = [&](int replicas) {
         const std::size_t centroids = (k * static_cast<std::size_t>(Labels::pitch(a.d)) * sizeof(T) + 15) / 16 * 16;
         return a.sums == nullptr ? centroids : centroids + k * width * (8 + 4 * static_cast<std::size_t>(replicas));
     };
     a.replicas = bytes(4) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block) ? 4 : 2;
-    checked("cudaFuncSetAttribute", [&] {
-        return allow_shared_memory(assign_kernel<Labels>, static_cast<int>(bytes(a.replicas)));
-    });
-    assign_kernel<Labels><<<static_cast<unsigned>(problems.size()), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
+    checked("cudaFuncSetAttribute",
+            [&] { return allow_shared_memory(assign_kernel<Labels>, static_cast<int>(bytes(a.replicas))); });
+    assign_kernel<Labels>
+        <<<static_cast<unsigned>(problems.size()), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
     launched("groups assign_kernel");
 }
 
@@ -160,9 +173,16 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     DeviceArray<std::int32_t> cancel(context.budget, 1);
     cancel.fill_zero(stream);
     const Arguments<T> arguments = {reinterpret_cast<const T *>(data.values.get()),
-                                    weighted ? data.weights.get() : nullptr, d, packed.device_problems.get(),
-                                    packed.centroids.get(), packed.exponents.get(), labels.get(), distances.get(),
-                                    sums.get(), 0, cancel.get()};
+                                    weighted ? data.weights.get() : nullptr,
+                                    d,
+                                    packed.device_problems.get(),
+                                    packed.centroids.get(),
+                                    packed.exponents.get(),
+                                    labels.get(),
+                                    distances.get(),
+                                    sums.get(),
+                                    0,
+                                    cancel.get()};
     with_labels<T>(d, [&](auto labeller) { launch<decltype(labeller)>(context, arguments, packed.problems); });
     context.wait(stream, cancel.get());
     std::vector<Rows<std::int32_t>> label_rows;
@@ -183,7 +203,8 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     sums.download(host_sums.data(), host_sums.size(), stream);
     context.wait(stream);
     for (std::size_t i = 0; i < which.size(); ++i)
-        store(host_sums.data() + packed.problems[i].cluster * all, packed.problems[i].k, d, width, assignments[which[i]]);
+        store(host_sums.data() + packed.problems[i].cluster * all, packed.problems[i].k, d, width,
+              assignments[which[i]]);
 }
 
 template void assign_groups<float>(Data &, const PgkmProblem *, const std::vector<std::int64_t> &, PgkmAssignment *);

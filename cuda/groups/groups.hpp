@@ -26,16 +26,19 @@ struct GroupProblem {
     std::int32_t k;
     std::int32_t weight_exponent;
     std::int32_t distance_exponent;
-    double       tol;
+    double tol;
     // Answers of a fit.
     std::int32_t n_iter;
     std::int32_t converged;
     std::int32_t stop; // StopReason
-    double       shift;
+    double shift;
 };
 
 // A cluster's sums of features and of its mass: two limbs (view.cuh) of each, of weighted rows for each part.
-__host__ __device__ constexpr int group_width(int d, bool weighted) { return parts_of(weighted) * (2 * d + 2); }
+__host__ __device__ constexpr int group_width(int d, bool weighted)
+{
+    return parts_of(weighted) * (2 * d + 2);
+}
 
 // The sum of feature f, or of the mass (f = d), of the cluster that `sums` is of; width: group_width().
 __host__ __device__ inline Int128 group_sum(const std::int64_t *sums, int d, int f, int width)
@@ -60,30 +63,34 @@ std::size_t group_assign_bytes(std::int64_t k, std::int64_t d, bool weighted);
 // memory allows.
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems);
 
-// Each takes the problems that `which` names and returns those it has not served. seed: centroids (k x d of the rows' type) and
-// k of each problem; fit: centroids, n_iter, converged and shift (the sum of squared drifts).
+// Each takes the problems that `which` names and returns those it has not served. seed: centroids (k x d of the rows'
+// type) and k of each problem; fit: centroids, n_iter, converged and shift (the sum of squared drifts).
 template <typename T>
 std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                       const PgkmSeedParams &params);
 template <typename T>
 std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                      const PgkmFitParams &params);
-// labels and distances (of the problem's rows), totals (k x d), masses, within and sizes (k), as far as each asks for them.
+// labels and distances (of the problem's rows), totals (k x d), masses, within and sizes (k), as far as each asks for
+// them.
 template <typename T>
 void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which,
                    PgkmAssignment *assignments);
 
 // One answer for all threads of a block: a cancelled call's blocks that have not begun have nothing to do.
-__device__ inline bool group_cancelled(const volatile std::int32_t *cancel) { return __syncthreads_or(*cancel != 0) != 0; }
+__device__ inline bool group_cancelled(const volatile std::int32_t *cancel)
+{
+    return __syncthreads_or(*cancel != 0) != 0;
+}
 
 // The problems as one array on the device, with centroids and exponents packed behind each other.
 template <typename T>
 struct Packed {
     std::vector<GroupProblem> problems;
     DeviceArray<GroupProblem> device_problems;
-    DeviceArray<T>            centroids; // of all clusters x d
+    DeviceArray<T> centroids;            // of all clusters x d
     DeviceArray<std::int32_t> exponents; // problems x d
-    std::int64_t              clusters = 0;
+    std::int64_t clusters = 0;
 
     Packed(Data &data, const PgkmProblem *from, const std::vector<std::int64_t> &which, bool with_centroids);
 };

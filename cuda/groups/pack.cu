@@ -17,7 +17,8 @@ bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vecto
         clusters += static_cast<std::uint64_t>(problems[p].k);
     const std::uint64_t rows = static_cast<std::uint64_t>(data.host.n) * 12; // labels, distances
     const auto sums = static_cast<std::uint64_t>(group_width(data.host.d, data.host.weights != nullptr)) + 5;
-    const std::uint64_t bytes = rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * sums + d * data.element_bytes());
+    const std::uint64_t bytes =
+        rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * sums + d * data.element_bytes());
     return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
 }
 
@@ -52,7 +53,8 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
     const std::int64_t d = data.host.d;
     const bool weighted = data.host.weights != nullptr;
     // Two blocks to a multiprocessor of compute capability 9.0, where the device has as much for one.
-    const auto most_shared = std::min<std::size_t>(112 * 1024, static_cast<std::size_t>(data.context.facts.shared_bytes_per_block));
+    const auto most_shared =
+        std::min<std::size_t>(112 * 1024, static_cast<std::size_t>(data.context.facts.shared_bytes_per_block));
     const auto shared = [&](std::int32_t k) {
         return std::max(group_fit_bytes(k, data.host.d, weighted, data.element_bytes()),
                         group_assign_bytes(k, data.host.d, weighted));
@@ -77,8 +79,8 @@ Packed<T>::Packed(Data &data, const PgkmProblem *from, const std::vector<std::in
     std::vector<std::int32_t> all_exponents(which.size() * d, 0);
     for (std::size_t i = 0; i < which.size(); ++i) {
         const PgkmProblem &p = from[which[i]];
-        problems.push_back({p.first_row, p.n_rows, clusters, p.k, p.weight_exponent, p.distance_exponent, p.tol, 0, 0,
-                            running, 0.0});
+        problems.push_back(
+            {p.first_row, p.n_rows, clusters, p.k, p.weight_exponent, p.distance_exponent, p.tol, 0, 0, running, 0.0});
         clusters += p.k;
         if (p.feature_exponent != nullptr)
             std::copy_n(p.feature_exponent, d, all_exponents.begin() + static_cast<long>(i * d));

@@ -19,15 +19,15 @@ namespace {
 constexpr int warps = group_threads / 32;
 constexpr int together = 8; // trials whose potentials are summed in one walk over the rows
 
-constexpr int staged_d = 16;  // candidates of at most so many features are staged
+constexpr int staged_d = 16; // candidates of at most so many features are staged
 
 struct Shared {
-    double             candidate[together][staged_d];
+    double candidate[together][staged_d];
     unsigned long long parts[warps];
-    std::int64_t       picks[most_trials];
+    std::int64_t picks[most_trials];
     unsigned long long potential[most_trials];
-    double             largest[warps];
-    int                best;
+    double largest[warps];
+    int best;
 };
 
 __device__ unsigned long long sum_in_block(Shared &s, unsigned long long mine)
@@ -169,8 +169,13 @@ __global__ void __launch_bounds__(group_threads, 3)
     __shared__ Shared s;
     GroupProblem &problem = problems[blockIdx.x];
     const int trials = problem.n_iter, k = problem.k;
-    const SeedRows<T> rows = {values + problem.first_row * d, weights == nullptr ? nullptr : weights + problem.first_row,
-                              nullptr, problem.n_rows, d, problem.weight_exponent, nearest + problem.first_row};
+    const SeedRows<T> rows = {values + problem.first_row * d,
+                              weights == nullptr ? nullptr : weights + problem.first_row,
+                              nullptr,
+                              problem.n_rows,
+                              d,
+                              problem.weight_exponent,
+                              nearest + problem.first_row};
     double largest = 1.0;
     int count = 0;
     __syncthreads(); // problem.n_iter has been read by all
@@ -183,7 +188,8 @@ __global__ void __launch_bounds__(group_threads, 3)
         const unsigned long long total = sum_in_block(s, mine);
         const int draws = first ? 1 : trials;
         for (int t = static_cast<int>(threadIdx.x / 32); t < draws; t += warps) {
-            const std::uint64_t index = first ? 0 : static_cast<std::uint64_t>(count) * 64 + static_cast<std::uint64_t>(t);
+            const std::uint64_t index =
+                first ? 0 : static_cast<std::uint64_t>(count) * 64 + static_cast<std::uint64_t>(t);
             const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
             const std::int64_t row =
                 find_row(rows, static_cast<unsigned long long>(scale_draw(bits, total)), first, scale);
@@ -212,7 +218,10 @@ __global__ void __launch_bounds__(group_threads, 3)
 template <typename T>
 auto kernel_for(int d)
 {
-    return d <= 4 ? seed_kernel<T, 4> : d <= 8 ? seed_kernel<T, 8> : d <= staged_d ? seed_kernel<T, staged_d> : seed_kernel<T, 0>;
+    return d <= 4          ? seed_kernel<T, 4>
+           : d <= 8        ? seed_kernel<T, 8>
+           : d <= staged_d ? seed_kernel<T, staged_d>
+                           : seed_kernel<T, 0>;
 }
 
 } // namespace
@@ -251,8 +260,9 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
         to.k = from.n_iter;
         T *out = static_cast<T *>(to.centroids);
         for (std::int32_t j = 0; j < to.k; ++j)
-            out = std::copy_n(values + (from.first_row + rows[static_cast<std::size_t>(from.cluster + j)]) * data.host.d,
-                              data.host.d, out);
+            out =
+                std::copy_n(values + (from.first_row + rows[static_cast<std::size_t>(from.cluster + j)]) * data.host.d,
+                            data.host.d, out);
     }
     return {};
 }

@@ -14,7 +14,7 @@ template <typename V>
 struct Rows {
     std::int64_t first;
     std::int64_t n;
-    V           *to;
+    V *to;
 };
 
 // Neighbours that are neighbours at their destination too travel together; where they are
@@ -25,13 +25,15 @@ void download_rows(Context &context, const DeviceArray<V> &from, const std::vect
     constexpr std::size_t most_copies = 256;
     std::vector<Rows<V>> runs;
     for (const Rows<V> &rows : wanted) {
-        if (!runs.empty() && runs.back().first + runs.back().n == rows.first && runs.back().to + runs.back().n == rows.to)
+        if (!runs.empty() && runs.back().first + runs.back().n == rows.first &&
+            runs.back().to + runs.back().n == rows.to)
             runs.back().n += rows.n;
         else
             runs.push_back(rows);
     }
     if (runs.size() == 1)
-        return cuda::download(context, runs[0].to, from.get() + runs[0].first, static_cast<std::size_t>(runs[0].n) * sizeof(V));
+        return cuda::download(context, runs[0].to, from.get() + runs[0].first,
+                              static_cast<std::size_t>(runs[0].n) * sizeof(V));
     const cudaStream_t stream = context.compute.get();
     for (const Rows<V> &run : runs)
         context.bytes_moved += static_cast<std::uint64_t>(run.n) * sizeof(V);

@@ -21,7 +21,10 @@ namespace {
 using namespace moments;
 
 // float64 values of one slot.
-std::int64_t slot_values(std::int64_t d) { return 4 * d + triangle(d); }
+std::int64_t slot_values(std::int64_t d)
+{
+    return 4 * d + triangle(d);
+}
 
 // Segments of a problem, and their slots.
 struct Cut {
@@ -73,7 +76,8 @@ class Summation {
     {
         Context &context = data_.context;
         const auto near = [&](auto &array, std::int64_t count) {
-            array = std::remove_reference_t<decltype(array)>(context.budget, context.host_budget, static_cast<std::size_t>(count));
+            array = std::remove_reference_t<decltype(array)>(context.budget, context.host_budget,
+                                                             static_cast<std::size_t>(count));
         };
         near(shift_, static_cast<std::int64_t>(count_) * d_);
         near(segments_memory_, static_cast<std::int64_t>(segments_.size()));
@@ -104,8 +108,8 @@ class Summation {
 
     void add(const T *values, const Chunk &chunk)
     {
-        add_products(data_.context, values, d_, segments_memory_.get(), static_cast<std::int64_t>(segments_.size()), chunk,
-                     sums_);
+        add_products(data_.context, values, d_, segments_memory_.get(), static_cast<std::int64_t>(segments_.size()),
+                     chunk, sums_);
     }
 
     // Each segment adds up the same rows in the same order as without chunks. No more than one chunk
@@ -152,20 +156,20 @@ class Summation {
         }
     }
 
-    Data                     &data_;
-    const PgkmProblem        *problems_;
-    std::size_t               count_;
-    PgkmMoments              *out_;
-    int                       d_;
-    std::vector<Segment>      segments_;
-    std::vector<Total>        totals_;
-    std::int64_t              slots_ = 0;
-    NearArray<double>         shift_, results_, slots_memory_;
-    NearArray<Segment>        segments_memory_;
-    NearArray<Total>          totals_memory_;
+    Data &data_;
+    const PgkmProblem *problems_;
+    std::size_t count_;
+    PgkmMoments *out_;
+    int d_;
+    std::vector<Segment> segments_;
+    std::vector<Total> totals_;
+    std::int64_t slots_ = 0;
+    NearArray<double> shift_, results_, slots_memory_;
+    NearArray<Segment> segments_memory_;
+    NearArray<Total> totals_memory_;
     DeviceArray<std::int32_t> stop_;
-    std::optional<StopFlag>   stop_flag_; // for chunks
-    Sums                      sums_{};
+    std::optional<StopFlag> stop_flag_; // for chunks
+    Sums sums_{};
 };
 
 // How many problems from `first` on are summed together: a grid has room for 65,535 of them, and their

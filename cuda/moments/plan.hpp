@@ -11,24 +11,42 @@
 
 namespace pgkm::cuda::moments {
 
-inline constexpr int tile = 128;       // features of a square's side
+inline constexpr int tile = 128; // features of a square's side
 
 // Squares on the diagonal, and below it.
-inline constexpr std::int64_t squares(int d) { return (d + tile - 1) / tile; }
-inline constexpr std::int64_t squares_below(int d) { return squares(d) * (squares(d) - 1) / 2; }
+inline constexpr std::int64_t squares(int d)
+{
+    return (d + tile - 1) / tile;
+}
+inline constexpr std::int64_t squares_below(int d)
+{
+    return squares(d) * (squares(d) - 1) / 2;
+}
 
 // float64 values of one partial result: the lower triangle.
-__host__ __device__ inline constexpr std::int64_t triangle(std::int64_t d) { return d * (d + 1) / 2; }
+__host__ __device__ inline constexpr std::int64_t triangle(std::int64_t d)
+{
+    return d * (d + 1) / 2;
+}
 
 // Columns of 32 features of a square on the diagonal: all have four where there is more than one square.
-inline constexpr int columns(int d) { return d > tile - 32 ? 4 : (d + 31) / 32; }
+inline constexpr int columns(int d)
+{
+    return d > tile - 32 ? 4 : (d + 31) / 32;
+}
 
 // Shares of a block's warps that split a stage's rows among them, each with sums of its own: where a
 // square's tiles of 32 x 32 are fewer than the warps of a block.
-inline constexpr int row_shares(int columns) { return columns == 1 ? 8 : columns == 2 ? 4 : columns == 3 ? 2 : 1; }
+inline constexpr int row_shares(int columns)
+{
+    return columns == 1 ? 8 : columns == 2 ? 4 : columns == 3 ? 2 : 1;
+}
 
 // Rows that a block loads at a time.
-inline constexpr int stage_rows(int columns) { return columns == 1 ? 128 : columns == 2 ? 64 : 32; }
+inline constexpr int stage_rows(int columns)
+{
+    return columns == 1 ? 128 : columns == 2 ? 64 : 32;
+}
 
 // Segments that fill the multiprocessors about evenly: of the counts that partial sums of 128 MB allow
 // and that leave at least four stages to each, the one of the least waves per row, the lowest of several.
@@ -37,8 +55,8 @@ inline std::int64_t segments(std::int64_t rows, int d, int multiprocessors)
     constexpr std::int64_t most_values = (std::int64_t{128} << 20) / 8;
     const std::int64_t stages = (rows + stage_rows(columns(d)) - 1) / stage_rows(columns(d));
     const std::int64_t memory = most_values / (triangle(d) * row_shares(columns(d)));
-    const std::int64_t most = std::clamp<std::int64_t>(std::min({stages / 4, memory, std::int64_t{2} * multiprocessors}),
-                                                       1, std::max<std::int64_t>(stages, 1));
+    const std::int64_t most = std::clamp<std::int64_t>(
+        std::min({stages / 4, memory, std::int64_t{2} * multiprocessors}), 1, std::max<std::int64_t>(stages, 1));
     const auto cost = [&](std::int64_t count) {
         const auto waves = [&](std::int64_t blocks) {
             return static_cast<double>((blocks * count + multiprocessors - 1) / multiprocessors);

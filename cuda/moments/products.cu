@@ -25,8 +25,8 @@ constexpr int side = 32; // of the tile of one warp
 
 // The place of a warp: its tile of a square, and which of the stage's rows it takes.
 struct Place {
-    int  row, column; // of the tile, in tiles
-    int  share;
+    int row, column; // of the tile, in tiles
+    int share;
     bool diagonal; // only the lower triangle of the tile counts
 };
 
@@ -44,7 +44,10 @@ __device__ Place place_on_diagonal(int warp)
     return {row, column, warp / tiles, row == column};
 }
 
-__device__ Place place_below(int warp) { return {warp / 4, warp % 4, 0, false}; }
+__device__ Place place_below(int warp)
+{
+    return {warp / 4, warp % 4, 0, false};
+}
 
 // The square below the diagonal of number `number`.
 __device__ int2 square_below(int number)
@@ -112,8 +115,8 @@ __device__ double deviation(const T *row, int q, const Features &features, bool 
 // Eight rows, all of them there where `Whole`. `a` and `b` point to the thread's first value of either
 // side, in row t.
 template <bool Below, bool Whole, typename T, int Stride>
-__device__ void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb,
-                                 bool diagonal, bool first, bool second)
+__device__ void add_eight(Tile &tile, const T *a, const T *b, const Features &fa, const Features &fb, bool diagonal,
+                          bool first, bool second)
 {
     double left[2][4];
 #pragma unroll
@@ -167,8 +170,10 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     if (__syncthreads_or(*const_cast<const volatile std::int32_t *>(out.stop)) != 0)
         return;
     const Segment segment = segments[blockIdx.x];
-    const int2 square = Below ? square_below(static_cast<int>(blockIdx.y)) : int2{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.y)};
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    const int2 square = Below ? square_below(static_cast<int>(blockIdx.y))
+                              : int2{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.y)};
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4,
+              t = lane % 4;
     const Place place = Below ? place_below(warp) : place_on_diagonal<Columns>(warp);
     const int a = square.x * tile + place.row * side, b = square.y * tile + place.column * side;
     const Run run = run_of(segment, chunk, S::rows);
@@ -194,10 +199,12 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     const auto fetch = [&](std::int64_t stage, int buffer) {
         const std::int64_t row = stage * S::rows;
         if (row < run.n_rows) {
-            const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - row)));
+            const int there =
+                static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - row)));
             T *const to = stages + buffer * S::panels * S::panel;
             const auto copy = [&](T *panel, int feature) {
-                copy_rows<S::rows, S::width, S::stride, S::threads>(panel, rows + row * d + feature, d, there, d - feature, wide);
+                copy_rows<S::rows, S::width, S::stride, S::threads>(panel, rows + row * d + feature, d, there,
+                                                                    d - feature, wide);
             };
             copy(to, square.x * tile);
             if (Below)
@@ -222,12 +229,14 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         const T *const panel = stages + buffer * S::panels * S::panel;
         const T *const left = panel + t * S::stride + place.row * side + g;
         const T *const right = panel + (Below ? S::panel : 0) + t * S::stride + place.column * side + g;
-        const int there = static_cast<int>(min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
+        const int there = static_cast<int>(
+            min(static_cast<long long>(S::rows), static_cast<long long>(run.n_rows - stage * S::rows)));
         const auto add = [&](auto whole) {
 #pragma unroll Below ? 1 : 2
             for (int row = place.share * 8; row < S::rows; row += S::shares * 8)
-                add_eight<Below, decltype(whole)::value, T, S::stride>(own, left + row * S::stride, right + row * S::stride, fa, fb,
-                                                                       place.diagonal, row + t < there, row + t + 4 < there);
+                add_eight<Below, decltype(whole)::value, T, S::stride>(own, left + row * S::stride,
+                                                                       right + row * S::stride, fa, fb, place.diagonal,
+                                                                       row + t < there, row + t + 4 < there);
         };
         if (a < d && b < d) {
             if (there == S::rows)
@@ -252,8 +261,7 @@ void launch(Context &context, const T *values, int d, const Segment *segments, s
     const auto kernel = products_kernel<T, Columns, Below>;
     if (static_cast<std::size_t>(S::bytes) > static_cast<std::size_t>(context.facts.shared_bytes_per_block))
         throw Error(PGKM_UNSUPPORTED, "PCA of these rows needs more shared memory than this GPU has");
-    checked("cudaFuncSetAttribute",
-            [&] { return allow_shared_memory(kernel, S::bytes); });
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, S::bytes); });
     const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
     kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
     launched("products_kernel");
@@ -293,10 +301,14 @@ void add_products(Context &context, const T *values, int d, const Segment *segme
                   const Chunk &chunk, const Sums &sums)
 {
     switch (columns(d)) {
-    case 1: return launch<T, 1, false>(context, values, d, segments, n_segments, chunk, sums);
-    case 2: return launch<T, 2, false>(context, values, d, segments, n_segments, chunk, sums);
-    case 3: return launch<T, 3, false>(context, values, d, segments, n_segments, chunk, sums);
-    default: break;
+    case 1:
+        return launch<T, 1, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 2:
+        return launch<T, 2, false>(context, values, d, segments, n_segments, chunk, sums);
+    case 3:
+        return launch<T, 3, false>(context, values, d, segments, n_segments, chunk, sums);
+    default:
+        break;
     }
     launch<T, 4, false>(context, values, d, segments, n_segments, chunk, sums);
     if (squares_below(d) > 0)
@@ -310,7 +322,9 @@ void add_slots(Context &context, int d, const Total *totals, std::int64_t n_tota
     launched("slots_kernel");
 }
 
-template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
-template void add_products<double>(Context &, const double *, int, const Segment *, std::int64_t, const Chunk &, const Sums &);
+template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &,
+                                  const Sums &);
+template void add_products<double>(Context &, const double *, int, const Segment *, std::int64_t, const Chunk &,
+                                   const Sums &);
 
 } // namespace pgkm::cuda::moments

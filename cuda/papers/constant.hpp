@@ -13,7 +13,7 @@ namespace pgkm::cuda {
 
 // Holds the process's constant memory, or does not.
 class ConstantMemory {
-public:
+  public:
     explicit ConstantMemory(const Context &context) : context_(context) {}
     ConstantMemory(const ConstantMemory &) = delete;
     ConstantMemory &operator=(const ConstantMemory &) = delete;
@@ -28,7 +28,7 @@ public:
     void take() { held_ = held_ || !taken_.exchange(true); }
     bool held() const { return held_; }
 
-private:
+  private:
     static inline std::atomic<bool> taken_{false};
     const Context &context_;
     bool held_ = false;

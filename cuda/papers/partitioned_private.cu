@@ -41,8 +41,7 @@ __global__ void private_kernel(View<T> view, const Control *control, const std::
 }
 
 template <typename T>
-void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
-                                    std::int64_t *masses)
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *masses)
 {
     const int windows = (view.k + window - 1) / window;
     if (windows > 65535) {

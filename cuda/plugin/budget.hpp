@@ -15,7 +15,7 @@ namespace pgkm::cuda {
 
 // Memory that a context may hold, on the device or on the host; a limit of 0 means none.
 struct Budget {
-    const char   *what;
+    const char *what;
     std::uint64_t limit = 0;
     std::uint64_t used = 0;
 
@@ -29,8 +29,8 @@ struct Budget {
     void take(std::uint64_t bytes)
     {
         if (!fits(bytes))
-            throw Error(PGKM_LIMIT, std::string(what) + " limit of " + std::to_string(limit) + " bytes: " +
-                                        std::to_string(used + bytes) + " bytes are needed");
+            throw Error(PGKM_LIMIT, std::string(what) + " limit of " + std::to_string(limit) +
+                                        " bytes: " + std::to_string(used + bytes) + " bytes are needed");
         used += bytes;
     }
     void give(std::uint64_t bytes) { used -= bytes; }
@@ -55,7 +55,7 @@ class Claim {
     }
 
   private:
-    Budget       *budget_ = nullptr;
+    Budget *budget_ = nullptr;
     std::uint64_t bytes_ = 0;
 };
 
@@ -126,8 +126,8 @@ class DeviceMemory : public Budget {
         spare_bytes_ = 0;
     }
     std::multimap<std::size_t, void *> spare_;
-    std::size_t                        spare_bytes_ = 0;
-    bool                               keeps_ = true;
+    std::size_t spare_bytes_ = 0;
+    bool keeps_ = true;
 };
 
 } // namespace pgkm::cuda

@@ -18,12 +18,15 @@ enum class Fault { failure, memory, timeout, gone, trap };
 struct Armed {
     std::atomic<long> calls{0}; // until the fault; 0: none is armed
     std::atomic<bool> lasting{false};
-    Fault             kind = Fault::failure;
+    Fault kind = Fault::failure;
 };
 Armed armed;
 
 // A kernel that really fails: from then on the process has no usable context.
-__global__ void trap_kernel() { asm("trap;"); }
+__global__ void trap_kernel()
+{
+    asm("trap;");
+}
 
 cudaError_t strike(Fault kind)
 {

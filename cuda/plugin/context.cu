@@ -20,9 +20,8 @@ int float64_ratio(int device)
     std::atomic<int> &ratio = ratios[device % most_devices];
     if (ratio == 0) {
         int value = 0;
-        checked("cudaDeviceGetAttribute", [&] {
-            return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
-        });
+        checked("cudaDeviceGetAttribute",
+                [&] { return cudaDeviceGetAttribute(&value, cudaDevAttrSingleToDoublePrecisionPerfRatio, device); });
         ratio = value;
     }
     return ratio;
@@ -38,13 +37,14 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     forced.feature_sum = parse_strategy<FeatureSum>(on_cuda, tuning.feature_sum);
     forced.mass_sum = parse_strategy<MassSum>(on_cuda, tuning.mass_sum);
     if (tuning.instruction_set != nullptr && std::strcmp(tuning.instruction_set, "auto") != 0)
-        throw_no_strategy(on_cuda, "instruction_set", tuning.instruction_set, strategy_names(on_cuda, "instruction_set"));
+        throw_no_strategy(on_cuda, "instruction_set", tuning.instruction_set,
+                          strategy_names(on_cuda, "instruction_set"));
     arm_fault_injection();
     int count = 0;
     checked("cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&count); });
     if (device >= count)
-        throw Error(PGKM_UNAVAILABLE, "device " + std::to_string(device) + " does not exist: there are " +
-                                          std::to_string(count));
+        throw Error(PGKM_UNAVAILABLE,
+                    "device " + std::to_string(device) + " does not exist: there are " + std::to_string(count));
     make_current();
     cudaDeviceProp properties;
     checked("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, device); });
@@ -64,7 +64,10 @@ void Context::make_current() const
     checked("cudaSetDevice", [&] { return cudaSetDevice(device); });
 }
 
-bool Context::is_cancelled() const { return host.cancelled != nullptr && host.cancelled(host.arg) != 0; }
+bool Context::is_cancelled() const
+{
+    return host.cancelled != nullptr && host.cancelled(host.arg) != 0;
+}
 
 void Context::poll() const
 {

@@ -16,19 +16,19 @@ namespace pgkm::cuda {
 
 // One device, the streams on it, and what the caller asked for.
 struct Context {
-    int         device = 0;
+    int device = 0;
     DeviceFacts facts{};
-    Forced      forced;
-    PgkmHost    host{};
+    Forced forced;
+    PgkmHost host{};
     DeviceMemory budget;
-    Budget      host_budget{"memory"}; // arrays that grow with rows, clusters or problems
-    CudaStream  compute;
-    DeviceArray<char> workspace; // of scratch()
-    int         workspace_generation = 0; // counts its changes: graphs hold its address
-    PgkmTuning    chosen{};         // names of the strategies at work, for progress
-    std::uint64_t bytes_moved = 0; // rows and labels, to and from the device
-    CudaStream  copy;   // chunks of streamed data
-    CudaStream  signal; // the cancel flag while kernels run: behind chunks it would come too late
+    Budget host_budget{"memory"}; // arrays that grow with rows, clusters or problems
+    CudaStream compute;
+    DeviceArray<char> workspace;       // of scratch()
+    int workspace_generation = 0;      // counts its changes: graphs hold its address
+    PgkmTuning chosen{};               // names of the strategies at work, for progress
+    std::uint64_t bytes_moved = 0;     // rows and labels, to and from the device
+    CudaStream copy;                   // chunks of streamed data
+    CudaStream signal;                 // the cancel flag while kernels run: behind chunks it would come too late
     std::int32_t *stop_flag = nullptr; // on the device, of the work at hand (StopFlag)
 
     explicit Context(const PgkmOpen &options);
@@ -42,7 +42,7 @@ struct Context {
         return new (page.get() + offset) V{};
     }
     static constexpr std::size_t page_bytes = 4096;
-    PinnedArray<char>            page;
+    PinnedArray<char> page;
 
     // Every entry point: CUDA's current device belongs to the calling thread.
     void make_current() const;
@@ -72,13 +72,15 @@ struct Context {
 // While it lives, waits inside of Data know the flag that stops the kernels enqueued so far.
 class StopFlag {
   public:
-    StopFlag(Context &context, std::int32_t *flag) : context_(context), before_(std::exchange(context.stop_flag, flag)) {}
+    StopFlag(Context &context, std::int32_t *flag) : context_(context), before_(std::exchange(context.stop_flag, flag))
+    {
+    }
     ~StopFlag() { context_.stop_flag = before_; }
     StopFlag(const StopFlag &) = delete;
     StopFlag &operator=(const StopFlag &) = delete;
 
   private:
-    Context      &context_;
+    Context &context_;
     std::int32_t *before_;
 };
 
@@ -104,10 +106,10 @@ bool within_limit(Make &&make)
 
 // Loaded rows: all on the device, or in the caller's memory and streamed through it.
 struct Data {
-    Context            &context;
-    PgkmPoints          host;
-    bool                resident = false;
-    DeviceArray<char>   values;
+    Context &context;
+    PgkmPoints host;
+    bool resident = false;
+    DeviceArray<char> values;
     DeviceArray<double> weights;
     std::map<std::pair<std::int64_t, std::int64_t>, Box> boxes; // by (first_row, n_rows)
 
@@ -122,14 +124,14 @@ struct Data {
 
     // Two chunk buffers, made when the data is streamed.
     struct Chunks {
-        std::int64_t        rows = 0; // per chunk
-        Registration        registration; // of the caller's rows; empty: they go through staging
-        DeviceArray<char>   values[2];
+        std::int64_t rows = 0;     // per chunk
+        Registration registration; // of the caller's rows; empty: they go through staging
+        DeviceArray<char> values[2];
         DeviceArray<double> weights[2];
-        Event               filled[2];
-        Event               used[2];
-        PinnedArray<char>   staging[2];
-        Claim               claim; // on the host's limit, for them
+        Event filled[2];
+        Event used[2];
+        PinnedArray<char> staging[2];
+        Claim claim; // on the host's limit, for them
 
         bool registered() const { return registration.get() != nullptr; }
     } chunks;

@@ -41,7 +41,8 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     const std::uint64_t limit = context.budget.limit;
-    const std::uint64_t room = limit == 0 ? free_bytes - free_bytes / 8 : (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used);
+    const std::uint64_t room = limit == 0 ? free_bytes - free_bytes / 8
+                                          : (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used);
     // 16 bytes a row for what a seeding or a fit keeps: distances, labels, an order.
     resident = bytes + 16 * rows <= room;
     if (!resident) {
@@ -121,9 +122,8 @@ void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
         std::memcpy(chunks.staging[slot].get(), from, bytes);
         from = chunks.staging[slot].get();
     }
-    checked("cudaMemcpyAsync", [&] {
-        return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream);
-    });
+    checked("cudaMemcpyAsync",
+            [&] { return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream); });
     context.bytes_moved += bytes;
     if (host.weights != nullptr)
         chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);
@@ -134,8 +134,7 @@ void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
 
 void Data::release_chunk(int slot)
 {
-    checked("cudaEventRecord",
-            [&] { return cudaEventRecord(chunks.used[slot].get(), context.compute.get()); });
+    checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.used[slot].get(), context.compute.get()); });
 }
 
 } // namespace pgkm::cuda

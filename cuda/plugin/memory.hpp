@@ -66,9 +66,9 @@ class DeviceArray {
         std::swap(memory_, other.memory_);
         std::swap(count_, other.count_);
     }
-    T            *data_ = nullptr;
+    T *data_ = nullptr;
     DeviceMemory *memory_ = nullptr;
-    std::size_t   count_ = 0;
+    std::size_t count_ = 0;
 };
 
 // Page-locked host memory that the device can read and write in place.
@@ -99,7 +99,7 @@ class PinnedArray {
     T &operator[](std::size_t i) const { return data_[i]; }
 
   private:
-    T          *data_ = nullptr;
+    T *data_ = nullptr;
     std::size_t count_ = 0;
 };
 
@@ -129,7 +129,7 @@ class NearArray {
     }
 
   private:
-    Claim          claim_; // on the host's budget
+    Claim claim_; // on the host's budget
     DeviceArray<T> on_device_;
     PinnedArray<T> on_host_;
 };

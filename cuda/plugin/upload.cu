@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::size_t plain_piece = std::size_t{64} << 20; // of one call; cancel is polled between them
 constexpr std::size_t buffer_bytes = std::size_t{2} << 20;
-constexpr std::size_t lanes_pay = std::size_t{16} << 20;   // below, threads cost more than they bring
-constexpr unsigned    most_lanes = 8;                      // of one upload
-constexpr std::size_t most_kept = 16;                      // of all
+constexpr std::size_t lanes_pay = std::size_t{16} << 20; // below, threads cost more than they bring
+constexpr unsigned most_lanes = 8;                       // of one upload
+constexpr std::size_t most_kept = 16;                    // of all
 
 // What one thread copies through: two buffers, so that one is filled while the other is on its way.
 struct Lane {
-    int               device;
-    CudaStream        stream;
+    int device;
+    CudaStream stream;
     PinnedArray<char> buffers[2];
-    Event             sent[2];
+    Event sent[2];
 };
 
 // Lanes that nobody uses. Never destroyed: at exit the driver may be gone before us.
@@ -36,8 +36,8 @@ class Pool {
     {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
-            const auto found = std::find_if(lanes_.begin(), lanes_.end(),
-                                            [&](const auto &lane) { return lane->device == device; });
+            const auto found =
+                std::find_if(lanes_.begin(), lanes_.end(), [&](const auto &lane) { return lane->device == device; });
             if (found != lanes_.end()) {
                 std::unique_ptr<Lane> lane = std::move(*found);
                 lanes_.erase(found);
@@ -61,7 +61,7 @@ class Pool {
     }
 
   private:
-    std::mutex                         mutex_; // guards what follows
+    std::mutex mutex_; // guards what follows
     std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
@@ -73,11 +73,11 @@ Pool &pool()
 
 // One transfer, as its threads see it.
 struct Transfer {
-    Context                 &context;
-    char                    *to;
-    const char              *from;
-    std::size_t              bytes;
-    std::atomic<std::size_t> next{0};          // first byte that no thread has taken
+    Context &context;
+    char *to;
+    const char *from;
+    std::size_t bytes;
+    std::atomic<std::size_t> next{0};             // first byte that no thread has taken
     std::atomic<cudaError_t> failed{cudaSuccess}; // the first failure stops all
 
     bool goes_on() const { return failed == cudaSuccess && !context.is_cancelled(); }
@@ -150,9 +150,8 @@ void carry_plainly(Context &context, char *to, const char *from, std::size_t byt
     for (std::size_t done = 0; done < bytes; done += plain_piece) {
         context.poll();
         const std::size_t piece = std::min(plain_piece, bytes - done);
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(to + done, from + done, piece, kind, context.compute.get());
-        });
+        checked("cudaMemcpyAsync",
+                [&] { return cudaMemcpyAsync(to + done, from + done, piece, kind, context.compute.get()); });
         context.bytes_moved += piece;
     }
     context.wait(context.compute.get());

@@ -11,16 +11,16 @@
 namespace pgkm::cuda {
 
 struct FarthestKeys {
-    const double      *squares;
-    std::int32_t       n;
-    bool               by_row; // among those whose square has the bits `tied`, the lower row has the larger key
+    const double *squares;
+    std::int32_t n;
+    bool by_row; // among those whose square has the bits `tied`, the lower row has the larger key
     unsigned long long tied;
 };
 
 // The least key that is taken; `left` of the keys that equal it, or all where left is 0.
 struct FarthestBound {
     unsigned long long key;
-    std::int64_t       left;
+    std::int64_t left;
 };
 
 namespace {
@@ -37,8 +37,8 @@ __device__ unsigned long long square_key(double square)
 }
 
 // Adds, per digit at `shift`, how many keys have it whose digits before are `prefix`.
-__global__ void __launch_bounds__(threads) count_kernel(FarthestKeys keys, unsigned long long prefix, int shift,
-                                                        std::uint32_t *counts)
+__global__ void __launch_bounds__(threads)
+    count_kernel(FarthestKeys keys, unsigned long long prefix, int shift, std::uint32_t *counts)
 {
     __shared__ std::uint32_t own[digits];
     for (int i = static_cast<int>(threadIdx.x); i < digits; i += threads)
@@ -59,9 +59,9 @@ __global__ void __launch_bounds__(threads) count_kernel(FarthestKeys keys, unsig
 }
 
 // Takes the rows beyond the bound, and of those at it the rows up to `last_tied`, in no order.
-__global__ void __launch_bounds__(threads) take_kernel(const double *squares, const std::int32_t *labels, std::int32_t n,
-                                                       unsigned long long bound, std::int64_t last_tied, FoundRow *rows,
-                                                       std::uint32_t *n_rows)
+__global__ void __launch_bounds__(threads)
+    take_kernel(const double *squares, const std::int32_t *labels, std::int32_t n, unsigned long long bound,
+                std::int64_t last_tied, FoundRow *rows, std::uint32_t *n_rows)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < n; row += stride) {

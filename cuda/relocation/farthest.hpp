@@ -12,7 +12,7 @@ namespace pgkm::cuda {
 
 // A row that was found, as the device writes it.
 struct FoundRow {
-    double       square;
+    double square;
     std::int32_t row; // of its slice
     std::int32_t label;
 };
@@ -38,12 +38,12 @@ class FarthestRows {
     std::vector<std::uint32_t> count(const FarthestKeys &keys, unsigned long long prefix, int shift);
     FarthestBound find_bound(const FarthestKeys &keys, std::int64_t wanted);
 
-    Context                   &context_;
-    std::size_t                most_;
+    Context &context_;
+    std::size_t most_;
     DeviceArray<std::uint32_t> counts_;
-    DeviceArray<FoundRow>      rows_;
+    DeviceArray<FoundRow> rows_;
     DeviceArray<std::uint32_t> n_rows_;
-    std::vector<FarRow>        found_;
+    std::vector<FarRow> found_;
 };
 
 } // namespace pgkm::cuda

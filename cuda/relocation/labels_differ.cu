@@ -11,8 +11,8 @@ constexpr int threads = 128;
 // A label that another centroid set would change is most often among the first rows: all threads look at the
 // answer before each row, and the first wave of them finds it.
 template <typename T>
-__global__ void __launch_bounds__(threads) differ_kernel(View<T> view, const Control *control,
-                                                         const std::int32_t *labels, std::int32_t *differ)
+__global__ void __launch_bounds__(threads)
+    differ_kernel(View<T> view, const Control *control, const std::int32_t *labels, std::int32_t *differ)
 {
     if (stopped(control))
         return;

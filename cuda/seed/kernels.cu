@@ -19,7 +19,7 @@ constexpr int threads = 256;
 
 struct Found {
     std::int64_t index;
-    UInt128      left; // what is left of the target at that index
+    UInt128 left; // what is left of the target at that index
 };
 
 __device__ UInt128 shuffle_up(UInt128 value, int by)
@@ -75,8 +75,8 @@ __device__ unsigned long long sum_in_block(unsigned long long mine)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) weigh_kernel(SeedRows<T> rows, SeedState *state, bool first,
-                                                        unsigned long long *slices)
+__global__ void __launch_bounds__(threads)
+    weigh_kernel(SeedRows<T> rows, SeedState *state, bool first, unsigned long long *slices)
 {
     if (!first && (state->done != 0 || state->largest == 0))
         return;
@@ -118,12 +118,14 @@ __global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState 
     const int trial = static_cast<int>(threadIdx.x / 32);
     if (trial >= trials)
         return;
-    const std::uint64_t index = first ? 0 : static_cast<std::uint64_t>(state->count) * 64 + static_cast<std::uint64_t>(trial);
+    const std::uint64_t index =
+        first ? 0 : static_cast<std::uint64_t>(state->count) * 64 + static_cast<std::uint64_t>(trial);
     const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
     const double scale = first ? 0.0 : seed_scale(state);
     const Found part = find_in_warp(1024, scale_draw(bits, total), [&](std::int64_t i) { return sums[i]; });
     const std::int64_t slice0 = part.index * share;
-    const Found slice = find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
+    const Found slice =
+        find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
     const std::int64_t row0 = (slice0 + slice.index) * seed_slice;
     const Found row = find_in_warp(min(std::int64_t{seed_slice}, rows.n - row0), slice.left,
                                    [&](std::int64_t i) { return seed_mass(rows, row0 + i, first, scale); });
@@ -161,8 +163,8 @@ __device__ void distances_to(const T *row, const T *candidates, int count, int d
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) potential_kernel(SeedRows<T> rows, SeedState *state, const T *candidates,
-                                                            int first_trial, int trials)
+__global__ void __launch_bounds__(threads)
+    potential_kernel(SeedRows<T> rows, SeedState *state, const T *candidates, int first_trial, int trials)
 {
     if (state->done != 0)
         return;
@@ -211,8 +213,8 @@ __global__ void choose_kernel(SeedState *state, int trials, std::int64_t *chosen
 
 // v_i = min(v_i, w_i D to the candidates): the chosen trial's, or `count` of them (k-means||).
 template <typename T>
-__global__ void __launch_bounds__(threads) nearest_kernel(SeedRows<T> rows, SeedState *state, const T *candidates,
-                                                          int count, bool chosen_trial, bool fresh)
+__global__ void __launch_bounds__(threads)
+    nearest_kernel(SeedRows<T> rows, SeedState *state, const T *candidates, int count, bool chosen_trial, bool fresh)
 {
     if (state->done != 0)
         return;
@@ -260,7 +262,8 @@ __global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey ke
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows.n; i += stride) {
         const std::uint64_t bits =
             draw(key.seed, key.restart, Stream::oversample, round, static_cast<std::uint64_t>(i)) >> 16;
-        const UInt128 share = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) * seed_mass(rows, i, false, scale);
+        const UInt128 share =
+            UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) * seed_mass(rows, i, false, scale);
         if (((bits * total) >> 48) < share) {
             const int slot = atomicAdd(&state->sampled, 1);
             if (slot < capacity)
@@ -292,7 +295,8 @@ template <typename T>
 void SeedKernels<T>::potentials(const SeedRows<T> &rows, const T *candidates, int trials) const
 {
     const std::int64_t least = (rows.n >> 17) + 1;
-    const int blocks = static_cast<int>(std::max<std::int64_t>(least, blocks_for(rows.n, threads, multiprocessors * 8)));
+    const int blocks =
+        static_cast<int>(std::max<std::int64_t>(least, blocks_for(rows.n, threads, multiprocessors * 8)));
     for (int first = 0; first < trials; first += 8) {
         potential_kernel<<<blocks, threads, 0, stream>>>(rows, state, candidates + std::int64_t{first} * rows.d, first,
                                                          std::min(8, trials - first));

@@ -7,11 +7,11 @@ namespace pgkm::cuda {
 
 template <typename T>
 struct SeedKernels {
-    SeedState          *state;
+    SeedState *state;
     unsigned long long *slices; // one per seed_slice rows
-    SeedKey             key;
-    int                 multiprocessors;
-    cudaStream_t        stream;
+    SeedKey key;
+    int multiprocessors;
+    cudaStream_t stream;
 
     // Draws `trials` rows (the first draw: by weight) into state->picks; sets state->done when
     // no row lies apart.

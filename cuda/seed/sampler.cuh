@@ -10,30 +10,30 @@
 namespace pgkm::cuda {
 
 inline constexpr int seed_slice = 2048; // rows whose integer masses are summed together
-inline constexpr int most_trials = 24; // greedy_trials(2^31) is 23
+inline constexpr int most_trials = 24;  // greedy_trials(2^31) is 23
 
 // What the kernels of a seeding hand to each other; no step goes through the host.
 struct SeedState {
     unsigned long long largest; // bits of the largest v_i = w_i * m_i
-    std::int32_t       done;    // every v_i is 0
-    std::int32_t       count;   // chosen so far
-    std::int32_t       best;    // trial that was chosen
-    std::int32_t       sampled; // rows that one round of k-means|| took
-    std::int64_t       picks[most_trials];
+    std::int32_t done;          // every v_i is 0
+    std::int32_t count;         // chosen so far
+    std::int32_t best;          // trial that was chosen
+    std::int32_t sampled;       // rows that one round of k-means|| took
+    std::int64_t picks[most_trials];
     unsigned long long potential[most_trials][2]; // low and high 32 bits of block sums, apart
 };
 
 // Rows to choose from: those of a problem, or candidates with weights of their own.
 template <typename T>
 struct SeedRows {
-    const T            *values;  // n x d
-    const double       *weights; // or nullptr
-    const std::int64_t *masses;  // integers for the first draw, or nullptr: from the weights, or 1
-    std::int64_t        n;
-    std::int32_t        d;
-    std::int32_t        weight_exponent;
-    double             *nearest; // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
-                                 // the products is the product of the least
+    const T *values;            // n x d
+    const double *weights;      // or nullptr
+    const std::int64_t *masses; // integers for the first draw, or nullptr: from the weights, or 1
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t weight_exponent;
+    double *nearest; // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
+                     // the products is the product of the least
 };
 
 template <typename T>
@@ -71,8 +71,8 @@ __device__ inline unsigned long long seed_mass(const SeedRows<T> &rows, std::int
 struct SeedKey {
     std::uint64_t seed;
     std::uint32_t restart;
-    Stream        first;
-    Stream        trial;
+    Stream first;
+    Stream trial;
 };
 
 } // namespace pgkm::cuda

@@ -29,7 +29,8 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
     std::vector<T> values;
     values.reserve(rows.size() * d);
     for (const std::int64_t row : rows)
-        values.insert(values.end(), from + static_cast<std::size_t>(row) * d, from + static_cast<std::size_t>(row + 1) * d);
+        values.insert(values.end(), from + static_cast<std::size_t>(row) * d,
+                      from + static_cast<std::size_t>(row + 1) * d);
     return values;
 }
 
@@ -74,21 +75,23 @@ std::vector<Int128> candidate_masses_within_limit(Data &data, const PgkmProblem 
     constexpr std::int64_t some = 4096;
     DeviceArray<std::int32_t> labels(context.budget, some);
     const int parts = parts_of(data.host.weights != nullptr);
-    DeviceArray<std::int64_t> masses(context.budget, 2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
+    DeviceArray<std::int64_t> masses(context.budget,
+                                     2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
     masses.fill_zero(stream);
     const Stage<T> stage = {context, stream, nullptr, {}, {}};
-    data.template each_chunk<T>(problem.first_row, problem.n_rows,
-                                [&](const T *values, const double *weights, std::int64_t, std::int64_t n) {
-        const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
-        for (std::int64_t done = 0; done < n; done += some) {
-            context.poll();
-            View<T> some_rows = slice(all, done, std::min(some, n - done));
-            assign_generic(stage, some_rows, labels.get());
-            for (some_rows.part = 0; some_rows.part < parts; ++some_rows.part)
-                sum_masses_global_atomic(stage, some_rows, labels.get(), masses.get() + 2 * std::int64_t{some_rows.part} * count);
-            context.wait(stream);
-        }
-    });
+    data.template each_chunk<T>(
+        problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t n) {
+            const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
+            for (std::int64_t done = 0; done < n; done += some) {
+                context.poll();
+                View<T> some_rows = slice(all, done, std::min(some, n - done));
+                assign_generic(stage, some_rows, labels.get());
+                for (some_rows.part = 0; some_rows.part < parts; ++some_rows.part)
+                    sum_masses_global_atomic(stage, some_rows, labels.get(),
+                                             masses.get() + 2 * std::int64_t{some_rows.part} * count);
+                context.wait(stream);
+            }
+        });
     std::vector<std::int64_t> sums(masses.count());
     masses.download(sums.data(), sums.size(), stream);
     context.wait(stream);

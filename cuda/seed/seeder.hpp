@@ -17,7 +17,8 @@ class Seeder {
   public:
     Seeder(Context &context, SeedRows<T> rows, const PgkmSeedParams &params, Stream first, Stream trial,
            std::int32_t most)
-        : context_(context), rows_(rows), slices_(context.budget, static_cast<std::size_t>((rows.n + seed_slice - 1) / seed_slice)),
+        : context_(context), rows_(rows),
+          slices_(context.budget, static_cast<std::size_t>((rows.n + seed_slice - 1) / seed_slice)),
           state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
           candidates_(context.budget, static_cast<std::size_t>(most_trials) * static_cast<std::size_t>(rows.d))
     {
@@ -25,8 +26,11 @@ class Seeder {
                                      context.budget.limit / 8);
         rows_.nearest = nearest_.get();
         state_.fill_zero(context.compute.get());
-        kernels_ = {state_.get(), slices_.get(), {params.seed, params.restart, first, trial},
-                    context.facts.multiprocessors, context.compute.get()};
+        kernels_ = {state_.get(),
+                    slices_.get(),
+                    {params.seed, params.restart, first, trial},
+                    context.facts.multiprocessors,
+                    context.compute.get()};
     }
 
     // Where the rows' values are when they are not on the device.
@@ -89,9 +93,8 @@ class Seeder {
         std::size_t capacity = static_cast<std::size_t>(k) * 4 + 1024;
         for (;;) {
             DeviceArray<std::int64_t> taken(context_.budget, capacity);
-            checked("cudaMemsetAsync", [&] {
-                return cudaMemsetAsync(&state_.get()->sampled, 0, sizeof(std::int32_t), stream());
-            });
+            checked("cudaMemsetAsync",
+                    [&] { return cudaMemsetAsync(&state_.get()->sampled, 0, sizeof(std::int32_t), stream()); });
             kernels_.oversample(rows_, round, k, taken.get(), static_cast<std::int32_t>(capacity));
             const auto count = static_cast<std::size_t>(fetch().sampled);
             if (count > capacity) {
@@ -115,11 +118,13 @@ class Seeder {
         // over the bus for each batch, and shall not for more than need be.
         if (data_ == nullptr)
             room = std::min<std::uint64_t>(room, std::max<std::uint64_t>((std::uint64_t{1} << 18) / d, 64));
-        const auto most = static_cast<std::int32_t>(std::clamp<std::uint64_t>(room, 1, static_cast<std::uint64_t>(std::max(count, 1))));
+        const auto most = static_cast<std::int32_t>(
+            std::clamp<std::uint64_t>(room, 1, static_cast<std::uint64_t>(std::max(count, 1))));
         DeviceArray<T> added(context_.budget, count == 0 ? 0 : static_cast<std::size_t>(most) * d);
         for (std::int32_t first = 0; first < count; first += most) {
             const std::int32_t some = std::min(most, count - first);
-            added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d, stream());
+            added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d,
+                         stream());
             // The largest of all v_i is found anew by each walk over the rows.
             checked("cudaMemsetAsync",
                     [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
@@ -171,14 +176,15 @@ class Seeder {
     {
         if (data_ == nullptr)
             return body(rows_);
-        data_->each_chunk<T>(first_row_, rows_.n, [&](const T *values, const double *weights, std::int64_t first, std::int64_t n) {
-            SeedRows<T> part = rows_;
-            part.values = values;
-            part.weights = weights;
-            part.nearest += first;
-            part.n = n;
-            body(part);
-        });
+        data_->each_chunk<T>(first_row_, rows_.n,
+                             [&](const T *values, const double *weights, std::int64_t first, std::int64_t n) {
+                                 SeedRows<T> part = rows_;
+                                 part.values = values;
+                                 part.weights = weights;
+                                 part.nearest += first;
+                                 part.n = n;
+                                 body(part);
+                             });
     }
 
     void step(bool first, int trials)
@@ -192,9 +198,8 @@ class Seeder {
             gather_from_host(trials);
         if (!first)
             each([&](const SeedRows<T> &rows) {
-                in_parts(rows, trials, [&](const SeedRows<T> &part) {
-                    kernels_.potentials(part, candidates_.get(), trials);
-                });
+                in_parts(rows, trials,
+                         [&](const SeedRows<T> &part) { kernels_.potentials(part, candidates_.get(), trials); });
             });
         kernels_.choose(trials, chosen_.get());
         each([&](const SeedRows<T> &rows) {
@@ -217,16 +222,16 @@ class Seeder {
         candidates_.upload(values.data(), values.size(), stream());
     }
 
-    Context                        &context_;
-    SeedRows<T>                     rows_;
-    NearArray<double>               nearest_; // v_i of every row
+    Context &context_;
+    SeedRows<T> rows_;
+    NearArray<double> nearest_; // v_i of every row
     DeviceArray<unsigned long long> slices_;
-    DeviceArray<SeedState>          state_;
-    DeviceArray<std::int64_t>       chosen_;
-    DeviceArray<T>                  candidates_;
-    SeedKernels<T>                  kernels_{};
-    Data                           *data_ = nullptr;
-    std::int64_t                    first_row_ = 0;
+    DeviceArray<SeedState> state_;
+    DeviceArray<std::int64_t> chosen_;
+    DeviceArray<T> candidates_;
+    SeedKernels<T> kernels_{};
+    Data *data_ = nullptr;
+    std::int64_t first_row_ = 0;
 };
 
 } // namespace pgkm::cuda

@@ -33,8 +33,7 @@ __global__ void partitioned_kernel(View<T> view, const Control *control, const s
 }
 
 template <typename T>
-void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
-                              std::int64_t *totals)
+void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
     const std::int64_t room = stage.context.facts.shared_bytes_per_block / 2;
     int threads = 32;
@@ -47,7 +46,8 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(threads) * 8;
     allow_memory(partitioned_kernel<T>, bytes);
     const std::int64_t least = (view.n + rows_per_block - 1) / rows_per_block;
-    const std::int64_t blocks = std::max<std::int64_t>(least, blocks_for(view.n, 256, stage.context.facts.multiprocessors * 8));
+    const std::int64_t blocks =
+        std::max<std::int64_t>(least, blocks_for(view.n, 256, stage.context.facts.multiprocessors * 8));
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((view.d + threads - 1) / threads));
     partitioned_kernel<<<grid, threads, bytes, stage.stream>>>(view, stage.control, labels, totals);
     launched("partitioned_kernel");

@@ -44,9 +44,9 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
 // One sort: labels, row numbers and both in order, with CUB's own storage behind them.
 struct Sort {
     const std::int32_t *labels;
-    std::int32_t        n;
-    int                 bits; // of a label
-    cudaStream_t        stream;
+    std::int32_t n;
+    int bits; // of a label
+    cudaStream_t stream;
 
     std::size_t arrays() const { return (static_cast<std::size_t>(n) * 3 * 4 + 255) / 256 * 256; }
     std::size_t temporary() const
@@ -58,8 +58,8 @@ struct Sort {
     // array: n sorted labels, n row numbers, n sorted row numbers.
     cudaError_t run(void *storage, std::size_t &bytes, std::int32_t *array) const
     {
-        return cub::DeviceRadixSort::SortPairs(storage, bytes, labels, array, array + n, array + 2 * std::int64_t{n}, n, 0,
-                                               bits, stream);
+        return cub::DeviceRadixSort::SortPairs(storage, bytes, labels, array, array + n, array + 2 * std::int64_t{n}, n,
+                                               0, bits, stream);
     }
 };
 
@@ -97,7 +97,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
                 [&] { return sort.run(reinterpret_cast<char *>(array) + sort.arrays(), temporary, array); });
         const std::int64_t warps = (part.n + warp_rows - 1) / warp_rows;
         runs_kernel<<<static_cast<unsigned>((warps + 7) / 8), 256, 0, stage.stream>>>(part, stage.control, array,
-                                                                                     array + 2 * part.n, totals);
+                                                                                      array + 2 * part.n, totals);
         launched("runs_kernel");
     }
 }

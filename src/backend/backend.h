@@ -41,21 +41,21 @@ typedef enum PgkmInit {
 /* A signed 128-bit integer in two halves: value = hi * 2^64 + lo. */
 typedef struct PgkmInt128 {
     uint64_t lo;
-    int64_t  hi;
+    int64_t hi;
 } PgkmInt128;
 
 /* One device as probe() found it. */
 typedef struct PgkmDevice {
-    int32_t  ordinal;
-    int32_t  usable;              /* 0: reason says why not */
-    int32_t  capability_major;    /* CUDA compute capability; 0 for the CPU */
-    int32_t  capability_minor;
-    int32_t  units;               /* multiprocessors, or logical processors */
-    int32_t  driver_version;      /* CUDA: 13000 for 13.0; 0 for the CPU */
-    uint64_t memory_total;        /* bytes */
-    uint64_t memory_free;         /* bytes */
-    char     name[128];           /* "NVIDIA H200", or the CPU's instruction set */
-    char     reason[256];
+    int32_t ordinal;
+    int32_t usable;           /* 0: reason says why not */
+    int32_t capability_major; /* CUDA compute capability; 0 for the CPU */
+    int32_t capability_minor;
+    int32_t units;          /* multiprocessors, or logical processors */
+    int32_t driver_version; /* CUDA: 13000 for 13.0; 0 for the CPU */
+    uint64_t memory_total;  /* bytes */
+    uint64_t memory_free;   /* bytes */
+    char name[128];         /* "NVIDIA H200", or the CPU's instruction set */
+    char reason[256];
 } PgkmDevice;
 
 /* Forced strategies by name; NULL or "auto" lets the backend choose. A name that the
@@ -70,11 +70,11 @@ typedef struct PgkmTuning {
 
 typedef struct PgkmProgress {
     const char *phase; /* static string: "loading", "seeding", "iterating", "labelling" */
-    int32_t     problem;
-    int32_t     iteration;
-    double      shift; /* summed squared centroid shift of the last iteration */
-    PgkmTuning  chosen;      /* the strategies at work, static strings; NULL: no such stage, or not known */
-    uint64_t    bytes_moved; /* to and from the device since open(); 0 where nothing is moved, or not known */
+    int32_t problem;
+    int32_t iteration;
+    double shift;         /* summed squared centroid shift of the last iteration */
+    PgkmTuning chosen;    /* the strategies at work, static strings; NULL: no such stage, or not known */
+    uint64_t bytes_moved; /* to and from the device since open(); 0 where nothing is moved, or not known */
 } PgkmProgress;
 
 /* What the host lends to a context. cancelled() is safe to call from any thread, costs
@@ -88,59 +88,59 @@ typedef struct PgkmHost {
 
 /* Shared memory of the server that another process can map by its handle. */
 typedef struct PgkmSegment {
-    uint32_t    handle; /* 0: none */
-    const void *base;   /* where this process has mapped it */
-    uint64_t    bytes;
+    uint32_t handle;  /* 0: none */
+    const void *base; /* where this process has mapped it */
+    uint64_t bytes;
 } PgkmSegment;
 
 typedef struct PgkmOpen {
-    uint32_t   struct_size; /* sizeof(PgkmOpen) */
-    int32_t    device;      /* ordinal; -1: the backend's choice */
-    int32_t    threads;     /* CPU threads; 0: all that the process may use */
-    uint64_t   memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
-    uint64_t   device_memory_limit; /* bytes of device memory; 0: no limit */
+    uint32_t struct_size;         /* sizeof(PgkmOpen) */
+    int32_t device;               /* ordinal; -1: the backend's choice */
+    int32_t threads;              /* CPU threads; 0: all that the process may use */
+    uint64_t memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
+    uint64_t device_memory_limit; /* bytes of device memory; 0: no limit */
     PgkmTuning tuning;
-    PgkmHost   host;
+    PgkmHost host;
     /* For a backend in another process; others ignore both. */
-    int32_t     channel; /* a connected socket; 0: none */
+    int32_t channel;     /* a connected socket; 0: none */
     PgkmSegment segment; /* points that lie in it are handed over without a copy */
 } PgkmOpen;
 
 /* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The
  * memory is the caller's and stays valid and unchanged until unload(). */
 typedef struct PgkmPoints {
-    const void   *values;
-    PgkmElement   element;
-    int64_t       n;
-    int32_t       d;
+    const void *values;
+    PgkmElement element;
+    int64_t n;
+    int32_t d;
     const double *weights; /* NULL (every row weighs 1) or n finite values > 0 */
 } PgkmPoints;
 
 /* Statistics of one problem's rows, per feature; exact and order-free (contract.hpp). */
 typedef struct PgkmSummary {
-    double *min;      /* d: smallest value */
-    double *max;      /* d: largest value */
-    double *max_abs;  /* d: largest |weight * value|, the product rounded to float64 */
-    double *mean;     /* d: unweighted mean; only with want_moments, else untouched */
-    double *variance; /* d: unweighted population variance; likewise */
-    double  max_weight; /* 1 without weights */
+    double *min;       /* d: smallest value */
+    double *max;       /* d: largest value */
+    double *max_abs;   /* d: largest |weight * value|, the product rounded to float64 */
+    double *mean;      /* d: unweighted mean; only with want_moments, else untouched */
+    double *variance;  /* d: unweighted population variance; likewise */
+    double max_weight; /* 1 without weights */
 } PgkmSummary;
 
 /* One set of rows with its own centroids. A call takes one or many problems over the
  * same loaded points (groups); problems do not overlap. */
 typedef struct PgkmProblem {
     int64_t first_row;
-    int64_t n_rows;             /* >= 1 */
-    int32_t k;                  /* clusters; seed() lowers it to the number of distinct rows it could find */
-    void   *centroids;          /* k x d of the points' element type; seed() writes, fit() reads and writes, assign() reads */
+    int64_t n_rows;  /* >= 1 */
+    int32_t k;       /* clusters; seed() lowers it to the number of distinct rows it could find */
+    void *centroids; /* k x d of the points' element type; seed() writes, fit() reads and writes, assign() reads */
     const int32_t *feature_exponent; /* d: contract.hpp's scale_exponent(max_abs) */
-    int32_t weight_exponent;    /* scale_exponent(max_weight); ignored without weights */
-    int32_t distance_exponent;  /* for `within`: contract.hpp's square_exponent() */
-    double  tol;                /* absolute: fit() stops when the summed squared shift is at most this */
+    int32_t weight_exponent;         /* scale_exponent(max_weight); ignored without weights */
+    int32_t distance_exponent;       /* for `within`: contract.hpp's square_exponent() */
+    double tol;                      /* absolute: fit() stops when the summed squared shift is at most this */
     /* written by fit() */
-    int32_t n_iter;             /* iterations run */
-    int32_t converged;          /* 1: stopped by tol or by unchanged labels */
-    double  shift;              /* summed squared centroid shift of the last iteration */
+    int32_t n_iter;    /* iterations run */
+    int32_t converged; /* 1: stopped by tol or by unchanged labels */
+    double shift;      /* summed squared centroid shift of the last iteration */
 } PgkmProblem;
 
 typedef struct PgkmSeedParams {
@@ -151,18 +151,18 @@ typedef struct PgkmSeedParams {
 
 typedef struct PgkmFitParams {
     PgkmMetric metric; /* PGKM_COSINE: rows have unit length already; new centroids are normalised */
-    int32_t    max_iter;
+    int32_t max_iter;
 } PgkmFitParams;
 
 /* What assign() shall return, for one problem; a NULL pointer is not wanted. With weights totals
  * and masses have 46 bits more than the problem's exponents say (contract.hpp, quantise_weighted()). */
 typedef struct PgkmAssignment {
-    int32_t    *labels;    /* n_rows */
-    double     *distances; /* n_rows: D(x, its centroid), squared */
-    PgkmInt128 *totals;    /* k x d: integer feature sums */
-    PgkmInt128 *masses;    /* k: integer mass sums (row counts without weights) */
-    PgkmInt128 *within;    /* k: sums of weight * D scaled to 92 bits */
-    int64_t    *sizes;     /* k: row counts */
+    int32_t *labels;    /* n_rows */
+    double *distances;  /* n_rows: D(x, its centroid), squared */
+    PgkmInt128 *totals; /* k x d: integer feature sums */
+    PgkmInt128 *masses; /* k: integer mass sums (row counts without weights) */
+    PgkmInt128 *within; /* k: sums of weight * D scaled to 92 bits */
+    int64_t *sizes;     /* k: row counts */
 } PgkmAssignment;
 
 /* Sums of one problem's rows about a shift, for the covariance of PCA; in float64, weights
@@ -170,8 +170,8 @@ typedef struct PgkmAssignment {
  * (a, b), b <= a, at a (a + 1) / 2 + b. */
 typedef struct PgkmMoments {
     const double *shift; /* d: near the mean, so that wide offsets do not cancel */
-    double       *sums;  /* d: of x - shift; written */
-    double       *cross; /* d (d + 1) / 2: of (x - shift) (x - shift)', lower triangle; written */
+    double *sums;        /* d: of x - shift; written */
+    double *cross;       /* d (d + 1) / 2: of (x - shift) (x - shift)', lower triangle; written */
 } PgkmMoments;
 
 /* What the components of a mixture share of their covariances (names as in scikit-learn). */
@@ -184,29 +184,29 @@ typedef enum PgkmCovariance {
 
 /* A mixture of k Gaussian densities, as em_step() needs it. */
 typedef struct PgkmMixture {
-    int32_t        k;
+    int32_t k;
     PgkmCovariance covariance_type;
-    const double  *log_weights; /* k */
-    const double  *means;       /* k x d; also what the sums are taken about */
+    const double *log_weights; /* k */
+    const double *means;       /* k x d; also what the sums are taken about */
     /* W with W'W the inverse covariance, so that |W (x - mean)|^2 is the squared Mahalanobis
      * distance. Full: k lower triangular matrices d x d by rows, zeros above the diagonal; tied:
      * one such; diag: k x d, the diagonals; spherical: k. */
     const double *factors;
     const double *log_determinants; /* k: sums of the logarithms of the diagonal of W */
-    const int32_t *labels; /* NULL, or n_rows: each row belongs wholly to that component, and only
-                            * sums are taken; log_weights, factors, log_determinants are unused */
+    const int32_t *labels;          /* NULL, or n_rows: each row belongs wholly to that component, and only
+                                     * sums are taken; log_weights, factors, log_determinants are unused */
 } PgkmMixture;
 
 /* What em_step() returns, for one problem, in float64. r is the responsibility of component j
  * for row x: its share of the mixture's density at x. */
 typedef struct PgkmMixtureSums {
-    double  log_likelihood; /* sum over the rows of the logarithm of the density; 0 with labels given */
-    double *masses; /* k: sums of r; NULL: neither these nor the next two are wanted */
-    double *first;  /* k x d: sums of r (x - mean) */
-    double *second; /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
-                     * diag, spherical: k x d sums of r (x - mean)^2; tied: untouched, since their sum
-                     * over the components follows from moments() */
-    int32_t *labels; /* n_rows, or NULL: the component of the largest r, the lowest on a tie */
+    double log_likelihood; /* sum over the rows of the logarithm of the density; 0 with labels given */
+    double *masses;        /* k: sums of r; NULL: neither these nor the next two are wanted */
+    double *first;         /* k x d: sums of r (x - mean) */
+    double *second;        /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
+                            * diag, spherical: k x d sums of r (x - mean)^2; tied: untouched, since their sum
+                            * over the components follows from moments() */
+    int32_t *labels;       /* n_rows, or NULL: the component of the largest r, the lowest on a tie */
 } PgkmMixtureSums;
 
 typedef struct PgkmContext PgkmContext;
@@ -215,9 +215,9 @@ typedef struct PgkmData PgkmData;
 /* Every function returns the status it left in *error (PGKM_OK with an empty text when
  * all is well). None throws, aborts, exits or prints. */
 typedef struct PgkmBackend {
-    uint32_t    abi;         /* PGKM_BACKEND_ABI */
-    uint32_t    struct_size; /* sizeof(PgkmBackend) */
-    const char *name;        /* "cpu", "cuda" */
+    uint32_t abi;         /* PGKM_BACKEND_ABI */
+    uint32_t struct_size; /* sizeof(PgkmBackend) */
+    const char *name;     /* "cpu", "cuda" */
 
     /* Lists up to `capacity` devices and sets *count to how many there are. */
     PgkmStatus (*probe)(PgkmDevice *devices, int32_t capacity, int32_t *count, PgkmError *error);
@@ -246,8 +246,8 @@ typedef struct PgkmBackend {
                       PgkmError *error);
 
     /* One assignment to fixed centroids with the sums over it. */
-    PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
-                         PgkmAssignment *assignments, PgkmError *error);
+    PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmAssignment *assignments,
+                         PgkmError *error);
 
     /* The last two are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
      * run to run of one backend and instruction set, whatever the number of threads. Points have
@@ -259,8 +259,8 @@ typedef struct PgkmBackend {
                           PgkmError *error);
 
     /* The E step under mixtures[i] and the sums of the M step over problems[i]. */
-    PgkmStatus (*em_step)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
-                          const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error);
+    PgkmStatus (*em_step)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, const PgkmMixture *mixtures,
+                          PgkmMixtureSums *sums, PgkmError *error);
 } PgkmBackend;
 
 #ifdef __cplusplus

@@ -26,15 +26,15 @@ typedef enum PgkmBackendChoice { PGKM_BACKEND_AUTO = 0, PGKM_BACKEND_CPU = 1, PG
 /* The settings pg_kmeans.*, read by the caller before any job starts. */
 typedef struct PgkmSettings {
     PgkmBackendChoice backend;
-    int32_t           device;           /* -1: any */
-    int32_t           cpu_threads;      /* 0: all */
-    uint64_t          memory_limit;     /* bytes; 0: none */
-    uint64_t          gpu_memory_limit; /* bytes; 0: none */
-    PgkmTuning        tuning;           /* strings stay valid until the job is freed */
-    const char       *plugin;           /* path of the CUDA plugin */
-    int32_t           channel;          /* a connection to the GPU service, of pgkm_service_connect; 0: none */
-    const char       *no_device;        /* why there is no device, where that is known; or NULL */
-    int32_t           device_ready;     /* 1: the service runs, so that a device is reached at once */
+    int32_t device;            /* -1: any */
+    int32_t cpu_threads;       /* 0: all */
+    uint64_t memory_limit;     /* bytes; 0: none */
+    uint64_t gpu_memory_limit; /* bytes; 0: none */
+    PgkmTuning tuning;         /* strings stay valid until the job is freed */
+    const char *plugin;        /* path of the CUDA plugin */
+    int32_t channel;           /* a connection to the GPU service, of pgkm_service_connect; 0: none */
+    const char *no_device;     /* why there is no device, where that is known; or NULL */
+    int32_t device_ready;      /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
 /* Threads that a job may have: cpu_threads, or one for each usable processor. */
@@ -45,20 +45,20 @@ int32_t pgkm_cpu_threads(const PgkmSettings *settings);
 /* An array given as an option: values in row-major order, or NULL for none. */
 typedef struct PgkmGiven {
     const double *values;
-    int32_t       dimensions; /* 1 .. 3, or 0 for none */
-    int32_t       extent[3];
+    int32_t dimensions; /* 1 .. 3, or 0 for none */
+    int32_t extent[3];
 } PgkmGiven;
 
 /* kmeans_options(...). */
 typedef struct PgkmOptions {
-    PgkmInit   init;
-    PgkmGiven  init_centroids; /* k x d, which go before init */
-    int32_t    n_init;
-    int32_t    max_iter;
-    double     tol; /* relative to the mean variance of the features */
-    uint64_t   seed;
+    PgkmInit init;
+    PgkmGiven init_centroids; /* k x d, which go before init */
+    int32_t n_init;
+    int32_t max_iter;
+    double tol; /* relative to the mean variance of the features */
+    uint64_t seed;
     PgkmMetric metric;
-    int32_t    standardize;
+    int32_t standardize;
 } PgkmOptions;
 
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
@@ -67,14 +67,14 @@ void pgkm_options_default(PgkmOptions *options);
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
 typedef struct PgkmMixtureOptions {
     PgkmCovariance covariance_type;
-    double         tol;       /* stop when the mean log-likelihood of a row grows by less */
-    double         reg_covar; /* added to the variances */
-    int32_t        max_iter;
-    int32_t        n_init;
-    uint64_t       seed;
-    PgkmGiven      weights_init;    /* k */
-    PgkmGiven      means_init;      /* k x d */
-    PgkmGiven      precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
+    double tol;       /* stop when the mean log-likelihood of a row grows by less */
+    double reg_covar; /* added to the variances */
+    int32_t max_iter;
+    int32_t n_init;
+    uint64_t seed;
+    PgkmGiven weights_init;    /* k */
+    PgkmGiven means_init;      /* k x d */
+    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
 } PgkmMixtureOptions;
 
 /* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, begun by k-means. */
@@ -82,19 +82,19 @@ void pgkm_mixture_options_default(PgkmMixtureOptions *options);
 
 /* pca_options(...). */
 typedef struct PgkmPcaOptions {
-    double  n_components; /* 0: all; at least 1: so many; between 0 and 1: that share of the variance */
-    int32_t whiten;       /* transformed rows get unit variance: not the engine's affair */
-    int32_t standardize;  /* features are scaled to unit variance first */
+    double n_components; /* 0: all; at least 1: so many; between 0 and 1: that share of the variance */
+    int32_t whiten;      /* transformed rows get unit variance: not the engine's affair */
+    int32_t standardize; /* features are scaled to unit variance first */
 } PgkmPcaOptions;
 
 typedef enum PgkmAlgorithm { PGKM_KMEANS = 0, PGKM_MIXTURE = 1, PGKM_PCA = 2 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
 typedef struct PgkmGroup {
-    const void   *values;  /* n x d of the request's element type */
+    const void *values;    /* n x d of the request's element type */
     const double *weights; /* n, or NULL like the request's */
-    int64_t       n;       /* >= 1 */
-    int64_t       k;       /* as PgkmRequest.k */
+    int64_t n;             /* >= 1 */
+    int64_t k;             /* as PgkmRequest.k */
 } PgkmGroup;
 
 /* What a backend keeps of rows from job to job: its context, the rows as loaded there (for a GPU: in
@@ -104,27 +104,27 @@ typedef struct PgkmResident PgkmResident;
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
-    PgkmPoints    points; /* weights: for k-means alone */
-    int64_t       k;      /* clusters or components, 1 .. 2^31 - 1; fewer are found when rows repeat. Not PCA */
+    PgkmPoints points; /* weights: for k-means alone */
+    int64_t k;         /* clusters or components, 1 .. 2^31 - 1; fewer are found when rows repeat. Not PCA */
     /* Many fits at once, with the same results as one by one: n_groups > 0 groups, which need not lie
      * together. Of `points` only element and d are read then, k is not, and there are no labels and
      * distances. Not PCA. */
     const PgkmGroup *groups;
-    int64_t          n_groups; /* 0: points and k are the one fit */
-    PgkmSegment      segment;  /* of the server, when the points lie in one */
-    PgkmResident    *resident; /* of these very points, used by one job at a time; or NULL. Not with groups */
-    PgkmSettings     settings;
-    int32_t          want_labels; /* fill PgkmResult.labels. Not PCA */
-    int32_t          want_distances; /* k-means: fill PgkmResult.distances */
+    int64_t n_groups;       /* 0: points and k are the one fit */
+    PgkmSegment segment;    /* of the server, when the points lie in one */
+    PgkmResident *resident; /* of these very points, used by one job at a time; or NULL. Not with groups */
+    PgkmSettings settings;
+    int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */
+    int32_t want_distances; /* k-means: fill PgkmResult.distances */
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
-    int64_t       k_last;
+    int64_t k_last;
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
     union {
-        PgkmOptions        kmeans;
+        PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
-        PgkmPcaOptions     pca;
+        PgkmPcaOptions pca;
     }; /* options */
 } PgkmRequest;
 
@@ -140,34 +140,34 @@ typedef struct PgkmQuality {
 
 /* A fitted model. Arrays belong to the job; those of the other algorithms are NULL, and numbers 0. */
 typedef struct PgkmResult {
-    int32_t        k; /* clusters, components of a mixture, principal components: may be fewer than asked */
-    int32_t        d;
-    int64_t        n;
-    int32_t        n_iter;
-    int32_t        converged;
-    const int32_t *labels;  /* n, or NULL */
-    const char    *backend; /* "cpu" or "cuda": what computed it */
-    const char    *notice;  /* not empty: a WARNING to pass on (a GPU fault survived) */
+    int32_t k; /* clusters, components of a mixture, principal components: may be fewer than asked */
+    int32_t d;
+    int64_t n;
+    int32_t n_iter;
+    int32_t converged;
+    const int32_t *labels; /* n, or NULL */
+    const char *backend;   /* "cpu" or "cuda": what computed it */
+    const char *notice;    /* not empty: a WARNING to pass on (a GPU fault survived) */
 
     /* k-means. With standardize, centroids are in standardized units (value - center) / scale; with
      * cosine they have unit length. */
-    const double  *centroids; /* k x d */
-    const int64_t *sizes;     /* k */
-    const double  *within_ss; /* k: (weighted) sums of squared distances */
-    double         inertia;   /* sum of within_ss */
-    const double  *center;    /* d, or NULL unless standardized */
-    const double  *scale;     /* d, or NULL unless standardized; of PCA, too */
-    const double  *distances; /* n squared distances, or NULL */
-    PgkmQuality    quality;   /* of a sweep, else NaN */
+    const double *centroids; /* k x d */
+    const int64_t *sizes;    /* k */
+    const double *within_ss; /* k: (weighted) sums of squared distances */
+    double inertia;          /* sum of within_ss */
+    const double *center;    /* d, or NULL unless standardized */
+    const double *scale;     /* d, or NULL unless standardized; of PCA, too */
+    const double *distances; /* n squared distances, or NULL */
+    PgkmQuality quality;     /* of a sweep, else NaN */
 
     /* Mixtures. */
-    const double *weights;        /* k */
-    const double *means;          /* k x d */
-    const double *covariances;    /* pgkm_covariance_size() values */
-    double        log_likelihood; /* of the rows under this very mixture, in total */
-    const double *trace;          /* n_iter: the total before each M step */
-    double        aic;
-    double        bic;
+    const double *weights;     /* k */
+    const double *means;       /* k x d */
+    const double *covariances; /* pgkm_covariance_size() values */
+    double log_likelihood;     /* of the rows under this very mixture, in total */
+    const double *trace;       /* n_iter: the total before each M step */
+    double aic;
+    double bic;
 
     /* PCA. Names as in scikit-learn. */
     const double *mean;                     /* d */
@@ -193,14 +193,14 @@ typedef enum PgkmPhase {
 
 /* How far a job is; after its end, how it went. */
 typedef struct PgkmJobProgress {
-    PgkmPhase   phase;
-    int32_t     restart;     /* 0 .. n_init - 1 */
-    int32_t     iteration;   /* of that restart */
-    double      shift;       /* summed squared centroid shift of its last iteration */
-    uint64_t    bytes_moved; /* to and from the device */
-    const char *backend;     /* "cpu" or "cuda"; NULL before one is chosen */
-    PgkmTuning  chosen;      /* the strategies at work; NULL: no such stage, or not known */
-    double      seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
+    PgkmPhase phase;
+    int32_t restart;             /* 0 .. n_init - 1 */
+    int32_t iteration;           /* of that restart */
+    double shift;                /* summed squared centroid shift of its last iteration */
+    uint64_t bytes_moved;        /* to and from the device */
+    const char *backend;         /* "cpu" or "cuda"; NULL before one is chosen */
+    PgkmTuning chosen;           /* the strategies at work; NULL: no such stage, or not known */
+    double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
 } PgkmJobProgress;
 
 /* The last k that a sweep fits: k_last, or the number of rows, but at least k. */
@@ -293,13 +293,13 @@ double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row
 
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {
-    char       backend[32];
-    int32_t    available;
-    PgkmDevice device;      /* its reason says why a backend is not available */
-    int32_t    served;      /* 1: by the GPU service, whose state follows */
-    int32_t    jobs;
-    int32_t    jobs_waiting;
-    uint64_t   memory_held; /* bytes of device memory that those jobs hold */
+    char backend[32];
+    int32_t available;
+    PgkmDevice device; /* its reason says why a backend is not available */
+    int32_t served;    /* 1: by the GPU service, whose state follows */
+    int32_t jobs;
+    int32_t jobs_waiting;
+    uint64_t memory_held; /* bytes of device memory that those jobs hold */
 } PgkmBackendStatus;
 
 /* Lists up to `capacity` backends and devices; returns how many there are. */

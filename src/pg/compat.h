@@ -36,9 +36,9 @@ extern "C" {
  * without arguments. */
 #if PG_VERSION_NUM < 160000
 #define pgkm_planstate_tree_walker(node, walker, context) \
-    planstate_tree_walker(node, (bool (*)()) (void (*)()) (walker), context)
+    planstate_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #define pgkm_expression_tree_walker(node, walker, context) \
-    expression_tree_walker(node, (bool (*)()) (void (*)()) (walker), context)
+    expression_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #else
 #define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
 #define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
@@ -54,10 +54,10 @@ extern "C" {
 /* 16 asks one function about privileges on objects of all kinds (c727f511bd7f). */
 #if PG_VERSION_NUM >= 160000
 #define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)
-#define pgkm_schema_aclcheck(schema, user)     object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
+#define pgkm_schema_aclcheck(schema, user) object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
 #else
 #define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
-#define pgkm_schema_aclcheck(schema, user)     pg_namespace_aclcheck(schema, user, ACL_USAGE)
+#define pgkm_schema_aclcheck(schema, user) pg_namespace_aclcheck(schema, user, ACL_USAGE)
 #endif
 
 #if PG_VERSION_NUM >= 160000
@@ -83,8 +83,13 @@ extern "C" {
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
  * process; `name` is a literal. */
 #if PG_VERSION_NUM >= 170000
-#define pgkm_wait_event(name) \
-    ([]() -> uint32 { static uint32 asked = 0; if (asked == 0) asked = WaitEventExtensionNew(name); return asked; }())
+#define pgkm_wait_event(name)                    \
+    ([]() -> uint32 {                            \
+        static uint32 asked = 0;                 \
+        if (asked == 0)                          \
+            asked = WaitEventExtensionNew(name); \
+        return asked;                            \
+    }())
 #else
 #define pgkm_wait_event(name) PG_WAIT_EXTENSION
 #endif
@@ -93,7 +98,7 @@ extern "C" {
 #if PG_VERSION_NUM < 170000
 #define pgkm_check_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
 #else
-#define pgkm_check_old_snapshot(snapshot, relation, page) ((void) 0)
+#define pgkm_check_old_snapshot(snapshot, relation, page) ((void)0)
 #endif
 
 /* 17 gave wait event sets an owner (50c67c2019ab); ours live as long as their process. */

@@ -20,36 +20,36 @@ extern "C" {
 
 /* How a table was read. */
 struct PgkmScanReport {
-    const char *road;    /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
-    int32       workers; /* beside the session's own process */
-    int64       rows;    /* read, those that take no part included */
-    double      seconds;
+    const char *road; /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
+    int32 workers;    /* beside the session's own process */
+    int64 rows;       /* read, those that take no part included */
+    double seconds;
 };
 
 /* What is kept of the fits of a run. */
 struct PgkmFitReport {
-    int64           groups; /* 0: no fit since the last run ended */
-    int64           rows;
-    int32           features;
-    int32           clusters; /* or components */
-    int32           n_iter;
-    int32           n_init; /* 0: nothing is iterated, nor seeded */
+    int64 groups; /* 0: no fit since the last run ended */
+    int64 rows;
+    int32 features;
+    int32 clusters; /* or components */
+    int32 n_iter;
+    int32 n_init; /* 0: nothing is iterated, nor seeded */
     PgkmJobProgress job;
 };
 
 /* What an entry of the array of backends shows. */
 struct PgkmProgressEntry {
     ProgressCommandType command;
-    Oid                 target;
-    int64               params[PGSTAT_NUM_PROGRESS_PARAM];
+    Oid target;
+    int64 params[PGSTAT_NUM_PROGRESS_PARAM];
 };
 
 /* One call of a function, from before it reads rows to its result. */
 struct PgkmRun {
-    const char       *function; /* static */
-    Oid               relation; /* InvalidOid: none */
-    TimestampTz       started;
-    PgkmScanReport    scan;
+    const char *function; /* static */
+    Oid relation;         /* InvalidOid: none */
+    TimestampTz started;
+    PgkmScanReport scan;
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 

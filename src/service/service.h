@@ -25,7 +25,7 @@ typedef struct PgkmServiceHost {
 
 /* Of each device. */
 typedef struct PgkmServiceLimits {
-    int32_t  jobs;          /* calls at work at once, >= 1 */
+    int32_t jobs;           /* calls at work at once, >= 1 */
     uint64_t device_memory; /* bytes for all jobs together; 0: what was free at the start */
 } PgkmServiceLimits;
 
@@ -33,21 +33,21 @@ typedef struct PgkmServiceLimits {
 #define PGKM_SERVICE_DEVICES 64
 
 typedef struct PgkmDeviceCounts {
-    int32_t  ordinal;
-    int32_t  jobs;    /* whose rows are there, or were last */
-    int32_t  running; /* calls of theirs at work */
-    int32_t  waiting; /* for a turn or for memory */
+    int32_t ordinal;
+    int32_t jobs;          /* whose rows are there, or were last */
+    int32_t running;       /* calls of theirs at work */
+    int32_t waiting;       /* for a turn or for memory */
     uint64_t memory_held;  /* bytes of device memory that jobs hold */
     uint64_t memory_total; /* that they can hold */
 } PgkmDeviceCounts;
 
 typedef struct PgkmServiceCounts {
     PgkmDeviceCounts all; /* all devices together, and jobs of all sessions; ordinal -1 */
-    int32_t  failed;      /* a device failed: end this process */
-    int32_t  n_devices;   /* that are usable */
+    int32_t failed;       /* a device failed: end this process */
+    int32_t n_devices;    /* that are usable */
     uint64_t requests;    /* since the start */
     uint64_t finished;    /* calls since the start */
-    char     failure[256];
+    char failure[256];
     PgkmDeviceCounts devices[PGKM_SERVICE_DEVICES];
 } PgkmServiceCounts;
 
@@ -60,7 +60,7 @@ PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmSe
 /* Cancels and ends everything, removes the path. NULL is allowed. */
 void pgkm_service_stop(PgkmService *service);
 
-int  pgkm_service_wakeup(const PgkmService *service);
+int pgkm_service_wakeup(const PgkmService *service);
 void pgkm_service_serve(PgkmService *service);
 void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits);
 void pgkm_service_counts(PgkmService *service, PgkmServiceCounts *counts);

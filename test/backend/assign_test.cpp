@@ -6,7 +6,7 @@ namespace conformance {
 namespace {
 
 class Assign : public Conformance {
-protected:
+  protected:
     void expect_same(const Assignments &actual)
     {
         const Assignments &expected = Expected::of(data()).assigned();

@@ -54,7 +54,7 @@ struct ImpatientHost {
 };
 
 class Cancel : public testing::TestWithParam<Subject> {
-protected:
+  protected:
     static bool on_gpu() { return GetParam().device >= 0; } // the service has the name of a plugin, too
 
     template <typename Call>

@@ -23,7 +23,7 @@ struct Extra {
 enum class Elements { both, float32, float64 };
 
 class Collection {
-public:
+  public:
     void add(const std::string &name, const Rows &rows, std::int32_t d, std::int32_t k, const Extra &extra = {},
              Elements elements = Elements::both)
     {
@@ -35,7 +35,7 @@ public:
 
     std::vector<Case> take() { return std::move(cases_); }
 
-private:
+  private:
     template <typename T>
     void add_as(const std::string &name, const Rows &rows, std::int32_t d, std::int32_t k, const Extra &extra)
     {
@@ -288,7 +288,8 @@ void add_groups(Collection &to)
     };
     const auto few = unequal({{1, 1}, {2, 2}, {7, 3}, {1009, 11}, {64, 8}, {3, 3}, {500, 1}, {33, 33}});
     to.add("groups", random.blobs(1619, 3, 30), 3, 0, {.groups = few});
-    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0, {.weights = random.weights(1619, -12, 3), .groups = few});
+    to.add("groups_weighted", random.blobs(1619, 6, 30), 6, 0,
+           {.weights = random.weights(1619, -12, 3), .groups = few});
     // Not in row order, and rows between them that belong to no group.
     to.add("groups_with_gaps", mixed_magnitudes(random, 1200, 4), 4, 0,
            {.groups = {{700, 301, 7}, {10, 100, 5}, {150, 1, 1}, {1100, 99, 4}}});

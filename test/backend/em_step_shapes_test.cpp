@@ -6,7 +6,7 @@ namespace {
 
 // Kernels are made for ranges of features and components: what lies at their ends, and one beyond.
 class EmStepShapes : public testing::TestWithParam<Subject> {
-protected:
+  protected:
     // One group.
     template <typename T>
     static Case case_of(const std::vector<T> &values, std::int32_t d, std::int32_t k)

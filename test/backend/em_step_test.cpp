@@ -6,7 +6,7 @@ namespace conformance {
 namespace {
 
 class EmStep : public Conformance {
-protected:
+  protected:
     bool unsupported() const { return unsupported_by(subject()); }
     double tolerance() const { return tolerance_of(subject(), data().element); }
 };

@@ -6,7 +6,7 @@ namespace conformance {
 namespace {
 
 class Fit : public Conformance {
-protected:
+  protected:
     void expect_same(std::int32_t max_iter, std::int32_t threads = 3)
     {
         const Problems &expected = Expected::of(data()).fitted(max_iter);

@@ -11,7 +11,7 @@ namespace conformance {
 using Rows = std::vector<double>;
 
 class Generator {
-public:
+  public:
     explicit Generator(std::uint64_t seed) : engine_(seed) {}
 
     double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
@@ -60,7 +60,7 @@ public:
         return result;
     }
 
-private:
+  private:
     std::mt19937_64 engine_;
 };
 

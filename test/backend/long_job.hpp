@@ -19,7 +19,13 @@ struct LongJob {
 
     // Rows repeat after the first `distinct` ones, if that is not 0.
     explicit LongJob(bool for_gpu = false, std::int64_t distinct = 0)
-        : n(small ? 20'000 : for_gpu ? 4'194'304 : 200'000), k(small ? 500 : for_gpu ? 16'384 : 3000), values(static_cast<std::size_t>(n * d)), exponents(d, 44)
+        : n(small     ? 20'000
+            : for_gpu ? 4'194'304
+                      : 200'000),
+          k(small     ? 500
+            : for_gpu ? 16'384
+                      : 3000),
+          values(static_cast<std::size_t>(n * d)), exponents(d, 44)
     {
         Generator random(8);
         for (float &value : values)

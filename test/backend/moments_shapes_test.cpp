@@ -111,7 +111,7 @@ struct Known {
 };
 
 class MomentsOfShapes : public testing::TestWithParam<std::tuple<Subject, Shape>> {
-protected:
+  protected:
     const Subject &subject() const { return std::get<0>(GetParam()); }
     void SetUp() override
     {
@@ -136,8 +136,7 @@ TEST_P(MomentsOfShapes, NearReference)
         const double size = std::sqrt(square(a) * static_cast<double>(rows.shape.n));
         ASSERT_NEAR(actual.values[0][a], expected.values[0][a], 1e-12 * size);
         for (std::size_t b = 0; b <= a; ++b, ++i)
-            ASSERT_NEAR(actual.values[0][i], expected.values[0][i],
-                        1e-12 * std::sqrt(square(a)) * std::sqrt(square(b)))
+            ASSERT_NEAR(actual.values[0][i], expected.values[0][i], 1e-12 * std::sqrt(square(a)) * std::sqrt(square(b)))
                 << "features " << a << ", " << b;
     }
 }

@@ -46,7 +46,7 @@ const Sums &expected_sums(const Case &data, std::size_t group, const double *mea
 }
 
 class Moments : public Conformance {
-protected:
+  protected:
     // What the backend does not have is not tested; weights are refused.
     bool unsupported() const
     {

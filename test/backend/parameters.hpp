@@ -56,7 +56,7 @@ inline std::string subject_name(const testing::TestParamInfo<Subject> &info)
 
 // A test that runs for every subject on every case.
 class Conformance : public testing::TestWithParam<Parameter> {
-protected:
+  protected:
     const Subject &subject() const { return std::get<0>(GetParam()); }
     const Case &data() const { return *std::get<1>(GetParam()); }
 };

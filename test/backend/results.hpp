@@ -38,7 +38,7 @@ struct Problems {
     std::vector<std::int32_t> exponents; // groups x d
     std::vector<PgkmProblem> list;
 
-private:
+  private:
     void point_into_own_memory();
 };
 
@@ -56,7 +56,7 @@ struct Assignments {
 
 // The reference's results for one case, computed when first asked for.
 class Expected {
-public:
+  public:
     static Expected &of(const Case &data);
 
     const Summaries &summaries();
@@ -67,7 +67,7 @@ public:
 
     Expected(const Expected &) = delete;
 
-private:
+  private:
     explicit Expected(const Case &data);
     struct Cache;
 

@@ -6,7 +6,7 @@ namespace conformance {
 namespace {
 
 class Seed : public Conformance {
-protected:
+  protected:
     void expect_same(PgkmInit init, std::uint32_t restart)
     {
         const Problems &expected = Expected::of(data()).seeded(init, restart);

@@ -9,7 +9,7 @@
 namespace conformance {
 
 class Session {
-public:
+  public:
     // Throws when the backend cannot be opened or the points not loaded.
     Session(const Subject &subject, const PgkmPoints &points, const PgkmHost &host = {}, std::int32_t threads = 3,
             std::uint64_t memory_limit = 0)
@@ -62,7 +62,7 @@ public:
 
     PgkmError error = {};
 
-private:
+  private:
     // Delegated to, so that the destructor runs even when opening throws.
     explicit Session(const PgkmBackend *table) : table_(table) {}
 

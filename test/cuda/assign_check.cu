@@ -1,9 +1,8 @@
 // assign_check.cu - the tensor-core assignment against the generic one, label for label, and its
 // times; with rows converted on every call, and with rows prepared once as in a fit. Needs a GPU.
 // Build: nvcc -std=c++20 --fmad=false -O3 -DPGKM_CUDA_PLUGIN -Isrc -Icuda -arch=native
-//   cuda/{plugin/check,plugin/context,assign/generic,assign/tensor}.cu src/backend/strategies.cpp test/cuda/assign_check.cu
-//   -o assign_check
-//   assign_check check         every case; exit status 1 if a label differs
+//   cuda/{plugin/check,plugin/context,assign/generic,assign/tensor}.cu src/backend/strategies.cpp
+//   test/cuda/assign_check.cu -o assign_check assign_check check         every case; exit status 1 if a label differs
 //   assign_check quick         a few small ones, for compute-sanitizer
 //   assign_check time [rows]   milliseconds over the shapes of the design, by CUDA events
 #include <cstdio>
@@ -21,13 +20,13 @@ using namespace assign_check;
 
 template <typename T>
 struct Case {
-    Context                  &context;
-    DeviceArray<T>            values, centroids;
+    Context &context;
+    DeviceArray<T> values, centroids;
     DeviceArray<std::int32_t> expected, labels;
-    View<T>                   view{};
-    mutable PreparedRows      prepared;
-    bool                      prepares = false; // as in a fit: rows are prepared once
-    DeviceArray<Control>      control;
+    View<T> view{};
+    mutable PreparedRows prepared;
+    bool prepares = false; // as in a fit: rows are prepared once
+    DeviceArray<Control> control;
 
     Case(Context &owner, Kind kind, std::int64_t n, int d, int k)
         : context(owner), values(owner.budget, static_cast<std::size_t>(n * d)),
@@ -43,7 +42,7 @@ struct Case {
         context.wait(stream());
     }
     cudaStream_t stream() const { return context.compute.get(); }
-    Stage<T> stage() const 
+    Stage<T> stage() const
     {
         Stage<T> made = {context, stream(), prepares ? control.get() : nullptr, {}, {}};
         made.prepared = prepares ? &prepared : nullptr;
@@ -148,13 +147,13 @@ void check_all(Context &context, bool quick)
 {
     const struct {
         const char *name;
-        Kind        kind;
+        Kind kind;
     } kinds[] = {{"blobs", Kind::blobs}, {"uniform", Kind::uniform}, {"grid", Kind::grid}, {"offset", Kind::offset},
                  {"mixed", Kind::mixed}, {"huge", Kind::huge},       {"tiny", Kind::tiny}, {"far", Kind::far}};
-    const int shapes[][3] = {{1, 1, 1},       {33, 1, 5},       {5000, 1, 257},   {20011, 2, 400},  {70001, 3, 64},
-                             {30000, 41, 64}, {30000, 54, 64},  {4099, 63, 129},  {20000, 64, 1000}, {9000, 100, 4096},
-                             {50021, 128, 1024}, {5000, 130, 77}, {3001, 768, 1024}, {2000, 800, 300}, {1500, 1536, 513},
-                             {700, 2500, 65}, {300, 4000, 33}};
+    const int shapes[][3] = {
+        {1, 1, 1},         {33, 1, 5},       {5000, 1, 257},    {20011, 2, 400},   {70001, 3, 64},     {30000, 41, 64},
+        {30000, 54, 64},   {4099, 63, 129},  {20000, 64, 1000}, {9000, 100, 4096}, {50021, 128, 1024}, {5000, 130, 77},
+        {3001, 768, 1024}, {2000, 800, 300}, {1500, 1536, 513}, {700, 2500, 65},   {300, 4000, 33}};
     for (const auto &[name, kind] : kinds)
         for (const auto &[n, d, k] : shapes) {
             if (quick && ((kind != Kind::blobs && kind != Kind::grid) || n > 5000 || d > 1600 || n * k > 800000))
@@ -169,9 +168,9 @@ void time_all(Context &context, int only)
 {
     const struct {
         std::int64_t n;
-        int          d, k, steps;
-    } shapes[] = {{1000000, 128, 1024, 6}, {10000000, 128, 4096, 3}, {1000000, 768, 1024, 6},
-                  {4500000, 41, 64, 6},    {580000, 54, 64, 6},      {8388608, 64, 64, 4}, {1000000, 128, 1024, 6}};
+        int d, k, steps;
+    } shapes[] = {{1000000, 128, 1024, 6}, {10000000, 128, 4096, 3}, {1000000, 768, 1024, 6}, {4500000, 41, 64, 6},
+                  {580000, 54, 64, 6},     {8388608, 64, 64, 4},     {1000000, 128, 1024, 6}};
     int index = 0;
     for (const auto &[n, d, k, steps] : shapes) {
         if (only >= 0 && index++ != only)

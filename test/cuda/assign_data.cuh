@@ -34,16 +34,24 @@ __device__ inline double value_of(Kind kind, bool wide, std::uint64_t i, int f, 
     const double blob = 200 * uniform(1, (hash(i) % 10) * 100003 + static_cast<std::uint64_t>(f)) - 100 +
                         normal(2, at) * 10 / sqrt(static_cast<double>(d));
     switch (kind) {
-    case Kind::uniform: return uniform(3, at);
-    case Kind::grid: return static_cast<double>(hash(at) % 3);
-    case Kind::offset: return 1e6 + normal(4, at);
+    case Kind::uniform:
+        return uniform(3, at);
+    case Kind::grid:
+        return static_cast<double>(hash(at) % 3);
+    case Kind::offset:
+        return 1e6 + normal(4, at);
     // One feature from 1e-3 to 1e9, each row of another magnitude.
-    case Kind::mixed: return exp10(12 * uniform(5, i) - 3) * (uniform(6, at) - 0.5);
-    case Kind::huge: return (uniform(7, at) - 0.5) * (wide ? 1e150 : 6e38);
-    case Kind::tiny: return (uniform(8, at) - 0.5) * (wide ? 1e-160 : 1e-38);
+    case Kind::mixed:
+        return exp10(12 * uniform(5, i) - 3) * (uniform(6, at) - 0.5);
+    case Kind::huge:
+        return (uniform(7, at) - 0.5) * (wide ? 1e150 : 6e38);
+    case Kind::tiny:
+        return (uniform(8, at) - 0.5) * (wide ? 1e-160 : 1e-38);
     // Most rows close together, a few far away: what a common scale has to span.
-    case Kind::far: return normal(9, at) * (i % 97 == 0 ? 1e8 : 1.0);
-    default: return blob;
+    case Kind::far:
+        return normal(9, at) * (i % 97 == 0 ? 1e8 : 1.0);
+    default:
+        return blob;
     }
 }
 
@@ -52,8 +60,8 @@ __global__ void make_rows(T *values, std::int64_t n, int d, Kind kind)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n * d; i += stride)
-        values[i] = static_cast<T>(value_of(kind, sizeof(T) == 8, static_cast<std::uint64_t>(i / d),
-                                            static_cast<int>(i % d), d));
+        values[i] = static_cast<T>(
+            value_of(kind, sizeof(T) == 8, static_cast<std::uint64_t>(i / d), static_cast<int>(i % d), d));
 }
 
 // Centroid j is a row drawn at random (so some are drawn twice).
@@ -63,7 +71,10 @@ __global__ void draw_centroids(const T *values, std::int64_t n, int d, int k, T 
     for (int j = static_cast<int>(blockIdx.x); j < k; j += static_cast<int>(gridDim.x))
         for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x))
             centroids[std::int64_t{j} * d + f] =
-                values[static_cast<std::int64_t>(hash(static_cast<std::uint64_t>(j) + 77) % static_cast<std::uint64_t>(n)) * d + f];
+                values[static_cast<std::int64_t>(hash(static_cast<std::uint64_t>(j) + 77) %
+                                                 static_cast<std::uint64_t>(n)) *
+                           d +
+                       f];
 }
 
 // One plain step of Lloyd's method, for timings on centroids as they are in mid-fit.
@@ -81,12 +92,14 @@ __global__ void add_rows(const T *values, const std::int32_t *labels, std::int64
 template <typename T>
 __global__ void take_means(const float *sums, const float *counts, int d, int k, T *centroids)
 {
-    for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < k * d; i += static_cast<int>(gridDim.x * blockDim.x))
+    for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < k * d;
+         i += static_cast<int>(gridDim.x * blockDim.x))
         if (counts[i / d] > 0)
             centroids[i] = static_cast<T>(sums[i] / counts[i / d]);
 }
 
-__global__ void count_differences(const std::int32_t *a, const std::int32_t *b, std::int64_t n, unsigned long long *count)
+__global__ void count_differences(const std::int32_t *a, const std::int32_t *b, std::int64_t n,
+                                  unsigned long long *count)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     unsigned long long mine = 0;

@@ -17,7 +17,7 @@ struct Group {
 
 // The calls of one run, each of which needs those before it.
 class Run {
-public:
+  public:
     Run(const PgkmBackend *backend, const Case &c, const Rows &rows, const Setting &setting)
         : backend_(backend), case_(c), rows_(rows), setting_(setting), width_(c.element == PGKM_FLOAT32 ? 4 : 8),
           d_(static_cast<std::size_t>(c.d)), groups_(static_cast<std::size_t>(c.groups)), problems_(groups_.size())
@@ -39,7 +39,7 @@ public:
         return std::move(answer_);
     }
 
-private:
+  private:
     bool good(PgkmStatus status)
     {
         answer_.status = status;

@@ -34,7 +34,8 @@ Rows make_rows(const Case &c, unsigned seed)
             pgkm::normalise(rows.f64.data() + i * c.d, c.d);
     if (c.weighted)
         for (std::int64_t i = 0; i < c.n; ++i)
-            rows.weights.push_back((0.25 + std::fabs(normal(random))) * std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
+            rows.weights.push_back((0.25 + std::fabs(normal(random))) *
+                                   std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
     if (c.element == PGKM_FLOAT32)
         rows.f32.assign(rows.f64.begin(), rows.f64.end());
     rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element,
@@ -49,7 +50,13 @@ std::vector<Case> tiny_cases()
     return {
         {.name = "narrow", .n = 300, .d = 3, .k = 5, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
         {.name = "weighted", .n = 211, .d = 2, .k = 4, .weighted = true, .init = PGKM_INIT_KMEANS_PARALLEL},
-        {.name = "decades", .n = 211, .d = 5, .k = 4, .weighted = true, .decades = 15.0, .init = PGKM_INIT_KMEANS_PARALLEL},
+        {.name = "decades",
+         .n = 211,
+         .d = 5,
+         .k = 4,
+         .weighted = true,
+         .decades = 15.0,
+         .init = PGKM_INIT_KMEANS_PARALLEL},
         {.name = "wide", .n = 300, .d = 41, .k = 9, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
         {.name = "empty clusters",
          .n = 150,
@@ -74,9 +81,27 @@ std::vector<Case> long_cases()
         {.name = "loop 64", .n = 12000, .d = 64, .k = 100, .init = PGKM_INIT_RANDOM, .max_iter = 40},
         {.name = "loop 63", .n = 5000, .d = 63, .k = 17, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "loop 48", .n = 7000, .d = 48, .k = 24, .distinct = 900, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 18", .n = 40000, .d = 18, .k = 10, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .tol = -1.0, .max_iter = 60},
-        {.name = "loop cosine", .n = 9000, .d = 30, .k = 20, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE, .max_iter = 60},
-        {.name = "loop empty", .n = 6000, .d = 32, .k = 20, .init = PGKM_INIT_RANDOM, .far_start = true, .max_iter = 60},
+        {.name = "loop 18",
+         .n = 40000,
+         .d = 18,
+         .k = 10,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .tol = -1.0,
+         .max_iter = 60},
+        {.name = "loop cosine",
+         .n = 9000,
+         .d = 30,
+         .k = 20,
+         .init = PGKM_INIT_RANDOM,
+         .metric = PGKM_COSINE,
+         .max_iter = 60},
+        {.name = "loop empty",
+         .n = 6000,
+         .d = 32,
+         .k = 20,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true,
+         .max_iter = 60},
         {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
     };
 }
@@ -118,7 +143,13 @@ std::vector<Case> make_cases(Extent extent)
          .mixed_scale = true});
     for (const int d : {2, 9, 20, 70, 200})
         add({.name = "decades", .n = 3000, .d = d, .k = 9, .weighted = true, .decades = 15.0, .init = inits[i++ % 4]});
-    add({.name = "decades, many clusters", .n = 5000, .d = 4, .k = 400, .weighted = true, .decades = 15.0, .init = PGKM_INIT_RANDOM});
+    add({.name = "decades, many clusters",
+         .n = 5000,
+         .d = 4,
+         .k = 400,
+         .weighted = true,
+         .decades = 15.0,
+         .init = PGKM_INIT_RANDOM});
     add({.name = "decades, empty clusters",
          .n = 3000,
          .d = 5,
@@ -127,7 +158,13 @@ std::vector<Case> make_cases(Extent extent)
          .decades = 15.0,
          .init = PGKM_INIT_RANDOM,
          .far_start = true});
-    add({.name = "decades, vanishing", .n = 2000, .d = 3, .k = 12, .weighted = true, .decades = 60.0, .init = PGKM_INIT_KMEANS_PARALLEL});
+    add({.name = "decades, vanishing",
+         .n = 2000,
+         .d = 3,
+         .k = 12,
+         .weighted = true,
+         .decades = 60.0,
+         .init = PGKM_INIT_KMEANS_PARALLEL});
     for (const int d : {4, 11, 30})
         add({.name = "decades, groups",
              .n = 4000,
@@ -199,20 +236,40 @@ std::vector<Case> make_cases(Extent extent)
     cases.push_back({.name = "cells", .n = 530000, .d = 2, .k = 60, .init = PGKM_INIT_RANDOM});
     if (extent == Extent::full) {
         cases.push_back({.name = "cells 1", .n = 530000, .d = 1, .k = 50, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells weighted", .n = 530000, .d = 4, .k = 64, .weighted = true, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells 8", .n = 530000, .d = 8, .k = 70, .offset = 1e5, .spread = 3.0, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells wide labels", .n = 530000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "cells duplicates", .n = 530000, .d = 3, .k = 60, .distinct = 700, .init = PGKM_INIT_RANDOM, .far_start = true});
-        cases.push_back({.name = "cells mixed scale", .n = 530000, .d = 5, .k = 50, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+            {.name = "cells weighted", .n = 530000, .d = 4, .k = 64, .weighted = true, .init = PGKM_INIT_RANDOM});
+        cases.push_back(
+            {.name = "cells 8", .n = 530000, .d = 8, .k = 70, .offset = 1e5, .spread = 3.0, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "cells wide labels", .n = 530000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "cells duplicates",
+                         .n = 530000,
+                         .d = 3,
+                         .k = 60,
+                         .distinct = 700,
+                         .init = PGKM_INIT_RANDOM,
+                         .far_start = true});
+        cases.push_back(
+            {.name = "cells mixed scale", .n = 530000, .d = 5, .k = 50, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
         add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
-        add({.name = "slots duplicates", .n = 9000, .d = 3, .k = 60, .distinct = 55, .init = PGKM_INIT_RANDOM, .far_start = true});
+        add({.name = "slots duplicates",
+             .n = 9000,
+             .d = 3,
+             .k = 60,
+             .distinct = 55,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
         add({.name = "strips", .n = 20000, .d = 34, .k = 70, .init = PGKM_INIT_RANDOM});
         add({.name = "strips 64", .n = 8000, .d = 64, .k = 120, .weighted = true, .init = PGKM_INIT_RANDOM});
         add({.name = "strips cosine", .n = 9000, .d = 41, .k = 30, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE});
-        add({.name = "strips duplicates", .n = 9000, .d = 20, .k = 30, .distinct = 25, .init = PGKM_INIT_RANDOM, .far_start = true});
+        add({.name = "strips duplicates",
+             .n = 9000,
+             .d = 20,
+             .k = 30,
+             .distinct = 25,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
         add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});
@@ -221,10 +278,23 @@ std::vector<Case> make_cases(Extent extent)
         add({.name = "longer 2", .n = 300000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM});
         // Many rows of few features, and pivots that have one centroid each, so that their rows rest.
         cases.push_back({.name = "many rows of 2", .n = 1 << 24, .d = 2, .k = 5, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "many rows weighted", .n = 1 << 22, .d = 8, .k = 8, .weighted = true, .distinct = 300, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "many rows weighted",
+                         .n = 1 << 22,
+                         .d = 8,
+                         .k = 8,
+                         .weighted = true,
+                         .distinct = 300,
+                         .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "many rows duplicates",
+                         .n = 1 << 23,
+                         .d = 4,
+                         .k = 7,
+                         .offset = 1e5,
+                         .distinct = 500,
+                         .init = PGKM_INIT_RANDOM,
+                         .far_start = true});
         cases.push_back(
-            {.name = "many rows duplicates", .n = 1 << 23, .d = 4, .k = 7, .offset = 1e5, .distinct = 500, .init = PGKM_INIT_RANDOM, .far_start = true});
-        cases.push_back({.name = "pivots at rest", .n = 1100000, .d = 20, .k = 4, .distinct = 30, .init = PGKM_INIT_RANDOM});
+            {.name = "pivots at rest", .n = 1100000, .d = 20, .k = 4, .distinct = 30, .init = PGKM_INIT_RANDOM});
     }
     for (const Case &c : long_cases())
         cases.push_back(c);

@@ -22,6 +22,7 @@ int main(int argc, char **argv)
         want = "no code for compute capability " + std::to_string(device.capability_major) + "." +
                std::to_string(device.capability_minor) + " in this build";
     const bool right = device.reason == want && (device.usable != 0) == want.empty();
-    std::printf("probe: %s usable %d \"%s\": %s\n", device.name, device.usable, device.reason, right ? "right" : "WRONG");
+    std::printf("probe: %s usable %d \"%s\": %s\n", device.name, device.usable, device.reason,
+                right ? "right" : "WRONG");
     return right ? 0 : 1;
 }

@@ -20,12 +20,18 @@ struct Context {
 };
 
 struct Data {
-    PgkmHost   host;
+    PgkmHost host;
     PgkmPoints points;
 };
 
-Context *self(PgkmContext *context) { return reinterpret_cast<Context *>(context); }
-Data *self(PgkmData *data) { return reinterpret_cast<Data *>(data); }
+Context *self(PgkmContext *context)
+{
+    return reinterpret_cast<Context *>(context);
+}
+Data *self(PgkmData *data)
+{
+    return reinterpret_cast<Data *>(data);
+}
 
 void poll(const Data &data)
 {
@@ -185,15 +191,20 @@ PgkmStatus reference_open(const PgkmOpen *options, PgkmContext **context, PgkmEr
     return guarded(error, [&] { *context = reinterpret_cast<PgkmContext *>(new Context{options->host}); });
 }
 
-void reference_close(PgkmContext *context) { delete self(context); }
+void reference_close(PgkmContext *context)
+{
+    delete self(context);
+}
 
 PgkmStatus reference_load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
 {
-    return guarded(error,
-                   [&] { *data = reinterpret_cast<PgkmData *>(new Data{self(context)->host, *points}); });
+    return guarded(error, [&] { *data = reinterpret_cast<PgkmData *>(new Data{self(context)->host, *points}); });
 }
 
-void reference_unload(PgkmData *data) { delete self(data); }
+void reference_unload(PgkmData *data)
+{
+    delete self(data);
+}
 
 PgkmStatus reference_summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                                std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
@@ -201,14 +212,13 @@ PgkmStatus reference_summarise(PgkmData *data, const PgkmProblem *problems, std:
     return guarded(error, [&] {
         with_element(*self(data), [&](auto element) {
             for (std::int64_t p = 0; p < n_problems; ++p)
-                summarise_problem<decltype(element)>(self(data)->points, problems[p], want_moments != 0,
-                                                     summaries[p]);
+                summarise_problem<decltype(element)>(self(data)->points, problems[p], want_moments != 0, summaries[p]);
         });
     });
 }
 
-PgkmStatus reference_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems,
-                          const PgkmSeedParams *params, PgkmError *error)
+PgkmStatus reference_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
+                          PgkmError *error)
 {
     return guarded(error, [&] {
         with_element(*self(data), [&](auto element) {
@@ -244,8 +254,8 @@ PgkmStatus reference_assign(PgkmData *data, const PgkmProblem *problems, std::in
     });
 }
 
-PgkmStatus reference_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                             PgkmMoments *moments, PgkmError *error)
+PgkmStatus reference_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
+                             PgkmError *error)
 {
     return guarded(error, [&] {
         for (std::int64_t p = 0; p < n_problems; ++p)
@@ -270,11 +280,10 @@ PgkmStatus reference_em_step(PgkmData *data, const PgkmProblem *problems, std::i
 
 const PgkmBackend *reference_backend()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI,    sizeof(PgkmBackend), "reference",
-                                      reference_probe,     reference_strategies, reference_open,
-                                      reference_close,     reference_load,       reference_unload,
-                                      reference_summarise, reference_seed,       reference_fit,
-                                      reference_assign,    reference_moments,    reference_em_step};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI,     sizeof(PgkmBackend), "reference",      reference_probe,
+                                      reference_strategies, reference_open,      reference_close,  reference_load,
+                                      reference_unload,     reference_summarise, reference_seed,   reference_fit,
+                                      reference_assign,     reference_moments,   reference_em_step};
     return &table;
 }
 

@@ -15,10 +15,10 @@ namespace {
 // Rows to choose from: the problem's own, or the candidates of k-means||.
 template <typename T>
 struct Rows {
-    const T                  *values; // n x d
-    std::vector<double>       weights; // n
-    std::vector<std::int64_t> masses;  // n: the weights as integers, for the first draw
-    std::int32_t              d;
+    const T *values;                  // n x d
+    std::vector<double> weights;      // n
+    std::vector<std::int64_t> masses; // n: the weights as integers, for the first draw
+    std::int32_t d;
 
     std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
     const T *row(std::int64_t i) const { return values + i * d; }
@@ -62,10 +62,7 @@ class Seeder {
             at(i) = std::min(at(i), exact_distance(rows_.row(i), rows_.row(row), rows_.d));
     }
 
-    void add_first()
-    {
-        add(pick(rows_.masses, draw(params_.seed, params_.restart, streams_.first, 0, 0)));
-    }
+    void add_first() { add(pick(rows_.masses, draw(params_.seed, params_.restart, streams_.first, 0, 0))); }
 
     // The integers of the v_i and their scale; false when every v_i is 0.
     bool weigh(std::vector<std::int64_t> &masses, double &scale) const
@@ -118,7 +115,8 @@ class Seeder {
         std::vector<std::int64_t> sampled;
         for (std::int64_t i = 0; i < rows_.size(); ++i) {
             const std::uint64_t bits = draw(params_.seed, params_.restart, Stream::oversample, round,
-                                            static_cast<std::uint64_t>(i)) >> 16; // 48 bits: the product fits
+                                            static_cast<std::uint64_t>(i)) >>
+                                       16; // 48 bits: the product fits
             const UInt128 share = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) *
                                   static_cast<std::uint64_t>(masses[static_cast<std::size_t>(i)]);
             if (((bits * total) >> 48) < share)
@@ -143,17 +141,17 @@ class Seeder {
     {
         UInt128 sum = 0;
         for (std::int64_t i = 0; i < rows_.size(); ++i) {
-            const double distance = std::min(nearest_[static_cast<std::size_t>(i)],
-                                             exact_distance(rows_.row(i), rows_.row(row), rows_.d));
+            const double distance =
+                std::min(nearest_[static_cast<std::size_t>(i)], exact_distance(rows_.row(i), rows_.row(row), rows_.d));
             sum += static_cast<std::uint64_t>(quantise_mass(weighted(i, distance), scale));
         }
         return sum;
     }
 
-    Rows<T>                   rows_;
-    PgkmSeedParams            params_;
-    Streams                   streams_;
-    std::vector<double>       nearest_; // m_i
+    Rows<T> rows_;
+    PgkmSeedParams params_;
+    Streams streams_;
+    std::vector<double> nearest_; // m_i
     std::vector<std::int64_t> chosen_;
 };
 
@@ -164,8 +162,7 @@ Rows<T> problem_rows(const PgkmPoints &points, const PgkmProblem &problem)
     for (std::int64_t i = 0; i < problem.n_rows; ++i) {
         const double weight = points.weights == nullptr ? 1.0 : points.weights[problem.first_row + i];
         rows.weights.push_back(weight);
-        rows.masses.push_back(
-            points.weights == nullptr ? 1 : quantise(weight, power_of_two(problem.weight_exponent)));
+        rows.masses.push_back(points.weights == nullptr ? 1 : quantise(weight, power_of_two(problem.weight_exponent)));
     }
     return rows;
 }
@@ -195,8 +192,7 @@ std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &p
         std::size_t label = 0;
         double best = std::numeric_limits<double>::infinity();
         for (std::size_t c = 0; c < chosen.size(); ++c) {
-            const double distance =
-                exact_distance(rows.row(i), candidates.row(static_cast<std::int64_t>(c)), rows.d);
+            const double distance = exact_distance(rows.row(i), candidates.row(static_cast<std::int64_t>(c)), rows.d);
             if (distance < best) {
                 best = distance;
                 label = c;
@@ -225,8 +221,8 @@ std::vector<std::int64_t> random_rows(std::int64_t n, std::int32_t k, const Pgkm
 {
     std::vector<std::int64_t> chosen;
     for (std::int64_t j = n - k; j < n; ++j) {
-        const std::uint64_t bits = draw(params.seed, params.restart, Stream::random_rows, 0,
-                                        static_cast<std::uint64_t>(j - (n - k)));
+        const std::uint64_t bits =
+            draw(params.seed, params.restart, Stream::random_rows, 0, static_cast<std::uint64_t>(j - (n - k)));
         const auto row = static_cast<std::int64_t>(scale_draw(bits, static_cast<std::uint64_t>(j) + 1));
         const bool taken = std::find(chosen.begin(), chosen.end(), row) != chosen.end();
         chosen.push_back(taken ? j : row);

@@ -14,9 +14,9 @@
 //     kill                      the process kills itself, as kill -9 would
 //     no_device                 (probe) there is none
 //
-// With "once" the file is removed first; before a pause a file "reached" is made. A device has 1 GB of memory; loads that pass it
-// together, or the limit that their context was opened with, fail: the service must prevent that. A
-// file "devices" beside the library holds their number, up to 4; without it there is one. A file "unusable" there says why
+// With "once" the file is removed first; before a pause a file "reached" is made. A device has 1 GB of memory; loads
+// that pass it together, or the limit that their context was opened with, fail: the service must prevent that. A file
+// "devices" beside the library holds their number, up to 4; without it there is one. A file "unusable" there says why
 // none of them can be used.
 #include <dlfcn.h>
 #include <signal.h>
@@ -200,8 +200,8 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
     const std::int32_t device = std::max(options->device, 0);
     if (device >= device_count())
         return set_error(error, PGKM_INVALID, "there is no such pretended device");
-    auto made = std::make_unique<Context>(
-        Context{nullptr, options->host, options->device_memory_limit, &used_bytes[device]});
+    auto made =
+        std::make_unique<Context>(Context{nullptr, options->host, options->device_memory_limit, &used_bytes[device]});
     PgkmOpen on_cpu = *options;
     on_cpu.device = 0;
     if (pgkm::cpu_backend()->open(&on_cpu, &made->cpu, error) == PGKM_OK)
@@ -290,9 +290,8 @@ PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_p
                    PgkmMixtureSums *sums, PgkmError *error)
 {
     const PgkmStatus status = suffer("em_step", host_of(data), error);
-    return status != PGKM_OK
-               ? status
-               : pgkm::cpu_backend()->em_step(cpu_of(data), problems, n_problems, mixtures, sums, error);
+    return status != PGKM_OK ? status
+                             : pgkm::cpu_backend()->em_step(cpu_of(data), problems, n_problems, mixtures, sums, error);
 }
 
 } // namespace

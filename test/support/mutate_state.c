@@ -18,22 +18,22 @@ PG_FUNCTION_INFO_V1(mutate_state);
 Datum mutate_state(PG_FUNCTION_ARGS)
 {
     PGFunction serialize = load_external_function("$libdir/pg_kmeans", "pgkm_aggregate_serialize", true, NULL);
-    bytea     *state = DatumGetByteaPP(serialize(fcinfo));
-    char      *bytes = VARDATA_ANY(state);
-    int        size = VARSIZE_ANY_EXHDR(state);
-    int        at = atoi(GetConfigOption("mutate.at", false, false));
-    int        by = atoi(GetConfigOption("mutate.by", false, false));
+    bytea *state = DatumGetByteaPP(serialize(fcinfo));
+    char *bytes = VARDATA_ANY(state);
+    int size = VARSIZE_ANY_EXHDR(state);
+    int at = atoi(GetConfigOption("mutate.at", false, false));
+    int by = atoi(GetConfigOption("mutate.by", false, false));
 
     if (by == 0) {
         char *text = palloc(2 * size + 1);
 
         for (int i = 0; i < size; ++i)
-            sprintf(text + 2 * i, "%02x", (unsigned char) bytes[i]);
+            sprintf(text + 2 * i, "%02x", (unsigned char)bytes[i]);
         ereport(NOTICE, (errmsg("state %s", text)));
     }
     if (at < 0)
         at += size;
     if (at >= 0 && at < size)
-        bytes[at] += (char) by;
+        bytes[at] += (char)by;
     PG_RETURN_BYTEA_P(state);
 }

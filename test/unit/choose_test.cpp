@@ -119,7 +119,8 @@ TEST(Choose, ForcedStagesMakeTheirOwnSums)
     EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, sum).moves, Moves::none);
 }
 
-// The sums of weighted rows are of two limbs, which no fused kernel makes: stages run apart, even where one pass is forced.
+// The sums of weighted rows are of two limbs, which no fused kernel makes: stages run apart, even where one pass is
+// forced.
 TEST(Choose, WeightedRowsRunStagesApart)
 {
     Forced one_pass, sums_on_host;

@@ -152,7 +152,8 @@ TEST(Contract, WeightedValuesHaveTwoLimbs)
     for (int i = 0; i < 100'000; ++i) {
         const double bound = std::ldexp(1.0 + std::fabs(uniform(random)), static_cast<int>(random() % 1800) - 900);
         const int exponent = scale_exponent(bound);
-        const double value = i % 10 == 0 ? bound : bound * std::ldexp(uniform(random), -static_cast<int>(random() % 110));
+        const double value =
+            i % 10 == 0 ? bound : bound * std::ldexp(uniform(random), -static_cast<int>(random() % 110));
         const Limbs limbs = quantise_weighted(value, power_of_two(exponent));
         ASSERT_LE(std::abs(limbs.hi), most) << value;
         ASSERT_LE(std::abs(limbs.lo), most) << value;
@@ -166,7 +167,8 @@ TEST(Contract, WeightedValuesHaveTwoLimbs)
             expected = Int128{mantissa} >> cut;
             expected += rest > half || (rest == half && expected % 2 != 0) ? 1 : 0;
         }
-        ASSERT_TRUE(join_limbs(limbs.hi, limbs.lo) == (value < 0 ? -expected : expected)) << value << " at " << exponent;
+        ASSERT_TRUE(join_limbs(limbs.hi, limbs.lo) == (value < 0 ? -expected : expected))
+            << value << " at " << exponent;
         if (value > 0) {
             ASSERT_GE(join_limbs(limbs.hi, limbs.lo), 0) << value; // so that masses never cancel
         }

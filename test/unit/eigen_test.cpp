@@ -95,7 +95,7 @@ std::int64_t all_vectors(const std::vector<double> &values)
 
 // By each library.
 class SymmetricEigenBy : public testing::TestWithParam<const char *> {
-protected:
+  protected:
     void SetUp() override
     {
         if (by_lapack() && lapack() == nullptr)

@@ -54,8 +54,7 @@ TEST(Estimate, IsEnoughForPca)
             const std::vector<float> rows = noise(shape.n, shape.d);
             PgkmRequest request = request_for(PGKM_PCA, rows, shape.d, threads);
             request.settings.memory_limit = pgkm_request_estimate(&request);
-            EXPECT_EQ(run(request), "")
-                << shape.n << " x " << shape.d << ", " << threads << " threads";
+            EXPECT_EQ(run(request), "") << shape.n << " x " << shape.d << ", " << threads << " threads";
             --request.settings.memory_limit;
             EXPECT_NE(run(request).find("pg_kmeans.memory_limit"), std::string::npos);
         }
@@ -79,9 +78,8 @@ TEST(Estimate, IsEnoughForMixtures)
                 request.mixture.covariance_type = type;
                 request.mixture.max_iter = 2;
                 request.settings.memory_limit = pgkm_request_estimate(&request);
-                EXPECT_EQ(run(request), "")
-                    << shape.n << " x " << shape.d << ", " << shape.k << " components, type " << type << ", " << threads
-                    << " threads";
+                EXPECT_EQ(run(request), "") << shape.n << " x " << shape.d << ", " << shape.k << " components, type "
+                                            << type << ", " << threads << " threads";
             }
 }
 

@@ -19,7 +19,7 @@ inline PgkmRequest request_for(const std::vector<double> &values, std::int32_t d
 
 // Runs a job to its end; the result lives as long as this.
 class FitRun {
-public:
+  public:
     explicit FitRun(const PgkmRequest &request)
     {
         if (pgkm_job_start(&request, &job_, &error) != PGKM_OK)
@@ -34,7 +34,7 @@ public:
     PgkmError error = {};
     PgkmResult result = {};
 
-private:
+  private:
     PgkmJob *job_ = nullptr;
 };
 

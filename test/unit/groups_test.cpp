@@ -10,7 +10,7 @@ namespace {
 
 // Groups of one request give what each gives alone.
 class Groups : public testing::Test {
-protected:
+  protected:
     static constexpr std::int32_t d = 3;
 
     void SetUp() override

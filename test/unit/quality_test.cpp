@@ -91,7 +91,7 @@ void PrintTo(const Set &set, std::ostream *out)
 }
 
 class Published : public testing::TestWithParam<Set> {
-protected:
+  protected:
     void SetUp() override
     {
         const std::string path = published::folder() + "/fraenti/" + GetParam().name;

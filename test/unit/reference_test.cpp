@@ -16,7 +16,7 @@ namespace {
 
 // The reference with some rows of d features loaded.
 class Loaded {
-public:
+  public:
     Loaded(std::vector<double> rows, std::int32_t d, std::vector<double> weights = {})
         : rows_(std::move(rows)), weights_(std::move(weights)), d_(d)
     {
@@ -78,7 +78,7 @@ public:
         return centroids;
     }
 
-private:
+  private:
     const PgkmBackend *table_ = reference_backend();
     std::vector<double> rows_, weights_;
     std::int32_t d_;

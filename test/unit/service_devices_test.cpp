@@ -17,10 +17,16 @@ PgkmDevice found(std::int32_t ordinal, std::uint64_t memory, bool usable = true)
     return device;
 }
 
-bool never(Device &) { return false; }
+bool never(Device &)
+{
+    return false;
+}
 
 // Each 16000 bytes: 15000 are lent, 13125 of them to large loads.
-std::vector<PgkmDevice> two() { return {found(0, 16000), found(1, 16000)}; }
+std::vector<PgkmDevice> two()
+{
+    return {found(0, 16000), found(1, 16000)};
+}
 
 TEST(Devices, UnusableOnesAreLeftOut)
 {

@@ -26,10 +26,11 @@ using std::chrono::milliseconds;
 // Something that waits in a thread of its own.
 class Waiter {
   public:
-    explicit Waiter(std::function<void()> body) : thread_([this, body] {
-        body();
-        done_ = true;
-    })
+    explicit Waiter(std::function<void()> body)
+        : thread_([this, body] {
+              body();
+              done_ = true;
+          })
     {
     }
     ~Waiter() { thread_.join(); }
@@ -43,7 +44,7 @@ class Waiter {
 
   private:
     std::atomic<bool> done_{false};
-    std::thread       thread_;
+    std::thread thread_;
 };
 
 // A service over the CPU backend, and a connection to it.
@@ -100,7 +101,7 @@ class Service : public testing::Test {
             server_.state().host.serve();
     }
 
-    Server           server_;
+    Server server_;
     std::vector<int> channels_;
 };
 

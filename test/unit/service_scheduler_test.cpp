@@ -11,7 +11,10 @@
 namespace pgkm::service {
 namespace {
 
-bool never() { return false; }
+bool never()
+{
+    return false;
+}
 
 constexpr milliseconds soon{5000}, shortly{30};
 

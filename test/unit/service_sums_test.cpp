@@ -23,7 +23,7 @@ std::vector<double> waves(std::size_t count, double step)
 
 // Rows in a backend: directly, or, with a channel, through the service.
 class Opened {
-public:
+  public:
     Opened(const PgkmBackend *table, int channel, const PgkmPoints &points) : table_(table)
     {
         PgkmOpen open = {};
@@ -40,7 +40,7 @@ public:
     }
     PgkmData *data = nullptr;
 
-private:
+  private:
     const PgkmBackend *table_;
     PgkmContext *context_ = nullptr;
 };
@@ -57,7 +57,7 @@ PgkmProblem rows_of(std::int64_t first, std::int64_t count)
 const std::vector<PgkmProblem> problems = {rows_of(0, 1000), rows_of(1000, 1), rows_of(1500, n - 1500)};
 
 class ServiceSums : public Service {
-protected:
+  protected:
     ServiceSums()
         : values_(waves(n * d, 0.7)), points_{values_.data(), PGKM_FLOAT64, n, d, nullptr},
           direct_(cpu_backend(), 0, points_), served_(client_backend(), connect(), points_)
@@ -96,7 +96,9 @@ std::vector<double> em_step(const PgkmBackend *table, PgkmData *data, PgkmCovari
     for (std::size_t i = 0; matrix == d * d && i < factors.size(); ++i)
         if (i % d > i / d % d) // above the diagonal
             factors[i] = 0.0;
-    const std::size_t second = type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
+    const std::size_t second = type == PGKM_COVARIANCE_FULL   ? k * (d * (d + 1) / 2)
+                               : type == PGKM_COVARIANCE_TIED ? 0
+                                                              : k * d;
     std::vector<double> out(problems.size() * (1 + k + k * d + second), -1.0);
     std::vector<std::int32_t> found(problems.size() * n, -1);
     std::vector<PgkmMixture> mixtures;
@@ -119,7 +121,8 @@ std::vector<double> em_step(const PgkmBackend *table, PgkmData *data, PgkmCovari
 
 TEST_F(ServiceSums, EmStepsOfManyProblems)
 {
-    for (const PgkmCovariance type : {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL})
+    for (const PgkmCovariance type :
+         {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL})
         for (const bool given : {false, true})
             EXPECT_EQ(em_step(client_backend(), served_.data, type, given, true),
                       em_step(cpu_backend(), direct_.data, type, given, true))
@@ -181,7 +184,8 @@ TEST_F(ServiceSums, RefusesMixturesThatCannotBe)
     Link link(connect(), {}, {}, 0);
     ASSERT_NO_FATAL_FAILURE(load_rows(link));
     link.arena().grow(std::uint64_t{1} << 16);
-    const auto refused = [&](Op op, std::int32_t components, std::int32_t type, std::uint32_t parts, std::int32_t label) {
+    const auto refused = [&](Op op, std::int32_t components, std::int32_t type, std::uint32_t parts,
+                             std::int32_t label) {
         std::memset(link.arena().get(), 0, link.arena().bytes());
         Walk walk({2, PGKM_FLOAT32}, 1, link.arena().get());
         WireProblem &problem = *walk.problems();
@@ -195,16 +199,19 @@ TEST_F(ServiceSums, RefusesMixturesThatCannotBe)
         request.call.n_problems = 1;
         return answer(link, request);
     };
-    const std::uint32_t density = part_means | part_density | part_labels, sums = part_means | part_given_labels | part_mixture_sums;
+    const std::uint32_t density = part_means | part_density | part_labels,
+                        sums = part_means | part_given_labels | part_mixture_sums;
     EXPECT_EQ(refused(Op::em_step, 0, PGKM_COVARIANCE_FULL, density, 0), PGKM_INVALID) << "no components";
     EXPECT_EQ(refused(Op::em_step, 3, 4, density, 0), PGKM_INVALID) << "no such type";
     EXPECT_EQ(refused(Op::em_step, 3, -1, density, 0), PGKM_INVALID) << "no such type";
     EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_density, 0), PGKM_INVALID) << "no means";
     EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_means, 0), PGKM_INVALID) << "no density, no labels";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_means | part_given_labels, 0), PGKM_INVALID) << "no sums";
+    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_means | part_given_labels, 0), PGKM_INVALID)
+        << "no sums";
     EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, 3), PGKM_INVALID) << "a label of no component";
     EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, -1), PGKM_INVALID) << "a label of no component";
-    EXPECT_EQ(refused(Op::em_step, 1 << 20, PGKM_COVARIANCE_FULL, density, 0), PGKM_INVALID) << "an arena that does not hold it";
+    EXPECT_EQ(refused(Op::em_step, 1 << 20, PGKM_COVARIANCE_FULL, density, 0), PGKM_INVALID)
+        << "an arena that does not hold it";
     EXPECT_EQ(refused(Op::moments, 0, PGKM_COVARIANCE_FULL, part_statistics, 0), PGKM_INVALID) << "no sums";
     EXPECT_EQ(refused(Op::moments, 0, PGKM_COVARIANCE_FULL, part_moments, 0), PGKM_OK);
     EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, 2), PGKM_OK);

@@ -98,7 +98,8 @@ TEST_F(Service, RefusesProblemsThatCannotBe)
     auto *problem = reinterpret_cast<WireProblem *>(link.arena().get());
     Request fit = request_of(Op::fit);
     fit.call.fit = {PGKM_L2, 3};
-    const auto refused = [&](std::int64_t count, std::int64_t first, std::int64_t n, std::int32_t k, std::uint32_t parts) {
+    const auto refused = [&](std::int64_t count, std::int64_t first, std::int64_t n, std::int32_t k,
+                             std::uint32_t parts) {
         *problem = {};
         problem->first_row = first;
         problem->n_rows = n;
@@ -276,7 +277,8 @@ TEST_F(Service, IdleRowsMakeRoom)
             PgkmSummary summary = {statistics[0], statistics[1], statistics[2], statistics[3], statistics[4], 0};
             PgkmProblem problem = {};
             problem.n_rows = 4;
-            ASSERT_EQ(client_backend()->summarise(client.data, &problem, 1, 1, &summary, &error), PGKM_OK) << error.text;
+            ASSERT_EQ(client_backend()->summarise(client.data, &problem, 1, 1, &summary, &error), PGKM_OK)
+                << error.text;
             EXPECT_EQ(summary.max[1], 9.0);
         }
     for (Client &client : clients) {

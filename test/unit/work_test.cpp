@@ -50,8 +50,14 @@ void expect_covered(const PgkmRequest &request, const JobShape &shape, const cha
 
 TEST(Work, CoversClusters)
 {
-    for (const JobShape &shape : {JobShape{1, 1, 1}, {40, 2, 3}, {3, 20'000, 3}, {50, 2000, 2}, {1000, 2, 300},
-                                  {200, 100, 200}, {5000, 8, 10}, {20'000, 2, 2}}) {
+    for (const JobShape &shape : {JobShape{1, 1, 1},
+                                  {40, 2, 3},
+                                  {3, 20'000, 3},
+                                  {50, 2000, 2},
+                                  {1000, 2, 300},
+                                  {200, 100, 200},
+                                  {5000, 8, 10},
+                                  {20'000, 2, 2}}) {
         const std::vector<float> rows = noise(shape);
         PgkmRequest request = clusters(rows, shape);
         request.kmeans.max_iter = 10;
@@ -82,8 +88,8 @@ TEST(Work, CoversSweepsAndGroups)
 
 TEST(Work, CoversMixtures)
 {
-    for (const JobShape &shape : {JobShape{1, 1, 1}, {40, 2, 3}, {40, 300, 1}, {30, 100, 5}, {3, 300, 1}, {5000, 3, 4},
-                                  {400, 3, 50}})
+    for (const JobShape &shape :
+         {JobShape{1, 1, 1}, {40, 2, 3}, {40, 300, 1}, {30, 100, 5}, {3, 300, 1}, {5000, 3, 4}, {400, 3, 50}})
         for (const PgkmCovariance type : types) {
             const std::vector<float> rows = noise(shape);
             PgkmRequest request = mixture(rows, shape, type);
@@ -95,8 +101,8 @@ TEST(Work, CoversMixtures)
 
 TEST(Work, CoversComponents)
 {
-    for (const JobShape &shape : {JobShape{1, 1, 0}, {40, 3, 0}, {3, 128, 0}, {3, 129, 0}, {10, 300, 0}, {2000, 60, 0},
-                                  {50'000, 4, 0}}) {
+    for (const JobShape &shape :
+         {JobShape{1, 1, 0}, {40, 3, 0}, {3, 128, 0}, {3, 129, 0}, {10, 300, 0}, {2000, 60, 0}, {50'000, 4, 0}}) {
         const std::vector<float> rows = noise(shape);
         expect_covered(request_for(PGKM_PCA, rows, shape), shape, "components");
     }

@@ -98,8 +98,8 @@ class Fitter {
         for (std::size_t g = 0; g < groups.size(); ++g) {
             const LoadedGroup &group = groups[g];
             PgkmProblem &problem = problems[g];
-            problem.k = static_cast<std::int32_t>(
-                centroids_are_given(task_.options) ? task_.k[g] : std::min(task_.k[g], group.n));
+            problem.k = static_cast<std::int32_t>(centroids_are_given(task_.options) ? task_.k[g]
+                                                                                     : std::min(task_.k[g], group.n));
             centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
             problem.centroids = centroids_[g].data();
             problem.feature_exponent = group.feature_exponents.data();

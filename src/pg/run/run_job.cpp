@@ -19,9 +19,9 @@ extern "C" {
 
 struct PgkmJobHolder {
     MemoryContextCallback on_reset;
-    PgkmJob              *job; /* NULL once freed */
-    int                   channel; /* its connection to the GPU service; 0: none */
-    PgkmResult            result;
+    PgkmJob *job; /* NULL once freed */
+    int channel;  /* its connection to the GPU service; 0: none */
+    PgkmResult result;
 };
 
 static int sqlstate_of(PgkmStatus status)
@@ -63,9 +63,9 @@ int pgkm_interrupted(void)
 
 static void free_job(void *holder)
 {
-    PgkmJobHolder *const owner = (PgkmJobHolder *) holder;
-    PgkmJob *const       job = owner->job;
-    const int            channel = owner->channel;
+    PgkmJobHolder *const owner = (PgkmJobHolder *)holder;
+    PgkmJob *const job = owner->job;
+    const int channel = owner->channel;
 
     owner->job = NULL;
     owner->channel = 0;
@@ -86,7 +86,7 @@ static void register_exit_hook(void)
     static bool registered = false;
 
     if (!registered)
-        before_shmem_exit(stop_jobs_at_exit, (Datum) 0);
+        before_shmem_exit(stop_jobs_at_exit, (Datum)0);
     registered = true;
 }
 
@@ -95,7 +95,7 @@ static char *describe(const PgkmRequest *request)
 {
     const long long n = request->points.n;
     const long long k = Max(request->k, request->k_last);
-    const int       d = request->points.d;
+    const int d = request->points.d;
 
     switch (request->algorithm) {
     case PGKM_KMEANS:
@@ -157,7 +157,7 @@ static void heed_interrupts(PgkmJob *job)
 /* Until the job's end; every way out of here but the normal one is an ERROR. */
 static void wait_for_job(PgkmJob *job, const PgkmShownFit *shown)
 {
-    const uint32    event = pgkm_wait_event("KmeansFit");
+    const uint32 event = pgkm_wait_event("KmeansFit");
     PgkmJobProgress progress;
 
     pgstat_report_wait_start(event);
@@ -172,7 +172,7 @@ static void wait_for_job(PgkmJob *job, const PgkmShownFit *shown)
 
 static PgkmJobHolder *create_holder(MemoryContext context)
 {
-    PgkmJobHolder *const holder = (PgkmJobHolder *) MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
+    PgkmJobHolder *const holder = (PgkmJobHolder *)MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
 
     holder->on_reset.func = free_job;
     holder->on_reset.arg = holder;
@@ -233,7 +233,7 @@ static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJ
     PgkmFitReport report;
 
     memset(&report, 0, sizeof report);
-    report.groups = Max(request->n_groups, (int64_t) 1);
+    report.groups = Max(request->n_groups, (int64_t)1);
     report.rows = request->n_groups == 0 ? result->n : 0;
     for (int64 i = 0; i < request->n_groups; ++i)
         report.rows += request->groups[i].n;
@@ -247,10 +247,10 @@ static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJ
 const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                const PgkmMeanwhile *meanwhile)
 {
-    const PgkmShownFit   shown = shown_fit(request);
-    PgkmRequest          full = *request;
+    const PgkmShownFit shown = shown_fit(request);
+    PgkmRequest full = *request;
     PgkmJobHolder *const owner = prepare(&full, context, holder);
-    PgkmError            error;
+    PgkmError error;
 
     if (pgkm_job_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
@@ -288,12 +288,16 @@ bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k)
     if (result->k >= k)
         return false;
     if (algorithm == PGKM_MIXTURE)
-        ereport(WARNING, (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long) k),
-                          errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                                    "feature).")));
+        ereport(
+            WARNING,
+            (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long)k),
+             errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                       "feature).")));
     else
-        ereport(WARNING, (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long) k),
-                          errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                                    "feature), or the last iteration left clusters without rows.")));
+        ereport(
+            WARNING,
+            (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long)k),
+             errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+                       "feature), or the last iteration left clusters without rows.")));
     return true;
 }

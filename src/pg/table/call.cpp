@@ -26,8 +26,8 @@ Oid table_call_relation(FunctionCallInfo fcinfo)
 
 TableCall *table_call_create(void)
 {
-    MemoryContext    context = AllocSetContextCreate(CurrentMemoryContext, "kmeans table", ALLOCSET_DEFAULT_SIZES);
-    TableCall *const call = (TableCall *) MemoryContextAllocZero(context, sizeof(TableCall));
+    MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans table", ALLOCSET_DEFAULT_SIZES);
+    TableCall *const call = (TableCall *)MemoryContextAllocZero(context, sizeof(TableCall));
 
     call->context = context;
     return call;
@@ -41,7 +41,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
     if (weight_number == NO_WEIGHT || PG_ARGISNULL(weight_number))
         return;
 
-    TableColumn *const weight = (TableColumn *) palloc(sizeof(TableColumn));
+    TableColumn *const weight = (TableColumn *)palloc(sizeof(TableColumn));
 
     table_weight_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(weight_number)));
     call->weight = weight;
@@ -116,13 +116,13 @@ void table_call_request(TableCall *call, const TableRows *rows)
 
 static void end_reading(void *rows)
 {
-    scan_dismiss((TableRows *) rows);
+    scan_dismiss((TableRows *)rows);
 }
 
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
 {
     const PgkmMeanwhile meanwhile = {end_reading, rows};
-    const PgkmResult   *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
+    const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
     if (call->request.k_last == 0)
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);

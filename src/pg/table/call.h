@@ -22,16 +22,16 @@ enum TableArgument {
 struct PgkmLoaded;
 
 struct TableCall {
-    MemoryContext  context; /* holds everything of this call */
-    TableRelation  relation;
-    TableColumn   *features;
-    int            n_features;
-    TableColumn   *weight; /* NULL: unweighted */
-    bool           need_direction; /* as in TableQuery */
-    PgkmRequest    request; /* algorithm, k and options; the rest by table_call_request */
+    MemoryContext context; /* holds everything of this call */
+    TableRelation relation;
+    TableColumn *features;
+    int n_features;
+    TableColumn *weight; /* NULL: unweighted */
+    bool need_direction; /* as in TableQuery */
+    PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
-    PgkmRun        run;
-    PgkmLoaded    *loaded; /* the loaded rows that are used instead of the table's; or NULL */
+    PgkmRun run;
+    PgkmLoaded *loaded; /* the loaded rows that are used instead of the table's; or NULL */
 };
 
 /* The argument number of a function without weights. */

@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_loaded);
 enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT };
 
 static PgkmLoaded *all_loaded = NULL;
-static uint64      uses = 0;
+static uint64 uses = 0;
 
 static const char *weight_name(const TableCall *call)
 {
@@ -64,7 +64,7 @@ static void unload(PgkmLoaded *loaded)
 
 static void end_use(void *loaded)
 {
-    --((PgkmLoaded *) loaded)->users;
+    --((PgkmLoaded *)loaded)->users;
 }
 
 PgkmLoaded *pgkm_loaded_use(const TableCall *call)
@@ -77,7 +77,7 @@ PgkmLoaded *pgkm_loaded_use(const TableCall *call)
                         errhint("Call kmeans_load with the same features and weight first.")));
 
     MemoryContextCallback *const on_reset =
-        (MemoryContextCallback *) MemoryContextAlloc(call->context, sizeof(MemoryContextCallback));
+        (MemoryContextCallback *)MemoryContextAlloc(call->context, sizeof(MemoryContextCallback));
 
     on_reset->func = end_use;
     on_reset->arg = loaded;
@@ -90,7 +90,7 @@ PgkmLoaded *pgkm_loaded_use(const TableCall *call)
 /* Called when the context goes, before the rows in it. */
 static void forget(void *argument)
 {
-    PgkmLoaded *const loaded = (PgkmLoaded *) argument;
+    PgkmLoaded *const loaded = (PgkmLoaded *)argument;
 
     for (PgkmLoaded **place = &all_loaded; *place != NULL; place = &(*place)->next)
         if (*place == loaded) {
@@ -139,15 +139,15 @@ static const PgkmReclaimHooks reclaim_hooks = {reclaimable_bytes, give_up_oldest
 
 static PgkmLoaded *create(const TableCall *call, MemoryContext context)
 {
-    MemoryContext     caller = MemoryContextSwitchTo(context);
-    PgkmLoaded *const loaded = (PgkmLoaded *) palloc0(sizeof(PgkmLoaded));
+    MemoryContext caller = MemoryContextSwitchTo(context);
+    PgkmLoaded *const loaded = (PgkmLoaded *)palloc0(sizeof(PgkmLoaded));
 
     loaded->context = context;
     loaded->relation = call->relation.id;
     loaded->owner = GetUserId();
     loaded->name = pstrdup(call->relation.name);
     loaded->n_features = call->n_features;
-    loaded->features = (const char **) palloc(call->n_features * sizeof(char *));
+    loaded->features = (const char **)palloc(call->n_features * sizeof(char *));
     for (int i = 0; i < call->n_features; ++i)
         loaded->features[i] = pstrdup(call->features[i].name);
     loaded->weight = call->weight == NULL ? NULL : pstrdup(call->weight->name);
@@ -174,10 +174,10 @@ static Oid current_file(Oid table)
 /* The tables have been locked since their rows were read, so these are the files that were read. */
 static void note_files(PgkmLoaded *loaded)
 {
-    const MemoryContext     caller = MemoryContextSwitchTo(loaded->context);
+    const MemoryContext caller = MemoryContextSwitchTo(loaded->context);
     const TableRange *const ranges = table_rows_ranges(loaded->rows, &loaded->n_files);
 
-    loaded->files = (LoadedFile *) palloc(loaded->n_files * sizeof(LoadedFile));
+    loaded->files = (LoadedFile *)palloc(loaded->n_files * sizeof(LoadedFile));
     for (int i = 0; i < loaded->n_files; ++i) {
         const Oid table = OidIsValid(ranges[i].table) ? ranges[i].table : loaded->relation;
 
@@ -192,8 +192,7 @@ void pgkm_loaded_check_places(const PgkmLoaded *loaded)
         if (current_file(loaded->files[i].table) != loaded->files[i].number)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("relation \"%s\" has been rewritten since its rows were loaded", loaded->name),
-                            errdetail("The rows lie at other places (ctid) now."),
-                            errhint("Call kmeans_load again.")));
+                            errdetail("The rows lie at other places (ctid) now."), errhint("Call kmeans_load again.")));
 }
 
 /* From now on the session's and no more the query's. */
@@ -217,10 +216,10 @@ static void keep(PgkmLoaded *loaded)
  */
 Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 {
-    const Oid     id = table_call_relation(fcinfo);
+    const Oid id = table_call_relation(fcinfo);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
-    TableCall    *call = table_call_create();
-    TableQuery    query;
+    TableCall *call = table_call_create();
+    TableQuery query;
 
     table_relation_find(&call->relation, id, TABLE_READ, true);
     table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
@@ -252,9 +251,9 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
 {
     TableCall *const call = table_call_create();
-    const bool       everything = PG_ARGISNULL(LOAD_RELATION);
-    const bool       one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
-    int64            count = 0;
+    const bool everything = PG_ARGISNULL(LOAD_RELATION);
+    const bool one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
+    int64 count = 0;
 
     if (!everything)
         call->relation.id = table_call_relation(fcinfo);
@@ -277,7 +276,7 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
 
 static Datum names_array(const PgkmLoaded *loaded)
 {
-    Datum *const names = (Datum *) palloc(loaded->n_features * sizeof(Datum));
+    Datum *const names = (Datum *)palloc(loaded->n_features * sizeof(Datum));
 
     for (int i = 0; i < loaded->n_features; ++i)
         names[i] = CStringGetTextDatum(loaded->features[i]);
@@ -295,7 +294,7 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
         if (is_member_of_role(GetUserId(), loaded->owner))
             pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight,
                                      table_rows_used(loaded->rows), used == NULL ? PgkmValue() : used->d,
-                                     (int64) bytes_of(loaded), loaded->loaded_at});
+                                     (int64)bytes_of(loaded), loaded->loaded_at});
     }
-    return (Datum) 0;
+    return (Datum)0;
 }

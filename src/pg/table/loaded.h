@@ -20,21 +20,21 @@ struct LoadedFile {
 
 struct PgkmLoaded {
     MemoryContextCallback on_reset;
-    MemoryContext         context;   /* holds all of it */
-    Oid                   relation;
-    Oid                   owner;     /* the role that loaded them */
-    const char           *name;      /* of the relation, then */
-    int                   n_features;
-    const char          **features;
-    const char           *weight;    /* NULL: none */
-    TableRows            *rows;
-    int                   n_files;
-    LoadedFile           *files;     /* of the tables that hold the rows, where these have ctids */
-    PgkmResident         *resident;
-    TimestampTz           loaded_at;
-    uint64                last_use;  /* a count of uses, for the choice of what has to go */
-    int                   users;     /* calls that read them at the moment */
-    PgkmLoaded           *next;
+    MemoryContext context; /* holds all of it */
+    Oid relation;
+    Oid owner;        /* the role that loaded them */
+    const char *name; /* of the relation, then */
+    int n_features;
+    const char **features;
+    const char *weight; /* NULL: none */
+    TableRows *rows;
+    int n_files;
+    LoadedFile *files; /* of the tables that hold the rows, where these have ctids */
+    PgkmResident *resident;
+    TimestampTz loaded_at;
+    uint64 last_use; /* a count of uses, for the choice of what has to go */
+    int users;       /* calls that read them at the moment */
+    PgkmLoaded *next;
 };
 
 /* The rows that are loaded under the call's relation and columns. They count as in use until the call's

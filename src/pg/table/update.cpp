@@ -64,7 +64,7 @@ struct LabelFunctions {
 /* One of our functions on (tableoid, ctid). */
 static Oid find_function(const char *name, Oid schema)
 {
-    const Oid        types[] = {OIDOID, TIDOID};
+    const Oid types[] = {OIDOID, TIDOID};
     oidvector *const arguments = buildoidvector(types, lengthof(types));
 
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name), PointerGetDatum(arguments),
@@ -75,8 +75,8 @@ static Oid find_function(const char *name, Oid schema)
  * caller may lack USAGE of their schema, and it need not be in the search path. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
-    const LabelFunctions *const functions = (const LabelFunctions *) state->p_ref_hook_state;
-    const bool                  is_label = reference->number == 1;
+    const LabelFunctions *const functions = (const LabelFunctions *)state->p_ref_hook_state;
+    const bool is_label = reference->number == 1;
 
     /* A schema can be renamed at any time, and another one can get its name. */
     if (RelationGetRelid(state->p_target_relation) != functions->relation)
@@ -84,14 +84,14 @@ static Node *label_call(ParseState *state, ParamRef *reference)
                         errmsg("relation \"%s\" was replaced during the fit",
                                RelationGetRelationName(state->p_target_relation))));
 
-    Node *const                 table = OidIsValid(functions->table)
-                                            ? (Node *) makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
-                                                                 ObjectIdGetDatum(functions->table), false, true)
-                                            : colNameToVar(state, "tableoid", false, reference->location);
-    List *const                 row = list_make2(table, colNameToVar(state, "ctid", false, reference->location));
+    Node *const table =
+        OidIsValid(functions->table)
+            ? (Node *)makeConst(OIDOID, -1, InvalidOid, sizeof(Oid), ObjectIdGetDatum(functions->table), false, true)
+            : colNameToVar(state, "tableoid", false, reference->location);
+    List *const row = list_make2(table, colNameToVar(state, "ctid", false, reference->location));
 
-    return (Node *) makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
-                                 is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    return (Node *)makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
+                                is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 static void set_up_parser(ParseState *state, void *functions)
@@ -103,7 +103,7 @@ static void set_up_parser(ParseState *state, void *functions)
 static void run_update(const TableRelation *relation, const char *label, LabelFunctions *functions)
 {
     const char *const sql = psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(label));
-    const int         nest_level = NewGUCNestLevel();
+    const int nest_level = NewGUCNestLevel();
     SPIExecuteOptions options;
 
     /* Rows in their order are found without a search. */
@@ -137,8 +137,8 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features or be the weight", label)));
 }
 
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
-                                 int weight, const char *function)
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
+                                 const char *function)
 {
     TableQuery query;
 
@@ -157,12 +157,12 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
 void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
                         Oid function)
 {
-    const Oid      schema = get_func_namespace(function);
+    const Oid schema = get_func_namespace(function);
     LabelFunctions functions = {find_function("kmeans_new_label", schema),
                                 find_function("kmeans_label_changes", schema), call->relation.id,
                                 rows->wants.table ? InvalidOid : call->relation.id};
-    TableRelation  relation;
-    LabelLookup    lookup;
+    TableRelation relation;
+    LabelLookup lookup;
 
     table_relation_find(&relation, call->relation.id, TABLE_UPDATE, false); /* by its name of now */
     label_target_prepare(target, &relation);

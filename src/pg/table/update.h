@@ -7,18 +7,18 @@
 #include "pg/table/call.h"
 
 /* The HINT where a privilege is missing. */
-#define TABLE_LABEL_PRIVILEGES \
+#define TABLE_LABEL_PRIVILEGES                                                                                       \
     "Writing labels needs the SELECT and UPDATE privileges on the whole table, and to be its owner where the label " \
     "column is missing."
 
 /* The column that labels go into. */
 struct LabelTarget {
-    const char *name;      /* cut to the length of a name as the parser would */
-    bool        named;     /* by the caller; else it is the function's usual one */
-    bool        overwrite; /* the caller agrees to lose what the column holds */
-    bool        missing;   /* it is added just before labels are written */
-    bool        ours;      /* it is there, and pg_kmeans made it */
-    List       *tables;    /* OIDs of the relation and all below it, which are locked */
+    const char *name; /* cut to the length of a name as the parser would */
+    bool named;       /* by the caller; else it is the function's usual one */
+    bool overwrite;   /* the caller agrees to lose what the column holds */
+    bool missing;     /* it is added just before labels are written */
+    bool ours;        /* it is there, and pg_kmeans made it */
+    List *tables;     /* OIDs of the relation and all below it, which are locked */
 };
 
 /* Reads argument `number`, label_column, whose NULL means the column called `usual`, and the next one,
@@ -46,8 +46,8 @@ const char *pgkm_column_use(Oid table, AttrNumber column);
 /* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. `weight` as for
  * table_call_find_columns. Errors of these steps. */
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target,
-                                 int weight, const char *function);
+TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
+                                 const char *function);
 
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
