@@ -118,7 +118,7 @@ while (accept($client, $listening)) {
     other=$!
     until grep -q listening "$folder/other" || ! kill -0 $other; do sleep 0.01; done
 }
-same_length=$(sed -n 's/^static_assert(sizeof(Reply) == \([0-9]*\).*/\1/p' "$here/src/service/protocol.hpp")
+same_length=$(sed -n 's/^static_assert(sizeof(Reply) == \([0-9]*\).*/\1/p' "$here/src/service/wire/protocol.hpp")
 for length in "$same_length" 7; do
     other_service "$length"
     began=$(date +%s%N)
