@@ -9,12 +9,12 @@ namespace {
 constexpr int threads = 256;
 constexpr int rows_per_round = 252; // a limb is at most 2^23: 255 of them fit 32 bits
 
-struct Cells {
+struct SquareLimbs {
     std::int32_t limb[4];
 };
 
 // The 92-bit integer of a squared distance in four limbs: the contract's two, halved.
-__device__ Cells square_cells(double weighted, double scale)
+__device__ SquareLimbs square_limbs(double weighted, double scale)
 {
     const Limbs limbs = quantise_square(weighted, scale);
     const Split hi = split_limbs(limbs.hi), lo = split_limbs(limbs.lo);
@@ -26,11 +26,11 @@ __global__ void measure_kernel(MeasureArguments<T> a)
 {
     if (block_stopped(a.control))
         return;
-    extern __shared__ std::int32_t own[]; // k x measure_cells
+    extern __shared__ std::int32_t own[]; // k x measure_sums
     const View<T> &view = a.view;
-    const int n_cells = view.k * measure_cells;
+    const int n_sums = view.k * measure_sums;
     if (Shared) {
-        for (int i = threadIdx.x; i < n_cells; i += threads)
+        for (int i = threadIdx.x; i < n_sums; i += threads)
             own[i] = 0;
         __syncthreads();
     }
@@ -43,26 +43,27 @@ __global__ void measure_kernel(MeasureArguments<T> a)
                 exact_distance(view.values + row * view.d, view.centroids + std::int64_t{label} * view.d, view.d);
             if (a.distances != nullptr)
                 a.distances[row] = distance;
-            if (a.cells != nullptr) {
-                const Cells cells = square_cells(view.weights == nullptr ? distance : view.weights[row] * distance,
-                                                 power_of_two(a.distance_exponent));
+            if (a.sums != nullptr) {
+                const SquareLimbs square =
+                    square_limbs(view.weights == nullptr ? distance : view.weights[row] * distance,
+                                 power_of_two(a.distance_exponent));
                 for (int i = 0; i < 4; ++i)
                     if (Shared)
-                        atomicAdd(own + label * measure_cells + i, cells.limb[i]);
+                        atomicAdd(own + label * measure_sums + i, square.limb[i]);
                     else
-                        add64(a.cells + std::int64_t{label} * measure_cells + i, cells.limb[i]);
+                        add64(a.sums + std::int64_t{label} * measure_sums + i, square.limb[i]);
                 if (Shared)
-                    atomicAdd(own + label * measure_cells + 4, 1);
+                    atomicAdd(own + label * measure_sums + 4, 1);
                 else
-                    add64(a.cells + std::int64_t{label} * measure_cells + 4, 1);
+                    add64(a.sums + std::int64_t{label} * measure_sums + 4, 1);
             }
         }
         if (!Shared)
             continue;
         __syncthreads();
-        for (int i = threadIdx.x; i < n_cells; i += threads) {
+        for (int i = threadIdx.x; i < n_sums; i += threads) {
             if (own[i] != 0)
-                add64(a.cells + i, own[i]);
+                add64(a.sums + i, own[i]);
             own[i] = 0;
         }
         __syncthreads();
@@ -75,9 +76,9 @@ template <typename T>
 void measure(const MeasureArguments<T> &arguments, int multiprocessors, int shared_bytes, cudaStream_t stream)
 {
     const int blocks = blocks_for(arguments.view.n, rows_per_round, multiprocessors * 8);
-    const long long bytes = 4LL * arguments.view.k * measure_cells;
-    // Beyond some hundred clusters clearing the block's cells costs more than the atomics.
-    if (arguments.cells != nullptr && arguments.view.k <= 256 && bytes <= shared_bytes)
+    const long long bytes = 4LL * arguments.view.k * measure_sums;
+    // Beyond some hundred clusters clearing the block's sums costs more than the atomics.
+    if (arguments.sums != nullptr && arguments.view.k <= 256 && bytes <= shared_bytes)
         measure_kernel<T, true><<<blocks, threads, static_cast<std::size_t>(bytes), stream>>>(arguments);
     else
         measure_kernel<T, false><<<blocks, threads, 0, stream>>>(arguments);

@@ -69,13 +69,13 @@ __device__ void settle(const Arguments<T> &a, const Tile<T> &tile, Shared &share
 
 // The block's own sums of the first `held` clusters of the pivot's list: per cluster d hi limbs,
 // d lo limbs, and the number of rows added since the last flush.
-__host__ __device__ inline int cell_stride(int d)
+__host__ __device__ inline int counter_stride(int d)
 {
     return 2 * d + 1;
 }
 
 template <typename T>
-__device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Shared &shared, std::int32_t *cells)
+__device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Shared &shared, std::int32_t *counters)
 {
     const int d = a.view.d, lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
     for (int first = 0; first < d; first += 32) {
@@ -100,9 +100,9 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
             }
             const int place = shared.label[i];
             if (place < a.held) {
-                std::int32_t *cell = cells + place * cell_stride(d) + f;
-                atomicAdd(cell, limbs.hi);
-                atomicAdd(cell + d, limbs.lo);
+                std::int32_t *counter = counters + place * counter_stride(d) + f;
+                atomicAdd(counter, limbs.hi);
+                atomicAdd(counter + d, limbs.lo);
             } else {
                 std::int64_t *total = a.sums.totals + (std::int64_t{tile.list[place]} * d + f) * 2;
                 add64(total, limbs.hi);
@@ -115,19 +115,19 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
         return;
     const int place = shared.label[i];
     if (place < a.held)
-        atomicAdd(cells + place * cell_stride(d) + 2 * d, 1);
+        atomicAdd(counters + place * counter_stride(d) + 2 * d, 1);
     else
         add64(a.sums.masses + 2 * tile.list[place] + 1, 1);
 }
 
 template <typename T>
-__device__ void flush(const Arguments<T> &a, const Tile<T> &tile, std::int32_t *cells)
+__device__ void flush(const Arguments<T> &a, const Tile<T> &tile, std::int32_t *counters)
 {
-    const int d = a.view.d, stride = cell_stride(d), count = min(a.held, tile.listed) * stride;
+    const int d = a.view.d, stride = counter_stride(d), count = min(a.held, tile.listed) * stride;
     for (int i = threadIdx.x; i < count; i += threads) {
         const int place = i / stride, component = i - place * stride;
-        const std::int32_t sum = cells[i];
-        cells[i] = 0;
+        const std::int32_t sum = counters[i];
+        counters[i] = 0;
         if (sum == 0)
             continue;
         const std::int64_t cluster = tile.list[place];
@@ -140,13 +140,13 @@ __device__ void flush(const Arguments<T> &a, const Tile<T> &tile, std::int32_t *
     }
 }
 
-// Could a cell overflow in the next tile?
+// Could a counter overflow in the next tile?
 template <typename T>
-__device__ bool nearly_full(const Arguments<T> &a, const Tile<T> &tile, const std::int32_t *cells)
+__device__ bool nearly_full(const Arguments<T> &a, const Tile<T> &tile, const std::int32_t *counters)
 {
     bool full = false;
     for (int c = threadIdx.x; c < min(a.held, tile.listed); c += threads)
-        full |= cells[c * cell_stride(a.view.d) + 2 * a.view.d] > limb_additions - tile_rows;
+        full |= counters[c * counter_stride(a.view.d) + 2 * a.view.d] > limb_additions - tile_rows;
     return __syncthreads_or(full) != 0;
 }
 
@@ -157,11 +157,11 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
         return;
     extern __shared__ float4 memory[];
     Shared &shared = *reinterpret_cast<Shared *>(memory);
-    std::int32_t *cells = reinterpret_cast<std::int32_t *>(&shared + 1);
+    std::int32_t *counters = reinterpret_cast<std::int32_t *>(&shared + 1);
     const PivotedRows<T> &pivots = a.pivots;
     if (Sums)
-        for (int i = threadIdx.x; i < a.held * cell_stride(a.view.d); i += threads)
-            cells[i] = 0;
+        for (int i = threadIdx.x; i < a.held * counter_stride(a.view.d); i += threads)
+            counters[i] = 0;
     const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, a.tiles);
     int pivot = 0;
     if (pivots.first_tile != nullptr)
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
         if (pivots.first_tile != nullptr && t >= pivots.first_tile[pivot + 1]) {
             __syncthreads();
             if (Sums)
-                flush(a, tile, cells);
+                flush(a, tile, counters);
             while (t >= pivots.first_tile[pivot + 1])
                 ++pivot;
             tile = tile_of(a, pivot);
@@ -203,14 +203,14 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
                 a.labels[shared.row[threadIdx.x]] = tile.list[shared.label[threadIdx.x]];
             continue;
         }
-        add_tile(a, tile, shared, cells);
+        add_tile(a, tile, shared, counters);
         __syncthreads();
-        if (nearly_full(a, tile, cells))
-            flush(a, tile, cells);
+        if (nearly_full(a, tile, counters))
+            flush(a, tile, counters);
     }
     __syncthreads();
     if (Sums)
-        flush(a, tile, cells);
+        flush(a, tile, counters);
 }
 
 template <typename T, bool Sums>
@@ -218,10 +218,10 @@ void launch(const Stage<T> &stage, const View<T> &view, const Accumulators &sums
 {
     Arguments<T> a = {view, stage.pivots, stage.control, sums, labels, 0, 0, 0, 0};
     const DeviceFacts &facts = stage.context.facts;
-    const std::int64_t cell_bytes = std::int64_t{cell_stride(view.d)} * 4;
+    const std::int64_t counter_bytes = std::int64_t{counter_stride(view.d)} * 4;
     const std::int64_t room = facts.shared_bytes_per_block / 2 - static_cast<std::int64_t>(sizeof(Shared)) - 2048;
-    a.held = Sums ? static_cast<int>(std::clamp<std::int64_t>(room / cell_bytes, 0, view.k)) : 0;
-    const std::size_t bytes = sizeof(Shared) + static_cast<std::size_t>(a.held * cell_bytes);
+    a.held = Sums ? static_cast<int>(std::clamp<std::int64_t>(room / counter_bytes, 0, view.k)) : 0;
+    const std::size_t bytes = sizeof(Shared) + static_cast<std::size_t>(a.held * counter_bytes);
     const auto kernel = tiled_kernel<T, Sums>;
     allow_memory(kernel, bytes);
     a.tiles = a.pivots.first_tile == nullptr ? (view.n + tile_rows - 1) / tile_rows : a.pivots.tiles;

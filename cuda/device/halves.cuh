@@ -9,7 +9,7 @@
 // bits order like integers.
 //
 // Margin. Left out are x2 c2 and e's products, at most (3 + 2^-8) 2^-22 X R + 2^-24 d (X + R).
-// Rounding x - s and c - s moves D / 2 by u (X + R)^2 (1 + o(u)), u = 2^-24 (register.cuh); h
+// Rounding x - s and c - s moves D / 2 by u (X + R)^2 (1 + o(u)), u = 2^-24 (fused/few.cuh); h
 // and b are rounded once, u S with S = R^2 / 2 + b + X R. A tensor core adds the 16 products
 // and the accumulator after cutting them at 2^-23 of the largest or finer, then rounds: at most
 // 2^-23 (17 A + S) for each of the `steps` products that make a score, A the largest addend,

@@ -27,9 +27,9 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
     const Control *control = device.control.get();
     device.upload_centroids(problem.centroids);
     const auto k = static_cast<std::size_t>(problem.k);
-    const bool want_cells = out.within != nullptr || out.sizes != nullptr;
-    DeviceArray<std::int64_t> cells(context.budget, k * measure_cells);
-    cells.fill_zero(device.stream());
+    const bool want_sums = out.within != nullptr || out.sizes != nullptr;
+    DeviceArray<std::int64_t> sums(context.budget, k * measure_sums);
+    sums.fill_zero(device.stream());
     DeviceArray<double> distances;
     if (out.distances != nullptr)
         distances = DeviceArray<double>(context.budget, device.labels.count());
@@ -41,8 +41,8 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
             device.sum_features(rows, control, device.labels.get());
         if (out.masses != nullptr)
             device.sum_masses(rows, control, device.labels.get());
-        if (want_cells || out.distances != nullptr)
-            measure<T>({rows, device.labels.get(), distances.get(), want_cells ? cells.get() : nullptr,
+        if (want_sums || out.distances != nullptr)
+            measure<T>({rows, device.labels.get(), distances.get(), want_sums ? sums.get() : nullptr,
                         problem.distance_exponent, control},
                        context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, device.stream());
         device.wait();
@@ -52,22 +52,23 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
             download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : device.totals.count();
-    const Claim claim(context.host_budget, 8 * (n_totals + device.masses.count() + k * measure_cells));
-    std::vector<std::int64_t> totals(n_totals), masses(device.masses.count()), measured(k * measure_cells);
+    const Claim claim(context.host_budget, 8 * (n_totals + device.masses.count() + k * measure_sums));
+    std::vector<std::int64_t> totals(n_totals), masses(device.masses.count()), measured(k * measure_sums);
     device.totals.download(totals.data(), n_totals, device.stream());
     device.masses.download(masses.data(), masses.size(), device.stream());
-    cells.download(measured.data(), measured.size(), device.stream());
+    sums.download(measured.data(), measured.size(), device.stream());
     context.wait(device.stream());
     if (out.totals != nullptr)
         store(out.totals, totals, device.weighted);
     if (out.masses != nullptr)
         store(out.masses, masses, device.weighted);
     for (std::size_t j = 0; j < k; ++j) {
-        const std::int64_t *cell = measured.data() + j * measure_cells;
+        const std::int64_t *measured_sums = measured.data() + j * measure_sums;
         if (out.within != nullptr)
-            out.within[j] = split(join_limbs(join_limb_sums(cell[0], cell[1]), join_limb_sums(cell[2], cell[3])));
+            out.within[j] = split(join_limbs(join_limb_sums(measured_sums[0], measured_sums[1]),
+                                             join_limb_sums(measured_sums[2], measured_sums[3])));
         if (out.sizes != nullptr)
-            out.sizes[j] = cell[4];
+            out.sizes[j] = measured_sums[4];
     }
 }
 

@@ -22,9 +22,9 @@ std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
 template <typename T>
 std::uint64_t least_bytes(std::int32_t d, std::int32_t k, std::uint64_t parts)
 {
-    const auto cells = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
-    const std::uint64_t per_cell = 4 * sizeof(T) + 16 * parts; // three sets of centroids, fresh ones, totals
-    return cells * per_cell + static_cast<std::uint64_t>(k) * (8 + 16 * parts + 48) +
+    const auto n_values = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
+    const std::uint64_t per_value = 4 * sizeof(T) + 16 * parts; // three sets of centroids, fresh ones, totals
+    return n_values * per_value + static_cast<std::uint64_t>(k) * (8 + 16 * parts + 48) +
            static_cast<std::uint64_t>(d) * 16 + 65536;
 }
 
@@ -79,16 +79,16 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
     plan = choose(shape, context.facts, context.forced);
     const auto parts = static_cast<std::size_t>(parts_of(weighted));
-    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    const std::size_t n_values = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     DeviceMemory &budget = context.budget;
     context.make_room(least_bytes<T>(d, k, parts));
     if (!budget.fits(least_bytes<T>(d, k, parts)))
         data.stream();
-    centroids = DeviceArray<T>(budget, 3 * cells);
+    centroids = DeviceArray<T>(budget, 3 * n_values);
     centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
-    fresh = DeviceArray<T>(budget, cells);
+    fresh = DeviceArray<T>(budget, n_values);
     shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
-    totals = DeviceArray<std::int64_t>(budget, parts * 2 * cells);
+    totals = DeviceArray<std::int64_t>(budget, parts * 2 * n_values);
     masses = DeviceArray<std::int64_t>(budget, parts * 2 * static_cast<std::size_t>(k));
     exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
     control = DeviceArray<Control>(budget, 1);
@@ -187,8 +187,8 @@ UpdateArguments<T> DeviceProblem<T>::update_arguments(const PgkmFitParams *param
 template <typename T>
 void DeviceProblem<T>::upload_centroids(const void *values)
 {
-    const std::size_t cells = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
-    centroids.upload(static_cast<const T *>(values), cells, stream());
+    const std::size_t n_values = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
+    centroids.upload(static_cast<const T *>(values), n_values, stream());
     totals.fill_zero(stream());
     masses.fill_zero(stream());
     forget_labels();

@@ -187,12 +187,12 @@ void Fit<T>::relocate()
     ready_to_label();
     finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(on_device_, 0, 1); });
     // History moves on: set 1 becomes what set 0 was.
-    const std::size_t cells = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
+    const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
     for (int set = 2; set >= 1; --set)
         checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(on_device_.centroids.get() + static_cast<std::size_t>(set) * cells,
-                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * cells,
-                                   cells * sizeof(T), cudaMemcpyDeviceToDevice, stream());
+            return cudaMemcpyAsync(on_device_.centroids.get() + static_cast<std::size_t>(set) * n_values,
+                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values,
+                                   n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
     on_device_.upload_centroids(problem_.centroids);
 }

@@ -33,7 +33,7 @@ struct MomentSums {
 };
 
 // Memory of one feature of one problem, on the device as on the host.
-constexpr std::size_t cell_bytes = sizeof(Bounds) + sizeof(MomentScale) + sizeof(MomentSums);
+constexpr std::size_t feature_bytes = sizeof(Bounds) + sizeof(MomentScale) + sizeof(MomentSums);
 
 // An order-preserving integer image of a double without NaN; -0 and 0 become the same.
 __host__ __device__ unsigned long long ordered(double value)
@@ -140,46 +140,46 @@ template <typename T>
 class Summariser {
   public:
     Summariser(Data &data, const PgkmProblem *problems, std::size_t count)
-        : data_(data), problems_(problems), count_(count), cells_(count * static_cast<std::size_t>(data.host.d)),
-          claim_(data.context.host_budget, cells_ * cell_bytes), ranges_(data.context.budget, count),
-          device_bounds_(data.context.budget, cells_), device_weight_(data.context.budget, count),
-          bounds_(cells_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
+        : data_(data), problems_(problems), count_(count), n_features_(count * static_cast<std::size_t>(data.host.d)),
+          claim_(data.context.host_budget, n_features_ * feature_bytes), ranges_(data.context.budget, count),
+          device_bounds_(data.context.budget, n_features_), device_weight_(data.context.budget, count),
+          bounds_(n_features_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
     {
     }
 
     void find_bounds()
     {
-        device_bounds_.upload(bounds_.data(), cells_, stream());
+        device_bounds_.upload(bounds_.data(), n_features_, stream());
         device_weight_.upload(weight_.data(), count_, stream());
         each_launch([&](const T *values, const double *weights, std::int64_t rows) {
             bounds_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
                 values, weights, data_.host.d, ranges_.get(), device_bounds_.get(), device_weight_.get());
             launched("bounds_kernel");
         });
-        device_bounds_.download(bounds_.data(), cells_, stream());
+        device_bounds_.download(bounds_.data(), n_features_, stream());
         device_weight_.download(weight_.data(), count_, stream());
         data_.context.wait(stream());
     }
 
     void find_moments()
     {
-        std::vector<MomentScale> scales(cells_);
-        for (std::size_t i = 0; i < cells_; ++i)
+        std::vector<MomentScale> scales(n_features_);
+        for (std::size_t i = 0; i < n_features_; ++i)
             scales[i] = moment_scale(from_ordered(bounds_[i].min), from_ordered(bounds_[i].max));
-        DeviceArray<MomentScale> device_scales(data_.context.budget, cells_);
-        device_scales.upload(scales.data(), cells_, stream());
-        DeviceArray<MomentSums> device_sums(data_.context.budget, cells_);
+        DeviceArray<MomentScale> device_scales(data_.context.budget, n_features_);
+        device_scales.upload(scales.data(), n_features_, stream());
+        DeviceArray<MomentSums> device_sums(data_.context.budget, n_features_);
         device_sums.fill_zero(stream());
         each_launch([&](const T *values, const double *, std::int64_t rows) {
             moments_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
                 values, data_.host.d, ranges_.get(), device_scales.get(), device_sums.get());
             launched("moments_kernel");
         });
-        std::vector<MomentSums> sums(cells_);
-        device_sums.download(sums.data(), cells_, stream());
+        std::vector<MomentSums> sums(n_features_);
+        device_sums.download(sums.data(), n_features_, stream());
         data_.context.wait(stream());
-        moments_.resize(cells_);
-        for (std::size_t i = 0; i < cells_; ++i) {
+        moments_.resize(n_features_);
+        for (std::size_t i = 0; i < n_features_; ++i) {
             const MomentSums &s = sums[i];
             moments_[i] = moments_of(
                 scales[i], join_limb_sums(s.value[0], s.value[1]),
@@ -245,7 +245,7 @@ class Summariser {
     Data &data_;
     const PgkmProblem *problems_;
     std::size_t count_;
-    std::size_t cells_;
+    std::size_t n_features_;
     Claim claim_;
     DeviceArray<RowRange> ranges_;
     DeviceArray<Bounds> device_bounds_;
@@ -265,7 +265,7 @@ void summarise_problems(Data &data, const PgkmProblem *problems, std::int64_t n_
     std::int64_t most = 1;
     if (data.resident) {
         const std::uint64_t room =
-            data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * cell_bytes + 24);
+            data.context.budget.room() / 2 / (static_cast<std::uint64_t>(data.host.d) * feature_bytes + 24);
         most = static_cast<std::int64_t>(std::clamp<std::uint64_t>(room, 1, 32768));
     }
     for (std::int64_t first = 0; first < n_problems; first += most) {

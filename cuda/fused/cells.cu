@@ -175,7 +175,7 @@ __device__ inline void load(const MoveArguments &a, int row, Row<D> &to)
 }
 
 template <int D>
-__device__ std::int32_t *cells_after(float *panel, int k, int copies)
+__device__ std::int32_t *counters_after(float *panel, int k, int copies)
 {
     return reinterpret_cast<std::int32_t *>(panel) + ((k + 1) * D * copies + 1) / 2 * 2 + later_words;
 }
@@ -187,11 +187,11 @@ __global__ void __launch_bounds__(threads, 2)
     if (block_stopped(a.update) || !grid.state->serves)
         return;
     const Panel<D> panel = {reinterpret_cast<float *>(shared_words(0)), copies};
-    std::int32_t *work = cells_after<D>(panel.values, a.view.k, copies);
-    const MoveCells cells = {static_cast<int>(work - shared_words(0)), a.view.k, a.view.d, a.replicas};
+    std::int32_t *work = counters_after<D>(panel.values, a.view.k, copies);
+    const MoveCounters counters = {static_cast<int>(work - shared_words(0)), a.view.k, a.view.d, a.replicas};
     panel.fill(a.view);
-    cells.clear();
-    cells.prepare_scales(a.view, a.floats);
+    counters.clear();
+    counters.prepare_scales(a.view, a.floats);
     __syncthreads();
     auto *entries = reinterpret_cast<Later::Entry *>(work - later_words) + threadIdx.x / 32 * LaterRows::capacity;
     LaterRows later(entries);
@@ -212,11 +212,11 @@ __global__ void __launch_bounds__(threads, 2)
                 continue;
             later.push(changed, Later::entry(row, now.last, label));
         }
-        later.take<D>(a, cells, end);
+        later.take<D>(a, counters, end);
         if (end)
             break;
     }
-    end_iteration(a, cells);
+    end_iteration(a, counters);
 }
 
 template <int D, bool Exact>
@@ -225,7 +225,7 @@ void launch(const Stage<float> &stage, MoveArguments a, const CellGrid &grid)
     const int copies = copies_of<D>(a.view.k);
     const auto bytes_of = [&](int replicas) {
         const auto panel = static_cast<std::size_t>(((a.view.k + 1) * D * copies + 1) / 2 * 2);
-        return (panel + later_words) * 4 + MoveCells::bytes(a.view.k, a.view.d, replicas);
+        return (panel + later_words) * 4 + MoveCounters::bytes(a.view.k, a.view.d, replicas);
     };
     a.replicas = 8;
     while (a.replicas > 1 && bytes_of(a.replicas) > block_bytes)

@@ -45,7 +45,7 @@ struct Shared {
     float *radius;       // of the octet's centroids
     Later::Entry *later; // of this warp
     Values<D> *carried;  // of this warp's entries
-    std::int32_t *cells;
+    std::int32_t *counters;
 
     static constexpr int shift_words = (D + 3) / 4 * 4, octet_words = (D + 2) * octet_size;
 
@@ -58,12 +58,12 @@ struct Shared {
         later = reinterpret_cast<Later::Entry *>(octet + octet_words) + warp * waiting<D>;
         float *all_carried = octet + octet_words + later_words<D>;
         carried = reinterpret_cast<Values<D> *>(all_carried) + warp * waiting<D>;
-        cells = reinterpret_cast<std::int32_t *>(all_carried + carried_words<D>);
+        counters = reinterpret_cast<std::int32_t *>(all_carried + carried_words<D>);
     }
     static std::size_t bytes(const MoveArguments &a)
     {
-        const std::size_t cells = a.labels != nullptr ? 0 : MoveCells::bytes(a.view.k, a.view.d, replicas);
-        return (shift_words + octet_words + later_words<D> + carried_words<D>)*4 + cells;
+        const std::size_t counters = a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, replicas);
+        return (shift_words + octet_words + later_words<D> + carried_words<D>)*4 + counters;
     }
 };
 
@@ -93,7 +93,7 @@ __device__ float prepare(const MoveArguments &a, const Shared<D> &shared)
 
 // Rows that a warp put off: those without a label are settled, those that moved are moved.
 template <int D, bool Labels>
-__device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCells &cells, Later &later,
+__device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCounters &counters, Later &later,
                                            const Values<D> *carried)
 {
     int place;
@@ -114,7 +114,7 @@ __device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCel
             values = carried[place];
         else
             load_any_row<D>(a.view.values, entry.row, a.view.d, values.x);
-        move_row<D>(a.view, cells, a.floats, values.x, entry.from, to, a.last.none());
+        move_row<D>(a.view, counters, a.floats, values.x, entry.from, to, a.last.none());
         a.last.set(entry.row, to);
     }
 }
@@ -153,7 +153,7 @@ __device__ void load_next(const MoveArguments &a, int first, Tile<D, P> &tile)
 
 // Labels of a tile's rows; those that changed are moved, at once or later.
 template <int D, int P, int K, bool Labels>
-__device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D> &shared, const MoveCells &cells,
+__device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D> &shared, const MoveCounters &counters,
                                           Later &later, float margin, const Tile<D, P> &tile, int first)
 {
     float negated[P][D];
@@ -188,7 +188,7 @@ __device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D
             if (!__any_sync(~0u, changed))
                 continue;
             if (__all_sync(~0u, changed && label >= 0)) { // as in the first iteration
-                move_row<D>(a.view, cells, a.floats, tile.x[p], tile.last[p], label, a.last.none());
+                move_row<D>(a.view, counters, a.floats, tile.x[p], tile.last[p], label, a.last.none());
                 a.last.set(row, label);
                 continue;
             }
@@ -208,10 +208,10 @@ __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__
     if (block_stopped(a.update))
         return;
     const Shared<D> shared;
-    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, replicas};
+    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, replicas};
     if constexpr (!Labels) {
-        cells.clear();
-        cells.prepare_scales(a.view, a.floats);
+        counters.clear();
+        counters.prepare_scales(a.view, a.floats);
     }
     const float margin = prepare<D>(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows
@@ -224,15 +224,15 @@ __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__
         if (!end) {
             const Tile<D, P> tile = next;
             load_next<D, P, Padded, Labels>(a, first + step, next);
-            take_tile<D, P, K, Labels>(a, shared, cells, later, margin, tile, first);
+            take_tile<D, P, K, Labels>(a, shared, counters, later, margin, tile, first);
         }
         while (later.full() || (end && !later.empty()))
-            take_later<D, Labels>(a, cells, later, shared.carried);
+            take_later<D, Labels>(a, counters, later, shared.carried);
         if (end)
             break;
     }
     if constexpr (!Labels)
-        end_iteration(a, cells);
+        end_iteration(a, counters);
 }
 
 template <int D, int K, bool Padded, bool Labels>

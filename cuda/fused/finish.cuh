@@ -27,7 +27,7 @@ __device__ inline bool block_stopped(const UpdateArguments<float> &a)
 __device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents, float *means,
                                   int stride)
 {
-    constexpr int ahead = 4; // cells whose sums are on their way at a time
+    constexpr int ahead = 4; // values whose sums are on their way at a time
     const int step = static_cast<int>(blockDim.x), step_j = step / d, step_f = step - step_j * d;
     const auto *totals = reinterpret_cast<const longlong2 *>(sums.totals);
     const auto *masses = reinterpret_cast<const longlong2 *>(sums.masses);
@@ -90,12 +90,12 @@ __device__ inline double sum_shifts(const double *shifts, int k)
 // stay as they are: rows move between them.
 __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *memory)
 {
-    const int cells = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+    const int n_values = a.k * a.d, self = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     double *shifts = static_cast<double *>(memory);
-    float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + cells, *older = old + cells;
-    for (int i = self; i < cells; i += threads) {
+    float *next = reinterpret_cast<float *>(shifts + a.k), *old = next + n_values, *older = old + n_values;
+    for (int i = self; i < n_values; i += threads) {
         old[i] = a.centroids[i];
-        older[i] = a.centroids[cells + i];
+        older[i] = a.centroids[n_values + i];
     }
     if (make_means(a.sums, a.k, a.d, a.feature_exponent, next, a.d)) {
         if (self == 0) {
@@ -108,9 +108,9 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
     }
     make_shifts(a, next, old, a.d, shifts);
     __syncthreads();
-    for (int i = self; i < cells; i += threads) {
-        a.centroids[2 * cells + i] = older[i];
-        a.centroids[cells + i] = old[i];
+    for (int i = self; i < n_values; i += threads) {
+        a.centroids[2 * n_values + i] = older[i];
+        a.centroids[n_values + i] = old[i];
         a.centroids[i] = next[i];
     }
     if (self == 0)

@@ -46,14 +46,14 @@ __device__ __forceinline__ Later::Entry settle_later(const MoveArguments &a, Lat
 
 // Moves rows, one per lane, between the sums.
 template <int D>
-__device__ __forceinline__ void move_later(const MoveArguments &a, const MoveCells &cells, Later::Entry entry)
+__device__ __forceinline__ void move_later(const MoveArguments &a, const MoveCounters &counters, Later::Entry entry)
 {
     if (entry.row < 0)
         return;
     const int from = a.last.wide ? static_cast<std::uint16_t>(entry.from) : entry.from;
     float x[D];
     load_any_row<D>(a.view.values, entry.row, a.view.d, x);
-    move_row<D>(a.view, cells, a.floats, x, from, entry.to, a.last.none());
+    move_row<D>(a.view, counters, a.floats, x, from, entry.to, a.last.none());
     a.last.set(entry.row, entry.to);
 }
 
@@ -73,11 +73,11 @@ class LaterRows {
     }
     // Takes 32 rows at a time, in the end all there are. Labels: those alone.
     template <int D, bool Labels = false>
-    __device__ __forceinline__ void take(const MoveArguments &a, const MoveCells &cells, bool end)
+    __device__ __forceinline__ void take(const MoveArguments &a, const MoveCounters &counters, bool end)
     {
         for (;;) {
             if (!Labels && (moved_.full() || (end && open_.empty() && !moved_.empty()))) {
-                move_later<D>(a, cells, moved_.pop());
+                move_later<D>(a, counters, moved_.pop());
             } else if (open_.full() || (end && !open_.empty())) {
                 const Later::Entry entry = settle_later<D>(a, open_.pop());
                 if constexpr (!Labels)

@@ -3,7 +3,7 @@
 // change, an iteration costs little more than its assignment.
 //
 // A block holds 32-bit sums of three 15-bit limbs in shared memory, `replicas` copies, and
-// adds them to the global sums at its end: a limb is at most 2^15 in magnitude, so a cell takes
+// adds them to the global sums at its end: a limb is at most 2^15 in magnitude, so a sum takes
 // move_limit additions, more than the rows of one block's launch.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pgkm::cuda {
 
-inline constexpr int move_limit = 65535; // additions of a 16-bit limb to a 32-bit cell
+inline constexpr int move_limit = 65535; // additions of a 16-bit limb to 32 bits
 
 // Labels of the iteration before, one or two bytes each; all bits set: the row is in no sum yet.
 struct KeptLabels {
@@ -90,7 +90,7 @@ __device__ inline std::int32_t *shared_words(int offset)
 }
 
 // Sums of k clusters of unweighted rows in shared memory: d features and, as feature d, the mass.
-struct MoveCells {
+struct MoveCounters {
     int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them the features' scales
     int k, d, replicas;
 
@@ -102,9 +102,9 @@ struct MoveCells {
     }
     __device__ void clear() const
     {
-        std::int32_t *cells = shared_words(offset);
+        std::int32_t *counters = shared_words(offset);
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1) * 3 * replicas; i += static_cast<int>(blockDim.x))
-            cells[i] = 0;
+            counters[i] = 0;
     }
     // Of features, where prepare_scales() was called.
     __device__ float *scales() const
@@ -117,7 +117,7 @@ struct MoveCells {
             scales()[f] = feature_scale(view, f, floats);
     }
     // Of one cluster's limbs of a feature.
-    __device__ std::int32_t *cell(int cluster, int feature, int replica) const
+    __device__ std::int32_t *counter(int cluster, int feature, int replica) const
     {
         return shared_words(offset) + (cluster * (d + 1) + feature) * 3 * replicas + replica;
     }
@@ -134,21 +134,21 @@ struct MoveCells {
     // From one cluster to another; from == none: into `to` alone.
     __device__ void move(int from, int to, int none, int feature, const Limbs15 &limbs, int replica) const
     {
-        add(cell(to, feature, replica), limbs);
+        add(counter(to, feature, replica), limbs);
         if (from != none)
-            subtract(cell(from, feature, replica), limbs);
+            subtract(counter(from, feature, replica), limbs);
     }
     // The same of a row's mass, which has but a low limb.
     __device__ void move_mass(int from, int to, int none, int replica) const
     {
-        atomicAdd(cell(to, d, replica) + 2 * replicas, 1);
+        atomicAdd(counter(to, d, replica) + 2 * replicas, 1);
         if (from != none)
-            atomicAdd(cell(from, d, replica) + 2 * replicas, -1);
+            atomicAdd(counter(from, d, replica) + 2 * replicas, -1);
     }
-    // One cell's limbs to the global sums. 2^30 are 2^7 of the accumulators' upper limb.
-    __device__ void publish_cell(const Accumulators &sums, int cell, const std::int64_t (&limbs)[3]) const
+    // One sum's limbs to the global sums. 2^30 are 2^7 of the accumulators' upper limb.
+    __device__ void publish_counter(const Accumulators &sums, int counter, const std::int64_t (&limbs)[3]) const
     {
-        const int cluster = cell / (d + 1), feature = cell - cluster * (d + 1);
+        const int cluster = counter / (d + 1), feature = counter - cluster * (d + 1);
         std::int64_t *to =
             feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
         const std::int64_t low = limbs[1] * 32768 + limbs[2];
@@ -160,35 +160,36 @@ struct MoveCells {
     // To the global sums, by the whole block after a barrier.
     __device__ void publish(const Accumulators &sums) const
     {
-        const std::int32_t *cells = shared_words(offset);
+        const std::int32_t *counters = shared_words(offset);
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1); i += static_cast<int>(blockDim.x)) {
             std::int64_t limbs[3] = {};
             for (int limb = 0; limb < 3; ++limb)
                 for (int r = 0; r < replicas; ++r) // neighbours start in different banks
                     limbs[limb] +=
-                        cells[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
-            publish_cell(sums, i, limbs);
+                        counters[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
+            publish_counter(sums, i, limbs);
         }
     }
 };
 
 // Moves a row of at most D features between the sums.
 template <int D>
-__device__ inline void move_row(const View<float> &view, const MoveCells &cells, bool floats, const float (&x)[D],
+__device__ inline void move_row(const View<float> &view, const MoveCounters &counters, bool floats, const float (&x)[D],
                                 int from, int to, int none)
 {
-    const int replica = static_cast<int>(threadIdx.x) & (cells.replicas - 1), stride = 3 * cells.replicas;
-    std::int32_t *target = cells.cell(to, 0, replica), *source = cells.cell(from == none ? to : from, 0, replica);
+    const int replica = static_cast<int>(threadIdx.x) & (counters.replicas - 1), stride = 3 * counters.replicas;
+    std::int32_t *target = counters.counter(to, 0, replica),
+                 *source = counters.counter(from == none ? to : from, 0, replica);
 #pragma unroll
     for (int f = 0; f < D; ++f, target += stride, source += stride) {
         if (f >= view.d)
             break;
-        const Limbs15 limbs = feature_limbs15(view, f, x[f], cells.scales()[f], floats);
-        cells.add(target, limbs);
+        const Limbs15 limbs = feature_limbs15(view, f, x[f], counters.scales()[f], floats);
+        counters.add(target, limbs);
         if (from != none)
-            cells.subtract(source, limbs);
+            counters.subtract(source, limbs);
     }
-    cells.move_mass(from, to, none, replica);
+    counters.move_mass(from, to, none, replica);
 }
 
 // Rows that a warp puts off until it has one for each lane: what few rows need then costs a

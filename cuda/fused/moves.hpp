@@ -92,12 +92,12 @@ void launch_moves(const Stage<float> &stage, void (*kernel)(MoveArguments, More.
 }
 
 // Ends a block's work: its sums leave, and the last block updates the centroids.
-__device__ inline void end_iteration(const MoveArguments &a, const MoveCells &cells)
+__device__ inline void end_iteration(const MoveArguments &a, const MoveCounters &counters)
 {
     __syncthreads();
-    cells.publish(a.update.sums);
+    counters.publish(a.update.sums);
     if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, shared_words(cells.offset));
+        finish_iteration(a.update, shared_words(counters.offset));
 }
 
 } // namespace pgkm::cuda

@@ -49,8 +49,8 @@ __host__ __device__ constexpr int centroid_stride(int d)
     return d | 1;
 }
 
-// Adds what two iterations moved to the global sums, by the whole block, and clears the older one's cells.
-__device__ inline void publish_two(const MoveCells &newer, const MoveCells &older, const Accumulators &sums)
+// Adds what two iterations moved to the global sums, by the whole block, and clears the older one's counters.
+__device__ inline void publish_two(const MoveCounters &newer, const MoveCounters &older, const Accumulators &sums)
 {
     const std::int32_t *newer_limbs = shared_words(newer.offset);
     std::int32_t *older_limbs = shared_words(older.offset);
@@ -61,7 +61,7 @@ __device__ inline void publish_two(const MoveCells &newer, const MoveCells &olde
             limbs[limb] = std::int64_t{newer_limbs[3 * i + limb]} + older_limbs[3 * i + limb];
             older_limbs[3 * i + limb] = 0;
         }
-        newer.publish_cell(sums, i, limbs);
+        newer.publish_counter(sums, i, limbs);
     }
 }
 

@@ -6,7 +6,7 @@
 // brings in a piece of the score's constant. So four features at all three products of the
 // split, with the constant, fill one product. Then each lane sees to one row: its label follows
 // from the candidates within the margin (up to 64 clusters) or from a second look at the winning
-// group of eight. To use: d <= 16, more than 8 clusters.
+// octet. To use: d <= 16, more than 8 clusters.
 #include "plan/choose.hpp"
 #include "fused/slots_operands.cuh"
 
@@ -66,15 +66,15 @@ __device__ int filter(const uint2 *slots, const unsigned (&rows)[M][F][4], float
     return scatter_sums<M>(sums);
 }
 
-// The least and second least of groups of scores, one lane's eight of a chunk of T tiles each.
+// The least and second least of octets' scores. An octet: the centroids that a lane has of T tiles.
 struct Leaders {
     int least, second; // float bits
-    int group;         // 4 x chunk + lane of the quad
+    int octet;         // 4 x number of the T tiles + lane of the quad
 
     __device__ void merge(const Leaders &other)
     {
         second = min(min(second, other.second), max(least, other.least));
-        group = other.least < least ? other.group : group;
+        octet = other.least < least ? other.octet : octet;
         least = min(least, other.least);
     }
 };
@@ -82,13 +82,13 @@ struct Leaders {
 __device__ inline Leaders from_lane(const Leaders &mine, int mask)
 {
     return {__shfl_xor_sync(~0u, mine.least, mask), __shfl_xor_sync(~0u, mine.second, mask),
-            __shfl_xor_sync(~0u, mine.group, mask)};
+            __shfl_xor_sync(~0u, mine.octet, mask)};
 }
 
 // Field by field: the structures stay in registers.
 __device__ inline Leaders pick(bool first, const Leaders &a, const Leaders &b)
 {
-    return {first ? a.least : b.least, first ? a.second : b.second, first ? a.group : b.group};
+    return {first ? a.least : b.least, first ? a.second : b.second, first ? a.octet : b.octet};
 }
 
 // The leaders of the lane's own row: what scatter_sums() does to sums.
@@ -115,14 +115,14 @@ __device__ inline float upper_root(float value)
     return root * (1.0f + 0x1p-20f) + 0x1p-40f;
 }
 
-// Label of the lane's own row, -1: open. For more centroids than have room in registers: groups
-// of eight are compared by their least, and the winning one is looked into again in float32.
+// Label of the lane's own row, -1: open. For more centroids than have room in registers: octets
+// are compared by their least, and the winning one is looked into again in float32.
 //
 // Of the best found there, with score l, and the row's length follow how long a centroid can be
 // that is nearer still: |c| <= |x| + |x - c|, |x - c|^2 = 2 (l - b) + |x|^2. So the bounds are
 // those of such rows and centroids, not of the longest.
 template <int F, int M, int T>
-__device__ int filter_groups(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4],
+__device__ int filter_octets(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4],
                              const HalfScale &scale, int row)
 {
     const int tiles = tiles_of<T>(a.view.k);
@@ -133,9 +133,9 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
 #pragma unroll
         for (int h = 0; h < 2; ++h)
             leaders[m][h] = {INT_MAX, INT_MAX, 0};
-    int group = static_cast<int>(threadIdx.x & 3);
+    int octet = static_cast<int>(threadIdx.x & 3);
 #pragma unroll 1
-    for (int first = 0; first < tiles; first += T, group += 4) {
+    for (int first = 0; first < tiles; first += T, octet += 4) {
         float score[M][T][4];
         multiply<F, M, T>(mine + first * F * 32, rows, score);
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
                 bool stays;
                 leaders[m][h].second = min(leaders[m][h].second, max(leaders[m][h].least, least));
                 leaders[m][h].least = __vibmin_s32(leaders[m][h].least, least, &stays);
-                leaders[m][h].group = stays ? leaders[m][h].group : group;
+                leaders[m][h].octet = stays ? leaders[m][h].octet : octet;
             }
     }
     const Leaders own = scatter_leaders<M>(leaders);
@@ -165,7 +165,7 @@ __device__ int filter_groups(const MoveArguments &a, const Shared &shared, const
         square = __fmaf_rn(x[f], x[f], square);
 #pragma unroll
     for (int i = 0; i < 2 * T; ++i) {
-        const int column = own.group / 4 * 8 * T + i / 2 * 8 + 2 * (own.group & 3) + i % 2;
+        const int column = own.octet / 4 * 8 * T + i / 2 * 8 + 2 * (own.octet & 3) + i % 2;
         const float4 *value = reinterpret_cast<const float4 *>(shared.values) + column * F;
         float score = shared.constants[column];
 #pragma unroll
@@ -195,10 +195,10 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     if (block_stopped(a.update) || (a.cells != nullptr && a.cells->serves))
         return;
     const Shared shared = carve<F, T>(a);
-    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, a.replicas};
+    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, a.replicas};
     if constexpr (!Labels) {
-        cells.clear();
-        cells.prepare_scales(a.view, a.floats);
+        counters.clear();
+        counters.prepare_scales(a.view, a.floats);
     }
     const HalfScale scale = prepare<F, T>(a, shared);
     LaterRows later(shared.later);
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
             if constexpr (Once)
                 label = sole_candidate(filter<F, M, T>(shared.slots, slots, scale.margin));
             else
-                label = filter_groups<F, M, T>(a, shared, slots, scale, min(row, n - 1));
+                label = filter_octets<F, M, T>(a, shared, slots, scale, min(row, n - 1));
             label = scale.usable ? label : -1;
             const bool mine = row < n && (M == 2 || (lane & 2) == 0);
             if (Labels && mine && label >= 0)
@@ -234,12 +234,12 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
                 continue;
             later.push(changed, Later::entry(row, Labels ? 0 : rows.last, label));
         }
-        later.take<4 * F, Labels>(a, cells, end);
+        later.take<4 * F, Labels>(a, counters, end);
         if (end)
             break;
     }
     if constexpr (!Labels)
-        end_iteration(a, cells);
+        end_iteration(a, counters);
 }
 
 template <int F, int T, bool Once, bool Labels>

@@ -29,7 +29,7 @@ struct Shared {
     float *values;       // tiles x 8 x 4 F: -c', where groups are looked into again
     float *constants;    // tiles x 8: h + b
     Later::Entry *later; // of this warp
-    std::int32_t *cells;
+    std::int32_t *counters;
 };
 
 template <int F, int T>
@@ -51,7 +51,7 @@ __device__ Shared carve(const MoveArguments &a)
     s.constants = s.values + (a.view.k > held_columns ? tiles * 8 * 4 * F : 0);
     float *end = s.constants + (a.view.k > held_columns ? tiles * 8 : 0);
     s.later = reinterpret_cast<Later::Entry *>(end) + threadIdx.x / 32 * LaterRows::capacity;
-    s.cells = reinterpret_cast<std::int32_t *>(end) + later_words;
+    s.counters = reinterpret_cast<std::int32_t *>(end) + later_words;
     return s;
 }
 
@@ -59,7 +59,7 @@ template <int F, int T>
 std::size_t shared_bytes(const MoveArguments &a, int replicas)
 {
     return operand_bytes<F, T>(a.view.k) + later_words * 4 +
-           (a.labels != nullptr ? 0 : MoveCells::bytes(a.view.k, a.view.d, replicas));
+           (a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, replicas));
 }
 
 // The centroids' slots (negated: products are subtracted) and the scale, by the whole block.

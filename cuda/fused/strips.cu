@@ -2,7 +2,7 @@
 // products of the tensor cores (halves.cuh), for rows ordered by pivots (pivots.hpp), sums that follow
 // the rows.
 //
-// A block takes segments of the pivots' order. For each pivot in them, it lists the centroids
+// A block takes runs of the pivots' order. For each pivot in them, it lists the centroids
 // that can be nearest to one of its rows and splits them around the pivot. Its warps
 // then take strips of 16 rows by themselves: a lane loads four features of rows l / 4 and
 // l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
@@ -45,8 +45,8 @@ __device__ void prefetch_strip(const MoveArguments &a, const Strip &strip)
 }
 
 template <int C, int W>
-__device__ void take_strip(const MoveArguments &a, const Shared &shared, const MoveCells &cells, const PivotList &list,
-                           const Strip &strip, const Strip &next, int first, int end)
+__device__ void take_strip(const MoveArguments &a, const Shared &shared, const MoveCounters &counters,
+                           const PivotList &list, const Strip &strip, const Strip &next, int first, int end)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), odd = lane & 1;
     const RowSource source = {a.view.values, a.view.d};
@@ -66,11 +66,11 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
         return;
     if (moves)
         a.last.set(strip.place, label);
-    move_rows(a, source, cells, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
+    move_rows(a, source, counters, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
 }
 
 // Whether the labels of a pivot's rows are what they were: one centroid is on its list, as in the iteration
-// before. Two sets take turns, because blocks with other segments of the pivot may not have looked yet.
+// before. Two sets take turns, because blocks with other runs of the pivot may not have looked yet.
 __device__ bool pivot_rests(const MoveArguments &a, const PivotList &list, int centroid, int pivot)
 {
     if (a.sole == nullptr)
@@ -82,16 +82,16 @@ __device__ bool pivot_rests(const MoveArguments &a, const PivotList &list, int c
     return now != no_sole && __ldcg(a.sole + turn * a.pivots.count + pivot) == now;
 }
 
-// The block's segments of the order.
+// The block's runs of the order.
 template <int C, int W>
-__device__ void take_segments(const MoveArguments &a, const Shared &shared, const MoveCells &cells)
+__device__ void take_runs(const MoveArguments &a, const Shared &shared, const MoveCounters &counters)
 {
     PivotList list;
     int pivot = -1, pivot_end = 0;
     bool rests = false;
-    for (std::int64_t segment = blockIdx.x;; segment += gridDim.x) {
-        int at = static_cast<int>(min(a.first + segment * a.share, a.end));
-        const int last = static_cast<int>(min(a.first + (segment + 1) * a.share, a.end));
+    for (std::int64_t run = blockIdx.x;; run += gridDim.x) {
+        int at = static_cast<int>(min(a.first + run * a.share, a.end));
+        const int last = static_cast<int>(min(a.first + (run + 1) * a.share, a.end));
         if (at >= last)
             return;
         while (at < last) {
@@ -110,7 +110,7 @@ __device__ void take_segments(const MoveArguments &a, const Shared &shared, cons
             for (; first < end && !rests; first += warps * strip_rows) {
                 const Strip strip = next;
                 find_strip(a, first + warps * strip_rows, end, next);
-                take_strip<C, W>(a, shared, cells, list, strip, next, first, end);
+                take_strip<C, W>(a, shared, counters, list, strip, next, first, end);
             }
             at = end;
         }
@@ -123,10 +123,10 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
     if (block_stopped(a.update))
         return;
     const Shared shared = carve<C>(a);
-    const MoveCells cells = {static_cast<int>(shared.cells - shared_words(0)), a.view.k, a.view.d, 1};
-    cells.clear();
-    take_segments<C, W>(a, shared, cells);
-    end_iteration(a, cells);
+    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, 1};
+    counters.clear();
+    take_runs<C, W>(a, shared, counters);
+    end_iteration(a, counters);
 }
 
 template <int C, int W>
@@ -137,9 +137,9 @@ void launch(const Stage<float> &stage, MoveArguments a)
     allow_memory(kernel, bytes);
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     for (std::int64_t done = 0; done < n;) {
-        const std::int64_t rows = std::min(n - done, most * (move_limit - most_segments * strip_rows));
+        const std::int64_t rows = std::min(n - done, most * (move_limit - most_runs * strip_rows));
         const std::int64_t per_block = (rows + most - 1) / most;
-        const std::int64_t cut = std::clamp<std::int64_t>(per_block / segment_rows, 1, most_segments);
+        const std::int64_t cut = std::clamp<std::int64_t>(per_block / run_rows, 1, most_runs);
         a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
@@ -154,8 +154,8 @@ void launch(const Stage<float> &stage, MoveArguments a)
 
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments)
 {
-    with_strip_shape(arguments.view.d, [&](auto chunks, auto width) {
-        launch<decltype(chunks)::value, decltype(width)::value>(stage, arguments);
+    with_strip_shape(arguments.view.d, [&](auto products, auto width) {
+        launch<decltype(products)::value, decltype(width)::value>(stage, arguments);
     });
 }
 

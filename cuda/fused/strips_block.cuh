@@ -12,7 +12,7 @@ constexpr int queue_rows = strip_rows - 1 + 32; // that wait in a warp's queue a
 
 // Where things lie in the block's shared memory, in bytes behind what strips_pivot.cuh carves.
 struct Layout {
-    int shifts, previous, shift, exponents, centroids, cells, slack, row, queue, label, values;
+    int shifts, previous, shift, exponents, centroids, counters, slack, row, queue, label, values;
     int stride; // of the rows kept, in floats; 0: they stay where they are
     int bytes;
 };
@@ -48,7 +48,7 @@ Layout lay_out(const MoveArguments &a, int stride)
     l.shift = take(4 * d);
     l.exponents = take(4 * d);
     l.centroids = take(3 * 4 * k * centroid_stride(d));
-    l.cells = take(2 * 12 * k * (d + 1));
+    l.counters = take(2 * 12 * k * (d + 1));
     l.slack = take(4 * rows);
     l.row = take(4 * rows);
     l.queue = take(2 * warps * queue_rows);
@@ -59,7 +59,7 @@ Layout lay_out(const MoveArguments &a, int stride)
     return l;
 }
 
-// What a block has of the problem: a segment of the pivots' order, of rows of one pivot.
+// What a block has of the problem: a run of the pivots' order, of rows of one pivot.
 struct Block {
     int pivot, first, count; // rows
     double *shifts;
@@ -67,7 +67,7 @@ struct Block {
     float *shift;           // the pivot
     std::int32_t *exponents;
     float *now, *before, *next; // sets of centroids
-    MoveCells cells[2];         // what even and odd iterations moved
+    MoveCounters counters[2];   // what even and odd iterations moved
     float *slack;
     std::int32_t *row;
     std::uint16_t *queue; // the warp's
@@ -76,21 +76,21 @@ struct Block {
     bool kept; // source has the block's rows in their order
 };
 
-// The block's segment: each pivot's rows are cut into segments of `share`.
+// The block's run: each pivot's rows are cut into runs of `share`.
 __device__ void find_rows(const MoveArguments &a, Block &block)
 {
     const auto share = static_cast<unsigned>(a.share);
-    unsigned segment = blockIdx.x;
+    unsigned run = blockIdx.x;
     for (int g = 0; g < a.pivots.count; ++g) {
         const auto rows = static_cast<unsigned>(a.pivots.first_row[g + 1] - a.pivots.first_row[g]);
-        const unsigned segments = (rows + share - 1) / share;
-        if (segment < segments) {
+        const unsigned runs = (rows + share - 1) / share;
+        if (run < runs) {
             block.pivot = g;
-            block.first = static_cast<int>(a.pivots.first_row[g]) + static_cast<int>(segment * share);
-            block.count = static_cast<int>(min(share, rows - segment * share));
+            block.first = static_cast<int>(a.pivots.first_row[g]) + static_cast<int>(run * share);
+            block.count = static_cast<int>(min(share, rows - run * share));
             return;
         }
-        segment -= segments;
+        run -= runs;
     }
     block.pivot = block.first = block.count = 0;
 }
@@ -100,7 +100,7 @@ __device__ Block carve_block(const LoopArguments &l)
     const MoveArguments &a = l.moves;
     auto *memory = reinterpret_cast<char *>(shared_words(0));
     const auto at = [&](int offset, auto *type) { return reinterpret_cast<decltype(type)>(memory + offset); };
-    const int set = a.view.k * centroid_stride(a.view.d), cells = a.view.k * (a.view.d + 1) * 3;
+    const int set = a.view.k * centroid_stride(a.view.d), counters = a.view.k * (a.view.d + 1) * 3;
     Block block;
     find_rows(a, block);
     block.shifts = at(l.layout.shifts, static_cast<double *>(nullptr));
@@ -111,7 +111,7 @@ __device__ Block carve_block(const LoopArguments &l)
     block.before = block.now + set;
     block.next = block.before + set;
     for (int i = 0; i < 2; ++i)
-        block.cells[i] = {l.layout.cells / 4 + i * cells, a.view.k, a.view.d, 1};
+        block.counters[i] = {l.layout.counters / 4 + i * counters, a.view.k, a.view.d, 1};
     block.slack = at(l.layout.slack, static_cast<float *>(nullptr));
     block.row = at(l.layout.row, static_cast<std::int32_t *>(nullptr));
     block.queue = at(l.layout.queue, static_cast<std::uint16_t *>(nullptr)) + threadIdx.x / 32 * queue_rows;
@@ -138,8 +138,8 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
     }
     for (int j = self; j < k; j += threads)
         block.previous[j] = -1;
-    block.cells[0].clear();
-    block.cells[1].clear();
+    block.counters[0].clear();
+    block.counters[1].clear();
     for (int i = self; i < block.count; i += threads) {
         block.slack[i] = -1.0f;
         block.row[i] = a.pivots.order != nullptr ? a.pivots.order[block.first + i] : block.first + i;

@@ -15,8 +15,9 @@ namespace {
 
 // Compares up to 16 rows of the warp's queue with the centroids; returns whether labels changed.
 template <int C, int W>
-__device__ bool take_queued(const MoveArguments &a, const Block &block, const Shared &shared, const MoveCells &cells,
-                            const PivotList &list, float drift, const std::uint16_t *queue, int rows_queued)
+__device__ bool take_queued(const MoveArguments &a, const Block &block, const Shared &shared,
+                            const MoveCounters &counters, const PivotList &list, float drift,
+                            const std::uint16_t *queue, int rows_queued)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), odd = lane & 1;
     const int place[2] = {queue[min(lane / 4, rows_queued - 1)], queue[min(8 + lane / 4, rows_queued - 1)]};
@@ -48,7 +49,7 @@ __device__ bool take_queued(const MoveArguments &a, const Block &block, const Sh
         block.label[mine] = static_cast<std::uint8_t>(label);
         a.last.set(block.first + mine, label);
     }
-    move_rows(a, block.source, cells, odd ? row[1] : row[0], last, label, moved);
+    move_rows(a, block.source, counters, odd ? row[1] : row[0], last, label, moved);
     return true;
 }
 
@@ -64,8 +65,8 @@ __device__ void prefetch_row(const MoveArguments &a, std::int32_t row)
 
 // Labels and moves of the block's rows; returns whether labels of the warp's rows changed.
 template <int C, int W>
-__device__ bool take_rows(const MoveArguments &a, const Block &block, const Shared &shared, const MoveCells &cells,
-                          const PivotList &list, const ListState &state)
+__device__ bool take_rows(const MoveArguments &a, const Block &block, const Shared &shared,
+                          const MoveCounters &counters, const PivotList &list, const ListState &state)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const float limit = state.limit, drift = state.drift;
@@ -87,7 +88,7 @@ __device__ bool take_rows(const MoveArguments &a, const Block &block, const Shar
         while (waiting >= strip_rows || (ends && waiting > 0)) {
             const int taken = min(waiting, strip_rows);
             waiting -= taken;
-            moved |= take_queued<C, W>(a, block, shared, cells, list, drift, block.queue + waiting, taken);
+            moved |= take_queued<C, W>(a, block, shared, counters, list, drift, block.queue + waiting, taken);
         }
         __syncwarp();
         if (ends)
@@ -118,12 +119,12 @@ __device__ bool update_centroids(const LoopArguments &l, Block &block, const Sha
 // The centroids and their history, for the host; by the threads from `first` on, one block's.
 __device__ void leave_centroids(const UpdateArguments<float> &u, const Block &block, int first)
 {
-    const int cells = u.k * u.d;
-    for (int i = static_cast<int>(threadIdx.x) - first; i < cells; i += threads - first) {
+    const int n_values = u.k * u.d;
+    for (int i = static_cast<int>(threadIdx.x) - first; i < n_values; i += threads - first) {
         const int at = i / u.d * centroid_stride(u.d) + i % u.d;
         u.centroids[i] = block.now[at];
-        u.centroids[cells + i] = block.before[at];
-        u.centroids[2 * cells + i] = block.next[at]; // the set that was before that one, until the next iteration
+        u.centroids[n_values + i] = block.before[at];
+        u.centroids[2 * n_values + i] = block.next[at]; // the set that was before that one, until the next iteration
     }
 }
 
@@ -178,11 +179,11 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
         const bool cancels = first_thread && blockIdx.x == 0 && stopped(u.control);
         const PivotList list = fill_list<C, W>({block.now, u.k, u.d, centroid_stride(u.d)}, shared, block.shift, radius,
                                                state.listed, state.reach);
-        const bool warp_moved = take_rows<C, W>(a, block, shared, block.cells[turn], list, state);
+        const bool warp_moved = take_rows<C, W>(a, block, shared, block.counters[turn], list, state);
         const bool moved = __syncthreads_or(warp_moved) != 0;
         const Accumulators &sums = turn == 0 ? u.sums : l.memory.other;
         if (moved || moved_before)
-            publish_two(block.cells[turn], block.cells[turn ^ 1], sums);
+            publish_two(block.counters[turn], block.counters[turn ^ 1], sums);
         moved_before = moved;
         __syncthreads();
         if (first_thread) {
@@ -222,8 +223,8 @@ bool launch(const Stage<float> &stage, LoopArguments l)
         return false;
     const auto kernel = strips_loop_kernel<C, W>;
     allow_memory(kernel, static_cast<std::size_t>(l.layout.bytes));
-    const std::int64_t segments = (a.view.n + a.share - 1) / a.share + a.pivots.count;
-    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(stage.context.facts.multiprocessors, segments));
+    const std::int64_t runs = (a.view.n + a.share - 1) / a.share + a.pivots.count;
+    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(stage.context.facts.multiprocessors, runs));
     void *arguments[] = {&l};
     checked("strips_loop_kernel", [&] {
         return cudaLaunchCooperativeKernel(reinterpret_cast<void *>(kernel), dim3(blocks), dim3(threads), arguments,
@@ -240,11 +241,11 @@ bool loop_strips(const Stage<float> &stage, const MoveArguments &arguments, cons
     LoopArguments l = {arguments, memory, {}};
     if (n > alone_rows(stage.context.facts) || 2 * arguments.pivots.count > most)
         return false;
-    // So many that all pivots' segments, of which each may have one that is not full, find a block.
+    // So many that all pivots' runs, of which each may have one that is not full, find a block.
     l.moves.share = (n - 1) / (most - arguments.pivots.count) + 1;
     bool launched = false;
-    with_strip_shape(arguments.view.d, [&](auto chunks, auto width) {
-        launched = launch<decltype(chunks)::value, decltype(width)::value>(stage, l);
+    with_strip_shape(arguments.view.d, [&](auto products, auto width) {
+        launched = launch<decltype(products)::value, decltype(width)::value>(stage, l);
     });
     return launched;
 }

@@ -12,10 +12,10 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 constexpr int strip_rows = 16;
 constexpr float unreachable = 1e9f; // above every score
-// Rows that move lie together in the pivots' order: a block takes up to so many segments of it, far
-// apart, as long as a segment is worth preparing a pivot.
-constexpr int most_segments = 8;
-constexpr int segment_rows = 1536;
+// Rows that move lie together in the pivots' order: a block takes up to so many runs of it, far
+// apart, as long as a run is worth preparing a pivot.
+constexpr int most_runs = 8;
+constexpr int run_rows = 1536;
 
 // Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
 __host__ __device__ inline int tiles_of(int k)
@@ -29,7 +29,7 @@ struct Shared {
     double *squares;    // tiles x 8: |c'|^2
     float *constant;    // tiles x 8: h + b
     std::int32_t *list; // tiles x 8
-    std::int32_t *cells;
+    std::int32_t *counters;
 };
 
 template <int C>
@@ -49,17 +49,17 @@ __device__ Shared carve(const MoveArguments &a)
     s.squares = reinterpret_cast<double *>(s.shift + C * 4);
     s.constant = reinterpret_cast<float *>(s.squares + tiles * 8);
     s.list = reinterpret_cast<std::int32_t *>(s.constant + tiles * 8);
-    s.cells = s.list + tiles * 8;
+    s.counters = s.list + tiles * 8;
     return s;
 }
 
 template <int C>
 std::size_t shared_bytes(const MoveArguments &a)
 {
-    return operand_bytes<C>(a.view.k) + MoveCells::bytes(a.view.k, a.view.d, 1);
+    return operand_bytes<C>(a.view.k) + MoveCounters::bytes(a.view.k, a.view.d, 1);
 }
 
-// Feature that lane `q` of a quad holds in slot w of chunk c, loads being W values wide.
+// Feature that lane `q` of a quad holds in slot w of product c, loads being W values wide.
 template <int W>
 __device__ constexpr int feature_of(int c, int q, int w)
 {
@@ -194,13 +194,13 @@ __device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, in
 template <typename Body>
 void with_strip_shape(int d, Body &&body)
 {
-    const auto with = [&](auto chunks) {
+    const auto with = [&](auto products) {
         if (d % 4 == 0)
-            body(chunks, std::integral_constant<int, 4>());
+            body(products, std::integral_constant<int, 4>());
         else if (d % 2 == 0)
-            body(chunks, std::integral_constant<int, 2>());
+            body(products, std::integral_constant<int, 2>());
         else
-            body(chunks, std::integral_constant<int, 1>());
+            body(products, std::integral_constant<int, 1>());
     };
     switch ((d + 15) / 16) {
     case 2:

@@ -289,9 +289,9 @@ __device__ inline void add_limbs(Limbs15 &sum, const Limbs15 &limbs)
 }
 
 // Moves the rows of a warp whose label changed, lanes over the features. Those that take the same way
-// are added up in registers first: neighbours in the pivots' order mostly do. A cell's limbs stay
+// are added up in registers first: neighbours in the pivots' order mostly do. A sum's limbs stay
 // within those of as many additions as rows.
-__device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, MoveCells cells, std::int32_t row,
+__device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, MoveCounters counters, std::int32_t row,
                                        int from, int to, unsigned moved)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
@@ -318,11 +318,11 @@ __device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, M
                 add_limbs(upper, feature_limbs15(a.view, min(lane + 32, d - 1), x.y, upper_scale, a.floats));
         } while (alike != 0);
         if (lane < d)
-            cells.move(source, target, none, lane, lower, 0);
+            counters.move(source, target, none, lane, lower, 0);
         if (lane + 32 < d)
-            cells.move(source, target, none, lane + 32, upper, 0);
+            counters.move(source, target, none, lane + 32, upper, 0);
         if (lane == 0)
-            cells.move(source, target, none, d, {0, 0, count}, 0);
+            counters.move(source, target, none, d, {0, 0, count}, 0);
     }
 }
 

@@ -40,8 +40,8 @@ template <typename T>
 void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *totals)
 {
     const int blocks = blocks_for(view.n, 256, stage.context.facts.multiprocessors * 16);
-    const std::int64_t cells = std::int64_t{view.k} * view.d * 2;
-    const Copies copies = make_copies(stage.context, cells, blocks, std::int64_t{32} << 20, stage.stream);
+    const std::int64_t n_sums = std::int64_t{view.k} * view.d * 2;
+    const Copies copies = make_copies(stage.context, n_sums, blocks, std::int64_t{32} << 20, stage.stream);
     if (copies.count == 0)
         return sum_features_atomic(stage, view, labels, totals);
     ballot_kernel<<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, copies);

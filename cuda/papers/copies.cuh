@@ -9,12 +9,12 @@ namespace pgkm::cuda {
 namespace {
 
 struct Copies {
-    std::int64_t *cells; // count x n_cells, all zero
-    int count;           // 0: the device's limit has no room for one
-    std::int64_t n_cells;
+    std::int64_t *sums; // count x n_sums, all zero
+    int count;          // 0: the device's limit has no room for one
+    std::int64_t n_sums;
 
     // The copy that a block adds to.
-    __device__ std::int64_t *own() const { return cells + static_cast<int>(blockIdx.x) % count * n_cells; }
+    __device__ std::int64_t *own() const { return sums + static_cast<int>(blockIdx.x) % count * n_sums; }
 };
 
 __global__ void merge_kernel(Copies copies, const Control *control, std::int64_t *sums)
@@ -22,11 +22,11 @@ __global__ void merge_kernel(Copies copies, const Control *control, std::int64_t
     if (stopped(control))
         return;
     const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i >= copies.n_cells)
+    if (i >= copies.n_sums)
         return;
     std::int64_t sum = 0;
     for (int c = 0; c < copies.count; ++c)
-        sum += copies.cells[c * copies.n_cells + i];
+        sum += copies.sums[c * copies.n_sums + i];
     sums[i] += sum;
 }
 
@@ -47,23 +47,23 @@ __global__ void copy_kernel(View<T> view, const Control *control, const std::int
 }
 
 // Up to `wanted` copies within `most_bytes` and the device's limit, in the context's workspace.
-Copies make_copies(Context &context, std::int64_t n_cells, int wanted, std::int64_t most_bytes, cudaStream_t stream)
+Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64_t most_bytes, cudaStream_t stream)
 {
     const auto room =
         static_cast<std::int64_t>(std::min(context.scratch_room(), static_cast<std::uint64_t>(most_bytes)));
-    Copies copies = {nullptr, static_cast<int>(std::min<std::int64_t>(room / (n_cells * 8), wanted)), n_cells};
+    Copies copies = {nullptr, static_cast<int>(std::min<std::int64_t>(room / (n_sums * 8), wanted)), n_sums};
     if (copies.count == 0)
         return copies;
-    const std::size_t bytes = static_cast<std::size_t>(n_cells) * static_cast<std::size_t>(copies.count) * 8;
-    copies.cells = context.scratch(bytes);
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(copies.cells, 0, bytes, stream); });
+    const std::size_t bytes = static_cast<std::size_t>(n_sums) * static_cast<std::size_t>(copies.count) * 8;
+    copies.sums = context.scratch(bytes);
+    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(copies.sums, 0, bytes, stream); });
     return copies;
 }
 
 // Adds them to `sums`.
 void merge_copies(const Copies &copies, std::int64_t *sums, const Control *control, cudaStream_t stream)
 {
-    const auto blocks = static_cast<unsigned>((copies.n_cells + 255) / 256);
+    const auto blocks = static_cast<unsigned>((copies.n_sums + 255) / 256);
     merge_kernel<<<blocks, 256, 0, stream>>>(copies, control, sums);
     launched("merge_kernel");
 }

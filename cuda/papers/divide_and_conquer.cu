@@ -14,9 +14,9 @@ __global__ void halve_kernel(const Control *control, Copies copies, int half)
 {
     if (stopped(control))
         return;
-    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x, cells = copies.n_cells * half;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < cells; i += stride)
-        copies.cells[i] += copies.cells[i + cells];
+    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x, n_added = copies.n_sums * half;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n_added; i += stride)
+        copies.sums[i] += copies.sums[i + n_added];
 }
 
 template <typename T>
@@ -32,7 +32,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     copy_kernel<Features><<<copies.count, 512, 0, stage.stream>>>(view, stage.control, labels, copies);
     launched("copy_kernel");
     for (int half = copies.count / 2; half >= 1; half /= 2) {
-        const int blocks = blocks_for(copies.n_cells * half, 256, stage.context.facts.multiprocessors * 8);
+        const int blocks = blocks_for(copies.n_sums * half, 256, stage.context.facts.multiprocessors * 8);
         halve_kernel<<<blocks, 256, 0, stage.stream>>>(stage.control, copies, half);
         launched("halve_kernel");
     }

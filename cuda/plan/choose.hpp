@@ -36,8 +36,8 @@ constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 
 constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
-    const long long tiles = (shape.k + 31LL) / 32 * 4, chunks = (shape.d + 15LL) / 16;
-    return tiles * (chunks * 512 + 128) + chunks * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <=
+    const long long tiles = (shape.k + 31LL) / 32 * 4, products = (shape.d + 15LL) / 16;
+    return tiles * (products * 512 + 128) + products * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <=
            device.shared_bytes_per_block - 1024;
 }
 
@@ -48,7 +48,7 @@ constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
            (shape.k <= octet_size || (shape.k <= slots_k && fits_slots(shape, device)));
 }
 
-// Those whose sums they take along: with more cells the tensor cores and sums apart are faster (16, 256: 0.29 ms an
+// Those whose sums they take along: with more sums the tensor cores and sums apart are faster (16, 256: 0.29 ms an
 // iteration against 1.05; d, k).
 constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
 {

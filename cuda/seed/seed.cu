@@ -49,19 +49,19 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std
     PgkmProblem around = problem;
     around.k = count;
     around.centroids = values.data();
-    DeviceProblem<T> job(data, around);
-    job.iterates = false;
-    job.upload_centroids(values.data());
-    job.each_slice(0, [&](const View<T> &rows, std::int64_t) {
+    DeviceProblem<T> device(data, around);
+    device.iterates = false;
+    device.upload_centroids(values.data());
+    device.each_slice(0, [&](const View<T> &rows, std::int64_t) {
         data.context.poll();
-        job.assign_rows(rows, job.control.get(), job.labels.get());
-        job.sum_masses(rows, job.control.get(), job.labels.get());
-        job.wait();
+        device.assign_rows(rows, device.control.get(), device.labels.get());
+        device.sum_masses(rows, device.control.get(), device.labels.get());
+        device.wait();
     });
-    std::vector<std::int64_t> sums(job.masses.count());
-    job.masses.download(sums.data(), sums.size(), job.stream());
-    data.context.wait(job.stream());
-    return join_masses(sums, count, job.weighted);
+    std::vector<std::int64_t> sums(device.masses.count());
+    device.masses.download(sums.data(), sums.size(), device.stream());
+    data.context.wait(device.stream());
+    return join_masses(sums, count, device.weighted);
 }
 
 // The same with little device memory: the candidates stay where they are, and labels are held
@@ -108,14 +108,14 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     const Claim claim = claim_rows(data, static_cast<std::int64_t>(rows.size()));
     std::vector<T> values = rows_of<T>(data, problem, rows);
     const auto count = static_cast<std::int32_t>(rows.size());
-    // What a job around so many centroids takes; the candidates alone may lie on the host.
-    const std::uint64_t cells = values.size();
+    // What a DeviceProblem of so many centroids takes; the candidates alone may lie on the host.
+    const std::uint64_t n_values = values.size();
     const auto parts = static_cast<std::uint64_t>(parts_of(data.host.weights != nullptr));
-    const bool roomy = cells * (4 * sizeof(T) + 16 + 16 * parts) + (std::uint64_t{1} << 20) <= context.budget.room();
+    const bool roomy = n_values * (4 * sizeof(T) + 16 + 16 * parts) + (std::uint64_t{1} << 20) <= context.budget.room();
     std::vector<Int128> masses;
     if (roomy)
         masses = candidate_masses(data, problem, values, count);
-    NearArray<T> device_values(context.budget, context.host_budget, cells, context.budget.limit / 4);
+    NearArray<T> device_values(context.budget, context.host_budget, n_values, context.budget.limit / 4);
     device_values.upload(values.data(), values.size(), stream);
     if (!roomy)
         masses = candidate_masses_within_limit(data, problem, device_values.get(), count);

@@ -1,8 +1,8 @@
 // block_copies.cu - every block has sums of all clusters of its own in shared memory, merged at the end: of features
 // "cluster merge", of masses "partitioned local" (Lutz et al. 2018).
 //
-// The block's sums are 32-bit limbs; before a cell can have taken 512
-// additions all cells are added to the global sums. Clusters x features that do not fit are
+// The block's sums are 32-bit limbs; before a counter can have taken 512
+// additions all counters are added to the global sums. Clusters x features that do not fit are
 // done in windows of features, one grid row each. To use: k x d small enough for a few windows.
 #include "sums/sums.cuh"
 
@@ -18,11 +18,11 @@ __global__ void block_copies_kernel(View<T> view, const Control *control, const 
 {
     if (block_stopped(control))
         return;
-    extern __shared__ std::int32_t cells[]; // k x width x 2
+    extern __shared__ std::int32_t counters[]; // k x width x 2
     const int first = static_cast<int>(blockIdx.y) * window, all = What::width(view);
-    const int width = min(window, all - first), n_cells = view.k * width * 2;
-    for (int i = threadIdx.x; i < n_cells; i += threads)
-        cells[i] = 0;
+    const int width = min(window, all - first), n_counters = view.k * width * 2;
+    for (int i = threadIdx.x; i < n_counters; i += threads)
+        counters[i] = 0;
     __syncthreads();
     const std::int64_t round = What::is_count(view) ? (view.n + gridDim.x - 1) / gridDim.x : rows_per_round;
     for (std::int64_t start = blockIdx.x * round; start < view.n; start += gridDim.x * round) {
@@ -31,17 +31,17 @@ __global__ void block_copies_kernel(View<T> view, const Control *control, const 
             const int local = i / width, f = i - local * width;
             const std::int64_t row = start + local;
             const Split limbs = What::limbs(view, row, first + f);
-            std::int32_t *cell = cells + (labels[row] * width + f) * 2;
+            std::int32_t *counter = counters + (labels[row] * width + f) * 2;
             if (limbs.hi != 0)
-                atomicAdd(cell, limbs.hi);
-            atomicAdd(cell + 1, limbs.lo);
+                atomicAdd(counter, limbs.hi);
+            atomicAdd(counter + 1, limbs.lo);
         }
         __syncthreads();
-        for (int i = threadIdx.x; i < n_cells; i += threads) {
+        for (int i = threadIdx.x; i < n_counters; i += threads) {
             const int cluster = i / (width * 2), rest = i - cluster * width * 2;
-            if (cells[i] != 0)
-                add64(sums + (std::int64_t{cluster} * all + first) * 2 + rest, cells[i]);
-            cells[i] = 0;
+            if (counters[i] != 0)
+                add64(sums + (std::int64_t{cluster} * all + first) * 2 + rest, counters[i]);
+            counters[i] = 0;
         }
         __syncthreads();
     }

@@ -1,5 +1,5 @@
 // partitioned_features.cu - each thread owns a few features of all clusters and walks the
-// rows, so that no two threads ever add to the same cell (Lutz et al. 2018).
+// rows, so that no two threads ever add to the same sum (Lutz et al. 2018).
 //
 // A block's threads read neighbouring features of a row together; their sums, 64-bit limbs
 // joined in one integer, lie in shared memory and need no atomics. To use: d large, k small.
@@ -38,7 +38,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     const std::int64_t room = stage.context.facts.shared_bytes_per_block / 2;
     int threads = 32;
     if (std::int64_t{view.k} * threads * 8 > room) {
-        sum_features_atomic(stage, view, labels, totals); // one warp's cells do not fit a block
+        sum_features_atomic(stage, view, labels, totals); // one warp's sums do not fit a block
         return;
     }
     while (threads < 256 && threads < view.d && std::int64_t{view.k} * threads * 2 * 8 <= room)

@@ -2,7 +2,7 @@
 //
 // One warp per cluster. Divisions are independent and shared out to the lanes; the two sums
 // whose order counts (norm, shift) run as one chain over values that the lanes exchange. The
-// block that arrives last adds the clusters' shifts in order and decides. For few cells the kernels that make the sums
+// block that arrives last adds the clusters' shifts in order and decides. For few sums the kernels that make the sums
 // update, too (fused/finish.cuh).
 #include "sums/update.cuh"
 
@@ -20,17 +20,17 @@ __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const Int128 mass = sum_of(a.sums.masses, a.k, j, a.sums.weighted);
-    const std::int64_t cells = std::int64_t{a.k} * a.d;
+    const std::int64_t n_values = std::int64_t{a.k} * a.d;
     double square = 0.0;
     for (int first = 0; first < a.d; first += 32) {
         const int f = first + lane;
         T value = 0;
         if (f < a.d) {
-            const std::int64_t cell = std::int64_t{j} * a.d + f;
-            const Int128 total = sum_of(a.sums.totals, cells, cell, a.sums.weighted);
+            const std::int64_t at = std::int64_t{j} * a.d + f;
+            const Int128 total = sum_of(a.sums.totals, n_values, at, a.sums.weighted);
             value = static_cast<T>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
             for (int part = 0; part < parts_of(a.sums.weighted); ++part)
-                reinterpret_cast<longlong2 *>(a.sums.totals)[part * cells + cell] = make_longlong2(0, 0);
+                reinterpret_cast<longlong2 *>(a.sums.totals)[part * n_values + at] = make_longlong2(0, 0);
             fresh[f] = value;
         }
         if (a.cosine)

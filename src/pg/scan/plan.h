@@ -31,7 +31,7 @@ enum ScanLayout {
 
 struct ScanColumn {
     NameData name;
-    TableColumn column; /* its name is set by scan_plan_query */
+    TableColumn column; /* its name is NULL: pointers do not travel between processes */
     ScanLayout layout;
 };
 

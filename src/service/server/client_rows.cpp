@@ -11,10 +11,11 @@ namespace {
 // Bytes of the values of n x d elements; refuses what does not fit into an address space.
 std::uint64_t value_bytes(const LoadRequest &request, std::size_t element_bytes)
 {
-    std::uint64_t cells = 0, bytes = 0;
+    std::uint64_t n_values = 0, bytes = 0;
     if (request.n < 1 || request.d < 1 ||
-        __builtin_mul_overflow(static_cast<std::uint64_t>(request.n), static_cast<std::uint64_t>(request.d), &cells) ||
-        __builtin_mul_overflow(cells, element_bytes, &bytes) || bytes > INT64_MAX / 2)
+        __builtin_mul_overflow(static_cast<std::uint64_t>(request.n), static_cast<std::uint64_t>(request.d),
+                               &n_values) ||
+        __builtin_mul_overflow(n_values, element_bytes, &bytes) || bytes > INT64_MAX / 2)
         refuse("rows that cannot be");
     return bytes;
 }
