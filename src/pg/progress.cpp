@@ -242,7 +242,7 @@ Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
     const PgkmFitReport *const fit = &last.fit;
     const PgkmJobProgress *const job = &fit->job;
     const PgkmScanReport *const scan = &last.scan;
-    const bool scanned = scan->road != NULL;
+    const bool scanned = scan->way != NULL;
 
     if (last.function != NULL)
         pgkm_result_put(result, {last.function,
@@ -260,7 +260,7 @@ Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
                                  job->chosen.feature_sum,
                                  job->chosen.mass_sum,
                                  job->chosen.instruction_set,
-                                 scan->road,
+                                 scan->way,
                                  pgkm_value_if(scanned, scan->workers),
                                  pgkm_value_if(scanned, scan->rows),
                                  (int64)job->bytes_moved,

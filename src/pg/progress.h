@@ -20,9 +20,9 @@ extern "C" {
 
 /* How a table was read. */
 struct PgkmScanReport {
-    const char *road; /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
-    int32 workers;    /* beside the session's own process */
-    int64 rows;       /* read, those that take no part included */
+    const char *way; /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
+    int32 workers;   /* beside the session's own process */
+    int64 rows;      /* read, those that take no part included */
     double seconds;
 };
 

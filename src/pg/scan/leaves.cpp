@@ -1,7 +1,7 @@
 /*
  * leaves.cpp - lists partitions and children in the planner's order: partitions by their bounds, depth
  * first; inheritance children as find_all_inheritors lists them. The result of a fit depends on the order
- * of the rows, so both roads must agree on it.
+ * of the rows, so both ways of reading must agree on it.
  */
 #include "pg/scan/plan.h"
 

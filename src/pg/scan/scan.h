@@ -1,7 +1,7 @@
 /*
  * scan.h - rows straight from the pages of a heap, without the executor in between.
  *
- * The fast one of the two roads to the rows of a query. It returns the same rows in the same order, and
+ * The fast one of the two ways to read the rows of a query. It returns the same rows in the same order, and
  * raises the same errors about them, as the other one (pg/query/query.h). A large table is read by
  * parallel workers together; how many they are never shows in the result.
  */

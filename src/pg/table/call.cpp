@@ -1,5 +1,5 @@
 /*
- * call.cpp - arguments and rows of the table functions, and the road by which rows are read.
+ * call.cpp - arguments and rows of the table functions, and the way by which rows are read.
  */
 #include "pg/table/call.h"
 
@@ -62,11 +62,11 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     if (call->loaded == NULL)
         return table_call_read_into(call, function, how, call->context);
     pgkm_run_begin(&call->run, function, call->relation.id);
-    call->run.scan.road = "loaded";
+    call->run.scan.way = "loaded";
     return call->loaded->rows;
 }
 
-/* Takes the road that suits the query, and tells which in *report. */
+/* Takes the way that suits the query, and tells which in *report. */
 static TableRows *read_rows(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
     List *leaves = NIL;
@@ -74,11 +74,11 @@ static TableRows *read_rows(const TableQuery *query, MemoryContext context, Pgkm
     if (query->need_ctid && !table_may_read_ctid(query->relation))
         table_raise_denied(query->relation,
                            "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
-    report->road = "executor";
+    report->way = "executor";
     report->workers = 0;
     if (!scan_possible(query, &leaves))
         return table_select(query, context);
-    report->road = "direct";
+    report->way = "direct";
     return scan_read(query, leaves, context, &report->workers);
 }
 
