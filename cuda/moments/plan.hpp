@@ -1,9 +1,9 @@
 // plan.hpp (moments) - how the sums of PCA are cut into blocks: a pure function of the problem's shape and the
 // device.
 //
-// The lower triangle of the d x d matrix is cut into squares of `tile` features. A thread block takes one square and
-// one segment of the rows. A segment is every `segments`th stage of rows, so that a chunk of rows on its way through
-// the device feeds all segments alike, and the additions come in the same order whatever the chunks.
+// The lower triangle of the d x d matrix is cut into squares of `square_side` features. A thread block takes one square
+// and one segment of the rows. A segment is every `segments`th stage of rows, so that a chunk of rows on its way
+// through the device feeds all segments alike, and the additions come in the same order whatever the chunks.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace pgkm::cuda::moments {
 
-inline constexpr int tile = 128; // features of a square's side
+inline constexpr int square_side = 128; // features
 
 // Squares on the diagonal, and below it.
 inline constexpr std::int64_t squares(int d)
 {
-    return (d + tile - 1) / tile;
+    return (d + square_side - 1) / square_side;
 }
 inline constexpr std::int64_t squares_below(int d)
 {
@@ -32,7 +32,7 @@ __host__ __device__ inline constexpr std::int64_t triangle(std::int64_t d)
 // Columns of 32 features of a square on the diagonal: all have four where there is more than one square.
 inline constexpr int columns(int d)
 {
-    return d > tile - 32 ? 4 : (d + 31) / 32;
+    return d > square_side - 32 ? 4 : (d + 31) / 32;
 }
 
 // Shares of a block's warps that split a stage's rows among them, each with sums of its own: where a

@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4,
               t = lane % 4;
     const Place place = Below ? place_below(warp) : place_on_diagonal<Columns>(warp);
-    const int a = square.x * tile + place.row * side, b = square.y * tile + place.column * side;
+    const int a = square.x * square_side + place.row * side, b = square.y * square_side + place.column * side;
     const Run run = run_of(segment, chunk, S::rows);
     const T *const rows = values + run.first_row * d;
     const bool wide = copies_wide(rows, d);
@@ -206,9 +206,9 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
                 copy_rows<S::rows, S::width, S::stride, S::threads>(panel, rows + row * d + feature, d, there,
                                                                     d - feature, wide);
             };
-            copy(to, square.x * tile);
+            copy(to, square.x * square_side);
             if (Below)
-                copy(to + S::panel, square.y * tile);
+                copy(to + S::panel, square.y * square_side);
         }
         __pipeline_commit();
     };

@@ -87,11 +87,11 @@ void Geometry<T>::measure()
     std::iota(all.begin(), all.end(), 0);
     std::vector<Buffer<double>> block, square;
     // Centroids between two looks at the cancel flag.
-    const auto strip =
+    const auto at_once =
         static_cast<std::int32_t>(std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d), 4, 256));
     for (int worker = 0; worker < rows_.pool.size(); ++worker) {
         block.emplace_back(rows_.context.budget, std::int64_t{width} * rows_.d);
-        square.emplace_back(rows_.context.budget, std::int64_t{width} * strip);
+        square.emplace_back(rows_.context.budget, std::int64_t{width} * at_once);
     }
     rows_.for_ranges(k_, width, [&](std::int64_t first, std::int64_t last, int worker) {
         double *points = block[worker].data(), *out = square[worker].data();
@@ -102,9 +102,9 @@ void Geometry<T>::measure()
             rows[i] = previous_.data() + (first + i) * rows_.d;
         std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
         pack.pack(rows, count, rows_.d, width, points);
-        for (std::int32_t j = 0; j < k_; j += strip) {
+        for (std::int32_t j = 0; j < k_; j += at_once) {
             rows_.context.poll();
-            const int size = std::min(strip, k_ - j);
+            const int size = std::min(at_once, k_ - j);
             kernels_.distances(points, width, rows_.d, wide_.data(), all.data() + j, size, out);
             for (int i = 0; i < count; ++i) {
                 float *line = distance_.data() + (first + i) * k_ + j;

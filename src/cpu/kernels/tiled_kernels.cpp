@@ -84,11 +84,11 @@ void add(const float *block, int features, const float *panels, std::int64_t pan
 
 void norms(const float *block, int d, float *squares)
 {
-    constexpr int strip = 64; // features that stay in L1 while all points pass
+    constexpr int depth = 64; // features that stay in L1 while all points pass
     const Single tag;
     std::fill_n(squares, tiled_width, 0.0f);
-    for (int first = 0; first < d; first += strip) {
-        const int last = std::min(first + strip, d);
+    for (int first = 0; first < d; first += depth) {
+        const int last = std::min(first + depth, d);
         for (int i = 0; i < tiled_width; i += single_lanes) {
             SingleVector sum = hn::Load(tag, squares + i);
             for (int f = first; f < last; ++f) {

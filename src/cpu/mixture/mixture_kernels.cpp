@@ -26,19 +26,19 @@ void centre(const double *block, int stride, std::int32_t d, const double *mean,
 
 // Four rows of W times `Vectors` vectors of rows: the sums after all features.
 template <int Vectors>
-struct Strip {
+struct Tile {
     Vector sum[4][Vectors];
 };
 
 // W's four rows from c on, packed; columns: those that are not zero.
 template <int Vectors>
-HWY_INLINE void multiply(const double *packed, std::int64_t columns, const double *x, int stride, Strip<Vectors> &strip)
+HWY_INLINE void multiply(const double *packed, std::int64_t columns, const double *x, int stride, Tile<Vectors> &tile)
 {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i)
 #pragma GCC unroll 4
         for (int v = 0; v < Vectors; ++v)
-            strip.sum[i][v] = hn::Zero(tag);
+            tile.sum[i][v] = hn::Zero(tag);
     for (std::int64_t f = 0; f < columns; ++f) {
         Vector row[Vectors];
 #pragma GCC unroll 4
@@ -49,14 +49,14 @@ HWY_INLINE void multiply(const double *packed, std::int64_t columns, const doubl
             const Vector factor = hn::Set(tag, packed[f * 4 + i]);
 #pragma GCC unroll 4
             for (int v = 0; v < Vectors; ++v)
-                strip.sum[i][v] = hn::MulAdd(factor, row[v], strip.sum[i][v]);
+                tile.sum[i][v] = hn::MulAdd(factor, row[v], tile.sum[i][v]);
         }
     }
 }
 
-// Calls body(r, strip width constant) for strips of three vectors of rows, then of one.
+// Calls body(r, tile width constant) for tiles of three vectors of rows, then of one.
 template <typename Body>
-HWY_INLINE void for_strips(int stride, Body &&body)
+HWY_INLINE void for_tiles(int stride, Body &&body)
 {
     int r = 0;
     for (; r + 3 * lanes <= stride; r += 3 * lanes)
@@ -67,36 +67,36 @@ HWY_INLINE void for_strips(int stride, Body &&body)
 
 void transform(const double *block, int stride, std::int32_t d, const double *packed, double *out)
 {
-    for_strips(stride, [&](int r, auto width) {
+    for_tiles(stride, [&](int r, auto width) {
         constexpr int vectors = decltype(width)::value;
         for (std::int32_t c = 0; c < d; c += 4) {
-            Strip<vectors> strip;
-            multiply(packed + c * packed_columns(d), std::min(c + 4, d), block + r, stride, strip);
+            Tile<vectors> tile;
+            multiply(packed + c * packed_columns(d), std::min(c + 4, d), block + r, stride, tile);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i)
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; ++v)
-                    hn::StoreU(strip.sum[i][v], tag, out + std::int64_t{c + i} * stride + r + v * lanes);
+                    hn::StoreU(tile.sum[i][v], tag, out + std::int64_t{c + i} * stride + r + v * lanes);
         }
     });
 }
 
 void transformed_squares(const double *block, int stride, std::int32_t d, const double *packed, double *squares)
 {
-    for_strips(stride, [&](int r, auto width) {
+    for_tiles(stride, [&](int r, auto width) {
         constexpr int vectors = decltype(width)::value;
         Vector square[vectors];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
             square[v] = hn::Zero(tag);
         for (std::int32_t c = 0; c < d; c += 4) {
-            Strip<vectors> strip;
-            multiply(packed + c * packed_columns(d), std::min(c + 4, d), block + r, stride, strip);
+            Tile<vectors> tile;
+            multiply(packed + c * packed_columns(d), std::min(c + 4, d), block + r, stride, tile);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i)
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; ++v)
-                    square[v] = hn::MulAdd(strip.sum[i][v], strip.sum[i][v], square[v]);
+                    square[v] = hn::MulAdd(tile.sum[i][v], tile.sum[i][v], square[v]);
         }
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
@@ -107,7 +107,7 @@ void transformed_squares(const double *block, int stride, std::int32_t d, const 
 void scaled_squares(const double *block, int stride, std::int32_t d, const double *mean, const double *factor,
                     double *squares)
 {
-    for_strips(stride, [&](int r, auto width) {
+    for_tiles(stride, [&](int r, auto width) {
         constexpr int vectors = decltype(width)::value;
         Vector square[vectors];
 #pragma GCC unroll 4
