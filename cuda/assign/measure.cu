@@ -1,4 +1,8 @@
-// measure.cu - exact distances of rows to the centroids of their labels, and sums of them.
+// measure.cu - exact distances of rows to the centroids of their labels, and sums of them, for any shape.
+//
+// A row a thread. Up to 256 clusters, a block adds limbs and counts in shared memory, and sends them to the 64-bit sums
+// after every 252 rows, so that 32 bits suffice; with more clusters rows go to the 64-bit sums at once. Distances are
+// the contract's.
 #include "assign/measure.hpp"
 
 #include "plan/stages.hpp"

@@ -1,6 +1,7 @@
-// tensor_mma.cuh - the few machine instructions that CUDA C++ has no portable name for.
+// tensor_mma.cuh - machine instructions that CUDA C++ has no portable name for: products of fp16 and bfloat16 on the
+// tensor cores (mma.sync), and the copies and loads that feed them.
 //
-// mma.sync and cp.async are there from compute capability 8.0 on.
+// All are there from compute capability 8.0 on.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,4 +1,5 @@
-// cells.cuh - pieces of the grid of cells.hpp: a row's cell, and what a cell's box says of two centroids.
+// cells.cuh - what the kernels of the grid (cells.hpp) share: a row's cell, and whether a cell's box lets a centroid be
+// nearer than another one. reaches() has the error bound.
 #pragma once
 
 #include "device/limbs.cuh"

@@ -1,4 +1,7 @@
-// cells_lists.cu (fused) - the boxes of a grid's cells and, for every set of centroids, their lists.
+// cells_lists.cu (fused) - the boxes of a grid's cells and, for every set of centroids, their lists (cells.hpp).
+//
+// Boxes: a row a thread, minima and maxima by atomics on integers that order like the floats. Lists: a warp a cell; it
+// finds the centroid nearest to the middle of the box, then tests 32 centroids at a time.
 #include <cmath>
 
 #include "plugin/check.hpp"

@@ -80,7 +80,7 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
     }
     if (tensor && 1LL * shape.k * shape.d >= 16384)
         return Assignment::tensor_core;
-    // A handful of rows is not worth the grouping.
+    // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }
 

@@ -60,7 +60,7 @@ class Claim {
 };
 
 // Device memory within a budget. Small blocks that are given back are kept for the next request of
-// the same size: a job makes some twenty arrays, and problems of one call tend to be of one shape.
+// the same size: a problem takes some twenty arrays, and problems of one call tend to be of one shape.
 // A block may still be in use by kernels when it is given away again, which is right as long as
 // all work on it is in one stream (the chunks' copies wait for the stream of the kernels).
 class DeviceMemory : public Budget {

@@ -33,7 +33,7 @@ void checked(const char *name, Call &&call)
 }
 
 // Lets launches of a kernel have so much dynamic shared memory. The limit belongs to the kernel and not to a
-// launch: jobs side by side only ever raise it.
+// launch: calls side by side only ever raise it.
 cudaError_t allow_shared_memory(const void *kernel, int bytes);
 
 template <typename... Arguments>

@@ -105,7 +105,7 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
         }
         if (tick)
             tick();
-        // Short jobs are waited for hot; after that the processor is left to others.
+        // Short calls are waited for without a sleep; after that the processor is left to others.
         if (Clock::now() - start > std::chrono::milliseconds(1))
             std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

@@ -136,9 +136,9 @@ struct Data {
         bool registered() const { return registration.get() != nullptr; }
     } chunks;
 
-    // Calls body(values, weights, first, rows) for every stretch of [first_row, first_row + n_rows)
-    // that lies on the device; `first` counts from first_row. What the body enqueues in the
-    // compute stream may use the addresses until it is done.
+    // Calls body(values, weights, first, rows) for the rows [first_row, first_row + n_rows): once where they are
+    // resident, else for each chunk. `first` counts from first_row. What the body enqueues in the compute stream may
+    // use the addresses until it is done.
     template <typename T, typename Body>
     void each_chunk(std::int64_t first_row, std::int64_t n_rows, Body &&body)
     {

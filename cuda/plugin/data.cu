@@ -60,7 +60,7 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
 
 Data::~Data()
 {
-    // Chunks may still be on their way when a job was cancelled.
+    // Chunks may still be on their way when a call was cancelled.
     if (context.copy.get() != nullptr)
         cudaStreamSynchronize(context.copy.get());
     if (context.compute.get() != nullptr)

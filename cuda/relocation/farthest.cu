@@ -1,7 +1,10 @@
-// farthest.cu - a radix select: the bound of the largest keys is found digit by digit, by counting.
+// farthest.cu - finds the rows with the largest squared distances by a radix select: the least key that is taken is
+// found digit by digit, by counting.
 //
 // Squared distances are not negative, so that their bits are in their order. Where more rows lie at the
 // bound than are wanted, a second select among those finds the lowest rows.
+// Data: a slice's squared distances, one 64-bit key a row; 2,048 counts in each block's shared memory.
+// Threads: a row a thread; atomics count, in integers. The host reads the counts after each of the six digits.
 #include "relocation/farthest.hpp"
 
 #include <algorithm>

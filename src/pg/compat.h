@@ -1,5 +1,5 @@
 /*
- * compat.h - the differences between PostgreSQL 15 to 18, and nothing else. Code is
+ * compat.h - the differences between PostgreSQL 15 and 18, and nothing else. Code is
  * written against the newest interface; older servers get it here.
  */
 #ifndef PGKM_PG_COMPAT_H

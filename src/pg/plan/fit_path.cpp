@@ -1,5 +1,5 @@
 /*
- * fit_path.cpp - keeps the result of a subquery that fits.
+ * fit_path.cpp - offers the planner a custom scan that keeps the result of a subquery that fits.
  *
  * SELECT kmeans_predict(s.m, f) FROM t, (SELECT kmeans_fit(...) AS m) AS s: as kmeans_fit is volatile, the
  * planner does not put it in the place of s.m. But a nested loop may read the subquery again for each row

@@ -1,4 +1,4 @@
-// sums.hpp - the client's table: PCA and mixtures.
+// sums.hpp - moments() and em_step() of the client's table: the sums of PCA and of mixtures.
 #pragma once
 
 #include "backend/backend.h"

@@ -1,4 +1,5 @@
-// host_calls.hpp - segments, mapped by the one thread that may call the server.
+// host_calls.hpp - what connections ask of the one thread that may call the server: to map and unmap the server's
+// shared memory segments.
 #pragma once
 
 #include <condition_variable>
