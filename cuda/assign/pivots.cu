@@ -1,6 +1,8 @@
-// pivots.cu - pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez
-// 1985). Kernels: a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves
-// for each pivot; a block makes the list, panel and margin of a pivot for each set of centroids.
+// pivots.cu - orders rows by their nearest pivot, and makes for each pivot what filters need of the centroids.
+//
+// Pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez 1985). Kernels:
+// a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves for each pivot;
+// a block makes the list, panel and margin of a pivot for each set of centroids.
 #include "assign/pivots.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // groups.hpp - many small problems at once, one block each.
 //
 // A problem of some thousand rows cannot fill the device, and thousands of them one after the other would spend their
-// time in launches. Here a block seeds, fits or assigns a problem by itself, in one launch for all. Whoever does not
-// fit (eligible) goes to the single-problem kernels, and so does a fit that meets an empty cluster: it starts again
-// there from its own centroids. All calls throw Error: PGKM_CANCELLED, PGKM_LIMIT, or a fault of the device.
+// time in launches. Here a block seeds, fits or assigns a problem by itself, in one launch for all. A problem that
+// does not fit (eligible) goes to the single-problem kernels, and so does a fit that meets an empty cluster: it starts
+// again there from its own centroids. All calls throw Error: PGKM_CANCELLED, PGKM_LIMIT, or a fault of the device.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// pack.cu (groups) - which problems go block by block, and their data in one piece.
+// pack.cu (groups) - decides which problems are solved by one block each, and copies their shapes, exponents and
+// centroids to the device, all problems' in one array each.
 #include <algorithm>
 
 #include "device/view.cuh"

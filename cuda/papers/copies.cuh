@@ -1,6 +1,6 @@
-// copies.cuh - sums of which blocks have copies of their own in global memory, merged by a second
-// kernel (the inter-block reduction of Aggarwal 2013, section 5.2; Lutz et al. 2018, "partitioned
-// global"). Where there is no room for a copy per block, blocks share them.
+// copies.cuh - sums in global memory: each block adds to a copy of its own, and a second kernel adds the copies up
+// (the inter-block reduction of Aggarwal 2013, section 5.2; Lutz et al. 2018, "partitioned global"). Where there is no
+// room for a copy per block, blocks share them.
 #pragma once
 
 #include "sums/sums.cuh"

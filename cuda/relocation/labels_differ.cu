@@ -1,4 +1,6 @@
-// labels_differ.cu - a thread takes a row and finds its nearest centroid by the contract's distance.
+// labels_differ.cu - finds out whether any row would get another label under other centroids.
+//
+// A row a thread, by the contract's distance. Threads share one answer in global memory and stop once it is yes.
 #include "relocation/labels_differ.hpp"
 
 #include "device/exact.cuh"

@@ -1,5 +1,5 @@
 /*
- * order.cpp - rows by table and ctid.
+ * order.cpp - sorts rows by table and ctid, where they did not come so.
  *
  * A sequential scan delivers them so. Other plans may not: an index scan that a row security policy allows,
  * or the scan of another extension. Then the rows are sorted afterwards, so that no result depends on the

@@ -1,5 +1,5 @@
 /*
- * plan.h - what a direct scan reads.
+ * plan.h - what a direct scan reads: tables, chunks of their blocks, and columns.
  *
  * The plan is flat data without pointers in one allocation, so that a copy of it in shared memory serves
  * the workers.

@@ -1,5 +1,5 @@
 /*
- * slice.cpp - dynamic shared memory segments as parts of something larger.
+ * slice.cpp - creates, maps and drops dynamic shared memory segments.
  */
 #include "pg/shared/slice.h"
 

@@ -1,5 +1,6 @@
 /*
- * slice.h - dynamic shared memory segments as parts of something larger. Sizes are in bytes.
+ * slice.h - creates, maps and drops dynamic shared memory segments, which a view (view.h) joins to something larger.
+ * Sizes are in bytes.
  */
 #ifndef PGKM_PG_SHARED_SLICE_H
 #define PGKM_PG_SHARED_SLICE_H

@@ -1,5 +1,5 @@
 /*
- * structs.cpp - small structs that all processes of the server share.
+ * structs.cpp - finds or makes small structs that all processes of the server share, by their names.
  */
 #include "pg/shared/structs.h"
 

@@ -1,5 +1,5 @@
 /*
- * view.cpp - one range of addresses made of several dynamic shared memory segments.
+ * view.cpp - maps several dynamic shared memory segments side by side, as one range of addresses.
  */
 #include "pg/shared/view.h"
 

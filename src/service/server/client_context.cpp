@@ -9,8 +9,8 @@
 namespace pgkm::service {
 namespace {
 
-// Calls of less work than this (rows x features x clusters x passes), about a millisecond of a device,
-// never wait for a long one's end.
+// Calls of fewer terms than this (rows x features x clusters x passes), about a millisecond of a device, never wait for
+// a long one's end.
 constexpr double small_work = 1e9;
 
 // A client that has waited so long for device memory takes it from rows that no call came for.

@@ -1,4 +1,4 @@
-// devices.cpp - the device that a load goes to.
+// devices.cpp - chooses the device that a client's rows go to, and reserves memory there.
 #include "service/server/devices.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// names.cpp - names of strategies between processes.
+// names.cpp - copies the names of strategies into a message and out of it: a pointer means nothing to another process.
 #include <cstring>
 #include <mutex>
 #include <set>
