@@ -185,7 +185,7 @@ void pgkm_raise_state(const char *detail)
     pg_unreachable();
 }
 
-/* Whoever has mapped the slice in this process, it stays so. */
+/* A slice that something in this process has mapped stays mapped. */
 static void copy_slice(char *to, const SharedSlice *slice, Size bytes)
 {
     dsm_segment *const mapped = dsm_find_mapping(slice->handle);
