@@ -33,6 +33,7 @@
 // all iterations: half the bytes to read, and no grouping. The pivots then stay behind the
 // moving centroids, which only makes bounds wider.
 #include "assign/tensor_group.cuh"
+#include "assign/tensor_hopper.cuh"
 #include "assign/tensor_passes.cuh"
 #include "assign/tensor_pivots.cuh"
 
@@ -56,10 +57,14 @@ bool fits(int d, int shared_bytes)
 template <typename S, bool Kept, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    const std::size_t bytes = Block<S>::bytes(view.d, false);
-    const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, filter_threads, bytes);
-    find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
-    launched("find_kernel");
+    if (Kept && hopper_usable<T>(stage.context)) {
+        hopper_filter(stage, view, l, labels);
+    } else {
+        const std::size_t bytes = Block<S>::bytes(view.d, false);
+        const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, filter_threads, bytes);
+        find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
+        launched("find_kernel");
+    }
     // The lists of the second pass take room: its tiles may have to be smaller.
     using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;
     const bool fits =

@@ -33,6 +33,7 @@ struct Groups {
 struct Head {
     std::int32_t ambiguous[max_groups];
     std::int32_t settle;   // rows left to the exact kernel
+    std::int32_t found;    // rows with a short list of candidates
     std::int32_t overflow; // a centroid is outside of what the scale was made for
     // Written before they are read; not zeroed.
     float nearest[max_groups];                    // at least min_j |c'_j|
@@ -49,6 +50,30 @@ struct Column {
 };
 inline constexpr float residual_weight = 4096.0f;
 
+// A row and the centroids of which one is its nearest.
+inline constexpr int found_most = 8;
+struct FoundRow {
+    std::int32_t row;
+    std::int32_t count;
+    std::int32_t centroid[found_most];
+};
+
+// What a block must know of a tile of rows.
+struct TileFacts {
+    std::int32_t group;  // -1: there is no such tile
+    std::int32_t first;  // place of its first row
+    std::int32_t count;  // of its rows
+    std::int32_t wanted; // columns that they can reach
+    float widening;
+    float residual; // of the columns wanted, the largest
+};
+
+// Terms of a row's limit that do not depend on the column: see limit_of().
+struct Slack {
+    float fixed;
+    float square;
+};
+
 template <typename T>
 struct Layout {
     Groups *groups_at;
@@ -62,11 +87,17 @@ struct Layout {
     float2 *facts;             // groups x columns, by centroid: |c~|^2, at least |b|
     float *residual;           // groups x columns, by position: at least |b|
     std::int32_t *centroid;    // groups x columns: which centroid a position holds
+    std::int32_t *position;    // groups x columns: the position of a centroid
     std::uint8_t *group;       // rows
     std::int32_t *order;       // rows, sorted by group
     std::int32_t *ambiguous;   // places in `order`, each group's from its offset on
     float *threshold;          // of the ambiguous rows
     std::int32_t *settle;      // rows
+    // Of the filter on a Hopper (tensor_hopper.cuh).
+    TileFacts *tiles;
+    Slack *slack;    // rows
+    FoundRow *found; // found_room
+    std::int32_t found_room;
     // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
     __half *halves;   // rows x d8
     float2 *measures; // rows: sums of squares of x~ and of a
@@ -127,10 +158,15 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.facts = passing.take<float2>(cells);
     l.residual = passing.take<float>(cells);
     l.centroid = passing.take<std::int32_t>(cells);
+    l.position = passing.take<std::int32_t>(cells);
     l.group = passing.take<std::uint8_t>(n);
     l.ambiguous = passing.take<std::int32_t>(n);
     l.threshold = passing.take<float>(n);
     l.settle = passing.take<std::int32_t>(n);
+    l.found_room = prepared ? static_cast<std::int32_t>(n / 4) : 0;
+    l.tiles = prepared ? passing.take<TileFacts>(n / 128 + 2 * max_groups) : nullptr;
+    l.slack = prepared ? passing.take<Slack>(n) : nullptr;
+    l.found = prepared ? passing.take<FoundRow>(n / 4) : nullptr;
     return l;
 }
 

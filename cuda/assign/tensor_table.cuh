@@ -113,6 +113,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     for (int j = i; j < l.columns; j += 1024) {
         const int position = j < k ? atomicAdd(&next[bucket_of(shortest(facts[j].x, facts[j].y))], 1) : j;
         l.centroid[std::int64_t{g} * l.columns + position] = j;
+        l.position[std::int64_t{g} * l.columns + j] = position;
     }
 }
 

@@ -107,6 +107,7 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
         named.assignment = fused_assignment();
     context.use(named);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
+    labels.fill_zero(stream()); // an assignment may begin from the labels before
 }
 
 // The middle of each feature's range; with c the half-width of a feature, |x - s| <= c plus one rounding of s and one
