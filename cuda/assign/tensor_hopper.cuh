@@ -188,7 +188,7 @@ __device__ inline void bring(const CUtensorMap *rows, const CUtensorMap *columns
     for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x), tile_phase ^= 1) {
         const bool ends = t >= tiles || stopped(control) || l.tiles[t].group < 0;
         wait_barrier(block.rows_empty(), tile_phase);
-        block.tile() = ends ? -1 : t;
+        atomicExch(&block.tile(), ends ? -1 : t); // an atomic, since racecheck does not see what barriers order
         if (ends)
             return arrive(block.rows_full());
         const TileFacts tile = l.tiles[t];
@@ -323,7 +323,7 @@ __global__ void __launch_bounds__(384, 1)
         unsigned s = 0, phase = 0, tile_phase = 0;
         for (;; tile_phase ^= 1) {
             wait_barrier(block.rows_full(), tile_phase);
-            const int number = block.tile();
+            const int number = __shfl_sync(~0u, lane == 0 ? atomicAdd(&block.tile(), 0) : 0, 0);
             if (number < 0)
                 break;
             const TileFacts tile = l.tiles[number];
