@@ -5,7 +5,6 @@ INSERT INTO error_points VALUES (1, 2, 3, '{1,2}', '{1,2}', 'a', 1, '(1,2)', '{b
 
 -- Relations.
 SELECT kmeans_fit('no_such_table', '{x}', 1);
-SELECT kmeans_fit('no_such_schema.error_points', '{x}', 1);
 SELECT kmeans_fit('', '{x}', 1);
 SELECT kmeans_fit('error_points; DROP TABLE error_points', '{x}', 1);
 SELECT kmeans_fit('a.b.c.d', '{x}', 1);
