@@ -21,10 +21,10 @@ struct Table {
     std::int64_t rows() const { return columns == 0 ? 0 : static_cast<std::int64_t>(values.size()) / columns; }
 };
 
-inline std::string checkout()
+inline const std::string &checkout()
 {
-    const std::string here = __FILE__; // .../test/unit/published.hpp
-    return here.substr(0, here.size() - std::string("test/unit/published.hpp").size());
+    static const std::string path = PGKM_CHECKOUT; // from the build; __FILE__ may be relative to the build folder
+    return path;
 }
 
 inline std::string folder()
