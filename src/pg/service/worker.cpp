@@ -45,7 +45,7 @@ static void on_terminate(SIGNAL_ARGS)
 {
     const int saved = errno;
 
-    (void) postgres_signal_arg;
+    (void)postgres_signal_arg;
     terminated = true;
     SetLatch(MyLatch);
     errno = saved;
