@@ -150,14 +150,20 @@ __device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int
     }
 }
 
+// From a row's sums of squares: at least |x~|^2 and at least |a|.
+__device__ inline void widen_lengths(float &square, float &lost)
+{
+    square *= 1.0f + 0x1p-12f;
+    lost = sqrtf(lost) * (1.0f + 0x1p-10f);
+    lost += (sqrtf(square) + lost) * 0x1p-22f; // centred() may be off by 2^-23
+}
+
 // Bounds of one row from its sums of squares.
 template <int Rows>
 __device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, int d, int at, std::int32_t row,
                                 float square, float lost)
 {
-    square *= 1.0f + 0x1p-12f;
-    lost = sqrtf(lost) * (1.0f + 0x1p-10f);
-    lost += (sqrtf(square) + lost) * 0x1p-22f; // centred() may be off by 2^-23
+    widen_lengths(square, lost);
     facts.row[at] = row;
     facts.square[at] = square;
     facts.lost[at] = lost;
