@@ -32,7 +32,7 @@ struct DeviceProblem {
     DeviceArray<std::int64_t> totals;
     DeviceArray<std::int64_t> masses;
     DeviceArray<std::int64_t> other_sums; // of every second iteration, where one launch runs them all
-    DeviceArray<std::int32_t> exponents;
+    DeviceArray<FeatureScale<T>> scales;
     DeviceArray<Control> control;
     std::optional<StopFlag> stop_flag; // control's
     DeviceArray<std::int32_t> labels;  // of one slice of rows
@@ -118,6 +118,7 @@ struct DeviceProblem {
                    const DeviceArray<std::int64_t> &sums);
     void fused_pass(const View<T> &rows, const Control *watched);
     void register_pass(const View<T> &rows, const Control *watched);
+    void upload_scales();
     void find_middle();
     void find_pivots();
     bool keeps_labels();

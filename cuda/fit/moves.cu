@@ -8,8 +8,8 @@ template <typename T>
 bool DeviceProblem<T>::takes_floats() const
 {
     bool fits = true;
-    for (std::int32_t f = 0; f < d && problem.feature_exponent != nullptr; ++f)
-        fits = fits && cuda::takes_floats(problem.feature_exponent[f]);
+    for (std::int32_t f = 0; f < d && problem.feature_scales != nullptr; ++f)
+        fits = fits && cuda::takes_floats(problem.feature_scales[f].exponent);
     return fits;
 }
 

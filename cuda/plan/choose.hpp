@@ -29,7 +29,7 @@ inline constexpr int slots_k = 1024;
 constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
-    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + 8192 +
+    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + shape.d * 8 + 8192 +
                shape.k * (shape.d + 1LL) * 12 <=
            device.shared_bytes_per_block / 2 - 1024;
 }
@@ -37,7 +37,7 @@ constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 31LL) / 32 * 4, products = (shape.d + 15LL) / 16;
-    return tiles * (products * 512 + 128) + products * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <=
+    return tiles * (products * 512 + 128) + products * 64 + shape.d * 8 + shape.k * (shape.d + 1LL) * 12 <=
            device.shared_bytes_per_block - 1024;
 }
 

@@ -29,7 +29,7 @@ __global__ void runs_kernel(View<T> view, const Control *control, const std::int
     const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
     const std::int64_t first = warp * warp_rows, last = min(first + warp_rows, view.n);
     for (int f = lane; f < view.d; f += 32) {
-        const double scale = power_of_two(view.feature_exponent[f]);
+        const Scaling<T> scale = scaling_of(view, f);
         std::int64_t sum = 0;
         for (std::int64_t i = first; i < last; ++i) {
             sum += feature_integer(view, rows[i], f, scale, view.part);

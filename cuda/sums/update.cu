@@ -28,7 +28,9 @@ __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
         if (f < a.d) {
             const std::int64_t at = std::int64_t{j} * a.d + f;
             const Int128 total = sum_of(a.sums.totals, n_values, at, a.sums.weighted);
-            value = static_cast<T>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
+            const FeatureScale<T> scale = a.feature_scales[f];
+            value = static_cast<T>(
+                mean_of(total, mass, static_cast<double>(scale.origin), scale.exponent, a.weight_exponent));
             for (int part = 0; part < parts_of(a.sums.weighted); ++part)
                 reinterpret_cast<longlong2 *>(a.sums.totals)[part * n_values + at] = make_longlong2(0, 0);
             fresh[f] = value;

@@ -134,6 +134,29 @@ std::vector<Case> make_cases(Extent extent)
     add({.name = "duplicates random", .n = 2000, .d = 20, .k = 16, .distinct = 9, .init = PGKM_INIT_RANDOM});
     add({.name = "offset", .n = 4000, .d = 6, .k = 12, .offset = 1e6, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
     add({.name = "offset 40", .n = 4000, .d = 40, .k = 12, .offset = 1e6, .init = PGKM_INIT_RANDOM});
+    for (const int d : {2, 5, 12, 34, 64, 130}) {
+        add({.name = "narrow", .n = 6000, .d = d, .k = 12, .offset = -3e5, .init = PGKM_INIT_RANDOM});
+        add({.name = "narrow, weighted",
+             .n = 3000,
+             .d = d,
+             .k = 9,
+             .weighted = true,
+             .decades = 12.0,
+             .offset = 3e5,
+             .init = PGKM_INIT_RANDOM});
+    }
+    add({.name = "narrow, denormal", .n = 3000, .d = 5, .k = 10, .offset = 1e-36, .spread = 1e-41});
+    add({.name = "narrow, denormal 40", .n = 3000, .d = 40, .k = 10, .offset = 1e-36, .spread = 1e-41});
+    add({.name = "narrow, empty", .n = 3000, .d = 6, .k = 30, .offset = 1e5, .far_start = true});
+    for (const int d : {3, 11, 24})
+        add({.name = "narrow, groups",
+             .n = 5000,
+             .d = d,
+             .k = 6,
+             .weighted = d == 11,
+             .offset = 1e6,
+             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+             .groups = d == 3 ? 60 : 11});
     add({.name = "mixed scale",
          .n = 3000,
          .d = 3,
