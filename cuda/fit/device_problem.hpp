@@ -62,6 +62,8 @@ struct DeviceProblem {
 
     // Centroids from the caller's memory, and all that depends on them anew.
     void upload_centroids(const void *values);
+    // The same within a fit, after an iteration that found a cluster empty.
+    void replace_centroids(const void *values);
     // Enqueues what the tiled filter needs of the current centroids, after every update.
     void prepare_tiles(const Control *watched);
 

@@ -51,7 +51,9 @@ class Fit {
     Progress *progress_;
     Control *state_; // the device's control, as last fetched
     LoopGraph<T> graph_;
-    Claim claim_; // for the sums of an iteration that the host finishes
+    Claim claim_;                     // for the sums of an iteration that the host finishes
+    std::vector<Int128> last_masses_; // of the last one that found a cluster empty: the last_relocated_-th
+    std::int32_t last_relocated_ = 0;
     std::int32_t reported_ = -1;
 };
 
@@ -185,7 +187,12 @@ void Fit<T>::relocate()
     join(totals, sums.totals);
     join(masses, sums.masses);
     ready_to_label();
-    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(on_device_, 0, 1); });
+    // Labels that stay make the same sums, with the same empty clusters: an iteration before that the device could
+    // finish had none.
+    const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;
+    last_masses_ = sums.masses;
+    finish_host_iteration(sums, [&] { return may_rest && same_labels(on_device_, 0, 1); });
+    last_relocated_ = problem_.n_iter;
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
     for (int set = 2; set >= 1; --set)
@@ -194,7 +201,7 @@ void Fit<T>::relocate()
                                    on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values,
                                    n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
-    on_device_.upload_centroids(problem_.centroids);
+    on_device_.replace_centroids(problem_.centroids);
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.
