@@ -125,6 +125,7 @@ struct DeviceProblem {
     bool keeps_labels();
     bool takes_floats() const;
     void forget_labels();
+    void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
     void iterate_moves(const UpdateArguments<T> &arguments);
     void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
