@@ -119,7 +119,7 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
     if (l.halves != nullptr)
-        halves_kernel<<<static_cast<unsigned>((n + 7) / 8), 256, 0, stream>>>(view, control, l);
+        halves_kernel<<<blocks_for(n, 8 * halves_rows, INT_MAX), 256, 0, stream>>>(view, control, l);
     launched("grouping of rows");
 }
 

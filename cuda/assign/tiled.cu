@@ -163,7 +163,8 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
     if (Sums)
         for (int i = threadIdx.x; i < a.held * counter_stride(a.view.d); i += threads)
             counters[i] = 0;
-    const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, a.tiles);
+    const std::int64_t tiles = pivots.first_tile != nullptr ? min(a.tiles, pivots.first_tile[pivots.count]) : a.tiles;
+    const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, tiles);
     int pivot = 0;
     if (pivots.first_tile != nullptr)
         while (pivot + 1 < pivots.count && pivots.first_tile[pivot + 1] <= first)

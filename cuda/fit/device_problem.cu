@@ -203,6 +203,17 @@ void DeviceProblem<T>::upload_centroids(const void *values)
     prepare_tiles(nullptr);
 }
 
+// Labels that are kept, and the sums that follow them, are right whatever the centroids.
+template <typename T>
+void DeviceProblem<T>::replace_centroids(const void *values)
+{
+    if (kept.get() == nullptr)
+        return upload_centroids(values);
+    centroids.upload(static_cast<const T *>(values), static_cast<std::size_t>(k) * static_cast<std::size_t>(d),
+                     stream());
+    prepare_tiles(nullptr);
+}
+
 template <typename T>
 View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
 {

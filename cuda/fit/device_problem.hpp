@@ -62,6 +62,8 @@ struct DeviceProblem {
 
     // Centroids from the caller's memory, and all that depends on them anew.
     void upload_centroids(const void *values);
+    // The same within a fit, after an iteration that found a cluster empty.
+    void replace_centroids(const void *values);
     // Enqueues what the tiled filter needs of the current centroids, after every update.
     void prepare_tiles(const Control *watched);
 
@@ -124,6 +126,7 @@ struct DeviceProblem {
     bool keeps_labels();
     bool takes_floats() const;
     void forget_labels();
+    void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
     void iterate_moves(const UpdateArguments<T> &arguments);
     void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;

@@ -40,12 +40,18 @@ bool DeviceProblem<T>::keeps_labels()
 }
 
 template <typename T>
+void DeviceProblem<T>::forget_soles()
+{
+    if (sole.get() != nullptr)
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
+}
+
+template <typename T>
 void DeviceProblem<T>::forget_labels()
 {
     if (cells)
         cells->forget(stream());
-    if (sole.get() != nullptr)
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
+    forget_soles();
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -126,6 +132,8 @@ bool DeviceProblem<T>::iterations(const UpdateArguments<T> &arguments)
         each_chunk([&](const View<T> &rows) {
             launched = loop_strips(stage(arguments.control), move_arguments(arguments, rows), memory);
         });
+    if (launched)
+        forget_soles(); // that launch does not keep them
     return launched;
 }
 

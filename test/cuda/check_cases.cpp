@@ -75,6 +75,7 @@ std::vector<Case> tiny_cases()
 std::vector<Case> long_cases()
 {
     return {
+        {.name = "graph", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "loop", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
         {.name = "loop 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "loop 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
@@ -293,6 +294,16 @@ std::vector<Case> make_cases(Extent extent)
              .distinct = 25,
              .init = PGKM_INIT_RANDOM,
              .far_start = true});
+        // Rows ordered by pivots: loads of any width, rows that do and do not stay in registers.
+        add({.name = "pivots odd", .n = 9000, .d = 17, .k = 20, .offset = 1e5, .init = PGKM_INIT_RANDOM});
+        add({.name = "pivots 66",
+             .n = 9000,
+             .d = 66,
+             .k = 30,
+             .offset = 1e4,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
+        add({.name = "pivots mixed scale", .n = 9000, .d = 50, .k = 30, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
         add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});
