@@ -102,6 +102,8 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     Plan named = plan;
     if (plan.execution == Execution::single_pass)
         named.assignment = fused_assignment();
+    else if (plan.moves == Moves::sorted)
+        named.feature_sum = FeatureSum::sorted;
     context.use(named);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
     labels.fill_zero(stream()); // an assignment may begin from the labels before

@@ -41,7 +41,7 @@ struct DeviceProblem {
     bool iterates = true;           // the same rows come again
     PivotMemory<T> pivots;          // of the problem's rows
     PivotMemory<T> whole;           // one pivot, for rows that come in parts
-    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows
+    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Cells> cells;     // made with them
     DeviceArray<std::uint8_t> sole; // centroids of pivots, where their rows may rest
 
@@ -124,11 +124,14 @@ struct DeviceProblem {
     void find_middle();
     void find_pivots();
     bool keeps_labels();
+    bool keeps_entries();
+    std::size_t label_bytes() const;
     bool takes_floats() const;
     void forget_labels();
     void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
     void iterate_moves(const UpdateArguments<T> &arguments);
+    void iterate_apart(UpdateArguments<T> arguments);
     void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
 };
 

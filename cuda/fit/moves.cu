@@ -1,6 +1,7 @@
 // moves.cu (fit) - iterations in which sums follow the rows: what is kept from one to the next, and whose kernels run.
 #include "fit/device_problem.hpp"
 #include "fused/moves.hpp"
+#include "sums/sorted.hpp"
 
 namespace pgkm::cuda {
 
@@ -13,10 +14,37 @@ bool DeviceProblem<T>::takes_floats() const
     return fits;
 }
 
+// Memory for the labels and entries of all rows; an assignment needs most of what the device's limit leaves.
+template <typename T>
+bool DeviceProblem<T>::keeps_entries()
+{
+    if (!data.resident || problem.n_rows > static_cast<std::int64_t>(labels.count()))
+        return false;
+    const std::size_t bytes = label_bytes() + entry_bytes(problem.n_rows, k);
+    if (kept.get() == nullptr && bytes <= context.budget.room() / 4)
+        within_limit([&] {
+            kept = DeviceArray<char>(context.budget, bytes);
+            forget_labels();
+        });
+    return kept.get() != nullptr;
+}
+
+// Of the labels that lie before the entries.
+template <typename T>
+std::size_t DeviceProblem<T>::label_bytes() const
+{
+    return (static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t) + 255) / 256 * 256;
+}
+
 // Sums follow the rows where the plan has it and there is memory for their labels.
 template <typename T>
 bool DeviceProblem<T>::keeps_labels()
 {
+    if (plan.moves == Moves::sorted) {
+        if (!keeps_entries())
+            plan.moves = Moves::none;
+        return plan.moves == Moves::sorted;
+    }
     const bool prepared = plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr;
     if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
         return false;
@@ -74,9 +102,25 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
     return moves;
 }
 
+// Assignment, sums and update by themselves.
+template <typename T>
+void DeviceProblem<T>::iterate_apart(UpdateArguments<T> arguments)
+{
+    const Entries entries = entries_in(kept.get() + label_bytes(), k, reinterpret_cast<std::int32_t *>(kept.get()));
+    each_chunk([&](const View<T> &rows) {
+        assign_rows(rows, arguments.control, labels.get());
+        follow_rows(stage(arguments.control), rows, labels.get(), entries, arguments.sums);
+    });
+    arguments.sums_stay = true;
+    update(arguments, stream());
+    prepare_tiles(arguments.control);
+}
+
 template <typename T>
 void DeviceProblem<T>::iterate_moves(const UpdateArguments<T> &arguments)
 {
+    if (plan.moves == Moves::sorted)
+        return iterate_apart(arguments);
     if constexpr (sizeof(T) == 4)
         each_chunk([&](const View<T> &rows) {
             const MoveArguments moves = move_arguments(arguments, rows);

@@ -124,6 +124,9 @@ inline constexpr int cells_d = 8;
 inline constexpr int cells_k = 48;
 inline constexpr int cells_n = 1 << 19;
 
+// Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
+inline constexpr int follow_n = 1 << 15;
+
 // Most rows change their label in the first iterations alone: after those, an iteration whose
 // sums follow the rows has only the assignment to do.
 constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
@@ -160,6 +163,10 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         plan.mass_sum = choose_mass_sum(shape, device);
     if (plan.execution == Execution::single_pass && forced.assignment == Assignment::automatic)
         plan.moves = choose_moves(shape, device);
+    const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
+    if (plan.execution == Execution::multi_pass &&
+        (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
+        plan.moves = Moves::sorted;
     return plan;
 }
 

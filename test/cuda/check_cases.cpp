@@ -304,6 +304,27 @@ std::vector<Case> make_cases(Extent extent)
              .init = PGKM_INIT_RANDOM,
              .far_start = true});
         add({.name = "pivots mixed scale", .n = 9000, .d = 50, .k = 30, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+        // Sums that follow the rows after an assignment by itself: by pieces of 1, 2 and 4 values, of all rows and of
+        // few.
+        add({.name = "follow 17", .n = 33000, .d = 17, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "follow 34", .n = 33000, .d = 34, .k = 490, .init = PGKM_INIT_RANDOM, .max_iter = 6});
+        add({.name = "follow 132", .n = 33000, .d = 132, .k = 125, .init = PGKM_INIT_RANDOM, .max_iter = 6});
+        add({.name = "follow 3", .n = 50000, .d = 3, .k = 1100, .init = PGKM_INIT_RANDOM});
+        add({.name = "follow duplicates",
+             .n = 40000,
+             .d = 200,
+             .k = 30,
+             .distinct = 28,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
+        add({.name = "follow cosine",
+             .n = 35000,
+             .d = 6,
+             .k = 40,
+             .weighted = true,
+             .init = PGKM_INIT_RANDOM,
+             .metric = PGKM_COSINE,
+             .max_iter = 30});
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
         add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});
