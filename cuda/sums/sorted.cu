@@ -59,14 +59,10 @@ __global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
             return;
         const int first = static_cast<int>(t / pieces * length), piece = static_cast<int>(t % pieces);
         const int last = static_cast<int>(min(first + length, std::int64_t{count}));
-        double scale[Values];
-        T origin[Values];
+        Scaling<T> scaling[Values];
 #pragma unroll
-        for (int v = 0; v < Values; ++v) {
-            const Scaling<T> of = scaling_of(view, piece * Values + v);
-            scale[v] = of.scale;
-            origin[v] = of.origin;
-        }
+        for (int v = 0; v < Values; ++v)
+            scaling[v] = scaling_of(view, piece * Values + v);
         const double mass_scale = Weighted ? power_of_two(view.weight_exponent) : 1.0;
         std::uint64_t sum[Values] = {}, mass = 0;
         std::uint32_t added = 0;
@@ -110,8 +106,9 @@ __global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
                 ++added;
 #pragma unroll
                 for (int v = 0; v < Values; ++v) {
-                    const T centred = x[u].values[v] - origin[v], value = negative ? -centred : centred;
-                    sum[v] += integer_bits<Weighted>(static_cast<double>(value), scale[v], weight[u], view.part);
+                    const T centred = x[u].values[v] - scaling[v].origin, value = negative ? -centred : centred;
+                    sum[v] +=
+                        integer_bits<Weighted>(static_cast<double>(value), scaling[v].scale, weight[u], view.part);
                 }
                 if constexpr (Weighted)
                     mass += integer_bits<true>(negative ? -1.0 : 1.0, mass_scale, weight[u], view.part);
