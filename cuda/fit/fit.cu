@@ -100,8 +100,8 @@ void Fit<T>::iterate_on_device()
     } while (state_[0].stop == running);
 }
 
-// Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first one runs outside of the
-// graph.
+// Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first ones run outside of the
+// graph: they prepare rows, and may order them anew once there are labels.
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
@@ -117,6 +117,8 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
     on_device_.iteration(arguments, on_device_.control.get());
     if (!use_graph)
         return;
+    if (on_device_.prepared.unordered())
+        on_device_.iteration(arguments, on_device_.control.get());
     graph_.build(on_device_, arguments);
     graph_.launch(stream());
 }
@@ -195,6 +197,11 @@ void Fit<T>::relocate()
                                    n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
     on_device_.upload_centroids(problem_.centroids);
+    if (problem_.n_iter <= 2) { // the device stopped before it could order rows by their labels
+        for (PreparedRows::Part &part : on_device_.prepared.parts)
+            part.first_order = true;
+        graph_.drop();
+    }
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.
