@@ -110,7 +110,8 @@ void Fit<T>::iterate_on_device()
 }
 
 // Some iterations, which may go on until the fit stops: in one launch, as launches of their own, or, where a fit is
-// long, as a graph. To make and to end a graph takes as long as some iterations of few rows.
+// long, as a graph. To make and to end a graph takes as long as some iterations of few rows. The iterations before it
+// prepare rows, and may order them anew once there are labels.
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
@@ -128,6 +129,8 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
     }
     if (!graph_.ready(context())) {
         on_device_.iteration(arguments, on_device_.control.get());
+        if (on_device_.prepared.unordered())
+            on_device_.iteration(arguments, on_device_.control.get());
         graph_.build(on_device_, arguments);
     }
     graph_.launch(stream());
@@ -233,6 +236,11 @@ void Fit<T>::relocate()
                                    n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
     on_device_.replace_centroids(problem_.centroids);
+    if (problem_.n_iter <= 2) { // the device stopped before it could order rows by their labels
+        for (PreparedRows::Part &part : on_device_.prepared.parts)
+            part.first_order = true;
+        graph_.drop();
+    }
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.
