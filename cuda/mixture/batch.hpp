@@ -12,12 +12,13 @@
 #include "plugin/upload.hpp"
 #include "mixture/fused.hpp"
 #include "mixture/parameters.hpp"
+#include "mixture/products.hpp"
 #include "mixture/slices.hpp"
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr std::uint64_t most_workspace = std::uint64_t{128} << 20;
+inline constexpr std::uint64_t most_workspace = std::uint64_t{256} << 20;
 inline constexpr std::int64_t most_slice_rows = 4'000'000; // rows of one problem: a grid's limit
 
 inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
@@ -31,8 +32,9 @@ class Batch {
   public:
     Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
-          fused_(tasks[0].fused), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
-          wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
+          way_(tasks[0].way), unit_(way_ == Way::products ? product_rows : tile_rows), given_(tasks[0].given()),
+          wants_sums_(tasks[0].out->masses != nullptr), wants_labels_(tasks[0].out->labels != nullptr && !given_),
+          parameters_(context_, tasks, d_, rows_per_slot()),
           slice_products_(slice_products(float64_rate(context_.facts),
                                          static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
@@ -40,7 +42,7 @@ class Batch {
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
             most_k_ = std::max<std::int64_t>(most_k_, task.mixture->k);
-        if (!fused_)
+        if (way_ != Way::fused)
             make_workspace();
         else
             capacity_ = seen_rows();
@@ -48,11 +50,14 @@ class Batch {
 
     void run()
     {
+        if (way_ == Way::products)
+            prepare_products(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
+                             type_ == PGKM_COVARIANCE_DIAG, context_.compute.get());
         if (type_ == PGKM_COVARIANCE_TIED && !given_)
             rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
                          context_.compute.get());
         context_.chosen = {};
-        context_.chosen.execution = fused_ ? "single_pass" : "multi_pass";
+        context_.chosen.execution = way_ == Way::fused ? "single_pass" : "multi_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
             for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -74,12 +79,13 @@ class Batch {
     // The slices' workspace, and labels where they are given or wanted.
     void make_workspace()
     {
-        per_row_ = most_k_ + 1 + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
+        per_row_ = way_ == Way::products ? ProductShares<T>::values_per_row(most_k_)
+                                         : most_k_ + 1 + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
         const std::uint64_t room = std::min(most_workspace, context_.scratch_room() / 2);
         const auto row_bytes = static_cast<std::uint64_t>(per_row_) * 8 + 4;
-        const std::int64_t fits = static_cast<std::int64_t>(room / row_bytes) / tile_rows * tile_rows;
+        const std::int64_t fits = static_cast<std::int64_t>(room / row_bytes) / unit_ * unit_;
         // At least a tile: the budget has the last word.
-        capacity_ = std::max<std::int64_t>(std::min({fits, seen_rows(), most_slice_rows}), tile_rows);
+        capacity_ = std::max<std::int64_t>(std::min({fits, seen_rows(), most_slice_rows}), unit_);
         workspace_ = reinterpret_cast<double *>(context_.scratch(static_cast<std::size_t>(capacity_ * per_row_) * 8));
         if (given_ || wants_labels_)
             labels_ = DeviceArray<std::int32_t>(context_.budget, static_cast<std::size_t>(capacity_));
@@ -91,7 +97,7 @@ class Batch {
         const double terms = type_ == PGKM_COVARIANCE_FULL ? 2.0 * static_cast<double>(d_) : 4.0;
         return static_cast<double>(rows * most_k_) * (static_cast<double>(d_) * terms + 10.0);
     }
-    std::int64_t seen_rows() const { return slice_rows(slice_products_, products_of(1), tile_rows); }
+    std::int64_t seen_rows() const { return slice_rows(slice_products_, products_of(1), unit_); }
 
     // Rows of the caller's that one slice holds, with their labels.
     struct Part {
@@ -108,19 +114,19 @@ class Batch {
         for (const Task &task : tasks_)
             rows += task.problem->n_rows;
         const std::int64_t slots = blocks_of(context_, tasks_[0], d_);
-        return rounded_up((rows + slots - 1) / slots, tile_rows);
+        return rounded_up((rows + slots - 1) / slots, unit_);
     }
 
     // Takes rows [first, first + n) of a problem, which lie at row `at` of the values.
     void add_rows(const T *values, std::size_t task, std::int64_t first, std::int64_t at, std::int64_t n)
     {
         for (std::int64_t done = 0; done < n;) {
-            if (used_ + tile_rows > capacity_)
+            if (used_ + unit_ > capacity_)
                 flush(values);
             const std::int64_t rows = std::min(n - done, capacity_ - used_);
             add_items(task, at + done, rows);
             parts_.push_back({task, first + done, used_, rows});
-            used_ += rounded_up(rows, tile_rows);
+            used_ += rounded_up(rows, unit_);
             done += rows;
         }
     }
@@ -129,7 +135,7 @@ class Batch {
     void add_items(std::size_t task, std::int64_t at, std::int64_t rows)
     {
         const MixtureView &view = parameters_.view(task);
-        const std::int64_t length = rounded_up((rows + view.slots - 1) / view.slots, tile_rows);
+        const std::int64_t length = rounded_up((rows + view.slots - 1) / view.slots, unit_);
         for (std::int64_t done = 0, slot = 0; done < rows; done += length, ++slot) {
             const std::int64_t n = std::min(length, rows - done), row = used_ + done;
             const std::int64_t shares = row * per_row_;
@@ -158,7 +164,10 @@ class Batch {
                                   workspace_,
                                   given_ || wants_labels_ ? labels_.get() : nullptr,
                                   stop_.get()};
-        if (!fused_)
+        if (way_ == Way::products) {
+            product_densities(launch, extent_, type_ == PGKM_COVARIANCE_DIAG, stream);
+            product_sums(launch, extent_, stream);
+        } else if (way_ == Way::staged)
             run_stages(launch, stream);
         else
             (type_ == PGKM_COVARIANCE_FULL ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
@@ -220,7 +229,8 @@ class Batch {
     const std::vector<Task> &tasks_;
     const std::int64_t d_;
     const PgkmCovariance type_;
-    const bool fused_;
+    const Way way_;
+    const std::int64_t unit_; // items begin at a multiple of so many rows
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
     const double slice_products_; // of a slice

@@ -33,10 +33,10 @@ void run_batch(Data &data, const std::vector<Task> &tasks)
 // Whether two tasks may share their launches.
 bool alike(const Task &a, const Task &b)
 {
-    if (a.fused != b.fused)
+    if (a.way != b.way)
         return false;
     // Coefficients are packed for the kernel's number of components.
-    if (a.fused && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
+    if (a.way == Way::fused && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
         return false;
     return a.mixture->covariance_type == b.mixture->covariance_type && a.given() == b.given() &&
            (a.out->masses == nullptr) == (b.out->masses == nullptr) &&

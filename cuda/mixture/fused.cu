@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mixture/products.hpp"
+
 namespace pgkm::cuda::mixture {
 namespace {
 
@@ -122,7 +124,7 @@ template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d)
 {
-    Task task = {&problem, &mixture, &out, false, {}};
+    Task task = {&problem, &mixture, &out, Way::staged, {}};
     if (task.given())
         return task;
     if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
@@ -130,13 +132,13 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         return task;
     }
     const FusedShape shape(mixture.covariance_type, mixture.k, d);
-    if (out.labels != nullptr || !shape.fits() ||
-        needs_of(shape, mixture.k).shared_bytes > context.facts.shared_bytes_per_block ||
-        !(shape.full || has_usual_scales(mixture, d)))
+    const bool fits = shape.fits() && needs_of(shape, mixture.k).shared_bytes <= context.facts.shared_bytes_per_block;
+    if (out.labels != nullptr || !(shape.full ? fits : has_usual_scales(mixture, d)) ||
+        !(fits || out.masses != nullptr))
         return task;
     std::vector<double> origin = origin_of(context, mixture, d);
     if (reach(mixture, d, origin) <= most_reach<T>) {
-        task.fused = true;
+        task.way = fits ? Way::fused : Way::products;
         task.origin = std::move(origin);
     }
     return task;
@@ -150,7 +152,10 @@ template Task plan_task<double>(const Context &, const PgkmProblem &, const Pgkm
 int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
     const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
-    return context.facts.multiprocessors * (task.fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
+    if (task.way == Way::products)
+        return static_cast<int>(product_slots(context.facts, task.mixture->k, d));
+    return context.facts.multiprocessors *
+           (task.way == Way::fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
 }
 
 FusedShape::FusedShape(PgkmCovariance type, std::int64_t k, std::int64_t d)

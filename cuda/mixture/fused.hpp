@@ -14,7 +14,8 @@
 
 namespace pgkm::cuda::mixture {
 
-// A task, fused where the mixture is small enough, unless labels are given or wanted.
+// A task: fused where the mixture is small enough, else by products (diag, spherical), unless labels are given or
+// wanted or the means lie too far apart.
 template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d);

@@ -9,12 +9,15 @@
 
 namespace pgkm::cuda::mixture {
 
+// Which kernels see to a problem: those of fused.hpp, of products.hpp, or of stages.hpp.
+enum class Way { fused, products, staged };
+
 // One problem of a call with everything that belongs to it.
 struct Task {
     const PgkmProblem *problem;
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
-    bool fused;                 // by the kernels of fused.hpp, else by those of stages.hpp
+    Way way;
     std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
