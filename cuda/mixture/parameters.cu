@@ -51,7 +51,7 @@ std::vector<std::int32_t> slots_of(const Context &context, const std::vector<Tas
         slots.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(wanted, 1)));
         bytes += 8.0 * static_cast<double>(slots.back()) * static_cast<double>(layout_of(*task.mixture, d).values());
     }
-    const double room = static_cast<double>(std::min(most_sum_bytes, context.budget.room() / 4));
+    const double room = static_cast<double>(std::min(most_sum_bytes, context.scratch_room() / 4));
     if (bytes > room)
         for (std::int32_t &count : slots)
             count = std::max(1, static_cast<std::int32_t>(count * (room / bytes)));
@@ -93,13 +93,25 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
         copy(&MixtureView::factors, mixture.factors, factor_count(mixture, d));
 }
 
-// Room for what rotate_means() or prepare_products() makes.
+// Tied: targets, in pairs.
+std::int64_t target_count(const PgkmMixture &mixture, std::int64_t d)
+{
+    return (mixture.k * d + 1) / 2 * 2;
+}
+
+// Room for what rotate_means(), prepare_products() or pack_factors() makes.
 std::int64_t made_count(const Task &task, std::int64_t d)
 {
     const PgkmMixture &mixture = *task.mixture;
     if (task.way == Way::products)
         return ProductLayout(mixture.k, d, mixture.covariance_type == PGKM_COVARIANCE_DIAG).values();
-    return mixture.covariance_type == PGKM_COVARIANCE_TIED && !task.given() ? mixture.k * d : 0;
+    if (task.given())
+        return 0;
+    if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
+        return task.way == Way::staged ? packed_count(mixture.k, d) : 0;
+    return mixture.covariance_type == PGKM_COVARIANCE_TIED
+               ? target_count(mixture, d) + ProductLayout(mixture.k, d, false).values()
+               : 0;
 }
 
 // Values that a task's arrays take, without what kernels make.
@@ -214,9 +226,11 @@ void Parameters::upload(const std::vector<Task> &tasks)
         }
         next += values;
     });
-    next += (next - values_.get()) % 2; // what kernels make for products is copied in pairs
+    next += (next - values_.get()) % 2; // what kernels make is copied in pairs
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-        (tasks[i].way == Way::products ? host_views_[i].products : host_views_[i].targets) = next;
+        host_views_[i].targets = host_views_[i].products = next;
+        if (tasks[i].mixture->covariance_type == PGKM_COVARIANCE_TIED)
+            host_views_[i].products += target_count(*tasks[i].mixture, d_);
         next += made_count(tasks[i], d_);
     }
     views_.upload(host_views_.data(), host_views_.size(), context_.compute.get());
@@ -264,11 +278,11 @@ void Parameters::hand_out(const Task &task, const SumsLayout &layout, Copy &&cop
         recentre(*task.mixture, d_, task.origin, out);
 }
 
-void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
+void Parameters::store(const std::vector<Task> &tasks, bool from_origin, std::int32_t *stop)
 {
     const auto n_tasks = static_cast<std::int64_t>(tasks.size());
     combine_sums(views_.get(), n_tasks, most_values_, context_.compute.get());
-    if (tasks[0].way == Way::products)
+    if (from_origin)
         recentre_products(views_.get(), n_tasks, most_values_, context_.compute.get());
     context_.wait(context_.compute.get(), stop);
     const auto size = [&](std::size_t i) { return host_views_[i].layout.values(); };

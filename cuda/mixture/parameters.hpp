@@ -18,6 +18,7 @@ struct Task {
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
     Way way;
+    bool sparse;                // rows may go the way of sparse.hpp first
     std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
@@ -42,8 +43,8 @@ class Parameters {
     // Copies of the sums, of all tasks together.
     std::int64_t slots() const { return slots_; }
 
-    // Combines the copies and hands the sums out; waits.
-    void store(const std::vector<Task> &tasks, std::int32_t *stop);
+    // Combines the copies and hands the sums out; waits. from_origin: they are sums of products.hpp.
+    void store(const std::vector<Task> &tasks, bool from_origin, std::int32_t *stop);
 
   private:
     void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);
