@@ -8,7 +8,7 @@
 namespace pgkm::cuda {
 
 // Kernels of a whole iteration whose sums follow the rows from label to label (fused/moves.hpp).
-enum class Moves : std::int8_t { none, few, slots, cells, strips };
+enum class Moves : std::int8_t { none, few, slots, leaves, strips };
 
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {

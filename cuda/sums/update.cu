@@ -29,7 +29,7 @@ __device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
             const std::int64_t at = std::int64_t{j} * a.d + f;
             const Int128 total = sum_of(a.sums.totals, n_values, at, a.sums.weighted);
             value = static_cast<T>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
-            for (int part = 0; part < parts_of(a.sums.weighted); ++part)
+            for (int part = 0; part < parts_of(a.sums.weighted) && !a.keeps_sums; ++part)
                 reinterpret_cast<longlong2 *>(a.sums.totals)[part * n_values + at] = make_longlong2(0, 0);
             fresh[f] = value;
         }
@@ -89,7 +89,7 @@ __device__ void close_iteration(const UpdateArguments<T> &a)
                 shift += part[i];
         __syncthreads();
     }
-    for (int j = threadIdx.x; j < 2 * a.k * parts_of(a.sums.weighted); j += blockDim.x)
+    for (int j = threadIdx.x; j < 2 * a.k * parts_of(a.sums.weighted) && !a.keeps_sums; j += blockDim.x)
         a.sums.masses[j] = 0;
     if (threadIdx.x == 0)
         decide(a, shift);

@@ -26,6 +26,7 @@ struct UpdateArguments {
     std::int32_t k;
     std::int32_t d;
     bool cosine;
+    bool keeps_sums;                   // update() leaves them as they are
     cudaGraphConditionalHandle handle; // set to 0 when the fit stops, if has_handle
     bool has_handle;
 };
