@@ -6,7 +6,7 @@
 
 #include "assign/pivots.hpp"
 #include "plugin/operations.hpp"
-#include "fused/cells.hpp"
+#include "fused/leaves.hpp"
 #include "papers/constant.hpp"
 #include "plan/stages.hpp"
 #include "sums/update.cuh"
@@ -39,10 +39,11 @@ struct DeviceProblem {
     Middle<T> middle;
     PreparedRows prepared;          // by assign_tensor, for iterations over resident rows
     bool iterates = true;           // the same rows come again
+    bool few_iterations = false;    // too few of them to repay an order of the rows
     PivotMemory<T> pivots;          // of the problem's rows
     PivotMemory<T> whole;           // one pivot, for rows that come in parts
     DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows, and entries (sums/)
-    std::optional<Cells> cells;     // made with them
+    std::optional<Leaves> leaves;   // made with them
     DeviceArray<std::uint8_t> sole; // centroids of pivots, where their rows may rest
 
     DeviceProblem(Data &owner, const PgkmProblem &given);

@@ -26,6 +26,7 @@ class Fit {
           claim_(data.context.host_budget, (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) *
                                                static_cast<std::uint64_t>(data.host.d))
     {
+        on_device_.few_iterations = params.max_iter <= 2;
     }
 
     void run();

@@ -45,7 +45,10 @@ bool DeviceProblem<T>::keeps_labels()
             plan.moves = Moves::none;
         return plan.moves == Moves::sorted;
     }
-    const bool prepared = plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr;
+    const bool prepared =
+        plan.moves == Moves::leaves || (plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr);
+    if (plan.moves == Moves::leaves && few_iterations && middle.shift != nullptr)
+        plan.moves = Moves::slots;
     if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
         return false;
     if (kept.get() != nullptr)
@@ -55,11 +58,14 @@ bool DeviceProblem<T>::keeps_labels()
         plan.moves = Moves::none;
         return false;
     }
-    if (plan.moves == Moves::cells && !within_limit([&] {
+    if (plan.moves == Moves::leaves && !within_limit([&] {
             const auto *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
-            cells.emplace(context, values, problem.n_rows, d, feature_box(data, problem));
-        }))
-        plan.moves = Moves::slots;
+            leaves.emplace(context, values, problem.n_rows, d);
+        })) {
+        kept = {};
+        plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;
+        return keeps_labels();
+    }
     if (plan.moves == Moves::strips)
         within_limit(
             [&] { sole = DeviceArray<std::uint8_t>(context.budget, 2 * static_cast<std::size_t>(pivots.rows.count)); });
@@ -77,8 +83,8 @@ void DeviceProblem<T>::forget_soles()
 template <typename T>
 void DeviceProblem<T>::forget_labels()
 {
-    if (cells)
-        cells->forget(stream());
+    if (leaves)
+        leaves->forget(stream());
     forget_soles();
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
@@ -127,8 +133,8 @@ void DeviceProblem<T>::iterate_moves(const UpdateArguments<T> &arguments)
             switch (plan.moves) {
             case Moves::few:
                 return iterate_few(stage(arguments.control), moves);
-            case Moves::cells:
-                return iterate_cells(stage(arguments.control), moves, *cells);
+            case Moves::leaves:
+                return iterate_leaves(stage(arguments.control), moves, *leaves);
             case Moves::slots:
                 return iterate_slots(stage(arguments.control), moves);
             default:

@@ -12,14 +12,15 @@
 namespace pgkm::cuda {
 namespace {
 
-// Brings the labels of the last iteration, which changed no centroid, into problem.labels: they were kept, or stand
-// there, or are made once more.
+// Brings the labels of the last iteration, which changed no centroid, into problem.labels: they were kept by row or in
+// the pivots' order, or stand there, or are made once more.
 template <typename T>
 void last_labels(DeviceProblem<T> &problem, const View<T> &rows, std::int64_t first)
 {
     const std::int64_t n = problem.problem.n_rows;
-    const std::int32_t *order = problem.plan.moves == Moves::strips ? problem.pivots.rows.order : nullptr;
-    if (problem.kept.get() != nullptr)
+    const Moves moves = problem.plan.moves;
+    const std::int32_t *order = moves == Moves::strips ? problem.pivots.rows.order : nullptr;
+    if (problem.kept.get() != nullptr && moves != Moves::leaves && moves != Moves::sorted)
         spread_labels(problem.context, {problem.kept.get(), problem.k > 255}, order, n, first, rows.n,
                       problem.labels.get());
     else if (problem.plan.execution != Execution::multi_pass || rows.n != n)

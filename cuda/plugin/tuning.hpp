@@ -9,7 +9,7 @@ namespace pgkm::cuda {
 
 // Whose sums follow the rows from label to label: kernels of a whole iteration (fused/moves.hpp), or, after an
 // assignment by itself, those of sums/sorted.hpp.
-enum class Moves : std::int8_t { none, few, slots, cells, strips, sorted };
+enum class Moves : std::int8_t { none, few, slots, leaves, strips, sorted };
 
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {

@@ -24,6 +24,12 @@ Rows make_rows(const Case &c, unsigned seed)
             double value = c.offset + centres[from + f] + c.spread * normal(random);
             if (c.mixed_scale)
                 value *= std::pow(10.0, static_cast<double>(i % 13) - 3.0);
+            if (c.step > 0.0)
+                value = std::round(value / c.step) * c.step;
+            if (f + static_cast<std::size_t>(c.constants) >= d)
+                value = 7.25;
+            if (c.far_row && i + 1 == c.n)
+                value = 1e12;
             rows.f64.push_back(static_cast<double>(static_cast<float>(value)));
         }
     }
@@ -309,24 +315,57 @@ std::vector<Case> make_cases(Extent extent)
          .distinct = 11,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
-    // Enough rows for lists of centroids by cells.
-    cases.push_back({.name = "cells", .n = 530000, .d = 2, .k = 60, .init = PGKM_INIT_RANDOM});
+    // Enough rows and clusters for leaves of a tree.
+    cases.push_back({.name = "leaves", .n = 170000, .d = 2, .k = 100, .init = PGKM_INIT_RANDOM});
+    cases.push_back({.name = "leaves ties", .n = 66001, .d = 3, .k = 290, .init = PGKM_INIT_RANDOM, .step = 1.0});
     if (extent == Extent::full) {
-        cases.push_back({.name = "cells 1", .n = 530000, .d = 1, .k = 50, .init = PGKM_INIT_RANDOM});
+        for (const int d : {1, 3, 4, 5, 7, 8})
+            cases.push_back({.name = "leaves", .n = 150001, .d = d, .k = 112 + d, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "cells weighted", .n = 530000, .d = 4, .k = 64, .weighted = true, .init = PGKM_INIT_RANDOM});
+            {.name = "leaves weighted", .n = 90000, .d = 4, .k = 190, .weighted = true, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves offset",
+                         .n = 150000,
+                         .d = 8,
+                         .k = 120,
+                         .offset = 1e5,
+                         .spread = 3.0,
+                         .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves wide labels", .n = 90000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves many clusters", .n = 70000, .d = 3, .k = 2500, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "cells 8", .n = 530000, .d = 8, .k = 70, .offset = 1e5, .spread = 3.0, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells wide labels", .n = 530000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells duplicates",
+            {.name = "leaves many ties", .n = 70000, .d = 2, .k = 1200, .init = PGKM_INIT_RANDOM, .step = 0.125});
+        cases.push_back(
+            {.name = "leaves few clusters", .n = 560000, .d = 6, .k = 30, .init = PGKM_INIT_RANDOM, .step = 1.0});
+        cases.push_back({.name = "leaves duplicates",
                          .n = 530000,
                          .d = 3,
                          .k = 60,
                          .distinct = 700,
                          .init = PGKM_INIT_RANDOM,
                          .far_start = true});
+        cases.push_back({.name = "leaves mixed scale",
+                         .n = 90000,
+                         .d = 5,
+                         .k = 190,
+                         .init = PGKM_INIT_RANDOM,
+                         .mixed_scale = true});
         cases.push_back(
-            {.name = "cells mixed scale", .n = 530000, .d = 5, .k = 50, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+            {.name = "leaves constants", .n = 90000, .d = 6, .k = 190, .init = PGKM_INIT_RANDOM, .constants = 4});
+        cases.push_back(
+            {.name = "leaves far row", .n = 90000, .d = 4, .k = 190, .init = PGKM_INIT_RANDOM, .far_row = true});
+        cases.push_back(
+            {.name = "leaves tiny", .n = 70000, .d = 5, .k = 250, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
+        cases.push_back(
+            {.name = "leaves huge", .n = 70000, .d = 5, .k = 250, .spread = 1e36, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves cosine",
+                         .n = 70000,
+                         .d = 5,
+                         .k = 250,
+                         .init = PGKM_INIT_RANDOM,
+                         .metric = PGKM_COSINE,
+                         .max_iter = 15});
+        cases.push_back(
+            {.name = "leaves at rest", .n = 430000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM, .max_iter = 40});
         add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
