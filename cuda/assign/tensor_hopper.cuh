@@ -30,11 +30,6 @@ __global__ void filter_kernel(const __grid_constant__ CUtensorMap, const __grid_
 
 #else
 
-__device__ inline void prefetch(const void *from)
-{
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
-}
-
 // One thread: tiles, rows and columns.
 template <typename T, typename S>
 __device__ inline void bring(const CUtensorMap *rows, const CUtensorMap *columns, const Control *control,
@@ -156,14 +151,6 @@ __global__ void __launch_bounds__(384, 1)
             const Margins margins(tile, view.d);
             float limit = there ? infinity() : -infinity(), own = infinity();
             const std::int32_t *wanted = l.wanted + std::int64_t{number} * l.bundles;
-            // What the next tile will read; where its rows lie is a guess.
-            const int following = min(number + static_cast<int>(gridDim.x), tiles - 1);
-            const std::int64_t guess =
-                min(tile.first + std::int64_t{gridDim.x} * S::rows + warpgroup * S::group_rows + t, view.n - 1);
-            prefetch(l.wanted + std::int64_t{following} * l.bundles);
-            prefetch(l.tiles + following);
-            prefetch(l.slack + guess);
-            prefetch(l.order + guess);
             // The columns that this thread prepares the scores of, fetched a step ahead; their bundles two steps ahead.
             constexpr int each = S::columns / 128;
             std::int32_t base[each], next[each];
