@@ -171,13 +171,14 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         plan.feature_sum = choose_feature_sum(shape, device);
     if (plan.mass_sum == MassSum::automatic)
         plan.mass_sum = choose_mass_sum(shape, device);
-    const bool free = forced.execution == Execution::automatic && forced.feature_sum == FeatureSum::automatic &&
-                      forced.mass_sum == MassSum::automatic;
-    if (forced.assignment == Assignment::automatic && !shape.weighted &&
-        (plan.execution == Execution::single_pass || free))
-        plan.moves = choose_moves(shape, device);
     const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
-    if (plan.execution == Execution::multi_pass &&
+    if (forced.assignment == Assignment::automatic && !shape.weighted) {
+        const Moves moves = choose_moves(shape, device);
+        const bool leaves = moves == Moves::leaves && forced.execution == Execution::automatic && sums_by_choice;
+        if (plan.execution == Execution::single_pass || leaves)
+            plan.moves = moves;
+    }
+    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass &&
         (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
         plan.moves = Moves::sorted;
     return plan;
