@@ -117,52 +117,51 @@ std::vector<Case> long_cases()
 std::vector<Case> gap_cases()
 {
     return {
-        {.name = "gaps", .n = 6000, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 30},
-        {.name = "gaps, wide", .n = 4500, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 30},
+        {.name = "gaps", .n = 4400, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 14},
+        {.name = "gaps, wide", .n = 4200, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 10},
         {.name = "gaps, weights",
-         .n = 5000,
+         .n = 4300,
          .d = 40,
          .k = 411,
          .weighted = true,
          .init = PGKM_INIT_RANDOM,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, offset",
-         .n = 5000,
+         .n = 4300,
          .d = 70,
          .k = 250,
          .offset = 1e4,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
-         .max_iter = 20},
-        {.name = "gaps, tiny", .n = 5000, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+         .max_iter = 10},
+        {.name = "gaps, tiny", .n = 4300, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 10},
         {.name = "gaps, duplicates",
-         .n = 6000,
+         .n = 4300,
          .d = 64,
          .k = 256,
          .distinct = 700,
          .init = PGKM_INIT_RANDOM,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, cosine",
-         .n = 5000,
+         .n = 4300,
          .d = 80,
          .k = 210,
          .init = PGKM_INIT_RANDOM,
          .metric = PGKM_COSINE,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, empty",
-         .n = 5000,
+         .n = 4300,
          .d = 72,
          .k = 240,
          .init = PGKM_INIT_RANDOM,
          .far_start = true,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, all iterations",
          .n = 4200,
          .d = 64,
          .k = 257,
          .init = PGKM_INIT_RANDOM,
          .tol = -1.0,
-         .max_iter = 40},
-        {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5},
+         .max_iter = 16},
     };
 }
 
@@ -446,7 +445,13 @@ std::vector<Case> make_cases(Extent extent)
     for (const Case &c : long_cases())
         cases.push_back(c);
     for (const Case &c : gap_cases())
-        add(c);
+        if (extent == Extent::full)
+            add(c);
+        else
+            cases.push_back(c);
+    if (extent == Extent::full)
+        cases.push_back(
+            {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5});
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
     add({.name = "empty among many rows", .n = 60000, .d = 8, .k = 24, .init = PGKM_INIT_RANDOM, .far_start = true});
     add({.name = "empty again", .n = 4000, .d = 4, .k = 40, .distinct = 25, .init = PGKM_INIT_RANDOM});
