@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/halves.cuh"
+#include "device/quad.cuh"
 #include "fused/moves.hpp"
 
 namespace pgkm::cuda {
@@ -57,13 +58,6 @@ template <int C>
 std::size_t shared_bytes(const MoveArguments &a)
 {
     return operand_bytes<C>(a.view.k) + MoveCounters::bytes(a.view.k, a.view.d, 1);
-}
-
-// Feature that lane `q` of a quad holds in slot w of product c, loads being W values wide.
-template <int W>
-__device__ constexpr int feature_of(int c, int q, int w)
-{
-    return 16 * c + w / W * 4 * W + q * W + w % W;
 }
 
 // The set that rows are compared with, in any memory.
@@ -146,7 +140,7 @@ __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared,
         shared.constant[i] =
             i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + list.scale.bias : unreachable;
     for (int i = static_cast<int>(threadIdx.x); i < C * 16; i += threads) {
-        const int f = feature_of<W>(i / 16, i / 4 % 4, i % 4);
+        const int f = slot_feature<W>(i / 16, i / 4 % 4, i % 4);
         reinterpret_cast<float *>(shared.shift)[i] = f < d ? shift[f] * scale : 0.0f;
     }
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * C * 32; i += threads) {
@@ -155,7 +149,7 @@ __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared,
         float high[4], low[4];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-            const int f = feature_of<W>(c, lane & 3, w);
+            const int f = slot_feature<W>(c, lane & 3, w);
             const float value = f < d ? (shift[f] - centroids[j][f]) * scale : 0.0f; // negated
             high[w] = upper_half(value);
             low[w] = value - high[w];

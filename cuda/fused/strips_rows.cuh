@@ -15,31 +15,6 @@ struct RowSource {
     __device__ const float *row(std::int32_t i) const { return values + std::int64_t{i} * stride; }
 };
 
-// Four values of a row; beyond d they are zero.
-template <int W>
-__device__ void load_four(const float *row, int c, int d, float (&value)[4])
-{
-    const int q = static_cast<int>(threadIdx.x & 3);
-#pragma unroll
-    for (int w = 0; w < 4; w += W) {
-        const int f = feature_of<W>(c, q, w);
-        if constexpr (W == 4) {
-            const float4 four =
-                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            value[0] = four.x;
-            value[1] = four.y;
-            value[2] = four.z;
-            value[3] = four.w;
-        } else if constexpr (W == 2) {
-            const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
-            value[w] = two.x;
-            value[w + 1] = two.y;
-        } else {
-            value[w] = f < d ? row[f] : 0.0f;
-        }
-    }
-}
-
 // The rows' side of the products: x1 and x2 of a strip; and the lane's part of the squares of x' (its two rows').
 template <int C>
 struct Rows {
@@ -56,7 +31,7 @@ __device__ void load_rows(const RowSource &source, int d, const Shared &shared, 
     for (int h = 0; h < 2; ++h)
 #pragma unroll
         for (int c = 0; c < C; ++c)
-            load_four<W>(source.row(row[h]), c, d, value[h][c]);
+            load_slots<W>(source.row(row[h]), c, d, value[h][c]);
     square[0] = square[1] = 0.0f;
 #pragma unroll
     for (int c = 0; c < C; ++c) {
