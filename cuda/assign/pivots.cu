@@ -1,26 +1,21 @@
 // pivots.cu - orders rows by their nearest pivot, and makes for each pivot what filters need of the centroids.
 //
-// Pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez 1985). Kernels:
-// a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves for each pivot;
-// a block makes the list, panel and margin of a pivot for each set of centroids.
+// Pivots are some of a few hundred rows, found on the host (farthest first, Gonzalez 1985, and others between).
+// Kernels: a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves for
+// each pivot; a block makes the list and panel of a pivot for each set of centroids.
 #include "assign/pivots.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
+
+#include "assign/choose_pivots.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
 constexpr int samples = 512;
-
-// Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
-__host__ __device__ inline float distance_slack(int d)
-{
-    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
-}
 
 // The nearest pivot of each row, one warp per row; counts and radii of the pivots.
 template <typename T>
@@ -93,9 +88,23 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-// List, panel and margin of one pivot per block. Margin: the bound of fused/few.cuh with X = radius of the
-// pivot and R = the largest |c - s| of its list; a product summed in steps meets chain_step roundings on its longest
-// path, and one for each step.
+// Whether a centroid of lower index, which wins every tie, has the same values. Those have the same distance.
+template <typename T>
+__device__ bool is_repeated(const T *centroids, const float *distance, int j, int d)
+{
+    for (int i = 0; i < j; ++i) {
+        if (distance[i] != distance[j])
+            continue;
+        int f = 0;
+        while (f < d && centroids[std::int64_t{i} * d + f] == centroids[std::int64_t{j} * d + f])
+            ++f;
+        if (f == d)
+            return true;
+    }
+    return false;
+}
+
+// List and panel of one pivot per block.
 template <typename T>
 __global__ void __launch_bounds__(1024)
     prepare_kernel(PivotedRows<T> rows, const T *centroids, int k, int d, const Control *control)
@@ -104,7 +113,7 @@ __global__ void __launch_bounds__(1024)
         return;
     __shared__ float warp_value[32];
     __shared__ int warp_count[32];
-    __shared__ float shared_limit;
+    __shared__ float shared_limit, shared_least;
     __shared__ int listed;
     const int a = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31),
               warp = static_cast<int>(threadIdx.x / 32);
@@ -132,14 +141,16 @@ __global__ void __launch_bounds__(1024)
         for (int w = 1; w < 32; ++w)
             least = fminf(least, warp_value[w]);
         const float slack = distance_slack(d);
-        shared_limit = (least * (1.0f + slack) + 2.0f * rows.radius[a]) * (1.0f + 2.0f * slack);
+        shared_least = least * (1.0f + slack);
+        shared_limit = (shared_least + 2.0f * rows.radius[a]) * (1.0f + 2.0f * slack);
     }
     __syncthreads();
     const float limit = shared_limit;
     float largest = 0.0f;
     for (int first = 0; first < k; first += 1024) { // ordered compaction
         const int j = first + static_cast<int>(threadIdx.x);
-        const bool taken = j < k && !(distance[j] > limit); // NaN is taken
+        // NaN is taken. Among many centroids the search for repeated ones would not pay.
+        const bool taken = j < k && !(distance[j] > limit) && (k > 256 || !is_repeated(centroids, distance, j, d));
         const unsigned ballot = __ballot_sync(~0u, taken);
         if (lane == 0)
             warp_count[warp] = __popc(ballot);
@@ -181,48 +192,8 @@ __global__ void __launch_bounds__(1024)
         return;
     for (int w = 0; w < 32; ++w)
         largest = fmaxf(largest, warp_value[w]);
-    const float r = largest * (1.0f + distance_slack(d)), x = rows.radius[a];
     rows.listed[a] = listed;
-    const float length = static_cast<float>(chain_step + d / chain_step + 6);
-    rows.margin[a] = 2.04f * 0x1p-24f * (length * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
-}
-
-double squared(const double *a, const double *b, std::size_t d)
-{
-    double sum = 0.0;
-    for (std::size_t f = 0; f < d; ++f)
-        sum += (a[f] - b[f]) * (a[f] - b[f]);
-    return sum;
-}
-
-// Farthest-first among sampled rows. One pivot where more would not bring rows much nearer.
-std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d, int most)
-{
-    const std::size_t n = rows.size() / d;
-    std::vector<double> mean(d, 0.0), nearest(n, std::numeric_limits<double>::infinity()), pivots;
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t f = 0; f < d; ++f)
-            mean[f] += rows[i * d + f] / static_cast<double>(n);
-    double first = 0.0, radius = 0.0;
-    for (std::size_t i = 0; i < n; ++i)
-        first = std::max(first, squared(&rows[i * d], mean.data(), d));
-    std::size_t pick = 0;
-    for (int a = 0; a < most; ++a) {
-        pivots.insert(pivots.end(), rows.begin() + static_cast<long>(pick * d),
-                      rows.begin() + static_cast<long>((pick + 1) * d));
-        radius = 0.0;
-        for (std::size_t i = 0; i < n; ++i) {
-            nearest[i] = std::min(nearest[i], squared(&rows[i * d], &rows[pick * d], d));
-            if (!(nearest[i] <= radius)) {
-                radius = nearest[i];
-            }
-        }
-        pick = static_cast<std::size_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
-        if (radius <= first / 400)
-            break;
-    }
-    // A quarter of the radius (a sixteenth of its square) is the least gain worth an order.
-    return std::isfinite(first) && radius * 16 <= first ? pivots : mean;
+    rows.reach[a] = {shared_least, largest * (1.0f + distance_slack(d))};
 }
 
 template <typename T>
@@ -236,20 +207,20 @@ void allocate_lists(Context &context, PivotMemory<T> &g, int d, int k)
     g.panel = DeviceArray<float>(context.budget, count * stride * static_cast<std::size_t>(d));
     g.half = DeviceArray<float>(context.budget, count * stride);
     g.listed = DeviceArray<std::int32_t>(context.budget, count);
-    g.margin = DeviceArray<float>(context.budget, count);
+    g.reach = DeviceArray<float2>(context.budget, count);
     g.scratch = DeviceArray<float>(context.budget, count * static_cast<std::size_t>(k));
     rows.list = g.list.get();
     rows.panel = g.panel.get();
     rows.half = g.half.get();
     rows.listed = g.listed.get();
-    rows.margin = g.margin.get();
+    rows.reach = g.reach.get();
     rows.scratch = g.scratch.get();
     rows.pivots = g.pivots.get();
     rows.radius = g.radius.get();
 }
 
 template <typename T>
-std::vector<double> sample_rows(Context &context, const T *values, std::int64_t n, int d)
+std::vector<T> sample_rows(Context &context, const T *values, std::int64_t n, int d)
 {
     const std::int64_t count = std::min<std::int64_t>(samples, n), step = n / count;
     std::vector<T> rows(static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
@@ -259,7 +230,7 @@ std::vector<double> sample_rows(Context &context, const T *values, std::int64_t 
                                  static_cast<std::size_t>(count), cudaMemcpyDeviceToHost, context.compute.get());
     });
     context.wait(context.compute.get());
-    return {rows.begin(), rows.end()};
+    return rows;
 }
 
 } // namespace
@@ -299,9 +270,7 @@ PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int
     const auto room =
         static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
     const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_pivots));
-    const std::vector<double> chosen =
-        choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
-    const std::vector<T> pivots(chosen.begin(), chosen.end());
+    const std::vector<T> pivots = choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
     const auto count = pivots.size() / static_cast<std::size_t>(d);
     g.rows.count = static_cast<int>(count);
     g.pivots = DeviceArray<T>(context.budget, pivots.size());
