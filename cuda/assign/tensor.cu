@@ -120,9 +120,9 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     scale_kernel<<<1, 1, 0, stream>>>(control, l);
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
-    if (l.halves != nullptr)
-        halves_kernel<<<blocks_for(n, 8 * halves_rows, INT_MAX), 256, 0, stream>>>(view, control, l);
     launched("grouping of rows");
+    if (l.halves != nullptr)
+        make_halves(stage, view, l);
 }
 
 // The centroids as columns of every group.
