@@ -63,6 +63,18 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
     return device.capability >= 80 && 32 * features * 2 + 36864 <= device.shared_bytes_per_block;
 }
 
+// Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
+// features, with their constants.
+inline constexpr int narrow_d = 32;
+constexpr int narrow_column_bytes(int d)
+{
+    return (d + 15) / 16 * 32 + 8;
+}
+constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
+{
+    return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
+}
+
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,

@@ -166,6 +166,16 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(65536, 24, 16384).mass_sum, MassSum::global_atomic);
 }
 
+// A block's memory holds the columns of the filter for few features up to some thousand clusters.
+TEST(Choose, ColumnsOfFewFeaturesFitABlock)
+{
+    EXPECT_TRUE(fits_narrow(16, 1000, hopper));
+    EXPECT_TRUE(fits_narrow(32, 3200, hopper));
+    EXPECT_FALSE(fits_narrow(32, 3201, hopper));
+    EXPECT_FALSE(fits_narrow(33, 64, hopper));
+    EXPECT_FALSE(fits_narrow(16, 1 << 30, hopper));
+}
+
 // Wherever one pass by the register kernels is chosen there are kernels that take the shape, for iterations and for
 // labels alone.
 TEST(Choose, RegisterKernelsTakeWhatIsChosenForThem)
