@@ -63,6 +63,14 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
     return device.capability >= 80 && 32 * features * 2 + 36864 <= device.shared_bytes_per_block;
 }
 
+// Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest
+// centroids, rows and pairs of both that repay the order and the lists.
+inline constexpr int leaves_d = 8;
+inline constexpr int most_leaves_k = 16384;
+inline constexpr int leaves_k = 16;
+inline constexpr int leaves_n = 1 << 16;
+inline constexpr long long leaves_pairs = 1LL << 24;
+
 // Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
 // features, with their constants.
 inline constexpr int narrow_d = 32;
@@ -75,22 +83,37 @@ constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
     return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
 }
 
+// Fewest terms of distances that repay a preparation of the rows as fp16, and, above 64 features, values of centroids.
+inline constexpr long long tensor_terms = 1LL << 29;
+inline constexpr long long tensor_values = 7168;
+
+// Where tensor_core wins over kernels that need nothing prepared. Rows that overlap, ms a fit of 20 iterations, beside
+// the tiled kernel: 2,000,000 x 24, 512: 15, 103; 800,000 x 48, 200: 10, 37; 500,000 x 784, 10: 18, 37. Up to 64
+// features and strips_k clusters, kernels that take sums along win (1,000,000 x 24, 128: 4.0 against 6.5).
+constexpr bool prefers_tensor(const Shape &shape)
+{
+    const long long values = 1LL * shape.k * shape.d;
+    if (values >= 16384)
+        return true;
+    return shape.n * values >= tensor_terms && (shape.d > 64 ? values >= tensor_values : shape.k > strips_k);
+}
+
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
 // 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
-// 3.3). Above 16 features one read of the rows by the tiled kernel wins
-// at 24, 256 (0.20 against 0.26), the tensor cores at 64, 256 (0.21 against 0.40).
+// 3.3).
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
     if (shape.d <= register_d) {
-        if (tensor && !shape.float64 && !fits_fused_register(shape, device))
+        const bool many = shape.d > leaves_d && shape.k > strips_k && prefers_tensor(shape);
+        if (tensor && !shape.float64 && (many || !fits_fused_register(shape, device)))
             return Assignment::tensor_core;
         if (shape.float64 || fits_register(shape, device))
             return Assignment::register_;
     }
-    if (tensor && 1LL * shape.k * shape.d >= 16384)
+    if (tensor && prefers_tensor(shape))
         return Assignment::tensor_core;
     // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
@@ -106,9 +129,11 @@ constexpr bool partitions_features(const Shape &shape)
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    const bool tiled = choose_assignment(shape, device) == Assignment::tiled && 1LL * shape.k * shape.d < 65536 &&
-                       !partitions_features(shape);
-    return tiled || fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
+    const Assignment assignment = choose_assignment(shape, device);
+    const bool tiled =
+        assignment == Assignment::tiled && 1LL * shape.k * shape.d < 65536 && !partitions_features(shape);
+    const bool fused = assignment != Assignment::tensor_core && fits_fused_register(shape, device);
+    return tiled || fused ? Execution::single_pass : Execution::multi_pass;
 }
 
 // A copy of the sums in every block where one window of features holds them all; else rows sorted
@@ -129,14 +154,6 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
         return MassSum::partitioned_local;
     return MassSum::global_atomic;
 }
-
-// Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest
-// centroids, rows and pairs of both that repay the order and the lists.
-inline constexpr int leaves_d = 8;
-inline constexpr int most_leaves_k = 16384;
-inline constexpr int leaves_k = 16;
-inline constexpr int leaves_n = 1 << 16;
-inline constexpr long long leaves_pairs = 1LL << 24;
 
 constexpr bool fits_leaves(const Shape &shape)
 {
