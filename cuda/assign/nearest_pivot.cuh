@@ -20,12 +20,6 @@ namespace {
 constexpr int order_threads = 256;
 constexpr int strip_of_rows = 16; // that a warp takes at a time
 
-// Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
-__host__ __device__ inline float distance_slack(int d)
-{
-    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
-}
-
 // Pivots as the products want them, less the first pivot. Each begins with what all of its features make.
 struct PivotTable {
     const float4 *columns; // sixteens of features x most_pivots x lanes of a quad; zeros beyond d

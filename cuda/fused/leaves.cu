@@ -223,6 +223,8 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
     Later later(memory.warp->moved);
     for (int branch = static_cast<int>(a.first) + static_cast<int>(blockIdx.x); branch < static_cast<int>(a.end);
          branch += static_cast<int>(gridDim.x)) {
+        if (block_stopped(a.update.control)) // lists may be long: a branch can take milliseconds
+            return;
         const int length = list_branch<D>(a, leaves, memory, branch);
         const int begin = branch * leaves.per_branch, end = min(begin + leaves.per_branch, leaves.leaves);
         for (int leaf = begin + static_cast<int>(threadIdx.x / 32); leaf < end; leaf += warps)

@@ -41,6 +41,13 @@ constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
            device.shared_bytes_per_block - 1024;
 }
 
+// Rows that the strips kernels take.
+constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
+{
+    return !shape.float64 && !shape.weighted && device.capability >= 80 && shape.d > register_d && shape.d <= 64 &&
+           shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) && fits_strips(shape, device);
+}
+
 // float32 rows that fused/few.cu or fused/slots.cu takes.
 constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 {
@@ -83,37 +90,29 @@ constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
     return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
 }
 
-// Fewest terms of distances that repay a preparation of the rows as fp16, and, above 64 features, values of centroids.
-inline constexpr long long tensor_terms = 1LL << 29;
-inline constexpr long long tensor_values = 7168;
-
-// Where tensor_core wins over kernels that need nothing prepared. Rows that overlap, ms a fit of 20 iterations, beside
-// the tiled kernel: 2,000,000 x 24, 512: 15, 103; 800,000 x 48, 200: 10, 37; 500,000 x 784, 10: 18, 37. Up to 64
-// features and strips_k clusters, kernels that take sums along win (1,000,000 x 24, 128: 4.0 against 6.5).
-constexpr bool prefers_tensor(const Shape &shape)
-{
-    const long long values = 1LL * shape.k * shape.d;
-    if (values >= 16384)
-        return true;
-    return shape.n * values >= tensor_terms && (shape.d > 64 ? values >= tensor_values : shape.k > strips_k);
-}
+// Fewest terms of distances by which such columns repay that rows become fp16, where the register kernels take sums
+// along (above strips_k clusters; ms a fit of 20 iterations: 1,000,000 x 16, 160: 5.2 against 8.9).
+inline constexpr double narrow_terms = 0x1p29;
 
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
 // 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
-// 3.3).
+// 3.3). Above 16 features the strips kernels win wherever they fit (64, 128: 0.38 against 0.83 by the tensor cores and
+// 1.4 by the tiled kernel, which orders rows for them); elsewhere the tensor cores (32, 256: 0.8 against 1.35; 64, 64:
+// 0.70 against 0.88).
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
     if (shape.d <= register_d) {
-        const bool many = shape.d > leaves_d && shape.k > strips_k && prefers_tensor(shape);
+        const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
+        const bool many = shape.d > leaves_d && shape.k > strips_k && terms >= narrow_terms;
         if (tensor && !shape.float64 && (many || !fits_fused_register(shape, device)))
             return Assignment::tensor_core;
         if (shape.float64 || fits_register(shape, device))
             return Assignment::register_;
     }
-    if (tensor && prefers_tensor(shape))
+    if (tensor && (shape.k > strips_k || 1LL * shape.k * shape.d >= (strips_take(shape, device) ? 16384 : 4096)))
         return Assignment::tensor_core;
     // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
@@ -176,10 +175,7 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
         return Moves::leaves;
     if (fits_register(shape, device))
         return Moves::slots;
-    if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
-        fits_strips(shape, device))
-        return Moves::strips;
-    return Moves::none;
+    return strips_take(shape, device) ? Moves::strips : Moves::none;
 }
 
 // What is forced stays, but for single_pass where rows have weights; a forced sum or assignment alone means that stages

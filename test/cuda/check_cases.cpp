@@ -109,6 +109,21 @@ std::vector<Case> long_cases()
          .init = PGKM_INIT_RANDOM,
          .far_start = true,
          .max_iter = 60},
+        {.name = "loop of mixed scale",
+         .n = 9000,
+         .d = 50,
+         .k = 60,
+         .init = PGKM_INIT_RANDOM,
+         .mixed_scale = true,
+         .max_iter = 40},
+        {.name = "loop of mixed scale, repeated",
+         .n = 6000,
+         .d = 23,
+         .k = 64,
+         .distinct = 300,
+         .init = PGKM_INIT_RANDOM,
+         .mixed_scale = true,
+         .max_iter = 40},
         {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
     };
 }
@@ -256,6 +271,17 @@ std::vector<Case> make_cases(Extent extent)
              .decades = 15.0,
              .init = PGKM_INIT_KMEANS_PLUS_PLUS,
              .groups = 12});
+    // More clusters than different rows: centroids repeat, and rows tie.
+    for (const int d : {19, 32, 62})
+        add({.name = "repeated, mixed scale",
+             .n = 3000,
+             .d = d,
+             .k = 64,
+             .distinct = 40,
+             .init = PGKM_INIT_RANDOM,
+             .mixed_scale = true,
+             .max_iter = d == 32 ? 2 : 20});
+    add({.name = "mixed scale 44, 128", .n = 5000, .d = 44, .k = 128, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "mixed scale 33", .n = 3000, .d = 33, .k = 10, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "tiny", .n = 3000, .d = 5, .k = 10, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
     add({.name = "huge", .n = 3000, .d = 5, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
