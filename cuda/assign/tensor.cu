@@ -34,6 +34,7 @@
 // moving centroids, which only makes bounds wider.
 #include "assign/tensor_group.cuh"
 #include "assign/tensor_hopper.cuh"
+#include "assign/tensor_narrow.cuh"
 #include "assign/tensor_order.cuh"
 #include "assign/tensor_passes.cuh"
 #include "assign/tensor_pivots.cuh"
@@ -58,7 +59,9 @@ bool fits(int d, int shared_bytes)
 template <typename S, bool Kept, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    if (l.labels != nullptr) {
+    if (Kept && fits_narrow(view.d, view.k, stage.context.facts)) {
+        narrow_filter(stage, view, l, labels);
+    } else if (l.labels != nullptr) {
         labels = l.labels;
         hopper_filter(stage, view, l);
     } else {
@@ -120,9 +123,9 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     scale_kernel<<<1, 1, 0, stream>>>(control, l);
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
-    if (l.halves != nullptr)
-        halves_kernel<<<blocks_for(n, 8 * halves_rows, INT_MAX), 256, 0, stream>>>(view, control, l);
     launched("grouping of rows");
+    if (l.halves != nullptr)
+        make_halves(stage, view, l);
 }
 
 // The centroids as columns of every group.
@@ -166,12 +169,19 @@ PreparedRows::Part *lasting_memory(const Stage<T> &stage, const View<T> &view, s
     return &prepared->parts.back();
 }
 
+// Whether the layout is that of the filter on a Hopper, where rows are prepared.
+template <typename T>
+bool takes_hopper(const Context &context, int d, int k)
+{
+    return hopper_usable<T>(context) && !fits_narrow(d, k, context.facts);
+}
+
 // Bytes of a slice's layout: the lasting part and the passing one.
 template <typename T>
 std::pair<std::size_t, std::size_t> layout_bytes(const Context &context, std::int64_t rows, int d, int k, bool prepared)
 {
     Carver lasting(nullptr), passing(nullptr);
-    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared, hopper_usable<T>(context));
+    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared, takes_hopper<T>(context, d, k));
     return {lasting.used(), passing.used()};
 }
 
@@ -203,11 +213,15 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     const auto [to_keep, beside] = layout_bytes<T>(context, view.n, view.d, view.k, true);
     PreparedRows::Part *part = lasting_memory(stage, view, to_keep, beside, fresh);
     const bool kept = part != nullptr;
-    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k, kept);
+    // Narrow rows are prepared for one assignment, too, where there is room.
+    const bool halves =
+        kept || (fits_narrow(view.d, view.k, context.facts) && to_keep + beside <= context.scratch_room());
+    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k, halves);
     const std::size_t apart = kept ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
     Carver lasting(kept ? part->memory.get() : scratch), passing(scratch + apart);
-    const Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, kept, hopper_usable<T>(context));
+    const Layout<T> l =
+        carve<T>(lasting, passing, view.n, view.d, view.k, groups, halves, takes_hopper<T>(context, view.d, view.k));
     if (fresh) {
         sort_rows(stage, view, l);
         forget_labels(stage, view, l);
@@ -217,7 +231,7 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     if (kept)
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);
-    if (!kept)
+    if (!halves)
         return filter<false>(stage, view, l, labels);
     filter<true>(stage, view, l, labels);
     if (l.labels != nullptr)

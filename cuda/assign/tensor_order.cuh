@@ -7,6 +7,7 @@
 #pragma once
 
 #include "assign/tensor_pivots.cuh"
+#include "assign/tensor_tile.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -205,8 +206,8 @@ void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T>
     first_kernel<<<1, 1024, 0, stream>>>(control, l, max_groups * pivot_bins(view.k));
     arrange_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);
     adopt_kernel<<<lines, 256, 0, stream>>>(control, l, n);
-    halves_kernel<<<static_cast<unsigned>((n + 7) / 8), 256, 0, stream>>>(view, control, l);
     launched("order of rows by labels");
+    make_halves(stage, view, l);
     forget_gaps(stage, l);
 }
 

@@ -58,11 +58,12 @@ __host__ __device__ inline int padded_features(int d)
     return (d + 63) / 64 * 64;
 }
 
-// A lane's four features of 128: neighbours where 16-byte loads are possible, else 32 apart.
+// Four features of a lane, of 4 x Lanes: neighbours where 16-byte loads are possible, else Lanes apart.
+template <int Lanes = 32>
 __device__ inline int feature_of(int first, int i, bool aligned)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    return aligned ? first + lane * 4 + i : first + i * 32 + lane;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    return aligned ? first + lane * 4 + i : first + i * Lanes + lane;
 }
 
 template <typename T>
@@ -71,12 +72,12 @@ __device__ inline bool loads_aligned(const View<T> &view)
     return sizeof(T) == 4 && view.d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(view.values) & 15) == 0;
 }
 
-template <typename T>
+template <int Lanes = 32, typename T>
 __device__ inline void load_values(const T *from, int first, int d, bool aligned, T (&v)[4])
 {
     if constexpr (sizeof(T) == 4) {
         if (aligned) {
-            const int f = feature_of(first, 0, true);
+            const int f = feature_of<Lanes>(first, 0, true);
             const float4 x = f < d ? *reinterpret_cast<const float4 *>(from + f) : float4{0, 0, 0, 0};
             v[0] = x.x;
             v[1] = x.y;
@@ -87,13 +88,13 @@ __device__ inline void load_values(const T *from, int first, int d, bool aligned
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const int f = feature_of(first, i, false);
+        const int f = feature_of<Lanes>(first, i, false);
         v[i] = f < d ? from[f] : T(0);
     }
 }
 
 // Rounds four values to fp16, adds to the row's sums, and calls store(feature, half).
-template <typename T, typename Store>
+template <int Lanes = 32, typename T, typename Store>
 __device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scale, int first, bool aligned,
                                     float &square, float &lost, Store &&store)
 {
@@ -104,7 +105,7 @@ __device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scal
         const float rounded = __half2float(half);
         square = fmaf(rounded, rounded, square);
         lost = fmaf(value - rounded, value - rounded, lost);
-        store(feature_of(first, i, aligned), half);
+        store(feature_of<Lanes>(first, i, aligned), half);
     }
 }
 
@@ -184,16 +185,19 @@ __device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, 
 
 namespace {
 
-constexpr int halves_rows = 4; // of a warp
+constexpr int halves_rows = 4; // of a lane
 
-// Rows in the order of groups as fp16, once for many assignments: a warp takes four rows, whose loads overlap.
-template <typename T>
-__global__ void __launch_bounds__(256) halves_kernel(View<T> view, const Control *control, Layout<T> l)
+// Rows in the order of groups as fp16, once for many assignments. Lanes of a warp share a row, and take four rows whose
+// loads overlap.
+template <typename T, int Lanes>
+__global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 2)
+    halves_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     if (stopped(control))
         return;
+    constexpr int abreast = 32 / Lanes; // rows
     const int lane = static_cast<int>(threadIdx.x & 31);
-    const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * halves_rows;
+    const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * (halves_rows * abreast);
     if (first >= view.n)
         return;
     const bool aligned = loads_aligned(view);
@@ -203,28 +207,36 @@ __global__ void __launch_bounds__(256) halves_kernel(View<T> view, const Control
     const T *row[halves_rows], *pivot[halves_rows];
 #pragma unroll
     for (int r = 0; r < halves_rows; ++r) {
-        place[r] = min(first + r, view.n - 1);
+        int group = 0;
+#pragma unroll
+        for (int i = 0; i < abreast; ++i) {
+            const std::int64_t at = min(first + r * abreast + i, view.n - 1);
+            const int its = __popc(__ballot_sync(~0u, at >= end));
+            place[r] = i == lane / Lanes ? at : place[r];
+            group = i == lane / Lanes ? its : group;
+        }
         row[r] = view.values + std::int64_t{l.order[place[r]]} * view.d;
-        pivot[r] = l.pivots + __popc(__ballot_sync(~0u, place[r] >= end)) * view.d;
+        pivot[r] = l.pivots + group * view.d;
     }
     float square[halves_rows] = {}, lost[halves_rows] = {};
-    for (int f = 0; f < l.d8; f += 128) {
+#pragma unroll 1
+    for (int f = 0; f < l.d8; f += 4 * Lanes) {
         T v[halves_rows][4];
 #pragma unroll
         for (int r = 0; r < halves_rows; ++r)
-            load_values(row[r], f, view.d, aligned, v[r]);
+            load_values<Lanes>(row[r], f, view.d, aligned, v[r]);
 #pragma unroll
         for (int r = 0; r < halves_rows; ++r) {
             T p[4];
-            load_values(pivot[r], f, view.d, aligned, p);
+            load_values<Lanes>(pivot[r], f, view.d, aligned, p);
             __half *to = l.halves + place[r] * l.d8, four[4];
             int slot = 0;
-            round_values(v[r], p, scale, f, aligned, square[r], lost[r], [&](int feature, __half half) {
+            round_values<Lanes>(v[r], p, scale, f, aligned, square[r], lost[r], [&](int feature, __half half) {
                 four[slot++] = half;
                 if (!aligned && feature < l.d8)
                     to[feature] = half;
             });
-            const int feature = feature_of(f, 0, true);
+            const int feature = feature_of<Lanes>(f, 0, true);
             if (aligned && feature < l.d8)
                 *reinterpret_cast<uint2 *>(to + feature) =
                     make_uint2(__half_as_ushort(four[0]) | static_cast<unsigned>(__half_as_ushort(four[1])) << 16,
@@ -233,11 +245,27 @@ __global__ void __launch_bounds__(256) halves_kernel(View<T> view, const Control
     }
 #pragma unroll
     for (int r = 0; r < halves_rows; ++r) {
-        square[r] = sum_over_warp(square[r]);
-        lost[r] = sum_over_warp(lost[r]);
-        if (lane == 0)
+        for (int offset = Lanes / 2; offset > 0; offset >>= 1) {
+            square[r] += __shfl_xor_sync(~0u, square[r], offset);
+            lost[r] += __shfl_xor_sync(~0u, lost[r], offset);
+        }
+        if (lane % Lanes == 0)
             l.measures[place[r]] = {square[r], lost[r]};
     }
+}
+
+template <typename T>
+void make_halves(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+{
+    const auto launch = [&](auto kernel, int lanes) {
+        const int rows = 256 / lanes * halves_rows; // of a block
+        kernel<<<blocks_for(view.n, rows, INT_MAX), 256, 0, stage.stream>>>(view, stage.control, l);
+        launched("halves_kernel");
+    };
+    if (l.d8 <= 32)
+        launch(halves_kernel<T, 8>, 8);
+    else
+        launch(halves_kernel<T, 32>, 32);
 }
 
 } // namespace

@@ -34,6 +34,17 @@ __device__ inline void multiply_fp16(float (&acc)[4], const unsigned (&a)[4], un
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// acc = start + a * b.
+__device__ inline void multiply_fp16_from(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                          const float (&start)[4])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=f"(acc[0]), "=f"(acc[1]), "=f"(acc[2]), "=f"(acc[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]), "f"(start[1]), "f"(start[2]),
+          "f"(start[3]));
+}
+
 __device__ inline unsigned shared_address(const void *pointer)
 {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));

@@ -7,6 +7,7 @@
 // split, with the constant, fill one product. Then each lane sees to one row: its label follows
 // from the candidates within the margin (up to 64 clusters) or from a second look at the winning
 // octet. To use: d <= 16, more than 8 clusters.
+#include "device/leaders.cuh"
 #include "plan/choose.hpp"
 #include "fused/slots_operands.cuh"
 
@@ -66,47 +67,6 @@ __device__ int filter(const uint2 *slots, const unsigned (&rows)[M][F][4], float
     return scatter_sums<M>(sums);
 }
 
-// The least and second least of octets' scores. An octet: the centroids that a lane has of T tiles.
-struct Leaders {
-    int least, second; // float bits
-    int octet;         // 4 x number of the T tiles + lane of the quad
-
-    __device__ void merge(const Leaders &other)
-    {
-        second = min(min(second, other.second), max(least, other.least));
-        octet = other.least < least ? other.octet : octet;
-        least = min(least, other.least);
-    }
-};
-
-__device__ inline Leaders from_lane(const Leaders &mine, int mask)
-{
-    return {__shfl_xor_sync(~0u, mine.least, mask), __shfl_xor_sync(~0u, mine.second, mask),
-            __shfl_xor_sync(~0u, mine.octet, mask)};
-}
-
-// Field by field: the structures stay in registers.
-__device__ inline Leaders pick(bool first, const Leaders &a, const Leaders &b)
-{
-    return {first ? a.least : b.least, first ? a.second : b.second, first ? a.octet : b.octet};
-}
-
-// The leaders of the lane's own row: what scatter_sums() does to sums.
-template <int M>
-__device__ inline Leaders scatter_leaders(const Leaders (&value)[M][2])
-{
-    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
-    Leaders pair[M];
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-        pair[m] = pick(odd, value[m][1], value[m][0]);
-        pair[m].merge(from_lane(pick(odd, value[m][0], value[m][1]), 1));
-    }
-    Leaders own = pick(upper, pair[M - 1], pair[0]);
-    own.merge(from_lane(pick(upper, pair[0], pair[M - 1]), 2));
-    return own;
-}
-
 // At least the square root, in few instructions.
 __device__ inline float upper_root(float value)
 {
@@ -125,6 +85,7 @@ template <int F, int M, int T>
 __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const unsigned (&rows)[M][F][4],
                              const HalfScale &scale, int row)
 {
+    static_assert(T == 4); // tiles of an octet
     const int tiles = tiles_of<T>(a.view.k);
     const uint2 *mine = shared.slots + (threadIdx.x & 31);
     Leaders leaders[M][2];
@@ -132,7 +93,7 @@ __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const
     for (int m = 0; m < M; ++m)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            leaders[m][h] = {INT_MAX, INT_MAX, 0};
+            leaders[m][h] = Leaders::none();
     int octet = static_cast<int>(threadIdx.x & 3);
 #pragma unroll 1
     for (int first = 0; first < tiles; first += T, octet += 4) {
@@ -142,14 +103,11 @@ __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const
         for (int m = 0; m < M; ++m)
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                int least = INT_MAX;
+                float least = INFINITY;
 #pragma unroll
                 for (int t = 0; t < T; ++t)
-                    least = least_bits(least, score[m][t][2 * h], score[m][t][2 * h + 1]);
-                bool stays;
-                leaders[m][h].second = min(leaders[m][h].second, max(leaders[m][h].least, least));
-                leaders[m][h].least = __vibmin_s32(leaders[m][h].least, least, &stays);
-                leaders[m][h].octet = stays ? leaders[m][h].octet : octet;
+                    least = fminf(least, fminf(score[m][t][2 * h], score[m][t][2 * h + 1]));
+                leaders[m][h].add(least, octet);
             }
     }
     const Leaders own = scatter_leaders<M>(leaders);
@@ -165,7 +123,7 @@ __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const
         square = __fmaf_rn(x[f], x[f], square);
 #pragma unroll
     for (int i = 0; i < 2 * T; ++i) {
-        const int column = own.octet / 4 * 8 * T + i / 2 * 8 + 2 * (own.octet & 3) + i % 2;
+        const int column = octet_column(own.octet, i);
         const float4 *value = reinterpret_cast<const float4 *>(shared.values) + column * F;
         float score = shared.constants[column];
 #pragma unroll
@@ -185,7 +143,7 @@ __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const
     const float reach = length + upper_root(fmaxf(2.0f * (least + scale.margin - scale.bias) + square, 0.0f));
     const float mine_error = 1.02f * fma_error(length, reach, scale.bias, a.view.d);
     const float margin = mine_error + 1.02f * half_error(length, reach, scale.bias, a.view.d, F);
-    return second > least + 2.0f * mine_error && __int_as_float(own.second) > least + margin ? label : -1;
+    return second > least + 2.0f * mine_error && own.second > least + margin ? label : -1;
 }
 
 // Once: all scores are held in registers. Labels: those alone.

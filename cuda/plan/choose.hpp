@@ -70,6 +70,30 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
     return device.capability >= 80 && 32 * features * 2 + 36864 <= device.shared_bytes_per_block;
 }
 
+// Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest
+// centroids, rows and pairs of both that repay the order and the lists.
+inline constexpr int leaves_d = 8;
+inline constexpr int most_leaves_k = 16384;
+inline constexpr int leaves_k = 16;
+inline constexpr int leaves_n = 1 << 16;
+inline constexpr long long leaves_pairs = 1LL << 24;
+
+// Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
+// features, with their constants.
+inline constexpr int narrow_d = 32;
+constexpr int narrow_column_bytes(int d)
+{
+    return (d + 15) / 16 * 32 + 8;
+}
+constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
+{
+    return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
+}
+
+// Fewest terms of distances by which such columns repay that rows become fp16, where the register kernels take sums
+// along (above strips_k clusters; ms a fit of 20 iterations: 1,000,000 x 16, 160: 5.2 against 8.9).
+inline constexpr double narrow_terms = 0x1p29;
+
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
@@ -81,7 +105,9 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
 {
     const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
     if (shape.d <= register_d) {
-        if (tensor && !shape.float64 && !fits_fused_register(shape, device))
+        const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
+        const bool many = shape.d > leaves_d && shape.k > strips_k && terms >= narrow_terms;
+        if (tensor && !shape.float64 && (many || !fits_fused_register(shape, device)))
             return Assignment::tensor_core;
         if (shape.float64 || fits_register(shape, device))
             return Assignment::register_;
@@ -102,9 +128,11 @@ constexpr bool partitions_features(const Shape &shape)
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    const bool tiled = choose_assignment(shape, device) == Assignment::tiled && 1LL * shape.k * shape.d < 65536 &&
-                       !partitions_features(shape);
-    return tiled || fits_fused_register(shape, device) ? Execution::single_pass : Execution::multi_pass;
+    const Assignment assignment = choose_assignment(shape, device);
+    const bool tiled =
+        assignment == Assignment::tiled && 1LL * shape.k * shape.d < 65536 && !partitions_features(shape);
+    const bool fused = assignment != Assignment::tensor_core && fits_fused_register(shape, device);
+    return tiled || fused ? Execution::single_pass : Execution::multi_pass;
 }
 
 // A copy of the sums in every block where one window of features holds them all; else rows sorted
@@ -125,14 +153,6 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
         return MassSum::partitioned_local;
     return MassSum::global_atomic;
 }
-
-// Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest
-// centroids, rows and pairs of both that repay the order and the lists.
-inline constexpr int leaves_d = 8;
-inline constexpr int most_leaves_k = 16384;
-inline constexpr int leaves_k = 16;
-inline constexpr int leaves_n = 1 << 16;
-inline constexpr long long leaves_pairs = 1LL << 24;
 
 constexpr bool fits_leaves(const Shape &shape)
 {

@@ -475,6 +475,17 @@ std::vector<Case> make_cases(Extent extent)
             add(c);
         else
             cases.push_back(c);
+    // Columns that a block's memory holds (assign/tensor_narrow.cuh).
+    for (const int d : {9, 16, 17, 31})
+        add({.name = "columns in memory",
+             .n = 5100,
+             .d = d,
+             .k = 4 * d + 300,
+             .weighted = d == 17,
+             .offset = d == 9 ? 1e4 : 0.0,
+             .distinct = d == 31 ? 900 : 0,
+             .init = PGKM_INIT_RANDOM,
+             .max_iter = 6});
     if (extent == Extent::full)
         cases.push_back(
             {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5});

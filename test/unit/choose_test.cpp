@@ -162,6 +162,10 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(1000000, 64, 128).moves, Moves::strips);
     EXPECT_EQ(plan(1000000, 32, 256).assignment, Assignment::tensor_core);
     EXPECT_EQ(plan(699050, 24, 256).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(2000000, 16, 160).assignment, Assignment::tensor_core);
+    EXPECT_EQ(plan(2000000, 16, 160).moves, Moves::sorted);
+    EXPECT_EQ(plan(10000, 16, 160).moves, Moves::slots); // too few rows to prepare them
+    EXPECT_EQ(plan(2000000, 16, 128).moves, Moves::slots);
     EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
@@ -169,6 +173,16 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(65536, 256, 2048).feature_sum, FeatureSum::atomic);
     EXPECT_EQ(plan(1000000, 128, 1024).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 24, 16384).mass_sum, MassSum::global_atomic);
+}
+
+// A block's memory holds the columns of the filter for few features up to some thousand clusters.
+TEST(Choose, ColumnsOfFewFeaturesFitABlock)
+{
+    EXPECT_TRUE(fits_narrow(16, 1000, hopper));
+    EXPECT_TRUE(fits_narrow(32, 3200, hopper));
+    EXPECT_FALSE(fits_narrow(32, 3201, hopper));
+    EXPECT_FALSE(fits_narrow(33, 64, hopper));
+    EXPECT_FALSE(fits_narrow(16, 1 << 30, hopper));
 }
 
 // Wherever one pass by the register kernels is chosen there are kernels that take the shape, for iterations and for
