@@ -33,7 +33,7 @@ struct Streams {
     Stream trial;
 };
 
-// The first row whose running sum passes the draw.
+// The first row whose running sum passes the draw; the last where all masses are 0.
 std::int64_t pick(const std::vector<std::int64_t> &masses, std::uint64_t bits)
 {
     UInt128 total = 0;
@@ -46,7 +46,7 @@ std::int64_t pick(const std::vector<std::int64_t> &masses, std::uint64_t bits)
         if (running > target)
             return static_cast<std::int64_t>(i);
     }
-    return static_cast<std::int64_t>(masses.size()) - 1; // not reached: target < total
+    return static_cast<std::int64_t>(masses.size()) - 1; // all are 0
 }
 
 template <typename T>

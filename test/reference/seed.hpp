@@ -6,7 +6,7 @@
 // A draw takes masses, which are integers: the row drawn is the first in canonical order whose running sum passes
 // floor(u * total / 2^64), u 64 random bits. For D^2 sampling v_i = w_i * m_i (m_i the squared distance of row i
 // to the nearest centroid chosen so far), the largest v is scaled to just under 2^46, and every v_i is rounded down at
-// that scale.
+// that scale. Squares so small that all integers are 0 draw the last row.
 #pragma once
 
 #include "backend/backend.h"

@@ -62,12 +62,15 @@ class SeedMasses {
     }
     UInt128 total() const { return ends_[buckets_ - 1]; }
 
-    // The place of the first row in canonical order whose running sum passes the draw; total() is not 0.
+    // The place of the first row in canonical order whose running sum passes the draw; the last row's where all masses
+    // are 0.
     template <typename Mass>
     std::int64_t pick(std::uint64_t bits, Mass &&mass) const
     {
         const UInt128 target = scale_draw(bits, total());
         const std::int64_t bucket = std::upper_bound(ends_.begin(), ends_.end(), target) - ends_.begin();
+        if (bucket == buckets_)
+            return n_ - 1;
         UInt128 running = bucket == 0 ? 0 : ends_[bucket - 1];
         for (std::int64_t place = bucket * bucket_rows;; ++place) {
             running += static_cast<std::uint64_t>(mass(row_at(place)));

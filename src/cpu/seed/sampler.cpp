@@ -95,7 +95,7 @@ void SeedSampler<T>::extend(std::int32_t k)
         }
         const int best = trials.find_best(candidates, scale_);
         chosen_.push_back(drawn[best]);
-        trials.choose(best, candidates[best], static_cast<std::int32_t>(chosen_.size()) - 1, scale_);
+        trials.choose(best, static_cast<std::int32_t>(chosen_.size()) - 1, scale_);
         trials.group_again(chosen_);
         runner_.report(chosen_.size());
     }

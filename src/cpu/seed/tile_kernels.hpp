@@ -15,6 +15,18 @@ inline constexpr int seed_tile_rows = 64;
 inline constexpr int seed_strip_rows = 32;
 inline constexpr int max_kernel_candidates = 6;
 
+// What is known of the rows of a tile (tiles.cpp), and of a candidate that was compared with them.
+struct ScreenedTile {
+    const float *squares, *lost, *limits;
+};
+struct ScreenedCandidate {
+    const float *scores;
+    float start, square, lost, share;
+};
+struct GainBounds {
+    double least, most;
+};
+
 struct TileKernels {
     bool fused; // one rounding per product and sum, not two
 
@@ -29,10 +41,14 @@ struct TileKernels {
     // squares of what rounding changed.
     void (*round)(const float *block, int d, std::int16_t *tile, float *squares, float *lost);
 
-    // Bit i of hits[c] says that the product of row i and candidates[c] (d values) is at least
-    // limits[i] + starts[c]; count candidates, at most max_kernel_candidates.
+    // scores[c * seed_tile_rows + i] is the product of row i and candidates[c] (d values); bit i of hits[c] says that
+    // it is at least limits[i] + starts[c]. count candidates, at most max_kernel_candidates.
     void (*screen)(const std::int16_t *tile, int d, const float *const *candidates, int count, const float *starts,
-                   const float *limits, std::uint64_t *hits);
+                   const float *limits, float *scores, std::uint64_t *hits);
+
+    // Bounds of what a candidate takes from the squared distances of the rows that it may win; each row's in gains, if
+    // that is not NULL: the lower ones of the tile, then the upper ones.
+    GainBounds (*estimate)(const ScreenedTile &tile, const ScreenedCandidate &candidate, float *gains);
 };
 
 const TileKernels &tile_kernels(InstructionSet set);

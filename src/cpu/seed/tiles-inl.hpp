@@ -21,9 +21,9 @@ void SeedTiles<T>::View::find(std::int64_t tile, Hit &&hit)
     if (count == 0)
         return;
     if (!tiles_.filters_) {
+        const std::uint64_t all = ~std::uint64_t{0} >> (seed_tile_rows - one.count);
         for (int c = 0; c < count; ++c)
-            for (int i = 0; i < one.count; ++i)
-                hit(near[c], i);
+            hit(near[c], all, nullptr);
         return;
     }
     const std::int16_t *values = values_of(tile);
@@ -32,17 +32,20 @@ void SeedTiles<T>::View::find(std::int64_t tile, Hit &&hit)
         const int first = count * pass / passes, last = count * (pass + 1) / passes;
         const float *turned[max_kernel_candidates];
         float starts[max_kernel_candidates];
+        float scores[max_kernel_candidates * seed_tile_rows];
         std::uint64_t hits[max_kernel_candidates];
         for (int c = first; c < last; ++c) {
             turn(near[c]);
             turned[c - first] = turned_.data() + std::int64_t{near[c]} * tiles_.rows_.d;
-            starts[c - first] = starts_[near[c]];
+            starts[c - first] = screened_[near[c]].start;
         }
         tiles_.kernels_.screen(values, tiles_.rows_.d, turned, last - first, starts,
-                               tiles_.limits_.data() + tile * seed_tile_rows, hits);
+                               tiles_.limits_.data() + tile * seed_tile_rows, scores, hits);
         for (int c = first; c < last; ++c)
-            for (std::uint64_t bits = hits[c - first]; bits != 0; bits &= bits - 1)
-                hit(near[c], __builtin_ctzll(bits));
+            if (hits[c - first] != 0) {
+                screened_[near[c]].scores = scores + std::int64_t{c - first} * seed_tile_rows;
+                hit(near[c], hits[c - first], &screened_[near[c]]);
+            }
     }
 }
 

@@ -17,6 +17,10 @@
 // of which each side bears. |q|^2 itself is a float32 sum, off by 1.01 d u of it. Limit and start are rounded to
 // float32 and added: 2^-21 of each covers that. All numbers are below 2^33, and whole ones of that unit are what they
 // are made of: a slack of 2^-8 covers what vanishes beside them.
+//
+// Estimates. c takes r^2 - |y - w|^2 from the square of x, if that is positive. With a = e + g, |y - w|^2 is within
+// 2 |q - v| a + a^2 of |q - v|^2 = |q|^2 + |v|^2 - 2 q.v. r + e comes back from the limit. What is computed of these in
+// float32 is off by the chains' errors, 2 R u and 2 d u, and by less than 64 roundings of |q|^2 + |v|^2 + (r + e)^2.
 #include "cpu/seed/tiles.hpp"
 
 #include <cmath>
@@ -65,6 +69,7 @@ SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows)
     const double roundings = (kernels_.fused ? 1.0 : 2.0) * rows.d;
     product_share_ = 1.01 * unit * (roundings + 4.0);
     square_share_ = product_share_ + 1.01 * unit * (rows.d + 4.0);
+    gain_share_ = static_cast<float>(1.02 * unit * (2.0 * roundings + 2.0 * rows.d + 64.0));
 }
 
 // Gives every row its place: by group, then by distance from the parent, then by number.
@@ -127,9 +132,11 @@ void SeedTiles<T>::group(const std::int64_t *chosen, std::int32_t n_chosen, cons
     values_ = Buffer<std::int16_t>(); // what stood there, before there is more
     deal(n_chosen, labels, own);
     const std::int64_t places = count_ * seed_tile_rows;
+    nearest_ = Buffer<double>();
     squares_ = Buffer<float>();
     lost_ = Buffer<float>();
     limits_ = Buffer<float>();
+    nearest_ = Buffer<double>(runner_.budget(), places);
     squares_ = Buffer<float>(runner_.budget(), places);
     lost_ = Buffer<float>(runner_.budget(), places);
     limits_ = Buffer<float>(runner_.budget(), places);
@@ -179,13 +186,14 @@ void SeedTiles<T>::fill(std::int64_t tile, const double *own, const double *near
     }
     one.nearest_row = bounds_.below(near);
     one.farthest_row = bounds_.above(far);
-    refresh(tile, nearest);
+    refresh(tile);
 }
 
 template <typename T>
 void SeedTiles<T>::lower(std::int64_t tile, int i, double square)
 {
     float &to = limits_[tile * seed_tile_rows + i];
+    nearest_[tile * seed_tile_rows + i] = square;
     if (square == 0.0) {
         to = std::numeric_limits<float>::infinity(); // nothing is nearer
         return;
@@ -202,23 +210,45 @@ void SeedTiles<T>::lower(std::int64_t tile, int i, double square)
 }
 
 template <typename T>
-void SeedTiles<T>::refresh(std::int64_t tile, const double *nearest)
+void SeedTiles<T>::refresh(std::int64_t tile)
 {
     SeedTile &one = tiles_[tile];
-    double worst = 0.0, largest = 0.0;
-    for (int i = 0; i < one.count; ++i) {
-        const std::int64_t at = row(tile, i);
-        worst = std::max(worst, nearest[at]);
-        largest = std::max(largest, rows_.weight(at) * nearest[at]);
-    }
+    const double *squares = nearest_.data() + tile * seed_tile_rows;
+    const double worst = *std::max_element(squares, squares + one.count);
     one.worst = worst == 0.0 ? 0.0 : bounds_.above(worst);
-    one.largest = largest;
+    one.largest = worst;
+    if (rows_.weights == nullptr)
+        return;
+    one.largest = 0.0;
+    for (int i = 0; i < one.count; ++i)
+        one.largest = std::max(one.largest, rows_.weight(row(tile, i)) * squares[i]);
+}
+
+template <typename T>
+GainBounds SeedTiles<T>::estimate(std::int64_t tile, std::uint64_t bits, const ScreenedCandidate &candidate) const
+{
+    const std::int64_t first = tile * seed_tile_rows;
+    const ScreenedTile screened = {squares_.data() + first, lost_.data() + first, limits_.data() + first};
+    float gains[2 * seed_tile_rows];
+    GainBounds bounds = kernels_.estimate(screened, candidate, rows_.weights == nullptr ? nullptr : gains);
+    if (rows_.weights != nullptr) {
+        bounds = {0.0, 0.0};
+        for (; bits != 0; bits &= bits - 1) {
+            const int i = __builtin_ctzll(bits);
+            const double weight = rows_.weight(row(tile, i));
+            bounds.least += weight * static_cast<double>(gains[i]);
+            bounds.most += weight * static_cast<double>(gains[seed_tile_rows + i]);
+        }
+    }
+    const double length = 1.0 / groups_[tiles_[tile].group].inverse;
+    // Sums of few terms in float32.
+    return {bounds.least * (1.0 - 0x1p-18) * length * length, bounds.most * (1.0 + 0x1p-18) * length * length};
 }
 
 template <typename T>
 SeedTiles<T>::View::View(const SeedTiles &tiles, int most)
     : tiles_(tiles), turned_(tiles.runner_.budget(), std::int64_t{most} * tiles.rows_.d), below_(most), above_(most),
-      squares_(most), starts_(most), is_turned_(most)
+      squares_(most), screened_(most), is_turned_(most)
 {
 }
 
@@ -268,7 +298,8 @@ void SeedTiles<T>::View::turn(int candidate)
     // |y| <= reach, and so is the distance of a row to its nearest; rounding adds half a unit a feature.
     const double most = 1.01 * reach + std::sqrt(static_cast<double>(d)) + 1.0;
     const double start = (square - tiles_.product_share_ * square) / 2.0 - most * g - g * g / 2.0;
-    starts_[candidate] = static_cast<float>(start - std::fabs(start) * rounded - slack);
+    screened_[candidate] = {nullptr, static_cast<float>(start - std::fabs(start) * rounded - slack),
+                            static_cast<float>(square), static_cast<float>(g * (1.0 + rounded)), tiles_.gain_share_};
 }
 
 template <typename T>

@@ -58,10 +58,15 @@ class SeedTiles {
     // The row at place i of a tile.
     std::int64_t row(std::int64_t tile, int i) const { return places_[tile * seed_tile_rows + i]; }
 
-    // Brings the limit of the row at place i of a tile to its new squared distance.
+    // Bounds of what a candidate takes from weight * squared distance, summed over the tile's rows.
+    GainBounds estimate(std::int64_t tile, std::uint64_t bits, const ScreenedCandidate &candidate) const;
+
+    // The squared distance of the row at place i of a tile to its nearest chosen row.
+    double nearest(std::int64_t tile, int i) const { return nearest_[tile * seed_tile_rows + i]; }
+    // Changes it.
     void lower(std::int64_t tile, int i, double square);
     // What is said of the whole tile, after lower().
-    void refresh(std::int64_t tile, const double *nearest);
+    void refresh(std::int64_t tile);
 
     // Candidates as the rows of one group see them; each thread has its own.
     class View {
@@ -70,7 +75,8 @@ class SeedTiles {
         // Turns to these candidates, which stay the caller's.
         void look_at(const T *const *candidates, int count);
         const T *candidate(int c) const { return candidates_[c]; }
-        // Finds which of the tile's rows each candidate may win: calls hit(candidate, i) for each.
+        // Finds which of the tile's rows each candidate may win: calls hit(candidate, bits, screened) where there are
+        // any; screened is NULL where nothing was compared.
         template <typename Hit>
         void find(std::int64_t tile, Hit &&hit);
 
@@ -87,7 +93,7 @@ class SeedTiles {
         Buffer<std::int16_t> packed_; // a tile, where no copies are kept
         Buffer<float> block_;
         std::vector<double> below_, above_, squares_; // distances of the candidates to the parent
-        std::vector<float> starts_;
+        std::vector<ScreenedCandidate> screened_;
         std::vector<char> is_turned_;
     };
 
@@ -102,11 +108,13 @@ class SeedTiles {
     SeedRows<T> rows_;
     DistanceBounds bounds_;
     double product_share_, square_share_; // of the filter's bound
+    float gain_share_;                    // of the bound of estimates
     bool filters_;                        // float32 holds the products
     std::int64_t count_ = 0;              // tiles
     std::vector<SeedGroup<T>> groups_;
     Buffer<SeedTile> tiles_;
     Buffer<RowNumber> places_;            // tiles x seed_tile_rows
+    Buffer<double> nearest_;              // once more, in the order of places
     Buffer<float> squares_, lost_;        // of the copies: their squared lengths, and how far the rows are from them
     Buffer<float> limits_;                // the product with a candidate that a row must reach
     Buffer<std::int16_t> values_;         // the copies; empty where memory does not allow them

@@ -2,6 +2,7 @@
 #include "cpu/seed/trials.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "cpu/kernels/pair_kernels.hpp"
 #include "cpu/rows.hpp"
@@ -50,7 +51,7 @@ struct SeedTrials<T>::Worker {
     int count = 0;
     const T *x[most_pairs], *c[most_pairs];
     std::int64_t row[most_pairs];
-    Won won[most_pairs];
+    Hit hit[most_pairs];
     double squares[most_pairs];
 };
 
@@ -95,11 +96,10 @@ void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
         tiles_.group(chosen.data(), 1, labels.data(), squares.data(), nearest_);
     }
     tasks_ = (tiles_.size() + task_tiles - 1) / task_tiles;
-    won_ = Buffer<Won>();
-    won_squares_ = Buffer<double>();
-    won_ = Buffer<Won>(runner_.budget(), tiles_.size() * seed_tile_rows);
-    won_squares_ = Buffer<double>(runner_.budget(), tiles_.size() * seed_tile_rows);
-    n_won_ = Buffer<std::int64_t>(runner_.budget(), tasks_);
+    hits_ = Buffer<Hit>();
+    hits_ = Buffer<Hit>(runner_.budget(), tiles_.size() * seed_tile_rows);
+    n_hits_ = Buffer<std::int64_t>(runner_.budget(), tasks_);
+    bounds_ = Buffer<GainBounds>(runner_.budget(), tasks_ * most_);
     gains_ = Buffer<std::uint64_t>(runner_.budget(), tasks_ * most_);
     largest_ = Buffer<double>(runner_.budget(), tasks_);
     for (std::int64_t task = 0; task < tasks_; ++task)
@@ -122,65 +122,139 @@ void SeedTrials<T>::find_largest(std::int64_t task)
     largest_[task] = most;
 }
 
-// Calls win(won, row, square) for every row of the task that a candidate of the worker's view wins, tile after tile.
+template <typename T>
+void SeedTrials<T>::look_at(const T *const *candidates, int count)
+{
+    for (int number = 0; number < runner_.workers(); ++number)
+        worker(number).view.look_at(candidates, count);
+}
+
+// Lists the rows that trials may win, and bounds what those gain by them.
+template <typename T>
+void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
+{
+    GainBounds *bounds = bounds_.data() + task * most_;
+    std::fill_n(bounds, candidates_.size(), GainBounds{0.0, 0.0});
+    Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
+    const std::int64_t most = room(task);
+    std::int64_t found = 0;
+    for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
+        worker.view.find(tile, [&](int trial, std::uint64_t bits, const ScreenedCandidate *screened) {
+            const GainBounds gain = screened == nullptr
+                                        ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
+                                        : tiles_.estimate(tile, bits, *screened);
+            // Each mass is rounded down by less than 1.
+            const int count = __builtin_popcountll(bits);
+            bounds[trial].least += gain.least * scale - count;
+            bounds[trial].most += gain.most * scale + count;
+            if (found + count <= most)
+                for (std::int64_t at = found; bits != 0; bits &= bits - 1, ++at)
+                    hits[at] = static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                               static_cast<Hit>(trial) << 16;
+            else
+                found = most; // full from now on
+            found += count;
+        });
+    n_hits_[task] = found;
+}
+
+// Calls win(trial, tile, i, row, square) for every row of the task that a wanted trial wins, tile after tile. The
+// workers look at the wanted trials.
 template <typename T>
 template <typename Win>
-void SeedTrials<T>::find_won(std::int64_t task, Worker &worker, Win &&win)
+void SeedTrials<T>::settle(std::int64_t task, Worker &worker, Win &&win)
 {
     const PairKernels &kernels = pair_kernels(runner_.instruction_set());
     const int full = pairs_at_once(rows_.d);
-    const auto settle = [&] {
+    const auto tile_of = [&](Hit hit) { return first_tile(task) + (hit & 0xffff) / seed_tile_rows; };
+    const auto place_of = [](Hit hit) { return static_cast<int>((hit & 0xffff) % seed_tile_rows); };
+    const auto finish = [&] {
         runner_.poll();
         kernels.distances(worker.x, worker.c, worker.count, rows_.d, worker.squares);
-        for (int p = 0; p < worker.count; ++p)
-            if (worker.squares[p] < nearest_[worker.row[p]])
-                win(worker.won[p], worker.row[p], worker.squares[p]);
+        for (int p = 0; p < worker.count; ++p) {
+            const Hit hit = worker.hit[p];
+            if (worker.squares[p] < tiles_.nearest(tile_of(hit), place_of(hit)))
+                win(static_cast<int>(hit >> 16), tile_of(hit), place_of(hit), worker.row[p], worker.squares[p]);
+        }
         worker.count = 0;
     };
+    const auto add = [&](Hit hit) {
+        const int p = worker.count++;
+        worker.row[p] = tiles_.row(tile_of(hit), place_of(hit));
+        worker.x[p] = rows_.row(worker.row[p]);
+        worker.c[p] = candidates_[hit >> 16];
+        worker.hit[p] = hit;
+        if (worker.count == full)
+            finish();
+    };
     worker.count = 0;
-    for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
-        worker.view.find(tile, [&](int candidate, int i) {
-            const std::int64_t row = tiles_.row(tile, i);
-            const int p = worker.count++;
-            worker.x[p] = rows_.row(row);
-            worker.c[p] = worker.view.candidate(candidate);
-            worker.row[p] = row;
-            worker.won[p] = static_cast<Won>((tile - first_tile(task)) * seed_tile_rows + i) |
-                            static_cast<Won>(candidate) << 16;
-            if (worker.count == full)
-                settle();
-        });
-    settle();
+    if (n_hits_[task] <= room(task)) {
+        const Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
+        std::uint32_t wanted = 0;
+        for (const int trial : wanted_)
+            wanted |= 1u << trial;
+        for (std::int64_t i = 0; i < n_hits_[task]; ++i)
+            if ((wanted >> (hits[i] >> 16) & 1) != 0)
+                add(hits[i]);
+    } else {
+        for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
+            worker.view.find(tile, [&](int which, std::uint64_t bits, const ScreenedCandidate *) {
+                for (; bits != 0; bits &= bits - 1)
+                    add(static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                        static_cast<Hit>(wanted_[which]) << 16);
+            });
+    }
+    finish();
 }
 
+// The trials that may be the best, in their order.
 template <typename T>
-void SeedTrials<T>::try_task(std::int64_t task, Worker &worker, int count, double scale)
+std::vector<int> SeedTrials<T>::find_contested(double scale)
 {
-    std::uint64_t *gains = gains_.data() + task * most_;
-    std::fill_n(gains, count, 0);
-    const std::int64_t base = first_tile(task) * seed_tile_rows, most = room(task);
-    std::int64_t found = 0;
-    find_won(task, worker, [&](Won won, std::int64_t row, double square) {
-        gains[won >> 16] += mass(row, nearest_[row], scale) - mass(row, square, scale);
-        if (found < most) {
-            won_[base + found] = won;
-            won_squares_[base + found] = square;
-        }
-        ++found;
-    });
-    n_won_[task] = found;
-}
-
-template <typename T>
-int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double scale)
-{
-    const int count = static_cast<int>(candidates.size());
-    for (int number = 0; number < runner_.workers(); ++number)
-        worker(number).view.look_at(candidates.data(), count);
-    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) { try_task(task, worker(number), count, scale); });
-    int best = 0;
-    UInt128 most = 0;
+    const int count = static_cast<int>(candidates_.size());
+    look_at(candidates_.data(), count);
+    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) { screen(task, worker(number), scale); });
+    // Sums of non-negative float64: what rounding changes is far below this share.
+    const double rounded = 0x1p-20;
+    std::vector<GainBounds> gains(count, {0.0, 0.0});
+    double most_certain = 0.0;
     for (int trial = 0; trial < count; ++trial) {
+        double size = 0.0;
+        for (std::int64_t task = 0; task < tasks_; ++task) {
+            const GainBounds &part = bounds_[task * most_ + trial];
+            gains[trial].least += part.least;
+            gains[trial].most += part.most;
+            size += part.most;
+        }
+        gains[trial].least -= size * rounded;
+        gains[trial].most += size * rounded;
+        most_certain = std::max(most_certain, gains[trial].least);
+    }
+    std::vector<int> contested;
+    for (int trial = 0; trial < count; ++trial)
+        if (gains[trial].most >= most_certain)
+            contested.push_back(trial);
+    return contested;
+}
+
+template <typename T>
+int SeedTrials<T>::find_exactly(const std::vector<int> &contested, double scale)
+{
+    wanted_ = contested;
+    std::vector<const T *> candidates;
+    for (const int trial : contested)
+        candidates.push_back(candidates_[trial]);
+    look_at(candidates.data(), static_cast<int>(candidates.size()));
+    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
+        std::uint64_t *gains = gains_.data() + task * most_;
+        std::fill_n(gains, candidates_.size(), 0);
+        settle(task, worker(number), [&](int trial, std::int64_t tile, int i, std::int64_t row, double square) {
+            gains[trial] += mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale);
+        });
+    });
+    int best = contested[0];
+    UInt128 most = 0;
+    for (const int trial : contested) {
         UInt128 gain = 0;
         for (std::int64_t task = 0; task < tasks_; ++task)
             gain += gains_[task * most_ + trial];
@@ -193,36 +267,32 @@ int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double sc
 }
 
 template <typename T>
-void SeedTrials<T>::choose(int best, const T *candidate, std::int32_t index, double scale)
+int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double scale)
 {
-    for (int number = 0; number < runner_.workers(); ++number)
-        worker(number).view.look_at(&candidate, 1);
+    candidates_ = candidates;
+    const std::vector<int> contested = find_contested(scale);
+    return contested.size() == 1 ? contested[0] : find_exactly(contested, scale);
+}
+
+template <typename T>
+void SeedTrials<T>::choose(int best, std::int32_t index, double scale)
+{
+    wanted_ = {best};
+    look_at(&candidates_[best], 1);
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
         std::int64_t changed = -1; // tile
-        const auto take = [&](Won won, std::int64_t row, double square) {
-            const std::int64_t tile = first_tile(task) + (won & 0xffff) / seed_tile_rows;
+        settle(task, worker(number), [&](int, std::int64_t tile, int i, std::int64_t row, double square) {
             if (changed != tile && changed >= 0)
-                tiles_.refresh(changed, nearest_);
+                tiles_.refresh(changed);
             changed = tile;
-            masses_.subtract(row, mass(row, nearest_[row], scale) - mass(row, square, scale));
+            masses_.subtract(row, mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale));
             nearest_[row] = square;
             labels_[row] = index;
-            tiles_.lower(tile, static_cast<int>((won & 0xffff) % seed_tile_rows), square);
-        };
-        if (n_won_[task] > room(task)) {
-            find_won(task, worker(number), take);
-        } else {
-            const std::int64_t base = first_tile(task) * seed_tile_rows;
-            for (std::int64_t i = base; i < base + n_won_[task]; ++i)
-                if (static_cast<int>(won_[i] >> 16) == best) {
-                    const std::int64_t tile = first_tile(task) + (won_[i] & 0xffff) / seed_tile_rows;
-                    take(won_[i], tiles_.row(tile, static_cast<int>((won_[i] & 0xffff) % seed_tile_rows)),
-                         won_squares_[i]);
-                }
-        }
+            tiles_.lower(tile, i, square);
+        });
         if (changed < 0)
             return;
-        tiles_.refresh(changed, nearest_);
+        tiles_.refresh(changed);
         find_largest(task);
     });
 }

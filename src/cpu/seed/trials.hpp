@@ -1,7 +1,8 @@
 // trials.hpp - the trials of a step of greedy k-means++: which lowers the potential most, and its choice.
 //
-// Rows that a trial may win come from the tiles; their exact distances are kept, so that the trial that is chosen needs
-// no second look. Where they are more than there is room for, as in the first steps, it gets one.
+// What the filter knows of the rows that a trial may win bounds by how much it lowers the potential. Mostly that shows
+// which trial is the best. Where it does not, exact distances do, of those trials alone. The chosen one's are taken
+// anyway.
 #pragma once
 
 #include <algorithm>
@@ -36,12 +37,12 @@ class SeedTrials {
 
     // The trial that leaves the smallest potential in integers of this scale, the first on a tie.
     int find_best(const std::vector<const T *> &candidates, double scale);
-    // Chooses the trial that was the best: row `candidate`, the index-th chosen one.
-    void choose(int best, const T *candidate, std::int32_t index, double scale);
+    // Chooses the trial that was the best; it is the index-th chosen row.
+    void choose(int best, std::int32_t index, double scale);
 
   private:
-    // Rows that a trial wins: the place within the task in the lower half, the trial in the upper.
-    using Won = std::uint32_t;
+    // A row that a trial may win: the place within the task in the lower half, the trial in the upper.
+    using Hit = std::uint32_t;
     // What a thread works with.
     struct Worker;
 
@@ -50,9 +51,12 @@ class SeedTrials {
     std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
     std::uint64_t mass(std::int64_t row, double square, double scale) const;
     Worker &worker(int number);
+    void look_at(const T *const *candidates, int count);
+    void screen(std::int64_t task, Worker &worker, double scale);
     template <typename Win>
-    void find_won(std::int64_t task, Worker &worker, Win &&win);
-    void try_task(std::int64_t task, Worker &worker, int count, double scale);
+    void settle(std::int64_t task, Worker &worker, Win &&win);
+    std::vector<int> find_contested(double scale);
+    int find_exactly(const std::vector<int> &contested, double scale);
     void find_largest(std::int64_t task);
 
     static constexpr std::int64_t task_tiles = 32;
@@ -66,11 +70,13 @@ class SeedTrials {
     SeedTiles<T> tiles_;
     std::size_t next_group_ = 0; // chosen rows
     std::int64_t tasks_ = 0;
-    Buffer<Won> won_;              // room for as many as the task has places
-    Buffer<double> won_squares_;
-    Buffer<std::int64_t> n_won_;   // per task; more than room(): not all are kept
-    Buffer<std::uint64_t> gains_;  // tasks x most: by how much each trial lowers the potential
-    Buffer<double> largest_;       // per task
+    std::vector<const T *> candidates_; // of the step
+    std::vector<int> wanted_;           // the trials whose hits are settled
+    Buffer<Hit> hits_;                  // room for as many as the task has places
+    Buffer<std::int64_t> n_hits_;       // per task; more than room(): not all are kept
+    Buffer<GainBounds> bounds_;         // tasks x most: by how much each trial lowers the potential
+    Buffer<std::uint64_t> gains_;       // the same, exactly
+    Buffer<double> largest_;            // per task
     std::vector<std::unique_ptr<Worker>> workers_;
 };
 
