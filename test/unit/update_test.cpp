@@ -68,19 +68,34 @@ TEST(Relocate, FarthestRowFillsTheEmptyCluster)
     EXPECT_EQ(line.total(1), 9);
 }
 
-TEST(Relocate, LowestRowOnATie)
+TEST(Relocate, LesserContentOnATie)
 {
-    Line line = {.rows = {5, -5, 5, 0},
-                 .centroids = {0, 100},
-                 .weights = {},
-                 .labels = {0, 0, 0, 0},
-                 .distances = {},
-                 .sums = {}};
-    line.prepare();
-    line.relocate();
-    EXPECT_EQ(line.total(1), 5);
-    EXPECT_EQ(line.total(0), 0); // -5 + 5 + 0: the first 5 went
-    EXPECT_EQ(line.mass(0), 3);
+    for (const std::vector<double> &rows : {std::vector<double>{5, -5, 5, 0}, {0, 5, 5, -5}, {-5, 0, 5, 5}}) {
+        Line line = {
+            .rows = rows, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0, 0}, .distances = {}, .sums = {}};
+        line.prepare();
+        line.relocate();
+        EXPECT_EQ(line.total(1), -5);
+        EXPECT_EQ(line.total(0), 10);
+        EXPECT_EQ(line.mass(0), 3);
+    }
+}
+
+TEST(Relocate, LesserWeightOfEqualRows)
+{
+    for (const std::vector<double> &weights : {std::vector<double>{3, 2, 4, 1}, {2, 3, 4, 1}, {4, 3, 2, 1}}) {
+        Line line = {.rows = {5, 5, 5, 0},
+                     .centroids = {0, 100},
+                     .weights = weights,
+                     .labels = {0, 0, 0, 0},
+                     .distances = {},
+                     .sums = {}};
+        line.prepare();
+        line.relocate();
+        EXPECT_EQ(line.mass(1), 2);
+        EXPECT_EQ(line.mass(0), 8);
+        EXPECT_EQ(line.total(1), 10);
+    }
 }
 
 TEST(Relocate, EmptyClustersAreServedInAscendingOrder)

@@ -60,7 +60,8 @@ void sort_part(const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *las
 {
     std::sort(first, last);
     while (first != last) {
-        std::uint64_t *end = std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
+        std::uint64_t *end =
+            std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
         if (end - first > 1)
             settle(rows, first, end);
         first = end;

@@ -87,8 +87,8 @@ void SeedSampler<T>::extend(std::int32_t k)
     while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(trials.largest())) {
         const std::uint64_t step = chosen_.size();
         for (std::size_t trial = 0; trial < drawn.size(); ++trial) {
-            drawn[trial] = masses_.row_at(
-                masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) {
+            drawn[trial] =
+                masses_.row_at(masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) {
                     return quantise_mass(rows_.weight(row) * nearest_[row], scale_);
                 }));
             candidates[trial] = rows_.row(drawn[trial]);
@@ -110,23 +110,21 @@ std::vector<std::int64_t> SeedSampler<T>::draw_round(std::uint32_t round, std::i
     Buffer<std::int64_t> places(runner_.budget(), draws);
     runner_.run((draws + 255) / 256, [&](std::int64_t block) {
         for (std::int64_t i = block * 256; i < std::min(draws, (block + 1) * 256); ++i)
-            places[i] = masses_.pick(draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
-                                     [&](std::int64_t row) {
-                                         return quantise_mass(rows_.weight(row) * nearest_[row], scale_);
-                                     });
+            places[i] = masses_.pick(
+                draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
+                [&](std::int64_t row) { return quantise_mass(rows_.weight(row) * nearest_[row], scale_); });
     });
     // Rows of equal content are neighbours in canonical order: of each such run the first draw stays.
     Buffer<std::int64_t> sorted(runner_.budget(), draws);
     std::iota(sorted.begin(), sorted.end(), 0);
-    std::sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
-        return places[a] != places[b] ? places[a] < places[b] : a < b;
-    });
+    std::sort(sorted.begin(), sorted.end(),
+              [&](std::int64_t a, std::int64_t b) { return places[a] != places[b] ? places[a] < places[b] : a < b; });
     std::int64_t *end = sorted.begin(); // of the first draws
     for (const std::int64_t *next = sorted.begin(); next != sorted.end();) {
         std::int64_t first = *next;
         const T *row = rows_.row(masses_.row_at(places[first]));
-        for (++next; next != sorted.end() &&
-                     compare_content(row, rows_.row(masses_.row_at(places[*next])), rows_.d) == 0;
+        for (++next;
+             next != sorted.end() && compare_content(row, rows_.row(masses_.row_at(places[*next])), rows_.d) == 0;
              ++next)
             first = std::min(first, *next);
         *end++ = first;

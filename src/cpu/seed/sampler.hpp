@@ -35,7 +35,8 @@ class SeedSampler {
     // Greedy k-means++ until k rows are chosen or none lies apart.
     void extend(std::int32_t k);
 
-    // Draws the rows of a round of k-means||, in the order of the draws, each content once. None when no row lies apart.
+    // Draws the rows of a round of k-means||, in the order of the draws, each content once. None when no row lies
+    // apart.
     std::vector<std::int64_t> draw_round(std::uint32_t round, std::int32_t k);
     // Adds rows to the chosen ones. The caller has brought nearest() and labels() to them.
     void add(const std::vector<std::int64_t> &rows);

@@ -33,8 +33,8 @@ void centre(const T *const *rows, int count, int d, const T *parent, double inve
     for (int i = 0; i < seed_tile_rows; ++i) {
         const T *row = rows[std::min(i, count - 1)];
         for (int f = 0; f < d; ++f)
-            block[std::int64_t{f} * seed_tile_rows + i] = static_cast<float>(
-                (static_cast<double>(row[f]) - static_cast<double>(parent[f])) * inverse);
+            block[std::int64_t{f} * seed_tile_rows + i] =
+                static_cast<float>((static_cast<double>(row[f]) - static_cast<double>(parent[f])) * inverse);
     }
 }
 
@@ -144,8 +144,8 @@ GainBounds estimate(const ScreenedTile &tile, const ScreenedCandidate &candidate
         const SingleVector score = hn::LoadU(single, candidate.scores + i), limit = hn::LoadU(single, tile.limits + i);
         const auto hit = hn::Ge(score, hn::Add(limit, start));
         const SingleVector own = hn::LoadU(single, tile.squares + i), off = hn::LoadU(single, tile.lost + i);
-        const SingleVector apart = hn::Sub(hn::Add(own, square), hn::Mul(two, score));       // |q - v|^2
-        const SingleVector far_square = hn::Max(zero, hn::Sub(own, hn::Mul(two, limit)));    // (r + e)^2
+        const SingleVector apart = hn::Sub(hn::Add(own, square), hn::Mul(two, score));    // |q - v|^2
+        const SingleVector far_square = hn::Max(zero, hn::Sub(own, hn::Mul(two, limit))); // (r + e)^2
         const SingleVector far = hn::Sqrt(far_square);
         const SingleVector nearest = hn::Add(hn::Sub(far_square, hn::Mul(hn::Mul(two, far), off)), hn::Mul(off, off));
         const SingleVector gain = hn::Sub(nearest, apart), away = hn::Add(off, lost);
@@ -169,5 +169,4 @@ GainBounds estimate(const ScreenedTile &tile, const ScreenedCandidate &candidate
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(TileKernels, tile_kernels, HWY_NATIVE_FMA != 0, {centre<float>, centre<double>}, round, screen,
-             estimate)
+PGKM_KERNELS(TileKernels, tile_kernels, HWY_NATIVE_FMA != 0, {centre<float>, centre<double>}, round, screen, estimate)

@@ -34,13 +34,14 @@ namespace {
 
 // The largest |y|: below 2^15, so that 16 bits hold it after rounding.
 constexpr double reach = 32760.0;
-// The least unit. Squares of lengths that are small beside it may underflow; they count as 0 then, and are in the slack.
+// The least unit. Squares of lengths that are small beside it may underflow; they count as 0 then, and are in the
+// slack.
 constexpr double smallest_unit = 0x1p-400;
 // Below this a computed square may have lost bits to underflow.
 constexpr double smallest_trusted = 0x1p-900;
 constexpr double slack = 0x1p-8;
 constexpr double rounded = 0x1p-21;
-constexpr double unit = 0x1p-24; // of float32 rounding
+constexpr double unit = 0x1p-24;                // of float32 rounding
 constexpr std::int32_t most_filtered = 1 << 16; // features
 
 // Levels of distance from the parent by which the rows of a group are put together.

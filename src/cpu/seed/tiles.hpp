@@ -48,8 +48,8 @@ class SeedTiles {
   public:
     SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows);
 
-    // Groups the rows by `labels`, which name rows of `chosen`; `own` has the squared distances to those, `nearest` those
-    // to the nearest of all chosen rows.
+    // Groups the rows by `labels`, which name rows of `chosen`; `own` has the squared distances to those, `nearest`
+    // those to the nearest of all chosen rows.
     void group(const std::int64_t *chosen, std::int32_t n_chosen, const std::int32_t *labels, const double *own,
                const double *nearest);
 
@@ -113,11 +113,11 @@ class SeedTiles {
     std::int64_t count_ = 0;              // tiles
     std::vector<SeedGroup<T>> groups_;
     Buffer<SeedTile> tiles_;
-    Buffer<RowNumber> places_;            // tiles x seed_tile_rows
-    Buffer<double> nearest_;              // once more, in the order of places
-    Buffer<float> squares_, lost_;        // of the copies: their squared lengths, and how far the rows are from them
-    Buffer<float> limits_;                // the product with a candidate that a row must reach
-    Buffer<std::int16_t> values_;         // the copies; empty where memory does not allow them
+    Buffer<RowNumber> places_;     // tiles x seed_tile_rows
+    Buffer<double> nearest_;       // once more, in the order of places
+    Buffer<float> squares_, lost_; // of the copies: their squared lengths, and how far the rows are from them
+    Buffer<float> limits_;         // the product with a candidate that a row must reach
+    Buffer<std::int16_t> values_;  // the copies; empty where memory does not allow them
 };
 
 } // namespace pgkm::cpu

@@ -140,9 +140,8 @@ void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
     std::int64_t found = 0;
     for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
         worker.view.find(tile, [&](int trial, std::uint64_t bits, const ScreenedCandidate *screened) {
-            const GainBounds gain = screened == nullptr
-                                        ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
-                                        : tiles_.estimate(tile, bits, *screened);
+            const GainBounds gain = screened == nullptr ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
+                                                        : tiles_.estimate(tile, bits, *screened);
             // Each mass is rounded down by less than 1.
             const int count = __builtin_popcountll(bits);
             bounds[trial].least += gain.least * scale - count;
