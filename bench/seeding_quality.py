@@ -65,7 +65,7 @@ def main():
     for name, rows, k in sets():
         inertias = [KMeans(k, n_init=1, random_state=seed).fit(rows).inertia_ for seed in range(seeds)]
         error = numpy.std(inertias) / numpy.sqrt(seeds) / numpy.mean(inertias)
-        print(f"{name:10} {len(rows):5} x {rows.shape[1]:2}, k {k:2}: {numpy.mean(inertias):.8g} +- {100 * error:.2f} %")
+        print(f"{name:10} {len(rows):5} x {rows.shape[1]:2}, k {k:2}: {numpy.mean(inertias):.8g} +- {100 * error:.2f} %", flush=True)
 
 
 if __name__ == "__main__":
