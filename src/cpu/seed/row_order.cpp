@@ -38,15 +38,31 @@ std::size_t part_of(std::uint64_t entry, int bits)
     return bits == 0 ? 0 : entry >> (64 - bits);
 }
 
+// Parts are long where rows repeat: they are halved until a sort takes a moment.
+void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t *last)
+{
+    runner.poll();
+    if (last - first <= steps_per_poll) {
+        std::sort(first, last);
+        return;
+    }
+    std::uint64_t *middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last);
+    sort_entries(runner, first, middle);
+    sort_entries(runner, middle, last);
+}
+
 // Sorts rows that share the upper half of their keys. Most often they are equal.
 template <typename T>
-void settle(const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
+void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
 {
     const T *model = rows.row(row_of(*first));
-    const auto differs = [&](std::uint64_t entry) {
-        return compare_content(model, rows.row(row_of(entry)), rows.d) != 0;
-    };
-    if (std::none_of(first + 1, last, differs))
+    const std::int64_t rows_per_poll = std::max<std::int64_t>(1, steps_per_poll / rows.d);
+    const std::uint64_t *next = first + 1;
+    for (; next != last && compare_content(model, rows.row(row_of(*next)), rows.d) == 0; ++next)
+        if ((next - first) % rows_per_poll == 0)
+            runner.poll();
+    if (next == last)
         return;
     std::sort(first, last, [&](std::uint64_t a, std::uint64_t b) {
         const T *x = rows.row(row_of(a)), *y = rows.row(row_of(b));
@@ -56,14 +72,14 @@ void settle(const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
 }
 
 template <typename T>
-void sort_part(const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
+void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
 {
-    std::sort(first, last);
+    sort_entries(runner, first, last);
     while (first != last) {
         std::uint64_t *end =
             std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
         if (end - first > 1)
-            settle(rows, first, end);
+            settle(runner, rows, first, end);
         first = end;
     }
 }
@@ -101,8 +117,11 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
     const int bits = part_bits(rows.n);
     std::vector<std::int64_t> ends((std::size_t{1} << bits) + 1, 0);
     if (bits > 0) {
-        for (std::int64_t i = 0; i < rows.n; ++i)
+        for (std::int64_t i = 0; i < rows.n; ++i) {
+            if (i % steps_per_poll == 0)
+                runner.poll();
             ++ends[part_of(entries[i], bits) + 1];
+        }
         for (std::size_t part = 1; part < ends.size(); ++part)
             ends[part] += ends[part - 1];
         Buffer<std::uint64_t> dealt(runner.budget(), rows.n);
@@ -118,7 +137,7 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
     }
     Buffer<RowNumber> order(runner.budget(), rows.n);
     runner.run(static_cast<std::int64_t>(ends.size()) - 1, [&](std::int64_t part) {
-        sort_part(rows, entries.data() + ends[part], entries.data() + ends[part + 1]);
+        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1]);
         std::transform(entries.data() + ends[part], entries.data() + ends[part + 1], order.data() + ends[part], row_of);
     });
     return order;

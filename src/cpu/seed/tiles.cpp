@@ -78,8 +78,11 @@ template <typename T>
 void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own)
 {
     std::vector<double> farthest(n_chosen, 0.0);
-    for (std::int64_t row = 0; row < rows_.n; ++row)
+    for (std::int64_t row = 0; row < rows_.n; ++row) {
+        if (row % steps_per_poll == 0)
+            runner_.poll();
         farthest[labels[row]] = std::max(farthest[labels[row]], own[row]);
+    }
     // The first groups are made before anything is known but distances, and rows are faster to read as they come.
     const std::int32_t depth = n_chosen == 1 ? 1 : levels;
     const auto level_of = [&](std::int64_t row) {
