@@ -13,6 +13,24 @@ SELECT (kmeans(ARRAY[x], 2, kmeans_options(init => 'first', standardize => true)
 SELECT (kmeans(ARRAY[1, x], 2, kmeans_options(standardize => true))).centroids FROM (VALUES (1e-200), (3e-200)) AS v (x);
 -- Rows that are the same to a centroid's precision, though they differ.
 SELECT (kmeans(ARRAY[x], 3, kmeans_options(init => 'first'))).k FROM (VALUES (1e20::float8), (1), (2)) AS v (x);
+-- Digits are kept below the range of a feature, wherever the range lies: clusters far from 0, of either sign, with
+-- weights, of real rows, in groups of their own; and a constant keeps all its digits.
+SELECT (m).k, (m).inertia, (m).centroids
+FROM (SELECT kmeans(ARRAY[1e15::float8 + x], 2, kmeans_options(init => 'first')) AS m
+      FROM (VALUES (0), (1), (10), (11)) AS v (x)) AS s;
+SELECT (kmeans(ARRAY[-1e15 - x, 0.1, 1e15], 2, kmeans_options(init => 'first'))).centroids
+FROM (VALUES (0), (1), (10), (11)) AS v (x);
+SELECT (kmeans(ARRAY[1e15 + x], 2, kmeans_options(init => 'first'), w)).centroids
+FROM (VALUES (0, 1), (10, 1), (1, 3), (11, 1e-9)) AS v (x, w);
+SELECT (kmeans(ARRAY[8388608 + x]::real[], 2, kmeans_options(init => 'first'))).centroids
+FROM (VALUES (0), (1), (10), (12)) AS v (x);
+SELECT g, (kmeans(ARRAY[g * 1e15 + x], 2, kmeans_options(init => 'first') ORDER BY x)).centroids
+FROM generate_series(-1, 4) AS g, (VALUES (0), (1), (10), (11)) AS v (x) GROUP BY g ORDER BY g;
+-- The widest range, and one that is no normal number.
+SELECT (kmeans(ARRAY[s * 3.2733906078961419e150, 1], 2, kmeans_options(init => 'first'))).centroids
+FROM (VALUES (-1), (1), (-0.5), (0.5)) AS v (s);
+SELECT (kmeans(ARRAY[x, 1e-305 + x * 3e-323], 2, kmeans_options(init => 'first'))).centroids
+FROM (VALUES (0), (1), (10), (11)) AS v (x);
 -- A megabyte is enough for one row.
 SET pg_kmeans.memory_limit = '1MB';
 SELECT (kmeans(ARRAY[1, 2, 3], 1)).n, (pca(ARRAY[1, 2, 3])).n, (gmm(ARRAY[1, 2, 3], 1)).n;

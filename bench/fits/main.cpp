@@ -12,9 +12,9 @@
 //        [--assignment NAME] [--execution NAME] [--feature-sum NAME] [--mass-sum NAME] [--instruction-set NAME]
 //
 // T20 is the call of a fit of 20 iterations, or until labels rest, from k random rows with tol 0; T1 that of one
-// iteration: all between the call and its return, on rows that are loaded. Both are medians of three repeats at least
-// after some that do not count; their range stands beside them. A peer runs as many iterations. `first` is the fit that
-// comes first in a context that has just loaded the rows, so that nothing is left of another one. labels: the
+// iteration: all between the call and its return, on rows that were just loaded. Both are medians of three repeats at
+// least after some that do not count; their range stands beside them. A peer runs as many iterations. `again` is T20 on
+// rows that a fit had before, as in a restart; `first` that of the first fit after the backend was opened. labels: the
 // assignment to the last centroids with its sums of squares, brought to the host. Seedings and whole fits longer than 5
 // s are run once. The CSV has more columns. Real sets: datasets.py.
 #include <algorithm>

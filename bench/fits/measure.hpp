@@ -1,7 +1,8 @@
 // measure.hpp - whole fits of loaded rows by the engine, by wall clock.
 //
 // A figure is the time of a phase of a job (PgkmJobProgress): from the call of the backend to its return, with all
-// that it prepares. Rows, and the backend's context, stay loaded between the jobs of a line.
+// that it prepares. The backend's context stays open between the jobs of a line. Rows are loaded again for each, so that
+// what a fit finds out about its rows counts; `again` leaves that out.
 #pragma once
 
 #include <cmath>
@@ -43,6 +44,7 @@ struct Figures {
     double first_ms = 0.0;     // the fit that comes first in a context
     Times fit;                 // 20 iterations, or until labels rest, from the first centroids
     Times one;                 // one iteration
+    Times again;               // a fit of the same rows as the fit before it
     Times labels;              // labels at the end of the fit, and the sums of squares
     int iterations = 0;        // of the fit
     std::map<PgkmInit, Times> seedings;

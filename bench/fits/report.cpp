@@ -92,6 +92,7 @@ std::vector<Report::Cell> Report::cells(const Line &line, const Figures &figures
         {"iterations", std::to_string(figures.iterations), 3},
         {"T20 ms", figure(fit), 8},
         {"T20 range", spread(figures.fit.least(), figures.fit.most()), 14},
+        {"again ms", figure(figures.again.median()), 8},
         {"first ms", figure(figures.first_ms), 8},
         {"T1 ms", figure(one), 8},
         {"T1 range", spread(figures.one.least(), figures.one.most()), 14},

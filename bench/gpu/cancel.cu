@@ -48,12 +48,12 @@ void bench_shape(const Case &shape)
 {
     const std::vector<float> rows = host_rows(shape.n, shape.d);
     const PgkmPoints points = {rows.data(), PGKM_FLOAT32, shape.n, shape.d, nullptr};
-    const std::vector<std::int32_t> exponents(static_cast<std::size_t>(shape.d), scale_exponent(64.0));
+    const std::vector<PgkmFeatureScale> scales(static_cast<std::size_t>(shape.d), sum_scale(-64.0, 64.0, 1.0));
     std::vector<float> centroids;
     PgkmProblem problem{};
     const auto reset = [&] {
         centroids.assign(rows.begin(), rows.begin() + static_cast<long>(shape.k) * shape.d);
-        problem = {0, shape.n, shape.k, centroids.data(), exponents.data(), 0, 30, -1.0, 0, 0, 0.0};
+        problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, -1.0, 0, 0, 0.0};
     };
     const auto line = [&](const char *call, double ms) {
         std::printf("%lld,%d,%d,%s,%.1f,%s\n", static_cast<long long>(shape.n), shape.d, shape.k, call, ms,

@@ -14,7 +14,7 @@ struct Times {
 Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, int k)
 {
     std::vector<float> centroids(static_cast<std::size_t>(groups * k * d));
-    const std::vector<std::int32_t> exponents(static_cast<std::size_t>(d), scale_exponent(64.0));
+    const std::vector<PgkmFeatureScale> scales(static_cast<std::size_t>(d), sum_scale(-64.0, 64.0, 1.0));
     std::vector<PgkmProblem> problems(static_cast<std::size_t>(groups));
     std::vector<PgkmAssignment> out(problems.size());
     std::vector<std::int32_t> labels(static_cast<std::size_t>(n));
@@ -24,7 +24,7 @@ Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, 
     for (int repeat = 0; repeat < 5; ++repeat) {
         for (std::int64_t g = 0; g < groups; ++g) {
             problems[at(g)] = {
-                g * (n / groups), n / groups, k, centroids.data() + g * k * d, exponents.data(), 0, 30, 0.0, 0, 0, 0.0};
+                g * (n / groups), n / groups, k, centroids.data() + g * k * d, scales.data(), 0, 30, 0.0, 0, 0, 0.0};
             out[at(g)] = {};
             out[at(g)].labels = labels.data() + problems[at(g)].first_row;
         }

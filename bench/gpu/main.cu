@@ -3,7 +3,7 @@
 //   gpu stream             rows larger than the device's limit against plain copies over the bus
 //   gpu cancel [0..4 ...]   time from the cancel flag to the return of a call
 //   gpu relocation         iterations with empty clusters beside such without
-//   gpu mixture [0..12 ...] one E step of EM with the sums of the M step
+//   gpu mixture [0..29 ...] one E step of EM with the sums of the M step
 //   gpu groups             many problems at once against one of the same total size
 //   gpu moments            the sums of a PCA against reading the rows once
 //

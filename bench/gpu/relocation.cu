@@ -20,13 +20,13 @@ constexpr int calls = 5;
 // Milliseconds of a fit with `max_iter` iterations; the last `empty` centroids lie where the first ones do.
 double fit_ms(Session &session, const Case &shape, const std::vector<float> &rows, int empty, int max_iter)
 {
-    const std::vector<std::int32_t> exponents(static_cast<std::size_t>(shape.d), scale_exponent(64.0));
+    const std::vector<PgkmFeatureScale> scales(static_cast<std::size_t>(shape.d), sum_scale(-64.0, 64.0, 1.0));
     std::vector<double> times;
     for (int i = 0; i < calls; ++i) {
         std::vector<float> centroids(rows.begin(), rows.begin() + static_cast<long>(shape.k) * shape.d);
         std::copy_n(centroids.begin(), static_cast<long>(empty) * shape.d,
                     centroids.end() - static_cast<long>(empty) * shape.d);
-        PgkmProblem problem = {0, shape.n, shape.k, centroids.data(), exponents.data(), 0, 30, 0.0, 0, 0, 0.0};
+        PgkmProblem problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, 0.0, 0, 0, 0.0};
         const PgkmFitParams params = {PGKM_L2, max_iter};
         const double begin = seconds();
         require(session.table->fit(session.data, &problem, 1, &params, &session.error), session.error);

@@ -1,97 +1,22 @@
 // pivots.cu - orders rows by their nearest pivot, and makes for each pivot what filters need of the centroids.
 //
-// Pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez 1985). Kernels:
-// a warp finds the nearest pivot of a row; a block writes its rows' numbers to places that it reserves for each pivot;
-// a block makes the list, panel and margin of a pivot for each set of centroids.
+// Pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez 1985). The rows
+// are then ordered without another look by the host (nearest_pivot.cuh). A block makes the list, panel and margin of a
+// pivot for each set of centroids.
 #include "assign/pivots.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
+
+#include "assign/nearest_pivot.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
-constexpr int threads = 256;
 constexpr int samples = 512;
-
-// Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
-__host__ __device__ inline float distance_slack(int d)
-{
-    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
-}
-
-// The nearest pivot of each row, one warp per row; counts and radii of the pivots.
-template <typename T>
-__global__ void __launch_bounds__(threads)
-    nearest_pivot_kernel(const T *values, std::int64_t n, int d, const T *pivots, int count, std::uint8_t *of_row,
-                         unsigned long long *counts, std::uint32_t *radius)
-{
-    __shared__ unsigned own_count[most_pivots];
-    __shared__ std::uint32_t own_radius[most_pivots];
-    if (threadIdx.x < most_pivots) {
-        own_count[threadIdx.x] = 0;
-        own_radius[threadIdx.x] = 0;
-    }
-    __syncthreads();
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    const std::int64_t warps = std::int64_t{gridDim.x} * (threads / 32);
-    for (std::int64_t row = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32; row < n; row += warps) {
-        float least = INFINITY;
-        int nearest = 0;
-        for (int a = 0; a < count; ++a) {
-            float sum = 0.0f;
-            for (int f = lane; f < d; f += 32) {
-                const float difference = static_cast<float>(values[row * d + f] - pivots[a * d + f]);
-                sum = __fmaf_rn(difference, difference, sum);
-            }
-            for (int offset = 16; offset > 0; offset >>= 1)
-                sum += __shfl_xor_sync(~0u, sum, offset);
-            if (sum < least) {
-                least = sum;
-                nearest = a;
-            }
-        }
-        if (lane == 0) {
-            of_row[row] = static_cast<std::uint8_t>(nearest);
-            atomicAdd(own_count + nearest, 1u);
-            atomicMax(own_radius + nearest, __float_as_uint(least));
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x < static_cast<unsigned>(count) && own_count[threadIdx.x] != 0) {
-        atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(own_count[threadIdx.x]));
-        atomicMax(radius + threadIdx.x, own_radius[threadIdx.x]);
-    }
-}
-
-// Writes row numbers pivot by pivot; a block reserves its places for each pivot at once.
-__global__ void __launch_bounds__(threads)
-    scatter_kernel(const std::uint8_t *of_row, std::int64_t n, unsigned long long *cursor, std::int32_t *order)
-{
-    constexpr int per_block = threads * 16;
-    __shared__ unsigned counts[most_pivots];
-    __shared__ unsigned long long base[most_pivots];
-    for (std::int64_t start = std::int64_t{blockIdx.x} * per_block; start < n;
-         start += std::int64_t{gridDim.x} * per_block) {
-        if (threadIdx.x < most_pivots)
-            counts[threadIdx.x] = 0;
-        __syncthreads();
-        const std::int64_t last = min(start + per_block, n);
-        for (std::int64_t row = start + threadIdx.x; row < last; row += threads)
-            atomicAdd(counts + of_row[row], 1u);
-        __syncthreads();
-        if (threadIdx.x < most_pivots) {
-            base[threadIdx.x] = atomicAdd(cursor + threadIdx.x, static_cast<unsigned long long>(counts[threadIdx.x]));
-            counts[threadIdx.x] = 0;
-        }
-        __syncthreads();
-        for (std::int64_t row = start + threadIdx.x; row < last; row += threads)
-            order[base[of_row[row]] + atomicAdd(counts + of_row[row], 1u)] = static_cast<std::int32_t>(row);
-        __syncthreads();
-    }
-}
 
 // List, panel and margin of one pivot per block. Margin: the bound of fused/few.cuh with X = radius of the
 // pivot and R = the largest |c - s| of its list; a product summed in steps meets chain_step roundings on its longest
@@ -189,20 +114,26 @@ __global__ void __launch_bounds__(1024)
 
 double squared(const double *a, const double *b, std::size_t d)
 {
-    double sum = 0.0;
-    for (std::size_t f = 0; f < d; ++f)
-        sum += (a[f] - b[f]) * (a[f] - b[f]);
-    return sum;
+    constexpr std::size_t chains = 8; // sums side by side: one alone would wait for each addition
+    double sum[chains] = {};
+    std::size_t f = 0;
+    for (; f + chains <= d; f += chains)
+        for (std::size_t i = 0; i < chains; ++i)
+            sum[i] += (a[f + i] - b[f + i]) * (a[f + i] - b[f + i]);
+    for (; f < d; ++f)
+        sum[0] += (a[f] - b[f]) * (a[f] - b[f]);
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 // Farthest-first among sampled rows. One pivot where more would not bring rows much nearer.
 std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d, int most)
 {
     const std::size_t n = rows.size() / d;
+    const double share = 1.0 / static_cast<double>(n);
     std::vector<double> mean(d, 0.0), nearest(n, std::numeric_limits<double>::infinity()), pivots;
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t f = 0; f < d; ++f)
-            mean[f] += rows[i * d + f] / static_cast<double>(n);
+            mean[f] += rows[i * d + f] * share;
     double first = 0.0, radius = 0.0;
     for (std::size_t i = 0; i < n; ++i)
         first = std::max(first, squared(&rows[i * d], mean.data(), d));
@@ -225,13 +156,16 @@ std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d
     return std::isfinite(first) && radius * 16 <= first ? pivots : mean;
 }
 
+// Memory for the lists of an order's pivots, and what kernels are given of both.
 template <typename T>
-void allocate_lists(Context &context, PivotMemory<T> &g, int d, int k)
+PivotMemory<T> with_lists(Context &context, std::shared_ptr<RowOrder<T>> order, int d, int k)
 {
+    PivotMemory<T> g;
+    g.order = std::move(order);
     PivotedRows<T> &rows = g.rows;
-    const auto count = static_cast<std::size_t>(rows.count);
-    rows.stride = (k + 63) / 64 * 64;
-    const auto stride = static_cast<std::size_t>(rows.stride);
+    rows = g.order->rows;
+    rows.stride = padded_clusters(k);
+    const auto count = static_cast<std::size_t>(rows.count), stride = static_cast<std::size_t>(rows.stride);
     g.list = DeviceArray<std::int32_t>(context.budget, count * static_cast<std::size_t>(k));
     g.panel = DeviceArray<float>(context.budget, count * stride * static_cast<std::size_t>(d));
     g.half = DeviceArray<float>(context.budget, count * stride);
@@ -244,22 +178,124 @@ void allocate_lists(Context &context, PivotMemory<T> &g, int d, int k)
     rows.listed = g.listed.get();
     rows.margin = g.margin.get();
     rows.scratch = g.scratch.get();
-    rows.pivots = g.pivots.get();
-    rows.radius = g.radius.get();
+    return g;
 }
 
 template <typename T>
 std::vector<double> sample_rows(Context &context, const T *values, std::int64_t n, int d)
 {
-    const std::int64_t count = std::min<std::int64_t>(samples, n), step = n / count;
+    const std::int64_t count = std::min<std::int64_t>(samples, n);
     std::vector<T> rows(static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
-    const std::size_t row = static_cast<std::size_t>(d) * sizeof(T);
-    checked("cudaMemcpy2DAsync", [&] {
-        return cudaMemcpy2DAsync(rows.data(), row, values, row * static_cast<std::size_t>(step), row,
-                                 static_cast<std::size_t>(count), cudaMemcpyDeviceToHost, context.compute.get());
-    });
-    context.wait(context.compute.get());
+    const DeviceArray<T> sampled(context.budget, rows.size());
+    const cudaStream_t stream = context.compute.get();
+    const int blocks = blocks_for(count * d, order_threads, context.facts.multiprocessors * 2);
+    sample_kernel<<<blocks, order_threads, 0, stream>>>(values, n / count, d, count, sampled.get());
+    launched("sample_kernel");
+    sampled.download(rows.data(), rows.size(), stream);
+    context.wait(stream);
     return {rows.begin(), rows.end()};
+}
+
+// The pivots as nearest_pivot_kernel wants them, loads of rows being W values wide: columns, then halves.
+template <int W>
+std::vector<float> make_table(const std::vector<double> &pivots, int d)
+{
+    const int chunks = (d + 15) / 16, count = static_cast<int>(pivots.size()) / d;
+    std::vector<float> table(static_cast<std::size_t>(chunks * 16 + 1) * most_pivots, 0.0f);
+    float *half = table.data() + static_cast<std::size_t>(chunks) * 16 * most_pivots;
+    std::fill_n(half, most_pivots, std::numeric_limits<float>::infinity());
+    for (int a = 0; a < count; ++a) {
+        const double *pivot = &pivots[static_cast<std::size_t>(a) * static_cast<std::size_t>(d)];
+        for (int i = 0; i < chunks * 16; ++i) {
+            const int c = i / 16, f = slot_feature<W>(c, i / 4 % 4, i % 4);
+            table[static_cast<std::size_t>((c * most_pivots + a) * 16 + i % 16)] =
+                f < d ? static_cast<float>(pivot[f] - pivots[static_cast<std::size_t>(f)]) : 0.0f;
+        }
+        half[a] = static_cast<float>(squared(pivot, pivots.data(), static_cast<std::size_t>(d)) / 2);
+    }
+    return table;
+}
+
+// Enqueues a look for a near pivot of each row.
+template <typename T, int W>
+void find_nearest(Context &context, const T *values, std::int64_t n, int d, const std::vector<double> &chosen,
+                  const RowOrder<T> &order, std::uint8_t *of_row, PivotTally *tally)
+{
+    const cudaStream_t stream = context.compute.get();
+    const std::vector<float> made = make_table<W>(chosen, d);
+    DeviceArray<float> table(context.budget, made.size());
+    table.upload(made.data(), made.size(), stream);
+    const PivotTable columns = {reinterpret_cast<const float4 *>(table.get()), table.get() + made.size() - most_pivots,
+                                (order.rows.count + 7) / 8};
+    const auto launch = [&](auto chunks) {
+        const auto kernel = nearest_pivot_kernel<T, W, decltype(chunks)::value>;
+        const int most = resident_blocks(context, kernel, order_threads, 0);
+        kernel<<<blocks_for(n, order_threads / 32 * strip_of_rows, most), order_threads, 0, stream>>>(
+            values, n, d, order.pivots.get(), columns, of_row, tally);
+        launched("nearest_pivot_kernel");
+    };
+    if (sizeof(T) == 4 && d > 16 && d <= 32)
+        launch(std::integral_constant<int, 2>());
+    else if (sizeof(T) == 4 && d > 32 && d <= 48)
+        launch(std::integral_constant<int, 3>());
+    else if (sizeof(T) == 4 && d > 48 && d <= 64)
+        launch(std::integral_constant<int, 4>());
+    else
+        launch(std::integral_constant<int, 0>());
+}
+
+template <typename T>
+std::shared_ptr<RowOrder<T>> make_order(Context &context, const T *values, std::int64_t n, int d, int most)
+{
+    auto order = std::make_shared<RowOrder<T>>();
+    const cudaStream_t stream = context.compute.get();
+    const std::vector<double> chosen =
+        choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
+    const std::vector<T> pivots(chosen.begin(), chosen.end());
+    const auto count = pivots.size() / static_cast<std::size_t>(d);
+    PivotedRows<T> &rows = order->rows;
+    rows.count = static_cast<int>(count);
+    rows.tiles = n / tile_rows + rows.count;
+    order->most = most;
+    order->pivots = DeviceArray<T>(context.budget, pivots.size());
+    order->pivots.upload(pivots.data(), pivots.size(), stream);
+    order->radius = DeviceArray<float>(context.budget, count);
+    order->first_row = DeviceArray<std::int64_t>(context.budget, count + 1);
+    order->first_tile = DeviceArray<std::int64_t>(context.budget, count + 1);
+    DeviceArray<PivotTally> tally(context.budget, 1);
+    tally.fill_zero(stream);
+    DeviceArray<std::uint8_t> of_row;
+    if (count > 1) {
+        of_row = DeviceArray<std::uint8_t>(context.budget, static_cast<std::size_t>(n));
+        order->order = DeviceArray<std::int32_t>(context.budget, static_cast<std::size_t>(n));
+    }
+    const auto find = [&](auto width) {
+        find_nearest<T, decltype(width)::value>(context, values, n, d, chosen, *order, of_row.get(), tally.get());
+    };
+    if constexpr (sizeof(T) == 4) {
+        if (d % 4 == 0)
+            find(std::integral_constant<int, 4>());
+        else if (d % 2 == 0)
+            find(std::integral_constant<int, 2>());
+        else
+            find(std::integral_constant<int, 1>());
+    } else {
+        find(std::integral_constant<int, 1>());
+    }
+    lay_out_kernel<<<1, 1, 0, stream>>>(tally.get(), rows.count, d, order->first_row.get(), order->first_tile.get(),
+                                        order->radius.get());
+    launched("lay_out_kernel");
+    if (count > 1) {
+        scatter_kernel<<<blocks_for(n, order_threads * 8, context.facts.multiprocessors * 8), order_threads, 0,
+                         stream>>>(of_row.get(), n, tally.get(), order->order.get());
+        launched("scatter_kernel");
+    }
+    rows.pivots = order->pivots.get();
+    rows.radius = order->radius.get();
+    rows.first_row = order->first_row.get();
+    rows.first_tile = order->first_tile.get();
+    rows.order = order->order.get();
+    return order;
 }
 
 } // namespace
@@ -267,7 +303,7 @@ std::vector<double> sample_rows(Context &context, const T *values, std::int64_t 
 template <typename T>
 PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
 {
-    PivotMemory<T> g;
+    auto order = std::make_shared<RowOrder<T>>();
     std::vector<T> middle(static_cast<std::size_t>(d));
     double square = 0.0;
     for (std::size_t f = 0; f < middle.size(); ++f) {
@@ -276,80 +312,35 @@ PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
             std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
         square += reach * reach;
     }
-    // 2^-60 as in order_rows(): squares of distances below it are lost in float32.
+    // 2^-60 as in lay_out_kernel().
     const float radius = static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20)) + 0x1p-60f;
     const cudaStream_t stream = context.compute.get();
-    g.rows.count = 1;
-    g.pivots = DeviceArray<T>(context.budget, middle.size());
-    g.pivots.upload(middle.data(), middle.size(), stream);
-    g.radius = DeviceArray<float>(context.budget, 1);
-    g.radius.upload(&radius, 1, stream);
-    context.wait(stream);
-    allocate_lists(context, g, d, k);
-    return g;
+    order->rows.count = 1;
+    order->pivots = DeviceArray<T>(context.budget, middle.size());
+    order->pivots.upload(middle.data(), middle.size(), stream);
+    order->radius = DeviceArray<float>(context.budget, 1);
+    order->radius.upload(&radius, 1, stream);
+    order->rows.pivots = order->pivots.get();
+    order->rows.radius = order->radius.get();
+    return with_lists(context, std::move(order), d, k);
 }
 
 template <typename T>
 PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, int k)
 {
-    PivotMemory<T> g;
-    const cudaStream_t stream = context.compute.get();
     // The lists of all pivots take at most 256 MB, and a quarter of what the limit leaves.
-    const std::int64_t panel = std::int64_t{(k + 63) / 64 * 64} * (d * 4 + 16);
+    const std::int64_t panel = std::int64_t{padded_clusters(k)} * (d * 4 + 16);
     const auto room =
         static_cast<std::int64_t>(std::min<std::uint64_t>(context.budget.room() / 4, std::uint64_t{256} << 20));
     const int most = static_cast<int>(std::clamp<std::int64_t>(room / panel, 1, most_pivots));
-    const std::vector<double> chosen =
-        choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
-    const std::vector<T> pivots(chosen.begin(), chosen.end());
-    const auto count = pivots.size() / static_cast<std::size_t>(d);
-    g.rows.count = static_cast<int>(count);
-    g.pivots = DeviceArray<T>(context.budget, pivots.size());
-    g.pivots.upload(pivots.data(), pivots.size(), stream);
-    DeviceArray<std::uint8_t> of_row(context.budget, static_cast<std::size_t>(n));
-    DeviceArray<unsigned long long> counts(context.budget, most_pivots);
-    DeviceArray<std::uint32_t> squares(context.budget, most_pivots);
-    counts.fill_zero(stream);
-    squares.fill_zero(stream);
-    nearest_pivot_kernel<<<blocks_for(n, 64, context.facts.multiprocessors * 8), threads, 0, stream>>>(
-        values, n, d, g.pivots.get(), g.rows.count, of_row.get(), counts.get(), squares.get());
-    launched("nearest_pivot_kernel");
-    std::vector<unsigned long long> sizes(most_pivots), cursor(most_pivots, 0);
-    std::vector<std::uint32_t> bits(most_pivots);
-    counts.download(sizes.data(), most_pivots, stream);
-    squares.download(bits.data(), most_pivots, stream);
-    context.wait(stream);
-    std::vector<std::int64_t> first_row(count + 1, 0), first_tile(count + 1, 0);
-    std::vector<float> radius(count);
-    for (std::size_t a = 0; a < count; ++a) {
-        cursor[a] = static_cast<unsigned long long>(first_row[a]);
-        first_row[a + 1] = first_row[a] + static_cast<std::int64_t>(sizes[a]);
-        first_tile[a + 1] = first_tile[a] + (static_cast<std::int64_t>(sizes[a]) + tile_rows - 1) / tile_rows;
-        float square;
-        static_assert(sizeof square == sizeof bits[a]);
-        __builtin_memcpy(&square, &bits[a], sizeof square);
-        radius[a] = std::sqrt(square) * (1.0f + 2.0f * distance_slack(d)) + 0x1p-60f;
+    auto order = std::static_pointer_cast<RowOrder<T>>(context.budget.take_aside({values, n}));
+    // An order for other lists may have too many pivots now, or too few.
+    if (order == nullptr || order->rows.count > most || (order->rows.count == order->most && order->most < most)) {
+        order.reset();
+        order = make_order(context, values, n, d, most);
     }
-    g.radius = DeviceArray<float>(context.budget, count);
-    g.radius.upload(radius.data(), count, stream);
-    g.first_row = DeviceArray<std::int64_t>(context.budget, count + 1);
-    g.first_row.upload(first_row.data(), count + 1, stream);
-    g.first_tile = DeviceArray<std::int64_t>(context.budget, count + 1);
-    g.first_tile.upload(first_tile.data(), count + 1, stream);
-    g.rows.first_row = g.first_row.get();
-    g.rows.first_tile = g.first_tile.get();
-    g.rows.tiles = first_tile[count];
-    if (count > 1) {
-        counts.upload(cursor.data(), most_pivots, stream);
-        g.order = DeviceArray<std::int32_t>(context.budget, static_cast<std::size_t>(n));
-        scatter_kernel<<<blocks_for(n, threads * 16, context.facts.multiprocessors * 4), threads, 0, stream>>>(
-            of_row.get(), n, counts.get(), g.order.get());
-        launched("scatter_kernel");
-        g.rows.order = g.order.get();
-    }
-    context.wait(stream);
-    allocate_lists(context, g, d, k);
-    return g;
+    const std::uint64_t bytes = order->bytes();
+    return with_lists(context, context.budget.lasting({values, n}, std::move(order), bytes), d, k);
 }
 
 template <typename T>

@@ -6,23 +6,40 @@
 // pivots, and each pivot is the shift of its rows; its radius also tells which centroids can
 // be nearest to any of its rows at all (triangle inequality), often a small part of them.
 // Any pivots are right: the bounds are taken from the rows that a pivot has.
+//
+// Pivots and order follow from the rows alone, so that they are kept beside loaded rows from one fit to the next, and
+// to its labels, as long as nothing else wants the memory.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "device/pivots.hpp"
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 
-// Owner of the memory.
+// What follows from the rows alone.
 template <typename T>
-struct PivotMemory {
+struct RowOrder {
     DeviceArray<T> pivots;
     DeviceArray<float> radius;
     DeviceArray<std::int32_t> order;
     DeviceArray<std::int64_t> first_row;
     DeviceArray<std::int64_t> first_tile;
+    PivotedRows<T> rows; // without lists
+    int most = 1;        // pivots that there might have been
+
+    std::uint64_t bytes() const
+    {
+        return pivots.bytes() + radius.bytes() + order.bytes() + first_row.bytes() + first_tile.bytes();
+    }
+};
+
+// Owner of an order and of the lists for k centroids.
+template <typename T>
+struct PivotMemory {
+    std::shared_ptr<RowOrder<T>> order;
     DeviceArray<std::int32_t> list;
     DeviceArray<float> panel;
     DeviceArray<float> half;
@@ -32,8 +49,14 @@ struct PivotMemory {
     PivotedRows<T> rows;
 };
 
-// Finds pivots among the n rows at `values` (device memory, n x d, n below 2^31) for k centroids, and orders the rows.
-// Waits for the compute stream. PGKM_LIMIT: there is no room for it.
+constexpr int padded_clusters(int k)
+{
+    return (k + 63) / 64 * 64;
+}
+
+// Finds pivots among the n rows at `values` (loaded rows on the device, n x d, n below 2^31) for k centroids, and
+// orders the rows, or takes what an earlier call made of them. May wait for the compute stream. PGKM_LIMIT: there is no
+// room.
 template <typename T>
 PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, int k);
 

@@ -34,6 +34,7 @@
 // moving centroids, which only makes bounds wider.
 #include "assign/tensor_group.cuh"
 #include "assign/tensor_hopper.cuh"
+#include "assign/tensor_order.cuh"
 #include "assign/tensor_passes.cuh"
 #include "assign/tensor_pivots.cuh"
 
@@ -57,8 +58,9 @@ bool fits(int d, int shared_bytes)
 template <typename S, bool Kept, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    if (Kept && hopper_usable<T>(stage.context)) {
-        hopper_filter(stage, view, l, labels);
+    if (l.labels != nullptr) {
+        labels = l.labels;
+        hopper_filter(stage, view, l);
     } else {
         const std::size_t bytes = Block<S>::bytes(view.d, false);
         const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, filter_threads, bytes);
@@ -119,7 +121,7 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
     if (l.halves != nullptr)
-        halves_kernel<<<static_cast<unsigned>((n + 7) / 8), 256, 0, stream>>>(view, control, l);
+        halves_kernel<<<blocks_for(n, 8 * halves_rows, INT_MAX), 256, 0, stream>>>(view, control, l);
     launched("grouping of rows");
 }
 
@@ -128,27 +130,28 @@ template <typename T>
 void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.head, 0, offsetof(Head, nearest), stage.stream); });
-    const unsigned groups = static_cast<unsigned>(l.groups), columns = static_cast<unsigned>(l.columns / 8);
+    const unsigned groups = static_cast<unsigned>(l.groups), columns = static_cast<unsigned>(l.columns / bundle_size);
     facts_kernel<<<dim3(static_cast<unsigned>((view.k + 7) / 8), groups), 256, 0, stage.stream>>>(view, stage.control,
                                                                                                   l);
     order_kernel<<<groups, 1024, 0, stage.stream>>>(stage.control, l, view.k);
-    fill_kernel<<<dim3(columns, groups), 256, 0, stage.stream>>>(view, stage.control, l);
+    fill_kernel<<<dim3(columns, groups), 1024, 0, stage.stream>>>(view, stage.control, l);
     launched("columns of the groups");
 }
 
 // Memory for the lasting part of the layout: kept in stage.prepared, or nullptr where it shall
 // be scratch, of which `passing` bytes must be left. Sets `fresh` when nothing is in it yet.
 template <typename T>
-char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, std::size_t passing, bool &fresh)
+PreparedRows::Part *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, std::size_t passing,
+                                   bool &fresh)
 {
     fresh = true;
     PreparedRows *prepared = stage.prepared;
     if (prepared == nullptr || prepared->refused)
         return nullptr;
-    for (const PreparedRows::Part &part : prepared->parts)
+    for (PreparedRows::Part &part : prepared->parts)
         if (part.values == view.values && part.n == view.n && part.k == view.k) {
             fresh = false;
-            return part.memory.get();
+            return &part;
         }
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
@@ -160,15 +163,15 @@ char *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t byt
         return nullptr;
     }
     prepared->parts.push_back({view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
-    return prepared->parts.back().memory.get();
+    return &prepared->parts.back();
 }
 
 // Bytes of a slice's layout: the lasting part and the passing one.
 template <typename T>
-std::pair<std::size_t, std::size_t> layout_bytes(std::int64_t rows, int d, int k, bool prepared)
+std::pair<std::size_t, std::size_t> layout_bytes(const Context &context, std::int64_t rows, int d, int k, bool prepared)
 {
     Carver lasting(nullptr), passing(nullptr);
-    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared);
+    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared, hopper_usable<T>(context));
     return {lasting.used(), passing.used()};
 }
 
@@ -183,7 +186,7 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
                 return part.n;
     const Context &context = stage.context;
     for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
-        const auto [lasting, passing] = layout_bytes<T>(rows, view.d, view.k, false);
+        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k, false);
         if (lasting + passing <= context.scratch_room())
             return rows;
         if (rows <= 1024)
@@ -196,20 +199,32 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
 {
     const int groups = group_count(view.n, view.d, view.k);
     bool fresh = true;
-    const auto [to_keep, beside] = layout_bytes<T>(view.n, view.d, view.k, true);
-    char *kept = lasting_memory(stage, view, to_keep, beside, fresh);
-    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(view.n, view.d, view.k, kept != nullptr);
-    const std::size_t apart = kept != nullptr ? 0 : lasting_bytes;
+    const Context &context = stage.context;
+    const auto [to_keep, beside] = layout_bytes<T>(context, view.n, view.d, view.k, true);
+    PreparedRows::Part *part = lasting_memory(stage, view, to_keep, beside, fresh);
+    const bool kept = part != nullptr;
+    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k, kept);
+    const std::size_t apart = kept ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
-    Carver lasting(kept != nullptr ? kept : scratch), passing(scratch + apart);
-    const Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, kept != nullptr);
-    if (fresh)
+    Carver lasting(kept ? part->memory.get() : scratch), passing(scratch + apart);
+    const Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, kept, hopper_usable<T>(context));
+    if (fresh) {
         sort_rows(stage, view, l);
+        forget_labels(stage, view, l);
+    } else if (l.labels != nullptr && part->first_order) {
+        order_by_labels(stage, view, l);
+    }
+    if (kept)
+        part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);
-    if (kept != nullptr)
-        filter<true>(stage, view, l, labels);
-    else
-        filter<false>(stage, view, l, labels);
+    if (!kept)
+        return filter<false>(stage, view, l, labels);
+    filter<true>(stage, view, l, labels);
+    if (l.labels != nullptr)
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(labels, l.labels, static_cast<std::size_t>(view.n) * sizeof *labels,
+                                   cudaMemcpyDeviceToDevice, stage.stream);
+        });
 }
 
 template <typename T>

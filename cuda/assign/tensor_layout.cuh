@@ -13,6 +13,7 @@ inline constexpr int column_tile = 128;  // centroids per step of the filter
 inline constexpr int feature_chunk = 32; // features per step of the filter
 inline constexpr int buckets = 256;      // classes of |c'|, four to an octave
 inline constexpr int candidates = 16;    // per row, in the second pass
+inline constexpr int bundle_size = 32;   // columns that the filter on a Hopper multiplies or leaves out together
 
 // Facts of the grouping, valid as long as the rows are. The first part starts as zero.
 struct Groups {
@@ -21,6 +22,12 @@ struct Groups {
     std::int32_t members[max_groups]; // centroids nearest to the seed of each group
     unsigned long long box;           // bits of the largest |x_i - c0_i|, as double
     unsigned long long reach;         // bits of the largest |c_i - c0_i|
+    std::int32_t ordered;             // columns have their lasting order (tensor_order.cuh)
+    std::int32_t tracked;             // assignments in a row that noted gaps (tensor_limits.cuh)
+    std::int32_t resting;             // assignments to come that do not
+    std::int32_t rest;                // how many the next rest takes, less one
+    unsigned long long left_out;      // bundles that the last assignment left out by their gaps, over all tiles
+    unsigned long long all;           // of so many
     // Written before they are read; not zeroed.
     double scale;
     std::int32_t usable; // 0: values too large for the element type's differences
@@ -63,15 +70,26 @@ struct TileFacts {
     std::int32_t group;  // -1: there is no such tile
     std::int32_t first;  // place of its first row
     std::int32_t count;  // of its rows
-    std::int32_t wanted; // columns that they can reach
+    std::int32_t wanted; // bundles of columns to multiply
     float widening;
-    float residual; // of the columns wanted, the largest
+    float radius;   // of the columns wanted, the largest
+    float residual; // the same
 };
 
-// Terms of a row's limit that do not depend on the column: see limit_of().
-struct Slack {
-    float fixed;
-    float square;
+// What limits and gaps need of a row: tensor_limits.cuh.
+struct alignas(16) Slack {
+    float square; // at least |x~|^2
+    float length; // at least |x~| + |a|
+    float lost;   // at least |a|
+    float low;    // at most |x~|^2, less 2^-22 of the columns' largest square
+};
+
+// The columns of a bundle, relative to a pivot.
+struct alignas(16) Bundle {
+    float nearest;  // at most the least |c'_j|
+    float radius;   // at least the largest
+    float residual; // at least the largest |b_j|
+    float drift;    // at least the farthest that one of them went since the last assignment
 };
 
 template <typename T>
@@ -93,11 +111,24 @@ struct Layout {
     std::int32_t *ambiguous;   // places in `order`, each group's from its offset on
     float *threshold;          // of the ambiguous rows
     std::int32_t *settle;      // rows
-    // Of the filter on a Hopper (tensor_hopper.cuh).
+    // Of the filter on a Hopper (tensor_hopper.cuh); nullptr elsewhere. Lasting:
+    std::int32_t *labels; // rows: of the last assignment
+    T *last;              // k x d: its centroids
+    std::int32_t *stable; // k: the lasting position of a centroid
+    float *gaps;          // tiles x bundles: tensor_limits.cuh; nullptr: there would be too many
+    // Passing:
     TileFacts *tiles;
-    Slack *slack;    // rows
-    FoundRow *found; // found_room
+    std::int32_t *wanted; // tiles x bundles: of each tile, the bundles to multiply
+    Slack *slack;         // rows
+    float *drift;         // k
+    Bundle *bundle;       // groups x bundles
+    std::int32_t *near;   // k: the nearest sample
+    std::int32_t *rank;   // sample: its place in the chain of samples
+    std::int32_t *bins;   // order_bins
+    FoundRow *found;      // found_room
     std::int32_t found_room;
+    std::int32_t bundles;
+    std::int32_t tile_room; // tiles at most
     // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
     __half *halves;   // rows x d8
     float2 *measures; // rows: sums of squares of x~ and of a
@@ -107,6 +138,8 @@ struct Layout {
     std::int32_t d32;     // d padded to 32
     std::int32_t d8;      // d padded to 8
 };
+
+inline constexpr int order_bins = 65536; // a multiple of 1,024
 
 // Hands out aligned pieces of one allocation; with a null base it only measures.
 class Carver {
@@ -134,7 +167,8 @@ inline int round_up(int value, int unit)
 // What outlives a call when rows are prepared comes from `lasting`, the rest from `passing`.
 // groups_at and sums are neighbours: one memset clears both.
 template <typename T>
-Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool prepared)
+Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool prepared,
+                bool hopper)
 {
     Layout<T> l;
     l.groups = groups;
@@ -163,10 +197,30 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.ambiguous = passing.take<std::int32_t>(n);
     l.threshold = passing.take<float>(n);
     l.settle = passing.take<std::int32_t>(n);
-    l.found_room = prepared ? static_cast<std::int32_t>(n / 4) : 0;
-    l.tiles = prepared ? passing.take<TileFacts>(n / 128 + 2 * max_groups) : nullptr;
-    l.slack = prepared ? passing.take<Slack>(n) : nullptr;
-    l.found = prepared ? passing.take<FoundRow>(n / 4) : nullptr;
+    l.found_room = 0;
+    l.labels = nullptr;
+    l.gaps = nullptr;
+    if (!prepared || !hopper)
+        return l;
+    l.bundles = l.columns / bundle_size;
+    l.tile_room = static_cast<std::int32_t>(n / 128) + 2 * max_groups;
+    const std::size_t pairs = static_cast<std::size_t>(l.tile_room) * static_cast<std::size_t>(l.bundles);
+    const auto clusters = static_cast<std::size_t>(k);
+    l.labels = lasting.take<std::int32_t>(n);
+    l.last = lasting.take<T>(clusters * width);
+    l.stable = lasting.take<std::int32_t>(clusters);
+    if (pairs <= n * static_cast<std::size_t>(l.d8))
+        l.gaps = lasting.take<float>(pairs);
+    l.tiles = passing.take<TileFacts>(static_cast<std::size_t>(l.tile_room));
+    l.wanted = passing.take<std::int32_t>(pairs);
+    l.slack = passing.take<Slack>(n);
+    l.drift = passing.take<float>(clusters);
+    l.bundle = passing.take<Bundle>(static_cast<std::size_t>(groups) * static_cast<std::size_t>(l.bundles));
+    l.near = passing.take<std::int32_t>(clusters);
+    l.rank = passing.take<std::int32_t>(static_cast<std::size_t>(l.sample));
+    l.bins = passing.take<std::int32_t>(order_bins);
+    l.found_room = static_cast<std::int32_t>(n / 4);
+    l.found = passing.take<FoundRow>(n / 4);
     return l;
 }
 

@@ -1,7 +1,24 @@
-// tensor_limits.cuh - the limits of rows: scores that the score of a row's nearest centroid cannot exceed (tensor.cu).
+// tensor_limits.cuh - what the filter on a Hopper may leave out: limits of rows, and gaps of tiles.
 //
-// aim_kernel sets a row's first limit from its last label. A block takes a tile of rows of one pivot, eight lanes a
-// row: they multiply the row, as fp16, by the column of its label. Blocks share nothing.
+// The limit of a row is a score that the score of its nearest centroid cannot exceed (tensor.cu).
+//
+// The gap of a tile of rows and a bundle of columns is a lower bound of |x - c_m| - |x - c_x| over the tile's rows x,
+// with their labels' centroids c_x, and over the bundle's centroids m (the bound of Hamerly 2010 with the groups of
+// Ding et al. 2015, for tiles). Where it is positive the bundle holds no nearest centroid, and is left out. The filter
+// notes the gaps of the bundles that it multiplies. Then centroids move: the distances to one change by at most as much
+// as it went, so a gap loses the farthest way of a centroid of the bundle and the farthest of the tile's labels'
+// centroids. Lengths are in the scaled unit of the columns, in which they only differ by a factor. A gap is noted as
+//   |x' - c'_m| >= |u_m| - |a| - |b_m|,   |u_m|^2 >= |x~|^2 + (S_m - w L_m) - 2^-22 |c~_m|^2:
+// S_m is less than s_m - |x~|^2 by e_m at most, of which w L_m covers all but what a radius beyond C adds. With any
+// column n of which the score is known,
+//   |x' - c'_x| <= |x' - c'_n| <= |u_n| + |a| + |b_n|,   |u_n|^2 <= |x~|^2 + S_n + e_n;
+// c_x is nearest by the contract's distance, which a factor of 1 + 2^-18 covers, as it does the roundings of both
+// roots; their difference, and all that gaps lose, are rounded down. The bundles of the tile's own labels have no
+// positive gap: they are multiplied, or out of reach.
+//
+// aim_kernel lists the bundles that each tile must multiply, those of its rows' labels first, for the limits to be low
+// from the start. A block takes a tile of rows; blocks share nothing. Assignments that note gaps cost a little more
+// than others: where less than a thirty-second is left out, the next 7, 21, 49, and then 63 do not.
 #pragma once
 
 #include "assign/tensor_passes.cuh"
@@ -9,30 +26,71 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-// The largest widened score that a nearest centroid can have beside a column with this one: threshold_of() with the
-// largest length, weight and residual of all columns wanted.
-__device__ inline float limit_of(float score, const Slack &slack, float residual)
+// Bounds from the least score of a row's columns, whichever column n has it. They are those of threshold_of(), with
+// |c~_n| <= r: the radius of all columns wanted, and by the score itself at most |x~| + |u_n|. fp16 loses 2^-11 of a
+// value or, where it is subnormal, 2^-25: |b_n| as facts_kernel() has it is at most B(r) = 2^-11 (1 + 2^-8) r + sqrt(d)
+// 2^-24.
+struct Limit {
+    float score; // of the nearest centroid at most
+    float own;   // what gaps lose: the row's distance to its label's centroid at most, and |a|
+};
+
+struct Margins {
+    float widening, radius, residual; // of the tile, and of its columns
+    float gamma, speck;               // 2 d 2^-22, sqrt(d) 2^-24
+
+    __device__ Margins(const TileFacts &tile, int d)
+        : widening(tile.widening * (1.0f + 0x1p-18f)), radius(tile.radius), residual(tile.residual),
+          gamma(2.0f * static_cast<float>((d + 15) / 16 * 16) * 0x1p-22f),
+          speck(sqrtf(static_cast<float>(d)) * 0x1.01p-24f)
+    {
+    }
+    __device__ float lost_of(float r) const { return fminf(residual, fmaf(0x1.02p-11f, r, speck)); }
+    // e_n and w L_n.
+    __device__ float error(float length, float r) const
+    {
+        return gamma * length * r + 0x1p-22f * (r * r + 2.0f * length * r);
+    }
+    __device__ float widened(float r) const { return widening * (r + residual_weight * lost_of(r)); }
+    __device__ float square(float score, const Slack &row, float r) const
+    {
+        return fmaxf(score + (row.square + widened(r) + error(row.length, r)) * (1.0f + 0x1p-20f), 0.0f);
+    }
+    __device__ Limit limit(float score, const Slack &row) const
+    {
+        const float r = fminf(radius, (row.length + sqrtf(square(score, row, radius))) * (1.0f + 0x1p-18f));
+        const float far = square(score, row, r), root = sqrtf(far), residual = lost_of(r);
+        const float margin = widened(r) + 2.0f * row.lost * r + (2.0f * (root + row.lost) + residual) * residual +
+                             error(row.length, r) + 0x1p-22f * (far + row.lost * row.lost);
+        return {score + (margin * (1.0f + 0x1p-10f) + 0x1p-60f),
+                (root * (1.0f + 0x1p-17f) + (2.0f * row.lost + residual)) * (1.0f + 0x1p-20f)};
+    }
+    // Bits of a gap, not below 0; `least` is the least widened score of the bundle. |b_m| <= B(|x~| + |u_m|). The root
+    // is off by 2^-22 at most.
+    __device__ int gap_bits(float least, float own, const Slack &row) const
+    {
+        float root;
+        asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(fmaxf(least + row.low, 0.0f)));
+        const float lost = fmaf(0x1.03p-11f, root + row.length, speck * (1.0f + 0x1p-10f));
+        return __float_as_int(fmaxf(__fsub_rd(__fsub_rd(root * (1.0f - 0x1p-18f), lost), own), 0.0f));
+    }
+};
+
+__device__ inline Slack slack_of(float square, float lost, float radius)
 {
-    const float square = fmaxf(score + slack.square, 0.0f);
-    return score + ((slack.fixed + 2.0f * residual * sqrtf(square) + 0x1p-22f * square) * (1.0f + 0x1p-10f) + 0x1p-60f);
+    // The lengths were widened by 2^-12 of themselves.
+    return {square, sqrtf(square) * (1.0f + 0x1p-20f) + lost, lost,
+            square * (1.0f - 0x1p-11f) - 0x1.01p-22f * radius * radius};
 }
 
-__device__ inline Slack slack_of(const TileFacts &tile, float square, float lost, float radius, int d)
-{
-    const float length = sqrtf(square) + lost, residual = tile.residual;
-    const float gamma = 2.0f * static_cast<float>((d + 15) / 16 * 16) * 0x1p-22f;
-    const float e = gamma * length * radius + 0x1p-22f * (radius * radius + 2.0f * length * radius);
-    const float widened = tile.widening * (radius + residual_weight * residual) * (1.0f + 0x1p-18f);
-    return {widened + 2.0f * lost * radius + (2.0f * lost + residual) * residual + e + 0x1p-22f * lost * lost,
-            (widened + square + e) * (1.0f + 0x1p-20f)};
-}
-
-// A tile's facts and its rows' first limits; a block per tile.
+// A tile's facts, its rows' slack, and the list of its bundles; a block per tile.
 template <typename T, int Rows>
-__global__ void __launch_bounds__(256)
-    aim_kernel(View<T> view, const Control *control, Layout<T> l, const std::int32_t *labels)
+__global__ void __launch_bounds__(256) aim_kernel(View<T> view, const Control *control, Layout<T> l)
 {
+    constexpr int own_words = 2048;
     __shared__ RowFacts<Rows> facts;
+    __shared__ unsigned own[own_words]; // bundles of the rows' labels, as bits
+    __shared__ int drift, radius, residual, count, left_out;
     if (block_stopped(control))
         return;
     const TileMap map(l.groups_at->count, l.groups_at->offset, Rows);
@@ -44,63 +102,62 @@ __global__ void __launch_bounds__(256)
         return;
     }
     if (at == 0)
-        facts.furthest = facts.widening = 0;
+        facts.furthest = facts.widening = drift = radius = residual = count = left_out = 0;
+    for (int i = at; i < min((l.bundles + 31) / 32, own_words); i += 256)
+        own[i] = 0;
     __syncthreads();
     const bool there = at < Rows && at < rows.count;
     if (there) {
-        const std::int32_t place = rows.first + at;
+        const std::int32_t place = rows.first + at, row = l.order[place], label = l.labels[row];
         const float2 sums = l.measures[place];
-        note_row(facts, *l.head, g, view.d, at, l.order[place], sums.x, sums.y);
+        note_row(facts, *l.head, g, view.d, at, row, sums.x, sums.y);
+        const bool known = label >= 0 && label < view.k;
+        atomicMax(&drift, __float_as_int(known ? l.drift[label] : infinity()));
+        const int bundle = known ? l.position[std::int64_t{g} * l.columns + label] / bundle_size : 0;
+        if (known && bundle / 32 < own_words)
+            atomicOr(&own[bundle / 32], 1u << bundle % 32);
     }
     __syncthreads();
-    const int bucket = bucket_of(__int_as_float(facts.furthest));
-    const bool usable = l.groups_at->usable && !l.head->overflow;
+    const bool usable = l.groups_at->usable && !l.head->overflow, tracks = l.groups_at->tracked > 0;
+    const float reach = __int_as_float(facts.furthest), way = __int_as_float(drift);
+    const std::int64_t cells = std::int64_t{blockIdx.x} * l.bundles;
+    for (int pass = 0; pass < 2; ++pass) {
+        for (int b = at; b < l.bundles; b += 256) {
+            const bool first = b / 32 < own_words && (own[b / 32] >> b % 32 & 1) != 0;
+            if (first != (pass == 0))
+                continue;
+            const Bundle bundle = l.bundle[std::int64_t{g} * l.bundles + b];
+            float gap = 0.0f;
+            if (l.gaps != nullptr)
+                gap = __fsub_rd(l.gaps[cells + b], __fadd_ru(bundle.drift, way));
+            const bool apart = usable && gap > 0x1p-60f; // false for NaN, too
+            const bool wanted = usable && !apart && bundle.nearest <= reach;
+            if (l.gaps != nullptr)
+                l.gaps[cells + b] = wanted && tracks ? infinity() : apart ? gap : 0.0f;
+            if (apart)
+                atomicAdd(&left_out, 1);
+            if (!wanted)
+                continue;
+            l.wanted[cells + atomicAdd(&count, 1)] = b;
+            atomicMax(&radius, __float_as_int(bundle.radius));
+            atomicMax(&residual, __float_as_int(bundle.residual));
+        }
+        __syncthreads();
+    }
     const TileFacts tile = {g,
                             rows.first,
                             min(rows.count, Rows),
-                            usable ? l.head->bucket_end[g][bucket] : 0,
+                            count,
                             __int_as_float(facts.widening),
-                            l.head->residual[g][bucket]};
-    if (at == 0)
+                            __int_as_float(radius),
+                            __int_as_float(residual)};
+    if (at == 0) {
         l.tiles[blockIdx.x] = tile;
+        atomicAdd(&l.groups_at->left_out, static_cast<unsigned long long>(left_out));
+        atomicAdd(&l.groups_at->all, static_cast<unsigned long long>(l.bundles));
+    }
     if (there)
-        l.slack[tile.first + at] = slack_of(tile, facts.square[at], facts.lost[at], l.head->radius[g][bucket], view.d);
-    __shared__ std::int32_t position[Rows];
-    if (there) {
-        const std::int32_t label = labels[facts.row[at]];
-        position[at] = l.position[std::int64_t{g} * l.columns + (label >= 0 && label < view.k ? label : 0)];
-    }
-    __syncthreads();
-    // Eight lanes a row.
-    const int lane = at & 7, pieces = l.d8 / 8;
-    for (int r = at / 8; r < Rows; r += 32) {
-        const std::int32_t place = tile.first + min(r, tile.count - 1);
-        const std::int64_t cell = std::int64_t{g} * l.columns + position[min(r, tile.count - 1)];
-        const uint4 *row = reinterpret_cast<const uint4 *>(l.halves + std::int64_t{place} * l.d8);
-        const uint4 *column = reinterpret_cast<const uint4 *>(l.table + cell * l.d32);
-        float dot = 0.0f;
-#pragma unroll 4
-        for (int p = lane; p < pieces; p += 8) {
-            const uint4 a = row[p], b = column[p];
-            const auto add = [&](unsigned x, unsigned y) {
-                const float2 u = __half22float2(*reinterpret_cast<const __half2 *>(&x)),
-                             v = __half22float2(*reinterpret_cast<const __half2 *>(&y));
-                dot = fmaf(u.x, v.x, fmaf(u.y, v.y, dot));
-            };
-            add(a.x, b.x);
-            add(a.y, b.y);
-            add(a.z, b.z);
-            add(a.w, b.w);
-        }
-        for (int offset = 4; offset > 0; offset >>= 1)
-            dot += __shfl_xor_sync(~0u, dot, offset);
-        if (lane == 0 && r < tile.count) {
-            const Column winner = l.column[cell];
-            const float score = fmaf(dot, -2.0f, fmaf(-tile.widening, winner.weight, winner.norm));
-            const float limit = threshold_of(facts, r, score, winner, l.residual[cell], view.d);
-            l.threshold[place] = limit < 0x1p100f ? limit : infinity();
-        }
-    }
+        l.slack[tile.first + at] = slack_of(facts.square[at], facts.lost[at], tile.radius);
 }
 
 } // namespace

@@ -20,6 +20,24 @@ __device__ inline float longest(float norm, float residual)
     return (sqrtf(norm) * (1.0f + 0x1p-20f) + residual) * (1.0f + 0x1p-20f);
 }
 
+// How far a centroid went since the last assignment, rounded up, in the scaled unit of the columns; notes where it is.
+template <typename T>
+__device__ inline void note_drift(const View<T> &view, const Layout<T> &l, int j)
+{
+    const T scale = static_cast<T>(l.groups_at->scale);
+    float square = 0.0f;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < view.d; f += 32) {
+        const std::int64_t at = std::int64_t{j} * view.d + f;
+        const T now = view.centroids[at];
+        const float away = centred(now, l.last[at], scale);
+        square = fmaf(away, away, square);
+        l.last[at] = now;
+    }
+    const float length = sqrtf(sum_over_warp(square)) * (1.0f + 0x1p-10f) + 0x1p-60f;
+    if ((threadIdx.x & 31) == 0)
+        l.drift[j] = length < 0x1p100f ? length : infinity();
+}
+
 // One warp per centroid and pivot: norm and residual of the column to be.
 template <typename T>
 __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
@@ -46,6 +64,8 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
     const float residual = (sqrtf(lost) * (1.0f + 0x1p-10f) + (length + sqrtf(lost)) * 0x1p-22f);
     if ((threadIdx.x & 31) == 0)
         l.facts[std::int64_t{g} * l.columns + j] = {static_cast<float>(norm), residual};
+    if (l.labels != nullptr && g == 0)
+        note_drift(view, l, j);
     // Prepared rows keep their scale: centroids may have moved beyond it.
     if (!(norm < 0x1p80) && (threadIdx.x & 31) == 0)
         atomicExch(&l.head->overflow, 1);
@@ -68,7 +88,25 @@ __device__ inline void prefix(V (&values)[buckets], Join &&join)
     }
 }
 
-// Block g of 1024: positions of the columns, and the bounds for every prefix of buckets.
+// One thread, before each assignment: whether it shall note gaps (tensor_limits.cuh).
+__device__ inline void choose_tracking(Groups &groups)
+{
+    if (groups.resting > 0) {
+        --groups.resting;
+        groups.tracked = 0;
+    } else if (groups.tracked >= 2 && 32 * groups.left_out < groups.all) {
+        groups.rest = min(2 * groups.rest + 7, 63);
+        groups.resting = groups.rest - 1;
+        groups.tracked = 0;
+    } else {
+        groups.rest = groups.tracked >= 2 ? 0 : groups.rest;
+        groups.tracked = min(groups.tracked + 1, 2);
+    }
+    groups.left_out = groups.all = 0;
+}
+
+// Block g of 1024: positions of the columns, by |c'| or as they once were ordered, and the bounds for every prefix of
+// buckets.
 template <typename T>
 __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Layout<T> l, int k)
 {
@@ -81,12 +119,15 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
         return;
     const int g = static_cast<int>(blockIdx.x), i = static_cast<int>(threadIdx.x);
     const float2 *facts = l.facts + std::int64_t{g} * l.columns;
+    const bool ordered = l.labels != nullptr && l.groups_at->ordered;
     if (i < buckets) {
         end[i] = 0;
         residual[i] = radius[i] = 0.0f;
     }
     if (i == 0)
         nearest = __float_as_int(infinity());
+    if (i == 0 && g == 0 && l.labels != nullptr)
+        choose_tracking(*l.groups_at);
     __syncthreads();
     for (int j = i; j < k; j += 1024) {
         const float2 c = facts[j];
@@ -103,7 +144,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     prefix(radius, [](float a, float b) { return fmaxf(a, b); });
     if (i < buckets) {
         next[i] = i == 0 ? 0 : end[i - 1];
-        l.head->bucket_end[g][i] = end[i];
+        l.head->bucket_end[g][i] = ordered ? k : end[i];
         l.head->residual[g][i] = residual[i];
         l.head->radius[g][i] = radius[i];
     }
@@ -111,35 +152,51 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
         l.head->nearest[g] = __int_as_float(nearest);
     __syncthreads();
     for (int j = i; j < l.columns; j += 1024) {
-        const int position = j < k ? atomicAdd(&next[bucket_of(shortest(facts[j].x, facts[j].y))], 1) : j;
+        int position = j;
+        if (j < k)
+            position = ordered ? l.stable[j] : atomicAdd(&next[bucket_of(shortest(facts[j].x, facts[j].y))], 1);
         l.centroid[std::int64_t{g} * l.columns + position] = j;
         l.position[std::int64_t{g} * l.columns + j] = position;
     }
 }
 
-// One warp per column: its fp16 values; columns beyond k are unreachable.
+// One warp per column: its fp16 values; columns beyond k are unreachable. A block per bundle, whose facts it notes.
 template <typename T>
-__global__ void fill_kernel(View<T> view, const Control *control, Layout<T> l)
+__global__ void __launch_bounds__(1024) fill_kernel(View<T> view, const Control *control, Layout<T> l)
 {
-    if (stopped(control))
+    __shared__ Bundle parts[bundle_size];
+    if (block_stopped(control))
         return;
-    const int position = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32),
-              g = static_cast<int>(blockIdx.y);
-    if (position >= l.columns)
-        return;
+    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x & 31);
+    const int position = static_cast<int>(blockIdx.x) * bundle_size + warp, g = static_cast<int>(blockIdx.y);
     const std::int64_t cell = std::int64_t{g} * l.columns + position;
     const int j = l.centroid[cell];
     const T scale = static_cast<T>(l.groups_at->scale);
     const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
     __half *column = l.table + cell * l.d32;
-    for (int f = static_cast<int>(threadIdx.x & 31); f < l.d32; f += 32)
+    for (int f = lane; f < l.d32; f += 32)
         column[f] = __float2half_rn(j < view.k && f < view.d ? centred(mine[f], pivot[f], scale) : 0.0f);
-    if ((threadIdx.x & 31) == 0) {
+    if (lane == 0) {
         const float2 facts = j < view.k ? l.facts[std::int64_t{g} * l.columns + j] : float2{infinity(), 0.0f};
         const float length = j < view.k ? sqrtf(facts.x) : 0.0f;
         l.column[cell] = {facts.x, (length + residual_weight * facts.y) * (1.0f + 0x1p-20f)};
         l.residual[cell] = facts.y;
+        parts[warp] = {infinity(), 0.0f, 0.0f, 0.0f};
+        if (l.labels != nullptr && j < view.k)
+            parts[warp] = {shortest(facts.x, facts.y), longest(facts.x, facts.y), facts.y, l.drift[j]};
     }
+    __syncthreads();
+    if (warp != 0 || l.labels == nullptr)
+        return;
+    Bundle all = parts[lane];
+    for (int offset = 16; offset > 0; offset >>= 1) {
+        all.nearest = fminf(all.nearest, __shfl_xor_sync(~0u, all.nearest, offset));
+        all.radius = fmaxf(all.radius, __shfl_xor_sync(~0u, all.radius, offset));
+        all.residual = fmaxf(all.residual, __shfl_xor_sync(~0u, all.residual, offset));
+        all.drift = fmaxf(all.drift, __shfl_xor_sync(~0u, all.drift, offset));
+    }
+    if (lane == 0)
+        l.bundle[std::int64_t{g} * l.bundles + blockIdx.x] = all;
 }
 
 } // namespace

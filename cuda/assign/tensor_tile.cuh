@@ -1,6 +1,8 @@
 // tensor_tile.cuh - a block's row tile: fp16 rows in shared memory and what bounds need of them.
 #pragma once
 
+#include <climits>
+
 #include "assign/tensor_layout.cuh"
 #include "device/tensor_mma.cuh"
 
@@ -182,36 +184,60 @@ __device__ inline void note_row(RowFacts<Rows> &facts, const Head &head, int g, 
 
 namespace {
 
-// Rows in the order of groups as fp16, once for many assignments: one warp per row.
+constexpr int halves_rows = 4; // of a warp
+
+// Rows in the order of groups as fp16, once for many assignments: a warp takes four rows, whose loads overlap.
 template <typename T>
-__global__ void halves_kernel(View<T> view, const Control *control, Layout<T> l)
+__global__ void __launch_bounds__(256) halves_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     if (stopped(control))
         return;
-    const std::int64_t place = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
-    if (place >= view.n)
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const std::int64_t first = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * halves_rows;
+    if (first >= view.n)
         return;
-    int g = 0;
-    while (g + 1 < max_groups && place >= l.groups_at->offset[g + 1])
-        ++g;
     const bool aligned = loads_aligned(view);
-    const T *row = view.values + std::int64_t{l.order[place]} * view.d;
     const T scale = static_cast<T>(l.groups_at->scale);
-    __half *to = l.halves + place * l.d8;
-    float square = 0.0f, lost = 0.0f;
-    for (int f = 0; f < l.d8; f += 128) {
-        T v[4], p[4];
-        load_values(row, f, view.d, aligned, v);
-        load_values(l.pivots + g * view.d, f, view.d, aligned, p);
-        round_values(v, p, scale, f, aligned, square, lost, [&](int feature, __half half) {
-            if (feature < l.d8)
-                to[feature] = half;
-        });
+    const std::int32_t end = lane + 1 < max_groups ? l.groups_at->offset[lane + 1] : INT_MAX; // of group `lane`
+    std::int64_t place[halves_rows];
+    const T *row[halves_rows], *pivot[halves_rows];
+#pragma unroll
+    for (int r = 0; r < halves_rows; ++r) {
+        place[r] = min(first + r, view.n - 1);
+        row[r] = view.values + std::int64_t{l.order[place[r]]} * view.d;
+        pivot[r] = l.pivots + __popc(__ballot_sync(~0u, place[r] >= end)) * view.d;
     }
-    square = sum_over_warp(square);
-    lost = sum_over_warp(lost);
-    if ((threadIdx.x & 31) == 0)
-        l.measures[place] = {square, lost};
+    float square[halves_rows] = {}, lost[halves_rows] = {};
+    for (int f = 0; f < l.d8; f += 128) {
+        T v[halves_rows][4];
+#pragma unroll
+        for (int r = 0; r < halves_rows; ++r)
+            load_values(row[r], f, view.d, aligned, v[r]);
+#pragma unroll
+        for (int r = 0; r < halves_rows; ++r) {
+            T p[4];
+            load_values(pivot[r], f, view.d, aligned, p);
+            __half *to = l.halves + place[r] * l.d8, four[4];
+            int slot = 0;
+            round_values(v[r], p, scale, f, aligned, square[r], lost[r], [&](int feature, __half half) {
+                four[slot++] = half;
+                if (!aligned && feature < l.d8)
+                    to[feature] = half;
+            });
+            const int feature = feature_of(f, 0, true);
+            if (aligned && feature < l.d8)
+                *reinterpret_cast<uint2 *>(to + feature) =
+                    make_uint2(__half_as_ushort(four[0]) | static_cast<unsigned>(__half_as_ushort(four[1])) << 16,
+                               __half_as_ushort(four[2]) | static_cast<unsigned>(__half_as_ushort(four[3])) << 16);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < halves_rows; ++r) {
+        square[r] = sum_over_warp(square[r]);
+        lost[r] = sum_over_warp(lost[r]);
+        if (lane == 0)
+            l.measures[place[r]] = {square[r], lost[r]};
+    }
 }
 
 } // namespace

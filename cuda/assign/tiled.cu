@@ -82,9 +82,9 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
         const int f = first + lane;
         if (f >= d)
             break;
-        const int exponent = a.view.feature_exponent[f];
-        const bool fast = sizeof(T) == 4 && has_float_scale(exponent);
-        const FloatScale scale = float_scale(fast ? exponent : 0);
+        const FeatureScale<T> feature = a.view.feature_scales[f];
+        const bool fast = sizeof(T) == 4 && has_float_scale(feature.exponent);
+        const FloatScale scale = float_scale(fast ? feature.exponent : 0);
 #pragma unroll 4
         for (int i = warp; i < tile_rows; i += threads / 32) {
             const std::int32_t row = shared.row[i];
@@ -92,7 +92,8 @@ __device__ void add_tile(const Arguments<T> &a, const Tile<T> &tile, const Share
                 continue;
             Split limbs;
             if (fast) {
-                limbs = biased_limbs(static_cast<float>(a.view.values[std::int64_t{row} * d + f]), scale);
+                limbs =
+                    biased_limbs(static_cast<float>(a.view.values[std::int64_t{row} * d + f] - feature.origin), scale);
                 limbs.hi -= rounding_bits;
                 limbs.lo -= rounding_bits;
             } else {
@@ -162,7 +163,8 @@ __global__ void __launch_bounds__(threads, 2) tiled_kernel(Arguments<T> a)
     if (Sums)
         for (int i = threadIdx.x; i < a.held * counter_stride(a.view.d); i += threads)
             counters[i] = 0;
-    const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, a.tiles);
+    const std::int64_t tiles = pivots.first_tile != nullptr ? min(a.tiles, pivots.first_tile[pivots.count]) : a.tiles;
+    const std::int64_t first = a.first + blockIdx.x * a.share, last = min(first + a.share, tiles);
     int pivot = 0;
     if (pivots.first_tile != nullptr)
         while (pivot + 1 < pivots.count && pivots.first_tile[pivot + 1] <= first)

@@ -19,7 +19,7 @@ struct PivotedRows {
     const std::int32_t *order = nullptr;      // n: rows, pivot by pivot
     const std::int64_t *first_row = nullptr;  // count + 1, in the order
     const std::int64_t *first_tile = nullptr; // count + 1
-    std::int64_t tiles = 0;
+    std::int64_t tiles = 0;                   // at least first_tile[count]
     // Remade for every set of centroids: those that can be nearest to a row of the pivot.
     std::int32_t *list = nullptr;   // count x k: ascending indices
     float *panel = nullptr;         // count x d x stride: c - s, feature by feature

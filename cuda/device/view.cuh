@@ -7,6 +7,21 @@
 
 namespace pgkm::cuda {
 
+// How a feature's values become integers (contract.hpp), the origin as the rows' type has it: for float32 rows it is a
+// float32 number, and so is a value less it, exactly.
+template <typename T>
+struct alignas(2 * sizeof(T)) FeatureScale {
+    T origin;
+    std::int32_t exponent;
+};
+
+// For the host: the scales of one problem.
+template <typename T>
+inline FeatureScale<T> device_scale(const PgkmFeatureScale &scale)
+{
+    return {static_cast<T>(scale.origin), scale.exponent};
+}
+
 // A run of rows of one problem on the device, with the centroids they are compared with.
 template <typename T>
 struct View {
@@ -15,8 +30,8 @@ struct View {
     std::int64_t n;
     std::int32_t d;
     std::int32_t k;
-    const T *centroids;                   // k x d
-    const std::int32_t *feature_exponent; // d
+    const T *centroids;                    // k x d
+    const FeatureScale<T> *feature_scales; // d
     std::int32_t weight_exponent;
     std::int32_t part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
 };
@@ -78,26 +93,43 @@ __device__ inline std::int64_t quantise_part(double product, double scale, int p
     return part == 0 ? limbs.hi : limbs.lo;
 }
 
-// What row `row` adds to feature `f` of its cluster, and to its mass, in one part of the sums.
+// A feature's scale, its power of two made: for loops over rows.
 template <typename T>
-__device__ inline std::int64_t feature_integer(const View<T> &view, std::int64_t row, int f, double scale, int part)
+struct Scaling {
+    T origin;
+    double scale;
+};
+
+template <typename T>
+__device__ inline Scaling<T> scaling_of(const View<T> &view, int f)
 {
-    const double value = static_cast<double>(view.values[row * view.d + f]);
-    return view.weights == nullptr ? quantise(value, scale) : quantise_part(view.weights[row] * value, scale, part);
+    const FeatureScale<T> scale = view.feature_scales[f];
+    return {scale.origin, power_of_two(scale.exponent)};
+}
+
+// What row `row` adds to feature `f` of its cluster, and to its mass, in one part of the sums. The subtraction is
+// exact.
+template <typename T>
+__device__ inline std::int64_t feature_integer(const View<T> &view, std::int64_t row, int f, const Scaling<T> &scaling,
+                                               int part)
+{
+    const double value = static_cast<double>(view.values[row * view.d + f] - scaling.origin);
+    return view.weights == nullptr ? quantise(value, scaling.scale)
+                                   : quantise_part(view.weights[row] * value, scaling.scale, part);
 }
 
 template <typename T>
 __device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f, int part)
 {
-    return split_limbs(feature_integer(view, row, f, power_of_two(view.feature_exponent[f]), part));
+    return split_limbs(feature_integer(view, row, f, scaling_of(view, f), part));
 }
 
 // The same of a row without weight.
 template <typename T>
 __device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f)
 {
-    return split_limbs(
-        quantise(static_cast<double>(view.values[row * view.d + f]), power_of_two(view.feature_exponent[f])));
+    const Scaling<T> scaling = scaling_of(view, f);
+    return split_limbs(quantise(static_cast<double>(view.values[row * view.d + f] - scaling.origin), scaling.scale));
 }
 
 template <typename T>

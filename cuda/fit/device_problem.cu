@@ -90,14 +90,11 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
     totals = DeviceArray<std::int64_t>(budget, parts * 2 * n_values);
     masses = DeviceArray<std::int64_t>(budget, parts * 2 * static_cast<std::size_t>(k));
-    exponents = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(d));
+    scales = DeviceArray<FeatureScale<T>>(budget, static_cast<std::size_t>(d));
     control = DeviceArray<Control>(budget, 1);
     control.fill_zero(stream());
     stop_flag.emplace(context, &control.get()->stop);
-    if (problem.feature_exponent != nullptr)
-        exponents.upload(problem.feature_exponent, static_cast<std::size_t>(d), stream());
-    else
-        exponents.fill_zero(stream());
+    upload_scales();
     if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
         constant.take();
     find_middle();
@@ -105,9 +102,21 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     Plan named = plan;
     if (plan.execution == Execution::single_pass)
         named.assignment = fused_assignment();
+    else if (plan.moves == Moves::sorted)
+        named.feature_sum = FeatureSum::sorted;
     context.use(named);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
     labels.fill_zero(stream()); // an assignment may begin from the labels before
+}
+
+template <typename T>
+void DeviceProblem<T>::upload_scales()
+{
+    if (problem.feature_scales == nullptr)
+        return scales.fill_zero(stream());
+    std::vector<FeatureScale<T>> of(static_cast<std::size_t>(d));
+    std::transform(problem.feature_scales, problem.feature_scales + d, of.begin(), device_scale<T>);
+    scales.upload(of.data(), of.size(), stream());
 }
 
 // The middle of each feature's range; with c the half-width of a feature, |x - s| <= c plus one rounding of s and one
@@ -177,7 +186,7 @@ UpdateArguments<T> DeviceProblem<T>::update_arguments(const PgkmFitParams *param
     a.centroids = centroids.get();
     a.fresh = fresh.get();
     a.shifts = shifts.get();
-    a.feature_exponent = exponents.get();
+    a.feature_scales = scales.get();
     a.weight_exponent = problem.weight_exponent;
     a.k = k;
     a.d = d;
@@ -196,10 +205,21 @@ void DeviceProblem<T>::upload_centroids(const void *values)
     prepare_tiles(nullptr);
 }
 
+// Labels that are kept, and the sums that follow them, are right whatever the centroids.
+template <typename T>
+void DeviceProblem<T>::replace_centroids(const void *values)
+{
+    if (kept.get() == nullptr)
+        return upload_centroids(values);
+    centroids.upload(static_cast<const T *>(values), static_cast<std::size_t>(k) * static_cast<std::size_t>(d),
+                     stream());
+    prepare_tiles(nullptr);
+}
+
 template <typename T>
 View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
 {
-    return under(set, {values, weights, rows, d, k, nullptr, exponents.get(), problem.weight_exponent});
+    return under(set, {values, weights, rows, d, k, nullptr, scales.get(), problem.weight_exponent});
 }
 
 template <typename T>

@@ -6,7 +6,7 @@
 
 #include "assign/pivots.hpp"
 #include "plugin/operations.hpp"
-#include "fused/cells.hpp"
+#include "fused/leaves.hpp"
 #include "papers/constant.hpp"
 #include "plan/stages.hpp"
 #include "sums/update.cuh"
@@ -32,17 +32,18 @@ struct DeviceProblem {
     DeviceArray<std::int64_t> totals;
     DeviceArray<std::int64_t> masses;
     DeviceArray<std::int64_t> other_sums; // of every second iteration, where one launch runs them all
-    DeviceArray<std::int32_t> exponents;
+    DeviceArray<FeatureScale<T>> scales;
     DeviceArray<Control> control;
     std::optional<StopFlag> stop_flag; // control's
     DeviceArray<std::int32_t> labels;  // of one slice of rows
     Middle<T> middle;
     PreparedRows prepared;          // by assign_tensor, for iterations over resident rows
     bool iterates = true;           // the same rows come again
+    bool few_iterations = false;    // too few of them to repay an order of the rows
     PivotMemory<T> pivots;          // of the problem's rows
     PivotMemory<T> whole;           // one pivot, for rows that come in parts
-    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows
-    std::optional<Cells> cells;     // made with them
+    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows, and entries (sums/)
+    std::optional<Leaves> leaves;   // made with them
     DeviceArray<std::uint8_t> sole; // centroids of pivots, where their rows may rest
 
     DeviceProblem(Data &owner, const PgkmProblem &given);
@@ -62,6 +63,8 @@ struct DeviceProblem {
 
     // Centroids from the caller's memory, and all that depends on them anew.
     void upload_centroids(const void *values);
+    // The same within a fit, after an iteration that found a cluster empty.
+    void replace_centroids(const void *values);
     // Enqueues what the tiled filter needs of the current centroids, after every update.
     void prepare_tiles(const Control *watched);
 
@@ -118,13 +121,18 @@ struct DeviceProblem {
                    const DeviceArray<std::int64_t> &sums);
     void fused_pass(const View<T> &rows, const Control *watched);
     void register_pass(const View<T> &rows, const Control *watched);
+    void upload_scales();
     void find_middle();
     void find_pivots();
     bool keeps_labels();
+    bool keeps_entries();
+    std::size_t label_bytes() const;
     bool takes_floats() const;
     void forget_labels();
+    void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
     void iterate_moves(const UpdateArguments<T> &arguments);
+    void iterate_apart(UpdateArguments<T> arguments);
     void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
 };
 

@@ -1,6 +1,8 @@
-// fit.cu - Lloyd's iterations. The device iterates by itself (a CUDA graph with conditional nodes, or one launch) until
-// the fit has converged. The host watches, and finishes iterations in which a cluster is empty.
+// fit.cu - Lloyd's iterations. The device decides by itself when the fit has converged: all iterations are one launch,
+// or launches that are enqueued ahead of the decision, or, from the 33rd iteration on, a CUDA graph with a conditional
+// node. The host watches, and finishes iterations in which a cluster is empty.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <vector>
 
@@ -12,6 +14,9 @@
 namespace pgkm::cuda {
 namespace {
 
+constexpr std::int32_t short_fit = 32; // iterations
+constexpr std::int32_t ahead = 4;      // iterations in the stream at a time
+
 template <typename T>
 class Fit {
   public:
@@ -21,6 +26,7 @@ class Fit {
           claim_(data.context.host_budget, (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) *
                                                static_cast<std::uint64_t>(data.host.d))
     {
+        on_device_.few_iterations = params.max_iter <= 2;
     }
 
     void run();
@@ -28,6 +34,7 @@ class Fit {
   private:
     void iterate_on_device();
     void enqueue_iterations(const UpdateArguments<T> &arguments);
+    void enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t most);
     void start_control();
     void fetch_control();
     void take_centroids();
@@ -51,7 +58,10 @@ class Fit {
     Progress *progress_;
     Control *state_; // the device's control, as last fetched
     LoopGraph<T> graph_;
-    Claim claim_; // for the sums of an iteration that the host finishes
+    std::array<Event, ahead> ends_;   // of iterations
+    Claim claim_;                     // for the sums of an iteration that the host finishes
+    std::vector<Int128> last_masses_; // of the last one that found a cluster empty: the last_relocated_-th
+    std::int32_t last_relocated_ = 0;
     std::int32_t reported_ = -1;
 };
 
@@ -100,25 +110,52 @@ void Fit<T>::iterate_on_device()
     } while (state_[0].stop == running);
 }
 
-// Some iterations, which may go on until the fit stops: in one launch, or as a graph. The first one runs outside of the
-// graph.
+// Some iterations, which may go on until the fit stops: in one launch, as launches of their own, or, where a fit is
+// long, as a graph. To make and to end a graph takes as long as some iterations of few rows. The iterations before it
+// prepare rows, and may order them anew once there are labels.
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
-    const bool many = on_device_.data.resident && params_.max_iter - problem_.n_iter > 2;
-    if (many && on_device_.iterations(arguments))
+    const std::int32_t left = params_.max_iter - problem_.n_iter;
+    if (!on_device_.data.resident)
+        return on_device_.iteration(arguments, on_device_.control.get());
+    if (left > 2 && on_device_.iterations(arguments))
         return;
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
-    const bool use_graph = many && (setting == nullptr || setting[0] != '0');
-    if (use_graph && graph_.ready(context()))
-        return graph_.launch(stream());
-    graph_.drop(); // its kernels know a workspace that is gone, or too few iterations are left
-    on_device_.iteration(arguments, on_device_.control.get());
-    if (!use_graph)
-        return;
-    graph_.build(on_device_, arguments);
+    const bool use_graph = setting == nullptr || setting[0] != '0';
+    if (!use_graph || problem_.n_iter < short_fit || left <= 2) {
+        graph_.drop(); // its kernels know a workspace that may go
+        return enqueue_ahead(arguments, use_graph ? std::min(left, short_fit) : left);
+    }
+    if (!graph_.ready(context())) {
+        on_device_.iteration(arguments, on_device_.control.get());
+        if (on_device_.prepared.unordered())
+            on_device_.iteration(arguments, on_device_.control.get());
+        graph_.build(on_device_, arguments);
+    }
     graph_.launch(stream());
+}
+
+// Up to `most` iterations, of which some are in the stream before it is known that the fit goes on to them: those that
+// come after its end do nothing.
+template <typename T>
+void Fit<T>::enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t most)
+{
+    const std::int32_t first = problem_.n_iter;
+    for (std::int32_t i = 0; i < most; ++i) {
+        Event &ends = ends_[static_cast<std::size_t>(i % ahead)];
+        if (i >= ahead) {
+            context().wait(ends.get());
+            tick();
+            if (progress_[0].iteration - first <= i - ahead)
+                return; // that iteration has not ended: the fit has
+        } else if (ends.get() == nullptr) {
+            ends = make_event();
+        }
+        on_device_.iteration(arguments, on_device_.control.get());
+        checked("cudaEventRecord", [&] { return cudaEventRecord(ends.get(), stream()); });
+    }
 }
 
 template <typename T>
@@ -185,7 +222,12 @@ void Fit<T>::relocate()
     join(totals, sums.totals);
     join(masses, sums.masses);
     ready_to_label();
-    finish_host_iteration(sums, [&] { return problem_.n_iter > 1 && same_labels(on_device_, 0, 1); });
+    // Labels that stay make the same sums, with the same empty clusters: an iteration before that the device could
+    // finish had none.
+    const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;
+    last_masses_ = sums.masses;
+    finish_host_iteration(sums, [&] { return may_rest && same_labels(on_device_, 0, 1); });
+    last_relocated_ = problem_.n_iter;
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
     for (int set = 2; set >= 1; --set)
@@ -194,7 +236,12 @@ void Fit<T>::relocate()
                                    on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values,
                                    n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
         });
-    on_device_.upload_centroids(problem_.centroids);
+    on_device_.replace_centroids(problem_.centroids);
+    if (problem_.n_iter <= 2) { // the device stopped before it could order rows by their labels
+        for (PreparedRows::Part &part : on_device_.prepared.parts)
+            part.first_order = true;
+        graph_.drop();
+    }
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.

@@ -1,6 +1,7 @@
 // moves.cu (fit) - iterations in which sums follow the rows: what is kept from one to the next, and whose kernels run.
 #include "fit/device_problem.hpp"
 #include "fused/moves.hpp"
+#include "sums/sorted.hpp"
 
 namespace pgkm::cuda {
 
@@ -8,16 +9,46 @@ template <typename T>
 bool DeviceProblem<T>::takes_floats() const
 {
     bool fits = true;
-    for (std::int32_t f = 0; f < d && problem.feature_exponent != nullptr; ++f)
-        fits = fits && cuda::takes_floats(problem.feature_exponent[f]);
+    for (std::int32_t f = 0; f < d && problem.feature_scales != nullptr; ++f)
+        fits = fits && cuda::takes_floats(problem.feature_scales[f].exponent);
     return fits;
+}
+
+// Memory for the labels and entries of all rows; an assignment needs most of what the device's limit leaves.
+template <typename T>
+bool DeviceProblem<T>::keeps_entries()
+{
+    if (!data.resident || problem.n_rows > static_cast<std::int64_t>(labels.count()))
+        return false;
+    const std::size_t bytes = label_bytes() + entry_bytes(problem.n_rows, k);
+    if (kept.get() == nullptr && bytes <= context.budget.room() / 4)
+        within_limit([&] {
+            kept = DeviceArray<char>(context.budget, bytes);
+            forget_labels();
+        });
+    return kept.get() != nullptr;
+}
+
+// Of the labels that lie before the entries.
+template <typename T>
+std::size_t DeviceProblem<T>::label_bytes() const
+{
+    return (static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t) + 255) / 256 * 256;
 }
 
 // Sums follow the rows where the plan has it and there is memory for their labels.
 template <typename T>
 bool DeviceProblem<T>::keeps_labels()
 {
-    const bool prepared = plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr;
+    if (plan.moves == Moves::sorted) {
+        if (!keeps_entries())
+            plan.moves = Moves::none;
+        return plan.moves == Moves::sorted;
+    }
+    const bool prepared =
+        plan.moves == Moves::leaves || (plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr);
+    if (plan.moves == Moves::leaves && few_iterations && middle.shift != nullptr)
+        plan.moves = Moves::slots;
     if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
         return false;
     if (kept.get() != nullptr)
@@ -27,11 +58,14 @@ bool DeviceProblem<T>::keeps_labels()
         plan.moves = Moves::none;
         return false;
     }
-    if (plan.moves == Moves::cells && !within_limit([&] {
+    if (plan.moves == Moves::leaves && !within_limit([&] {
             const auto *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
-            cells.emplace(context, values, problem.n_rows, d, feature_box(data, problem));
-        }))
-        plan.moves = Moves::slots;
+            leaves.emplace(context, values, problem.n_rows, d);
+        })) {
+        kept = {};
+        plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;
+        return keeps_labels();
+    }
     if (plan.moves == Moves::strips)
         within_limit(
             [&] { sole = DeviceArray<std::uint8_t>(context.budget, 2 * static_cast<std::size_t>(pivots.rows.count)); });
@@ -40,12 +74,18 @@ bool DeviceProblem<T>::keeps_labels()
 }
 
 template <typename T>
-void DeviceProblem<T>::forget_labels()
+void DeviceProblem<T>::forget_soles()
 {
-    if (cells)
-        cells->forget(stream());
     if (sole.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
+}
+
+template <typename T>
+void DeviceProblem<T>::forget_labels()
+{
+    if (leaves)
+        leaves->forget(stream());
+    forget_soles();
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -68,17 +108,33 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
     return moves;
 }
 
+// Assignment, sums and update by themselves.
+template <typename T>
+void DeviceProblem<T>::iterate_apart(UpdateArguments<T> arguments)
+{
+    const Entries entries = entries_in(kept.get() + label_bytes(), k, reinterpret_cast<std::int32_t *>(kept.get()));
+    each_chunk([&](const View<T> &rows) {
+        assign_rows(rows, arguments.control, labels.get());
+        follow_rows(stage(arguments.control), rows, labels.get(), entries, arguments.sums);
+    });
+    arguments.sums_stay = true;
+    update(arguments, stream());
+    prepare_tiles(arguments.control);
+}
+
 template <typename T>
 void DeviceProblem<T>::iterate_moves(const UpdateArguments<T> &arguments)
 {
+    if (plan.moves == Moves::sorted)
+        return iterate_apart(arguments);
     if constexpr (sizeof(T) == 4)
         each_chunk([&](const View<T> &rows) {
             const MoveArguments moves = move_arguments(arguments, rows);
             switch (plan.moves) {
             case Moves::few:
                 return iterate_few(stage(arguments.control), moves);
-            case Moves::cells:
-                return iterate_cells(stage(arguments.control), moves, *cells);
+            case Moves::leaves:
+                return iterate_leaves(stage(arguments.control), moves, *leaves);
             case Moves::slots:
                 return iterate_slots(stage(arguments.control), moves);
             default:
@@ -126,6 +182,8 @@ bool DeviceProblem<T>::iterations(const UpdateArguments<T> &arguments)
         each_chunk([&](const View<T> &rows) {
             launched = loop_strips(stage(arguments.control), move_arguments(arguments, rows), memory);
         });
+    if (launched)
+        forget_soles(); // that launch does not keep them
     return launched;
 }
 

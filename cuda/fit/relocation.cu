@@ -6,10 +6,26 @@
 
 #include "assign/measure.hpp"
 #include "relocation/farthest.hpp"
+#include "relocation/kept_labels.hpp"
 #include "relocation/labels_differ.hpp"
 
 namespace pgkm::cuda {
 namespace {
+
+// Brings the labels of the last iteration, which changed no centroid, into problem.labels: they were kept by row or in
+// the pivots' order, or stand there, or are made once more.
+template <typename T>
+void last_labels(DeviceProblem<T> &problem, const View<T> &rows, std::int64_t first)
+{
+    const std::int64_t n = problem.problem.n_rows;
+    const Moves moves = problem.plan.moves;
+    const std::int32_t *order = moves == Moves::strips ? problem.pivots.rows.order : nullptr;
+    if (problem.kept.get() != nullptr && moves != Moves::leaves && moves != Moves::sorted)
+        spread_labels(problem.context, {problem.kept.get(), problem.k > 255}, order, n, first, rows.n,
+                      problem.labels.get());
+    else if (problem.plan.execution != Execution::multi_pass || rows.n != n)
+        problem.assign_rows(rows, problem.control.get(), problem.labels.get());
+}
 
 template <typename T>
 std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
@@ -21,7 +37,7 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
     FarthestRows farthest(context, most, slice_rows);
     const Control *control = problem.control.get();
     problem.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
-        problem.assign_rows(rows, control, problem.labels.get());
+        last_labels(problem, rows, first);
         measure<T>({rows, problem.labels.get(), squares.get(), nullptr, 0, control}, context.facts.multiprocessors, 0,
                    problem.stream());
         problem.wait();

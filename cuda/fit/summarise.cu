@@ -24,7 +24,6 @@ struct RowRange {
 struct Bounds {
     unsigned long long min;
     unsigned long long max;
-    unsigned long long max_abs;
 };
 
 struct MomentSums {
@@ -77,20 +76,17 @@ __global__ void bounds_kernel(const T *values, const double *weights, int d, con
     const Walk walk = make_walk(d);
     if (walk.feature >= d || walk.first >= range.n)
         return;
-    double low = INFINITY, high = -INFINITY, magnitude = 0.0, heaviest = 0.0;
+    double low = INFINITY, high = -INFINITY, heaviest = 0.0;
     for (std::int64_t i = walk.first; i < range.n; i += walk.step) {
         const std::int64_t row = range.first + i;
         const double value = static_cast<double>(values[row * d + walk.feature]);
         low = fmin(low, value);
         high = fmax(high, value);
-        const double weight = weights == nullptr ? 1.0 : weights[row];
-        heaviest = fmax(heaviest, weight);
-        magnitude = fmax(magnitude, fabs(weights == nullptr ? value : weight * value));
+        heaviest = fmax(heaviest, weights == nullptr ? 1.0 : weights[row]);
     }
     Bounds *out = bounds + std::int64_t{blockIdx.y} * d + walk.feature;
     atomicMin(&out->min, ordered(low));
     atomicMax(&out->max, ordered(high));
-    atomicMax(&out->max_abs, ordered(magnitude));
     if (walk.feature == 0)
         atomicMax(max_weight + blockIdx.y, ordered(heaviest));
 }
@@ -143,7 +139,7 @@ class Summariser {
         : data_(data), problems_(problems), count_(count), n_features_(count * static_cast<std::size_t>(data.host.d)),
           claim_(data.context.host_budget, n_features_ * feature_bytes), ranges_(data.context.budget, count),
           device_bounds_(data.context.budget, n_features_), device_weight_(data.context.budget, count),
-          bounds_(n_features_, Bounds{~0ULL, 0, 0}), weight_(count, 0)
+          bounds_(n_features_, Bounds{~0ULL, 0}), weight_(count, 0)
     {
     }
 
@@ -195,7 +191,6 @@ class Summariser {
             const Bounds &b = bounds_[problem * d + f];
             out.min[f] = from_ordered(b.min);
             out.max[f] = from_ordered(b.max);
-            out.max_abs[f] = from_ordered(b.max_abs);
             if (!moments_.empty()) {
                 out.mean[f] = moments_[problem * d + f].mean;
                 out.variance[f] = moments_[problem * d + f].variance;

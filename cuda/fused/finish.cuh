@@ -23,9 +23,9 @@ __device__ inline bool block_stopped(const UpdateArguments<float> &a)
 }
 
 // The clusters' means by the whole block into its shared memory, `stride` floats apart; returns whether a cluster has
-// no mass. exponents: the features', in any memory.
-__device__ inline bool make_means(const Accumulators &sums, int k, int d, const std::int32_t *exponents, float *means,
-                                  int stride)
+// no mass. scales: the features', in any memory.
+__device__ inline bool make_means(const Accumulators &sums, int k, int d, const FeatureScale<float> *scales,
+                                  float *means, int stride)
 {
     constexpr int ahead = 4; // values whose sums are on their way at a time
     const int step = static_cast<int>(blockDim.x), step_j = step / d, step_f = step - step_j * d;
@@ -53,9 +53,10 @@ __device__ inline bool make_means(const Accumulators &sums, int k, int d, const 
             if (cluster[i] >= k)
                 break;
             empty |= mass[i].x == 0 && mass[i].y == 0;
+            const FeatureScale<float> scale = scales[feature[i]];
             means[cluster[i] * stride + feature[i]] =
                 static_cast<float>(mean_of(join_limb_sums(total[i].x, total[i].y), join_limb_sums(mass[i].x, mass[i].y),
-                                           exponents[feature[i]], 0));
+                                           static_cast<double>(scale.origin), scale.exponent, 0));
         }
     }
     return __syncthreads_or(empty) != 0;
@@ -97,7 +98,7 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         old[i] = a.centroids[i];
         older[i] = a.centroids[n_values + i];
     }
-    if (make_means(a.sums, a.k, a.d, a.feature_exponent, next, a.d)) {
+    if (make_means(a.sums, a.k, a.d, a.feature_scales, next, a.d)) {
         if (self == 0) {
             stop_for_empty(a);
             a.control->arrived = 0;

@@ -67,18 +67,26 @@ __host__ __device__ inline bool takes_floats(int exponent)
     return exponent >= -90 && exponent <= 120;
 }
 
-// The scale of a feature; 1 where takes_floats() does not hold.
-__device__ inline float feature_scale(const View<float> &view, int f, bool floats)
+// A feature's scale in float32; `scale` is 1 where takes_floats() does not hold.
+struct FloatScaling {
+    float origin;
+    float scale;
+};
+
+__device__ inline FloatScaling float_scaling(const View<float> &view, int f, bool floats)
 {
-    return floats ? __int_as_float((view.feature_exponent[f] + 127) << 23) : 1.0f;
+    const FeatureScale<float> scale = view.feature_scales[f];
+    return {scale.origin, floats ? __int_as_float((scale.exponent + 127) << 23) : 1.0f};
 }
 
-// Limbs of a row's feature; `floats`: takes_floats() of all features.
-__device__ inline Limbs15 feature_limbs15(const View<float> &view, int f, float value, float scale, bool floats)
+// Limbs of a row's feature; `floats`: takes_floats() of all features. The subtraction is exact (contract.hpp).
+__device__ inline Limbs15 feature_limbs15(const View<float> &view, int f, float value, const FloatScaling &scaling,
+                                          bool floats)
 {
+    const float centred = value - scaling.origin;
     if (floats)
-        return limbs15(value, scale);
-    return limbs15(quantise(static_cast<double>(value), power_of_two(view.feature_exponent[f])));
+        return limbs15(centred, scaling.scale);
+    return limbs15(quantise(static_cast<double>(centred), power_of_two(view.feature_scales[f].exponent)));
 }
 
 // The block's dynamic shared memory. Functions that are not inlined name it themselves: through a
@@ -91,14 +99,15 @@ __device__ inline std::int32_t *shared_words(int offset)
 
 // Sums of k clusters of unweighted rows in shared memory: d features and, as feature d, the mass.
 struct MoveCounters {
-    int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them the features' scales
+    int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them d scales and d origins
     int k, d, replicas;
 
     // Enough for finish_iteration(), too, when the sums are published.
     __host__ __device__ static std::size_t bytes(int k, int d, int replicas)
     {
         const auto features = static_cast<std::size_t>(d);
-        return 4 * (static_cast<std::size_t>(k) * (features + 1) * 3 * static_cast<std::size_t>(replicas) + features);
+        return 4 *
+               (static_cast<std::size_t>(k) * (features + 1) * 3 * static_cast<std::size_t>(replicas) + 2 * features);
     }
     __device__ void clear() const
     {
@@ -107,14 +116,19 @@ struct MoveCounters {
             counters[i] = 0;
     }
     // Of features, where prepare_scales() was called.
-    __device__ float *scales() const
+    __device__ FloatScaling scaling(int f) const
     {
-        return reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas));
+        const float *scales = reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas));
+        return {scales[d + f], scales[f]};
     }
     __device__ void prepare_scales(const View<float> &view, bool floats) const
     {
-        for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x))
-            scales()[f] = feature_scale(view, f, floats);
+        float *scales = reinterpret_cast<float *>(shared_words(offset + k * (d + 1) * 3 * replicas));
+        for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x)) {
+            const FloatScaling own = float_scaling(view, f, floats);
+            scales[f] = own.scale;
+            scales[d + f] = own.origin;
+        }
     }
     // Of one cluster's limbs of a feature.
     __device__ std::int32_t *counter(int cluster, int feature, int replica) const
@@ -184,7 +198,7 @@ __device__ inline void move_row(const View<float> &view, const MoveCounters &cou
     for (int f = 0; f < D; ++f, target += stride, source += stride) {
         if (f >= view.d)
             break;
-        const Limbs15 limbs = feature_limbs15(view, f, x[f], counters.scales()[f], floats);
+        const Limbs15 limbs = feature_limbs15(view, f, x[f], counters.scaling(f), floats);
         counters.add(target, limbs);
         if (from != none)
             counters.subtract(source, limbs);

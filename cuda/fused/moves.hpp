@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "plan/stages.hpp"
-#include "fused/cells.hpp"
 #include "fused/finish.cuh"
+#include "fused/leaves.hpp"
 #include "fused/moves.cuh"
 
 namespace pgkm::cuda {
@@ -22,14 +22,13 @@ struct MoveArguments {
     UpdateArguments<float> update;
     KeptLabels last;
     std::int32_t *labels; // where labels alone are wanted: n; else nullptr
-    std::int64_t first;   // rows of this launch, within the pivots' order where there is one
+    std::int64_t first;   // rows of this launch, within the pivots' order where there is one; or branches of leaves
     std::int64_t end;
-    std::int64_t share;     // rows per block, where blocks take contiguous ones
-    bool floats;            // takes_floats() of all features
-    int replicas;           // of the block's sums
-    bool finish;            // the launch that reaches the last row updates the centroids
-    const CellState *cells; // where another kernel takes the iteration if it serves; or nullptr
-    std::uint8_t *sole;     // 2 x pivots, by turns: the one centroid on the pivot's list, or no_sole; or nullptr
+    std::int64_t share; // rows per block, where blocks take contiguous ones
+    bool floats;        // takes_floats() of all features
+    int replicas;       // of the block's sums
+    bool finish;        // the launch that reaches the last row updates the centroids
+    std::uint8_t *sole; // 2 x pivots, by turns: the one centroid on the pivot's list, or no_sole; or nullptr
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
@@ -38,9 +37,8 @@ void label_few(const Stage<float> &stage, const MoveArguments &arguments); // la
 // d <= 16, more clusters: products by the tensor cores, a row's values in the slots of one product.
 void iterate_slots(const Stage<float> &stage, const MoveArguments &arguments);
 void label_slots(const Stage<float> &stage, const MoveArguments &arguments); // labels alone
-// d <= 8, many clusters: a row is compared with the centroids on its cell's list. Where lists are
-// long, the slots kernel takes the iteration: the device decides.
-void iterate_cells(const Stage<float> &stage, const MoveArguments &arguments, const Cells &cells);
+// d <= 8, more clusters: rows in the leaves of a tree are compared with the centroids on their leaf's list.
+void iterate_leaves(const Stage<float> &stage, const MoveArguments &arguments, const Leaves &leaves);
 // 16 < d <= 64, rows ordered by pivots with lists of centroids (device/pivots.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments);
 // What a launch that runs all iterations needs beside (replicated_update.cuh).

@@ -192,7 +192,7 @@ __device__ int filter_octets(const MoveArguments &a, const Shared &shared, const
 template <int F, int M, int T, bool Once, bool Labels>
 __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant__ MoveArguments a)
 {
-    if (block_stopped(a.update) || (a.cells != nullptr && a.cells->serves))
+    if (block_stopped(a.update))
         return;
     const Shared shared = carve<F, T>(a);
     const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, a.replicas};

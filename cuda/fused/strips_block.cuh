@@ -12,7 +12,7 @@ constexpr int queue_rows = strip_rows - 1 + 32; // that wait in a warp's queue a
 
 // Where things lie in the block's shared memory, in bytes behind what strips_pivot.cuh carves.
 struct Layout {
-    int shifts, previous, shift, exponents, centroids, counters, slack, row, queue, label, values;
+    int shifts, previous, shift, scales, centroids, counters, slack, row, queue, label, values;
     int stride; // of the rows kept, in floats; 0: they stay where they are
     int bytes;
 };
@@ -46,7 +46,7 @@ Layout lay_out(const MoveArguments &a, int stride)
     l.shifts = take(8 * k);
     l.previous = take(4 * k);
     l.shift = take(4 * d);
-    l.exponents = take(4 * d);
+    l.scales = take(8 * d);
     l.centroids = take(3 * 4 * k * centroid_stride(d));
     l.counters = take(2 * 12 * k * (d + 1));
     l.slack = take(4 * rows);
@@ -65,7 +65,7 @@ struct Block {
     double *shifts;
     std::int32_t *previous; // list
     float *shift;           // the pivot
-    std::int32_t *exponents;
+    FeatureScale<float> *scales;
     float *now, *before, *next; // sets of centroids
     MoveCounters counters[2];   // what even and odd iterations moved
     float *slack;
@@ -106,7 +106,7 @@ __device__ Block carve_block(const LoopArguments &l)
     block.shifts = at(l.layout.shifts, static_cast<double *>(nullptr));
     block.previous = at(l.layout.previous, static_cast<std::int32_t *>(nullptr));
     block.shift = at(l.layout.shift, static_cast<float *>(nullptr));
-    block.exponents = at(l.layout.exponents, static_cast<std::int32_t *>(nullptr));
+    block.scales = at(l.layout.scales, static_cast<FeatureScale<float> *>(nullptr));
     block.now = at(l.layout.centroids, static_cast<float *>(nullptr));
     block.before = block.now + set;
     block.next = block.before + set;
@@ -129,7 +129,7 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
     const int self = static_cast<int>(threadIdx.x), k = a.view.k, d = a.view.d;
     for (int f = self; f < d; f += threads) {
         block.shift[f] = a.pivots.pivots[block.pivot * d + f];
-        block.exponents[f] = a.view.feature_exponent[f];
+        block.scales[f] = a.view.feature_scales[f];
     }
     for (int i = self; i < k * d; i += threads) {
         const int at = i / d * centroid_stride(d) + i % d;

@@ -102,7 +102,7 @@ __device__ bool update_centroids(const LoopArguments &l, Block &block, const Sha
 {
     const UpdateArguments<float> &u = l.moves.update;
     const int k = u.k, d = u.d, stride = centroid_stride(d);
-    if (make_means(sums, k, d, block.exponents, block.next, stride))
+    if (make_means(sums, k, d, block.scales, block.next, stride))
         return false;
     make_shifts(u, block.next, block.now, stride, block.shifts);
     if (u.cosine) // the means have changed

@@ -295,8 +295,8 @@ __device__ __noinline__ void move_rows(const MoveArguments &a, RowSource rows, M
                                        int from, int to, unsigned moved)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), d = a.view.d, none = a.last.none();
-    const float scale = feature_scale(a.view, min(lane, d - 1), a.floats);
-    const float upper_scale = feature_scale(a.view, min(lane + 32, d - 1), a.floats);
+    const FloatScaling scale = float_scaling(a.view, min(lane, d - 1), a.floats);
+    const FloatScaling upper_scale = float_scaling(a.view, min(lane + 32, d - 1), a.floats);
     while (moved != 0) {
         int member = __ffs(static_cast<int>(moved)) - 1;
         const int source = __shfl_sync(~0u, from, member), target = __shfl_sync(~0u, to, member);

@@ -27,7 +27,7 @@ struct Arguments {
     int d;
     const GroupProblem *problems;
     const T *centroids;            // of all problems
-    const std::int32_t *exponents; // problems x d
+    const FeatureScale<T> *scales; // problems x d
     std::int32_t *labels;          // of all rows, or nullptr
     double *distances;             // of all rows, or nullptr
     std::int64_t *sums;            // of all clusters, or nullptr
@@ -40,7 +40,7 @@ template <typename T>
 __device__ void add_all(const View<T> &view, std::int32_t row, double distance, double square_scale,
                         std::int32_t *counters)
 {
-    add_row(view, view.feature_exponent, row, counters);
+    add_row(view, view.feature_scales, row, counters);
     counters += group_width(view.d, view.weights != nullptr);
     const Limbs square =
         quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
                           d,
                           k,
                           a.centroids + problem.cluster * d,
-                          a.exponents + std::int64_t{blockIdx.x} * d,
+                          a.scales + std::int64_t{blockIdx.x} * d,
                           problem.weight_exponent};
     // Shared memory: centroids (k x pitch), sums (k x width), counters (replicas x k x width).
     extern __shared__ double2 memory[];
@@ -177,7 +177,7 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
                                     d,
                                     packed.device_problems.get(),
                                     packed.centroids.get(),
-                                    packed.exponents.get(),
+                                    packed.scales.get(),
                                     labels.get(),
                                     distances.get(),
                                     sums.get(),

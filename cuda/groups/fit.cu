@@ -31,7 +31,7 @@ struct Arguments {
     int width; // group_width()
     GroupProblem *problems;
     T *centroids;                  // of all problems
-    const std::int32_t *exponents; // problems x d
+    const FeatureScale<T> *scales; // problems x d
     int max_iter;
     bool cosine;
     const volatile std::int32_t *cancel;
@@ -51,8 +51,8 @@ struct Shared {
     double *shifts;          // k
     T *centroids;            // k x pitch
     T *fresh;                // k x pitch: the new ones
+    FeatureScale<T> *scales; // d
     std::int32_t *counters;  // replicas x k x width
-    std::int32_t *exponents; // d
     std::int32_t *queued;
     Moved *queue; // held x group_threads
     int width;
@@ -71,12 +71,13 @@ __host__ __device__ Shared<T> carve(char *memory, std::int64_t k, int d, int wid
     };
     take(s.sums, k * width);
     take(s.shifts, k);
+    s.bytes = (s.bytes + sizeof *s.scales - 1) / sizeof *s.scales * sizeof *s.scales;
+    take(s.scales, d);
     s.bytes = (s.bytes + 15) / 16 * 16; // for vector loads
     take(s.centroids, k * Labels::pitch(d));
     if (Labels::filtered)
         take(s.fresh, k * Labels::pitch(d));
     take(s.counters, replicas * k * width);
-    take(s.exponents, d);
     take(s.queued, 1);
     if (Labels::filtered)
         take(s.queue, held * group_threads);
@@ -97,7 +98,7 @@ __device__ void move_queued(const View<float> &view, const Shared<float> &s, int
     for (int i = threadIdx.x; i < queued * sums; i += group_threads) {
         const int place = i / sums, f = i - place * sums, replica = place % replicas;
         const Moved moved = s.queue[place];
-        const Split limbs = limbs_of(view, s.exponents, moved.row, f);
+        const Split limbs = limbs_of(view, s.scales, moved.row, f);
         add_limbs(counters_of(view, s, replica, moved.to) + 2 * f, limbs);
         if (moved.from != 0)
             add_limbs(counters_of(view, s, replica, moved.from - 1) + 2 * f, {-limbs.hi, -limbs.lo});
@@ -163,7 +164,7 @@ struct PassingRows {
             }
             const std::int64_t row = start + threadIdx.x;
             if (row < view.n)
-                add_row(view, s.exponents, row,
+                add_row(view, s.scales, row,
                         counters_of(view, s, static_cast<int>(threadIdx.x) % replicas,
                                     Labels::label(view, row, s.centroids)));
         }
@@ -190,8 +191,10 @@ __device__ void renew_centroids(const View<T> &view, const Shared<T> &s, bool co
     for (int i = threadIdx.x; i < view.k * d; i += group_threads) {
         const int j = i / d, f = i - j * d;
         const std::int64_t *sums = s.sums + j * s.width;
-        s.fresh[j * pitch + f] = static_cast<T>(mean_of(group_sum(sums, d, f, s.width), group_sum(sums, d, d, s.width),
-                                                        s.exponents[f], view.weight_exponent));
+        const FeatureScale<T> scale = s.scales[f];
+        s.fresh[j * pitch + f] =
+            static_cast<T>(mean_of(group_sum(sums, d, f, s.width), group_sum(sums, d, d, s.width),
+                                   static_cast<double>(scale.origin), scale.exponent, view.weight_exponent));
     }
     __syncthreads();
     for (int j = threadIdx.x; j < view.k; j += group_threads) {
@@ -258,7 +261,7 @@ __global__ void __launch_bounds__(group_threads, Labels::blocks) fit_kernel(Argu
                           a.d,
                           problem.k,
                           centroids,
-                          a.exponents + std::int64_t{blockIdx.x} * a.d,
+                          a.scales + std::int64_t{blockIdx.x} * a.d,
                           problem.weight_exponent};
     Shared<T> s = carve<Labels>(reinterpret_cast<char *>(memory), view.k, view.d, a.width);
     if (!Labels::filtered)
@@ -267,7 +270,7 @@ __global__ void __launch_bounds__(group_threads, Labels::blocks) fit_kernel(Argu
     clear(s.sums, view.k * s.width);
     clear(s.counters, replicas * view.k * s.width);
     for (int f = threadIdx.x; f < view.d; f += group_threads)
-        s.exponents[f] = view.feature_exponent[f];
+        s.scales[f] = view.feature_scales[f];
     int iteration = 0, stop = running;
     if constexpr (Labels::filtered)
         stop = view.n <= held * group_threads
@@ -326,7 +329,7 @@ std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const st
     launch_fit<T>(context,
                   {reinterpret_cast<const T *>(data.values.get()), weighted ? data.weights.get() : nullptr, data.host.d,
                    group_width(data.host.d, weighted), packed.device_problems.get(), packed.centroids.get(),
-                   packed.exponents.get(), params.max_iter, params.metric == PGKM_COSINE, cancel.get()},
+                   packed.scales.get(), params.max_iter, params.metric == PGKM_COSINE, cancel.get()},
                   packed.problems);
     context.report("iterating", 0, 0, 0.0);
     context.wait(stream, cancel.get());

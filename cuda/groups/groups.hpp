@@ -83,13 +83,13 @@ __device__ inline bool group_cancelled(const volatile std::int32_t *cancel)
     return __syncthreads_or(*cancel != 0) != 0;
 }
 
-// The problems as one array on the device, with centroids and exponents packed behind each other.
+// The problems as one array on the device, with centroids and scales packed behind each other.
 template <typename T>
 struct Packed {
     std::vector<GroupProblem> problems;
     DeviceArray<GroupProblem> device_problems;
     DeviceArray<T> centroids;            // of all clusters x d
-    DeviceArray<std::int32_t> exponents; // problems x d
+    DeviceArray<FeatureScale<T>> scales; // problems x d
     std::int64_t clusters = 0;
 
     Packed(Data &data, const PgkmProblem *from, const std::vector<std::int64_t> &which, bool with_centroids);

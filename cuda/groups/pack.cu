@@ -1,4 +1,4 @@
-// pack.cu (groups) - decides which problems are solved by one block each, and copies their shapes, exponents and
+// pack.cu (groups) - decides which problems are solved by one block each, and copies their shapes, scales and
 // centroids to the device, all problems' in one array each.
 #include <algorithm>
 
@@ -19,7 +19,7 @@ bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vecto
     const std::uint64_t rows = static_cast<std::uint64_t>(data.host.n) * 12; // labels, distances
     const auto sums = static_cast<std::uint64_t>(group_width(data.host.d, data.host.weights != nullptr)) + 5;
     const std::uint64_t bytes =
-        rows + which.size() * (sizeof(GroupProblem) + 4 * d) + clusters * (8 * sums + d * data.element_bytes());
+        rows + which.size() * (sizeof(GroupProblem) + 16 * d) + clusters * (8 * sums + d * data.element_bytes());
     return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
 }
 
@@ -77,21 +77,22 @@ template <typename T>
 Packed<T>::Packed(Data &data, const PgkmProblem *from, const std::vector<std::int64_t> &which, bool with_centroids)
 {
     const auto d = static_cast<std::size_t>(data.host.d);
-    std::vector<std::int32_t> all_exponents(which.size() * d, 0);
+    std::vector<FeatureScale<T>> all_scales(which.size() * d);
     for (std::size_t i = 0; i < which.size(); ++i) {
         const PgkmProblem &p = from[which[i]];
         problems.push_back(
             {p.first_row, p.n_rows, clusters, p.k, p.weight_exponent, p.distance_exponent, p.tol, 0, 0, running, 0.0});
         clusters += p.k;
-        if (p.feature_exponent != nullptr)
-            std::copy_n(p.feature_exponent, d, all_exponents.begin() + static_cast<long>(i * d));
+        if (p.feature_scales != nullptr)
+            std::transform(p.feature_scales, p.feature_scales + d, all_scales.begin() + static_cast<long>(i * d),
+                           device_scale<T>);
     }
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     device_problems = DeviceArray<GroupProblem>(context.budget, problems.size());
     device_problems.upload(problems.data(), problems.size(), stream);
-    exponents = DeviceArray<std::int32_t>(context.budget, all_exponents.size());
-    exponents.upload(all_exponents.data(), all_exponents.size(), stream);
+    scales = DeviceArray<FeatureScale<T>>(context.budget, all_scales.size());
+    scales.upload(all_scales.data(), all_scales.size(), stream);
     if (with_centroids) {
         std::vector<T> all(static_cast<std::size_t>(clusters) * d);
         for (std::size_t i = 0; i < which.size(); ++i)

@@ -25,9 +25,9 @@ static __device__ __noinline__ Split rare_limbs(double value, int exponent, bool
     return scaled_limbs(value, exponent, weighted, part);
 }
 
-// The limbs of feature f of a row, or of its mass (f = d); of weighted rows the lower part's follow. exponents: d.
+// The limbs of feature f of a row, or of its mass (f = d); of weighted rows the lower part's follow. scales: d.
 template <typename T>
-__device__ inline Split limbs_of(const View<T> &view, const std::int32_t *exponents, std::int64_t row, int f)
+__device__ inline Split limbs_of(const View<T> &view, const FeatureScale<T> *scales, std::int64_t row, int f)
 {
     const bool weighted = view.weights != nullptr;
     const int part = f > view.d ? 1 : 0;
@@ -35,14 +35,15 @@ __device__ inline Split limbs_of(const View<T> &view, const std::int32_t *expone
     const double weight = weighted ? view.weights[row] : 1.0;
     if (f == view.d)
         return weighted ? rare_limbs(weight, view.weight_exponent, true, part) : Split{0, 1};
-    const T value = view.values[row * view.d + f];
+    const FeatureScale<T> scale = scales[f];
+    const T value = view.values[row * view.d + f] - scale.origin; // exact
     const double weighed = weight * static_cast<double>(value);
     if constexpr (sizeof(T) == 8) {
-        return scaled_limbs(weighed, exponents[f], weighted, part);
+        return scaled_limbs(weighed, scale.exponent, weighted, part);
     } else {
-        if (weighted || !has_float_scale(exponents[f]))
-            return rare_limbs(weighed, exponents[f], weighted, part);
-        const Split biased = biased_limbs(value, float_scale(exponents[f]));
+        if (weighted || !has_float_scale(scale.exponent))
+            return rare_limbs(weighed, scale.exponent, weighted, part);
+        const Split biased = biased_limbs(value, float_scale(scale.exponent));
         return {biased.hi - rounding_bits, biased.lo - rounding_bits};
     }
 }
@@ -56,12 +57,12 @@ __device__ inline void add_limbs(std::int32_t *counter, Split limbs)
 
 // Adds a row to the counters of its cluster.
 template <typename T>
-__device__ inline void add_row(const View<T> &view, const std::int32_t *exponents, std::int64_t row,
+__device__ inline void add_row(const View<T> &view, const FeatureScale<T> *scales, std::int64_t row,
                                std::int32_t *counters)
 {
     const int sums = parts_of(view.weights != nullptr) * (view.d + 1);
     for (int f = 0; f < sums; ++f)
-        add_limbs(counters + 2 * f, limbs_of(view, exponents, row, f));
+        add_limbs(counters + 2 * f, limbs_of(view, scales, row, f));
 }
 
 // Adds `replicas` copies of `count` counters to the 64-bit sums and clears them; the whole block, which waits for

@@ -6,18 +6,21 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "groups/transfer.hpp"
 #include "plugin/upload.hpp"
 #include "mixture/fused.hpp"
 #include "mixture/parameters.hpp"
+#include "mixture/products.hpp"
+#include "mixture/sparse.hpp"
 #include "mixture/slices.hpp"
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr std::uint64_t most_workspace = std::uint64_t{128} << 20;
+inline constexpr std::uint64_t most_workspace = std::uint64_t{256} << 20;
 inline constexpr std::int64_t most_slice_rows = 4'000'000; // rows of one problem: a grid's limit
 
 inline std::int64_t rounded_up(std::int64_t value, std::int64_t unit)
@@ -31,16 +34,18 @@ class Batch {
   public:
     Batch(Data &data, const std::vector<Task> &tasks)
         : data_(data), context_(data.context), tasks_(tasks), d_(data.host.d), type_(tasks[0].mixture->covariance_type),
-          fused_(tasks[0].fused), given_(tasks[0].given()), wants_sums_(tasks[0].out->masses != nullptr),
-          wants_labels_(tasks[0].out->labels != nullptr && !given_), parameters_(context_, tasks, d_, rows_per_slot()),
-          slice_products_(slice_products(float64_rate(context_.facts),
-                                         static_cast<double>(parameters_.slots()) / blocks_of(context_, tasks[0], d_))),
+          way_(tasks[0].way), products_(way_ == Way::products), given_(tasks[0].given()),
+          wants_sums_(tasks[0].out->masses != nullptr), wants_labels_(tasks[0].out->labels != nullptr && !given_),
+          parameters_(context_, tasks, d_, rows_per_slot()),
+          slice_products_(
+              slice_products(float64_rate(context_.facts), static_cast<double>(parameters_.slots() * blocks_of_slot()) /
+                                                               blocks_of(context_, tasks[0], d_))),
           stop_(context_.budget, 1), stop_flag_(context_, stop_.get())
     {
         stop_.fill_zero(context_.compute.get());
         for (const Task &task : tasks)
             most_k_ = std::max<std::int64_t>(most_k_, task.mixture->k);
-        if (!fused_)
+        if (way_ != Way::fused)
             make_workspace();
         else
             capacity_ = seen_rows();
@@ -48,11 +53,20 @@ class Batch {
 
     void run()
     {
-        if (type_ == PGKM_COVARIANCE_TIED && !given_)
+        if (products_)
+            prepare_products(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_, type_, nullptr,
+                             context_.compute.get());
+        if (type_ == PGKM_COVARIANCE_FULL && way_ == Way::staged && !given_)
+            pack_factors(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
+                         context_.compute.get());
+        if (type_ == PGKM_COVARIANCE_TIED && !given_) {
             rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
                          context_.compute.get());
+            if (may_become_products())
+                products_ = prepare_tied() <= most_reach<T>;
+        }
         context_.chosen = {};
-        context_.chosen.execution = fused_ ? "single_pass" : "multi_pass";
+        context_.chosen.execution = way_ == Way::fused ? "single_pass" : "multi_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
             for (std::size_t i = 0; i < tasks_.size(); ++i)
@@ -66,7 +80,7 @@ class Batch {
                                         flush(values);
                                     });
         }
-        parameters_.store(tasks_, stop_.get());
+        parameters_.store(tasks_, products_, stop_.get());
         context_.report("iterating", 0, 0, 0.0);
     }
 
@@ -74,15 +88,55 @@ class Batch {
     // The slices' workspace, and labels where they are given or wanted.
     void make_workspace()
     {
-        per_row_ = most_k_ + 1 + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
+        share_values_ = products_ || may_become_products()
+                            ? std::max(ProductShares<T>::values_per_row(most_k_), most_k_ + 1)
+                            : most_k_ + 1;
+        per_row_ = share_values_ + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
         const std::uint64_t room = std::min(most_workspace, context_.scratch_room() / 2);
         const auto row_bytes = static_cast<std::uint64_t>(per_row_) * 8 + 4;
         const std::int64_t fits = static_cast<std::int64_t>(room / row_bytes) / tile_rows * tile_rows;
         // At least a tile: the budget has the last word.
         capacity_ = std::max<std::int64_t>(std::min({fits, seen_rows(), most_slice_rows}), tile_rows);
-        workspace_ = reinterpret_cast<double *>(context_.scratch(static_cast<std::size_t>(capacity_ * per_row_) * 8));
+        const auto bytes = static_cast<std::size_t>(capacity_ * per_row_) * 8;
+        workspace_ = reinterpret_cast<double *>(context_.scratch(std::max(bytes, plan_sparse())));
         if (given_ || wants_labels_)
             labels_ = DeviceArray<std::int32_t>(context_.budget, static_cast<std::size_t>(capacity_));
+    }
+
+    // Tied: products pay for one large problem, if its means lie near enough.
+    bool may_become_products() const
+    {
+        constexpr std::int64_t pay = 1024; // components x features
+        return type_ == PGKM_COVARIANCE_TIED && !given_ && wants_sums_ && !wants_labels_ && tasks_.size() == 1 &&
+               most_k_ * d_ >= pay;
+    }
+
+    // Coefficients of the rotated means, and how far these lie from the origin.
+    double prepare_tied()
+    {
+        const cudaStream_t stream = context_.compute.get();
+        DeviceArray<unsigned long long> reach(context_.budget, 1);
+        reach.fill_zero(stream);
+        prepare_products(parameters_.views(), 1, d_, most_k_, type_, reach.get(), stream);
+        double found = 0.0;
+        static_assert(sizeof found == sizeof(unsigned long long));
+        reach.download(reinterpret_cast<unsigned long long *>(&found), 1, stream);
+        context_.wait(stream, stop_.get());
+        return found;
+    }
+
+    // Bytes of workspace if pairs are to be tried first: for one problem.
+    std::size_t plan_sparse()
+    {
+        constexpr std::int64_t most_rows = 1 << 20;
+        if (tasks_.size() != 1 || !tasks_[0].sparse || tasks_[0].problem->n_rows < least_rows)
+            return 0;
+        sparse_.emplace(context_, tasks_[0], d_);
+        const std::size_t bytes = sparse_->plan(std::min(tasks_[0].problem->n_rows, most_rows),
+                                                std::min(2 * most_workspace, context_.scratch_room() / 2));
+        if (bytes == 0)
+            sparse_.reset();
+        return bytes;
     }
 
     // Multiplications of a slice of so many rows, and with an exponential as ten of them.
@@ -101,6 +155,14 @@ class Batch {
         std::int64_t n;
     };
 
+    // Blocks that add to one copy of the sums at the same time, at least: each has 32 components, or one of full.
+    std::int64_t blocks_of_slot() const
+    {
+        if (way_ != Way::staged)
+            return 1;
+        return type_ == PGKM_COVARIANCE_FULL ? tasks_[0].mixture->k : (tasks_[0].mixture->k + 31) / 32;
+    }
+
     // As many copies of all sums as keep the device busy.
     std::int64_t rows_per_slot() const
     {
@@ -114,6 +176,12 @@ class Batch {
     // Takes rows [first, first + n) of a problem, which lie at row `at` of the values.
     void add_rows(const T *values, std::size_t task, std::int64_t first, std::int64_t at, std::int64_t n)
     {
+        for (std::int64_t rows = 0; sparse_.has_value() && n > 0; first += rows, at += rows, n -= rows) {
+            rows = sparse_->add(values + at * d_, n, parameters_.views(), parameters_.view(task),
+                                reinterpret_cast<char *>(workspace_), stop_.get());
+            if (rows == 0)
+                sparse_.reset();
+        }
         for (std::int64_t done = 0; done < n;) {
             if (used_ + tile_rows > capacity_)
                 flush(values);
@@ -133,8 +201,9 @@ class Batch {
         for (std::int64_t done = 0, slot = 0; done < rows; done += length, ++slot) {
             const std::int64_t n = std::min(length, rows - done), row = used_ + done;
             const std::int64_t shares = row * per_row_;
-            items_.push_back({at + done, row, shares, shares + n * (view.k + 1), static_cast<std::int32_t>(n),
-                              static_cast<std::int32_t>(task), static_cast<std::int32_t>(slot)});
+            items_.push_back({at + done, row, shares, shares + rounded_up(n, tile_rows) * share_values_,
+                              static_cast<std::int32_t>(n), static_cast<std::int32_t>(task),
+                              static_cast<std::int32_t>(slot)});
             extent_.most_rows = std::max(extent_.most_rows, static_cast<std::int32_t>(n));
             extent_.most_k = std::max(extent_.most_k, view.k);
         }
@@ -158,7 +227,12 @@ class Batch {
                                   workspace_,
                                   given_ || wants_labels_ ? labels_.get() : nullptr,
                                   stop_.get()};
-        if (!fused_)
+        if (products_) {
+            if (type_ == PGKM_COVARIANCE_TIED)
+                rotate_rows(launch, extent_, stream);
+            product_densities(launch, extent_, type_, stream);
+            product_sums(launch, extent_, type_ != PGKM_COVARIANCE_TIED, stream);
+        } else if (way_ == Way::staged)
             run_stages(launch, stream);
         else
             (type_ == PGKM_COVARIANCE_FULL ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
@@ -199,9 +273,10 @@ class Batch {
         }
         if (type_ == PGKM_COVARIANCE_TIED)
             rotate_rows(launch, extent_, stream);
-        if (type_ == PGKM_COVARIANCE_FULL)
-            full_densities(launch, extent_, stream);
-        else
+        if (type_ == PGKM_COVARIANCE_FULL) {
+            if (!packed_densities(context_, launch, extent_, stream))
+                full_densities(launch, extent_, stream);
+        } else
             scaled_densities(launch, extent_, type_ == PGKM_COVARIANCE_TIED, stream);
         normalise(launch, extent_, stream);
     }
@@ -220,17 +295,20 @@ class Batch {
     const std::vector<Task> &tasks_;
     const std::int64_t d_;
     const PgkmCovariance type_;
-    const bool fused_;
+    const Way way_;
+    bool products_; // by the kernels of products.hpp, as soon as it is known
     const bool given_, wants_sums_, wants_labels_;
     Parameters parameters_;
     const double slice_products_; // of a slice
     DeviceArray<std::int32_t> stop_;
     StopFlag stop_flag_; // for chunks
     std::int64_t most_k_ = 1;
-    double enqueued_ = 0.0;     // multiplications since the last wait
-    std::int64_t per_row_ = 1;  // values in the workspace
-    std::int64_t capacity_ = 0; // rows of a slice
+    double enqueued_ = 0.0;         // multiplications since the last wait
+    std::int64_t per_row_ = 1;      // values in the workspace
+    std::int64_t share_values_ = 1; // of them without a rotated row
+    std::int64_t capacity_ = 0;     // rows of a slice
     double *workspace_ = nullptr;
+    std::optional<Sparse<T>> sparse_;  // until rows have too many pairs
     DeviceArray<std::int32_t> labels_; // of a slice
     DeviceArray<Item> device_items_;
     // The slice that is gathering.

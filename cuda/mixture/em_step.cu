@@ -33,10 +33,10 @@ void run_batch(Data &data, const std::vector<Task> &tasks)
 // Whether two tasks may share their launches.
 bool alike(const Task &a, const Task &b)
 {
-    if (a.fused != b.fused)
+    if (a.way != b.way)
         return false;
     // Coefficients are packed for the kernel's number of components.
-    if (a.fused && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
+    if (a.way == Way::fused && (a.mixture->k + 3) / 4 != (b.mixture->k + 3) / 4)
         return false;
     return a.mixture->covariance_type == b.mixture->covariance_type && a.given() == b.given() &&
            (a.out->masses == nullptr) == (b.out->masses == nullptr) &&
@@ -64,7 +64,9 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
     using namespace mixture;
     if (data.host.weights != nullptr)
         throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
-    const std::uint64_t most = data.context.budget.room() / 4;
+    // How much lies in the workspace must not decide how rows are summed: the same call gives the same bits.
+    const std::uint64_t most = data.context.scratch_room() / 4;
+    data.context.make_room(2 * most);
     std::vector<Task> planned, tasks;
     std::uint64_t bytes = 0;
     for (std::int64_t p = 0; p < n_problems; ++p) {

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mixture/products.hpp"
+#include "mixture/sparse.hpp"
+
 namespace pgkm::cuda::mixture {
 namespace {
 
@@ -56,10 +59,6 @@ bool has_usual_scales(const PgkmMixture &mixture, std::int64_t d)
     return std::all_of(mixture.factors, mixture.factors + count,
                        [](double factor) { return factor > 1e-140 && factor < 1e140; });
 }
-
-// 1e-10 of agreement for float64 rows, 1e-5 for float32, with two digits to spare.
-template <typename T>
-constexpr double most_reach = sizeof(T) == 4 ? 1e8 : 1e4;
 
 // The mean of the means. Polls: tied, there may be millions of values.
 std::vector<double> origin_of(const Context &context, const PgkmMixture &mixture, std::int64_t d)
@@ -122,7 +121,7 @@ template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
                std::int64_t d)
 {
-    Task task = {&problem, &mixture, &out, false, {}};
+    Task task = {&problem, &mixture, &out, Way::staged, false, {}};
     if (task.given())
         return task;
     if (mixture.covariance_type == PGKM_COVARIANCE_TIED) {
@@ -130,15 +129,17 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         return task;
     }
     const FusedShape shape(mixture.covariance_type, mixture.k, d);
-    if (out.labels != nullptr || !shape.fits() ||
-        needs_of(shape, mixture.k).shared_bytes > context.facts.shared_bytes_per_block ||
-        !(shape.full || has_usual_scales(mixture, d)))
+    const bool fits = shape.fits() && needs_of(shape, mixture.k).shared_bytes <= context.facts.shared_bytes_per_block;
+    if (out.labels != nullptr || !(shape.full ? fits : has_usual_scales(mixture, d)) ||
+        !(fits || out.masses != nullptr))
         return task;
-    std::vector<double> origin = origin_of(context, mixture, d);
-    if (reach(mixture, d, origin) <= most_reach<T>) {
-        task.fused = true;
-        task.origin = std::move(origin);
-    }
+    task.origin = origin_of(context, mixture, d);
+    if (reach(mixture, d, task.origin) <= most_reach<T>)
+        task.way = fits ? Way::fused : Way::products;
+    task.sparse = task.way != Way::fused && out.masses != nullptr && !shape.full &&
+                  sparse_fits(context, mixture.k, d, mixture.covariance_type == PGKM_COVARIANCE_DIAG);
+    if (task.way == Way::staged && !task.sparse)
+        task.origin.clear();
     return task;
 }
 
@@ -150,7 +151,10 @@ template Task plan_task<double>(const Context &, const PgkmProblem &, const Pgkm
 int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
     const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
-    return context.facts.multiprocessors * (task.fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
+    if (task.way == Way::products)
+        return static_cast<int>(product_slots(context.facts, task.mixture->k, d));
+    return context.facts.multiprocessors *
+           (task.way == Way::fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
 }
 
 FusedShape::FusedShape(PgkmCovariance type, std::int64_t k, std::int64_t d)

@@ -12,6 +12,7 @@
 #include "plugin/parallel.hpp"
 #include "plugin/upload.hpp"
 #include "mixture/fused.hpp"
+#include "mixture/products.hpp"
 #include "mixture/stages.hpp"
 
 namespace pgkm::cuda::mixture {
@@ -33,6 +34,8 @@ std::int64_t factor_count(const PgkmMixture &mixture, std::int64_t d)
 {
     if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
         return mixture.k * d * d;
+    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL)
+        return mixture.k;
     return mixture.covariance_type == PGKM_COVARIANCE_TIED ? d * d : mixture.k * d;
 }
 
@@ -48,7 +51,7 @@ std::vector<std::int32_t> slots_of(const Context &context, const std::vector<Tas
         slots.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(wanted, 1)));
         bytes += 8.0 * static_cast<double>(slots.back()) * static_cast<double>(layout_of(*task.mixture, d).values());
     }
-    const double room = static_cast<double>(std::min(most_sum_bytes, context.budget.room() / 4));
+    const double room = static_cast<double>(std::min(most_sum_bytes, context.scratch_room() / 4));
     if (bytes > room)
         for (std::int32_t &count : slots)
             count = std::max(1, static_cast<std::int32_t>(count * (room / bytes)));
@@ -67,7 +70,7 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
     };
     if (!task.origin.empty())
         copy(&MixtureView::origin, task.origin.data(), d);
-    if (task.fused) {
+    if (task.way == Way::fused) {
         const std::int64_t count = FusedShape(mixture.covariance_type, mixture.k, d).coefficient_count(mixture.k);
         return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
             std::fill_n(to, count, 0.0); // never in pieces: there are few
@@ -81,7 +84,7 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
         for (std::int64_t j = first; j < first + n; ++j)
             *to++ = log_constant(mixture, j, d);
     });
-    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL)
+    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL && task.way == Way::staged)
         array(&MixtureView::factors, mixture.k * d, [&](std::int64_t first, std::int64_t n, double *to) {
             for (std::int64_t i = first; i < first + n; ++i)
                 *to++ = mixture.factors[i / d];
@@ -90,13 +93,28 @@ void for_each_array(const Task &task, std::int64_t d, Array &&array)
         copy(&MixtureView::factors, mixture.factors, factor_count(mixture, d));
 }
 
-// Room for what rotate_means() makes.
-std::int64_t target_count(const Task &task, std::int64_t d)
+// Tied: targets, in pairs.
+std::int64_t target_count(const PgkmMixture &mixture, std::int64_t d)
 {
-    return task.mixture->covariance_type == PGKM_COVARIANCE_TIED && !task.given() ? task.mixture->k * d : 0;
+    return (mixture.k * d + 1) / 2 * 2;
 }
 
-// Values that a task's arrays take, without the targets.
+// Room for what rotate_means(), prepare_products() or pack_factors() makes.
+std::int64_t made_count(const Task &task, std::int64_t d)
+{
+    const PgkmMixture &mixture = *task.mixture;
+    if (task.way == Way::products)
+        return ProductLayout(mixture.k, d, mixture.covariance_type == PGKM_COVARIANCE_DIAG).values();
+    if (task.given())
+        return 0;
+    if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
+        return task.way == Way::staged ? packed_count(mixture.k, d) : 0;
+    return mixture.covariance_type == PGKM_COVARIANCE_TIED
+               ? target_count(mixture, d) + ProductLayout(mixture.k, d, false).values()
+               : 0;
+}
+
+// Values that a task's arrays take, without what kernels make.
 std::int64_t value_count(const Task &task, std::int64_t d)
 {
     std::int64_t values = 0;
@@ -137,16 +155,16 @@ double log_constant(const PgkmMixture &mixture, std::int64_t j, std::int64_t d)
 
 std::uint64_t parameter_bytes(const Task &task, std::int64_t d)
 {
-    return static_cast<std::uint64_t>(value_count(task, d) + target_count(task, d)) * sizeof(double) +
+    return static_cast<std::uint64_t>(value_count(task, d) + made_count(task, d)) * sizeof(double) +
            sizeof(MixtureView);
 }
 
 Parameters::Parameters(Context &context, const std::vector<Task> &tasks, std::int64_t d, std::int64_t rows_per_slot)
     : context_(context), d_(d)
 {
-    std::int64_t count = 0;
+    std::int64_t count = 1;
     for (const Task &task : tasks)
-        count += value_count(task, d) + target_count(task, d);
+        count += value_count(task, d) + made_count(task, d);
     values_ = DeviceArray<double>(context.budget, at(count));
     views_ = DeviceArray<MixtureView>(context.budget, tasks.size());
     place_sums(tasks, rows_per_slot);
@@ -208,9 +226,12 @@ void Parameters::upload(const std::vector<Task> &tasks)
         }
         next += values;
     });
+    next += (next - values_.get()) % 2; // what kernels make is copied in pairs
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-        host_views_[i].targets = next;
-        next += target_count(tasks[i], d_);
+        host_views_[i].targets = host_views_[i].products = next;
+        if (tasks[i].mixture->covariance_type == PGKM_COVARIANCE_TIED)
+            host_views_[i].products += target_count(*tasks[i].mixture, d_);
+        next += made_count(tasks[i], d_);
     }
     views_.upload(host_views_.data(), host_views_.size(), context_.compute.get());
 }
@@ -253,13 +274,16 @@ void Parameters::hand_out(const Task &task, const SumsLayout &layout, Copy &&cop
     copy(out.masses, 0, layout.k);
     copy(out.first, layout.first(0), layout.k * layout.d);
     copy(out.second, layout.second(0), layout.k * layout.second_size);
-    if (task.fused) // whose sums are about an origin
+    if (task.way == Way::fused) // whose sums are about an origin
         recentre(*task.mixture, d_, task.origin, out);
 }
 
-void Parameters::store(const std::vector<Task> &tasks, std::int32_t *stop)
+void Parameters::store(const std::vector<Task> &tasks, bool from_origin, std::int32_t *stop)
 {
-    combine_sums(views_.get(), static_cast<std::int64_t>(tasks.size()), most_values_, context_.compute.get());
+    const auto n_tasks = static_cast<std::int64_t>(tasks.size());
+    combine_sums(views_.get(), n_tasks, most_values_, context_.compute.get());
+    if (from_origin)
+        recentre_products(views_.get(), n_tasks, most_values_, context_.compute.get());
     context_.wait(context_.compute.get(), stop);
     const auto size = [&](std::size_t i) { return host_views_[i].layout.values(); };
     for_runs(tasks.size(), size, [&](std::size_t first, std::size_t last, std::int64_t values) {

@@ -9,12 +9,16 @@
 
 namespace pgkm::cuda::mixture {
 
+// Which kernels see to a problem: those of fused.hpp, of products.hpp, or of stages.hpp.
+enum class Way { fused, products, staged };
+
 // One problem of a call with everything that belongs to it.
 struct Task {
     const PgkmProblem *problem;
     const PgkmMixture *mixture;
     PgkmMixtureSums *out;
-    bool fused;                 // by the kernels of fused.hpp, else by those of stages.hpp
+    Way way;
+    bool sparse;                // rows may go the way of sparse.hpp first
     std::vector<double> origin; // d: the mean of the means; empty where none is needed
 
     bool given() const { return mixture->labels != nullptr; }
@@ -39,8 +43,8 @@ class Parameters {
     // Copies of the sums, of all tasks together.
     std::int64_t slots() const { return slots_; }
 
-    // Combines the copies and hands the sums out; waits.
-    void store(const std::vector<Task> &tasks, std::int32_t *stop);
+    // Combines the copies and hands the sums out; waits. from_origin: they are sums of products.hpp.
+    void store(const std::vector<Task> &tasks, bool from_origin, std::int32_t *stop);
 
   private:
     void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);

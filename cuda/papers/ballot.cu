@@ -27,7 +27,7 @@ __global__ void ballot_kernel(View<T> view, const Control *control, const std::i
             left &= ~members;
             for (int f = lane; f < view.d; f += 32) {
                 std::int64_t sum = 0; // at most 32 values of 46 bits
-                const double scale = power_of_two(view.feature_exponent[f]);
+                const Scaling<T> scale = scaling_of(view, f);
                 for (unsigned m = members; m != 0; m &= m - 1)
                     sum += feature_integer(view, start + __ffs(static_cast<int>(m)) - 1, f, scale, view.part);
                 add_integer(totals + (std::int64_t{cluster} * view.d + f) * 2, sum);

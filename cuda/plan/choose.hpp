@@ -29,7 +29,7 @@ inline constexpr int slots_k = 1024;
 constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
-    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + 8192 +
+    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + shape.d * 8 + 8192 +
                shape.k * (shape.d + 1LL) * 12 <=
            device.shared_bytes_per_block / 2 - 1024;
 }
@@ -37,7 +37,7 @@ constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
 constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
     const long long tiles = (shape.k + 31LL) / 32 * 4, products = (shape.d + 15LL) / 16;
-    return tiles * (products * 512 + 128) + products * 64 + (shape.d + 1) / 2 * 8 + shape.k * (shape.d + 1LL) * 12 <=
+    return tiles * (products * 512 + 128) + products * 64 + shape.d * 8 + shape.k * (shape.d + 1LL) * 12 <=
            device.shared_bytes_per_block - 1024;
 }
 
@@ -118,11 +118,22 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
     return MassSum::global_atomic;
 }
 
-// Lists of centroids for the cells of a grid (fused/cells.hpp): most features, and the fewest centroids
-// and rows that repay the grid and the lists.
-inline constexpr int cells_d = 8;
-inline constexpr int cells_k = 48;
-inline constexpr int cells_n = 1 << 19;
+// Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest
+// centroids, rows and pairs of both that repay the order and the lists.
+inline constexpr int leaves_d = 8;
+inline constexpr int most_leaves_k = 16384;
+inline constexpr int leaves_k = 16;
+inline constexpr int leaves_n = 1 << 16;
+inline constexpr long long leaves_pairs = 1LL << 24;
+
+constexpr bool fits_leaves(const Shape &shape)
+{
+    return shape.d <= leaves_d && shape.k >= leaves_k && shape.k <= most_leaves_k && shape.n >= leaves_n &&
+           1LL * shape.n * shape.k >= leaves_pairs && shape.n <= (1LL << 31) - 4096;
+}
+
+// Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
+inline constexpr int follow_n = 1 << 15;
 
 // Most rows change their label in the first iterations alone: after those, an iteration whose
 // sums follow the rows has only the assignment to do.
@@ -132,8 +143,10 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
         return Moves::none;
     if (fits_register(shape, device) && shape.k <= octet_size)
         return Moves::few;
+    if (fits_leaves(shape))
+        return Moves::leaves;
     if (fits_register(shape, device))
-        return shape.d <= cells_d && shape.k >= cells_k && shape.n >= cells_n ? Moves::cells : Moves::slots;
+        return Moves::slots;
     if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
         fits_strips(shape, device))
         return Moves::strips;
@@ -158,8 +171,15 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         plan.feature_sum = choose_feature_sum(shape, device);
     if (plan.mass_sum == MassSum::automatic)
         plan.mass_sum = choose_mass_sum(shape, device);
-    if (plan.execution == Execution::single_pass && forced.assignment == Assignment::automatic)
+    const bool free = forced.execution == Execution::automatic && forced.feature_sum == FeatureSum::automatic &&
+                      forced.mass_sum == MassSum::automatic;
+    if (forced.assignment == Assignment::automatic && !shape.weighted &&
+        (plan.execution == Execution::single_pass || free))
         plan.moves = choose_moves(shape, device);
+    const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
+    if (plan.execution == Execution::multi_pass &&
+        (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
+        plan.moves = Moves::sorted;
     return plan;
 }
 

@@ -26,9 +26,15 @@ struct PreparedRows {
         std::int64_t n;
         std::int32_t k;
         DeviceArray<char> memory;
+        bool first_order = false; // the next assignment shall order the rows anew, by their labels
     };
     std::vector<Part> parts;
     bool refused = false;
+
+    bool unordered() const
+    {
+        return std::any_of(parts.begin(), parts.end(), [](const Part &part) { return part.first_order; });
+    }
 };
 
 // The middle of the rows' box, which filters take from rows and centroids, so that large common offsets cost no

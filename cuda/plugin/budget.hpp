@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -59,10 +60,13 @@ class Claim {
     std::uint64_t bytes_ = 0;
 };
 
-// Device memory within a budget. Small blocks that are given back are kept for the next request of
-// the same size: a problem takes some twenty arrays, and problems of one call tend to be of one shape.
-// A block may still be in use by kernels when it is given away again, which is right as long as
-// all work on it is in one stream (the chunks' copies wait for the stream of the kernels).
+// Device memory within a budget. Blocks that are given back are kept for the next request of the same size: a problem
+// takes some twenty arrays, and problems of one call tend to be of one shape. A block may still be in use by kernels
+// when it is given away again, which is right as long as all work on it is in one stream (the chunks' copies wait for
+// the stream of the kernels).
+//
+// What was made of loaded rows and may serve once more is put aside under their address. It is no part of what is used,
+// and goes, as kept blocks do, when memory is short.
 class DeviceMemory : public Budget {
   public:
     DeviceMemory() : Budget{"device memory"} {}
@@ -80,13 +84,13 @@ class DeviceMemory : public Budget {
             spare_bytes_ -= bytes;
             return block;
         }
-        if (limit != 0 && used + spare_bytes_ > limit)
+        if (limit != 0 && used + spare_bytes_ + aside_bytes_ > limit)
             flush();
         void *block = nullptr;
         try {
             checked("cudaMalloc", [&] {
                 cudaError_t state = cudaMalloc(&block, bytes);
-                if (state == cudaErrorMemoryAllocation && !spare_.empty()) {
+                if (state == cudaErrorMemoryAllocation && !(spare_.empty() && aside_.empty())) {
                     cudaGetLastError();
                     flush();
                     state = cudaMalloc(&block, bytes);
@@ -102,7 +106,7 @@ class DeviceMemory : public Budget {
     void release(void *block, std::size_t bytes) noexcept
     {
         give(bytes);
-        if (keeps_ && bytes <= largest_spare && spare_bytes_ + bytes <= most_spare) {
+        if (keeps_ && bytes <= most_spare_ / 2 && spare_bytes_ + bytes <= most_spare_) {
             try {
                 spare_.emplace(bytes, block);
                 spare_bytes_ += bytes;
@@ -112,22 +116,93 @@ class DeviceMemory : public Budget {
         }
         cudaFree(block);
     }
-    // Whether blocks are kept; tools that look for unwritten memory want fresh ones.
-    void keep_spare(bool keeps) { keeps_ = keeps; }
+    // Whether blocks are kept, of a device with so much memory; tools that look for unwritten memory want fresh ones.
+    void keep_spare(bool keeps, std::uint64_t device_bytes)
+    {
+        keeps_ = keeps;
+        most_spare_ = std::max<std::uint64_t>(device_bytes / 128, std::uint64_t{16} << 20);
+    }
+
+    // Loaded rows on the device: where they lie, and how many.
+    using RowsKey = std::pair<const void *, std::int64_t>;
+
+    // What was put aside for these rows, or nullptr.
+    std::shared_ptr<void> take_aside(const RowsKey &rows)
+    {
+        const auto found = aside_.find(rows);
+        if (found == aside_.end())
+            return nullptr;
+        std::shared_ptr<void> what = unlist(found);
+        return used <= limit || limit == 0 ? what : nullptr;
+    }
+    // A pointer to `what`, which takes so many bytes of device memory, that puts it aside when its last copy goes.
+    template <typename What>
+    std::shared_ptr<What> lasting(const RowsKey &rows, std::shared_ptr<What> what, std::uint64_t bytes)
+    {
+        What *address = what.get();
+        return {address, [this, rows, bytes, kept = std::move(what)](What *) mutable noexcept {
+                    put_aside(rows, std::move(kept), bytes);
+                }};
+    }
+    // Before loaded rows go: nothing may be found under their address.
+    void drop_aside() noexcept
+    {
+        while (!aside_.empty())
+            unlist(aside_.begin());
+    }
+    // Gives large kept blocks back to the device.
+    void drop_large() noexcept
+    {
+        for (auto block = spare_.upper_bound(small_block); block != spare_.end(); block = spare_.erase(block)) {
+            cudaFree(block->second);
+            spare_bytes_ -= block->first;
+        }
+    }
 
   private:
-    static constexpr std::size_t largest_spare = std::size_t{1} << 20, most_spare = std::size_t{16} << 20;
+    static constexpr std::size_t small_block = std::size_t{1} << 20, most_aside = 256;
 
+    struct Aside {
+        std::shared_ptr<void> what;
+        std::uint64_t bytes;
+    };
+
+    void put_aside(const RowsKey &rows, std::shared_ptr<void> &&what, std::uint64_t bytes) noexcept
+    {
+        const auto found = aside_.find(rows);
+        if (found != aside_.end())
+            unlist(found);
+        if (aside_.size() >= most_aside)
+            return;
+        try {
+            aside_.insert({rows, Aside{std::move(what), bytes}});
+        } catch (...) { // no memory to remember it
+            return;
+        }
+        give(bytes);
+        aside_bytes_ += bytes;
+    }
+    std::shared_ptr<void> unlist(std::map<RowsKey, Aside>::iterator entry) noexcept
+    {
+        used += entry->second.bytes; // what its arrays give back when they go
+        aside_bytes_ -= entry->second.bytes;
+        std::shared_ptr<void> what = std::move(entry->second.what);
+        aside_.erase(entry);
+        return what;
+    }
     void flush() noexcept
     {
+        drop_aside();
         for (const auto &[bytes, block] : spare_)
             cudaFree(block);
         spare_.clear();
         spare_bytes_ = 0;
     }
     std::multimap<std::size_t, void *> spare_;
-    std::size_t spare_bytes_ = 0;
+    std::size_t spare_bytes_ = 0, most_spare_ = std::size_t{16} << 20;
     bool keeps_ = true;
+    std::map<RowsKey, Aside> aside_;
+    std::uint64_t aside_bytes_ = 0;
 };
 
 } // namespace pgkm::cuda

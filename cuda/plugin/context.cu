@@ -53,7 +53,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
     const char *spare = std::getenv("PGKM_CUDA_SPARE");
-    budget.keep_spare(spare == nullptr || spare[0] != '0');
+    budget.keep_spare(spare == nullptr || spare[0] != '0', properties.totalGlobalMem);
     compute = make_stream();
     copy = make_stream();
     signal = make_stream();
@@ -105,9 +105,12 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
         }
         if (tick)
             tick();
-        // Short calls are waited for without a sleep; after that the processor is left to others.
-        if (Clock::now() - start > std::chrono::milliseconds(1))
+        // Short calls are waited for without a sleep, which may take twice its time; others may have the processor.
+        const Clock::duration waited = Clock::now() - start;
+        if (waited > std::chrono::milliseconds(10))
             std::this_thread::sleep_for(std::chrono::microseconds(50));
+        else if (waited > std::chrono::milliseconds(1))
+            std::this_thread::yield();
     }
     if (told) // nothing may write the flag after its memory has been given away again
         checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(signal.get()); });

@@ -65,6 +65,11 @@ Data::~Data()
         cudaStreamSynchronize(context.copy.get());
     if (context.compute.get() != nullptr)
         cudaStreamSynchronize(context.compute.get());
+    context.budget.drop_aside();
+    values = DeviceArray<char>();
+    weights = DeviceArray<double>();
+    chunks = {};
+    context.budget.drop_large();
 }
 
 void Data::stream()
@@ -73,6 +78,7 @@ void Data::stream()
         return;
     checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
     resident = false;
+    context.budget.drop_aside();
     values = DeviceArray<char>();
     weights = DeviceArray<double>();
     make_chunks();

@@ -7,8 +7,9 @@
 
 namespace pgkm::cuda {
 
-// Kernels of a whole iteration whose sums follow the rows from label to label (fused/moves.hpp).
-enum class Moves : std::int8_t { none, few, slots, cells, strips };
+// Whose sums follow the rows from label to label: kernels of a whole iteration (fused/moves.hpp), or, after an
+// assignment by itself, those of sums/sorted.hpp.
+enum class Moves : std::int8_t { none, few, slots, leaves, strips, sorted };
 
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {

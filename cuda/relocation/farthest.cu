@@ -95,7 +95,6 @@ std::vector<std::uint32_t> FarthestRows::count(const FarthestKeys &keys, unsigne
         keys, prefix, shift, counts_.get());
     launched("count_kernel");
     std::vector<std::uint32_t> counts(digits);
-    context_.wait(stream);
     counts_.download(counts.data(), counts.size(), stream);
     context_.wait(stream);
     return counts;
@@ -131,10 +130,8 @@ void FarthestRows::add(const double *squares, const std::int32_t *labels, std::i
     take_kernel<<<blocks_for(n, threads, context_.facts.multiprocessors * 4), threads, 0, stream>>>(
         squares, labels, n, bound.key, last_tied, rows_.get(), n_rows_.get());
     launched("take_kernel");
-    context_.wait(stream);
     std::uint32_t count = 0;
     n_rows_.download(&count, 1, stream);
-    context_.wait(stream);
     std::vector<FoundRow> rows(count);
     rows_.download(rows.data(), rows.size(), stream);
     context_.wait(stream);

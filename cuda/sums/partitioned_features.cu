@@ -25,7 +25,7 @@ __global__ void partitioned_kernel(View<T> view, const Control *control, const s
         own[j * blockDim.x + threadIdx.x] = 0;
     const std::int64_t share = (view.n + gridDim.x - 1) / gridDim.x;
     const std::int64_t first = blockIdx.x * share, last = min(first + share, view.n);
-    const double scale = power_of_two(view.feature_exponent[feature]);
+    const Scaling<T> scale = scaling_of(view, feature);
     for (std::int64_t row = first; row < last; ++row)
         own[labels[row] * blockDim.x + threadIdx.x] += feature_integer(view, row, feature, scale, view.part);
     for (int j = 0; j < view.k; ++j)

@@ -1,130 +1,203 @@
 // update.cu - from integer sums to new centroids, as update_centroids() of src/backend/update.hpp does, for any shape.
 //
-// One warp per cluster. Divisions are independent and shared out to the lanes; the two sums
-// whose order counts (norm, shift) run as one chain over values that the lanes exchange. The
-// block that arrives last adds the clusters' shifts in order and decides. For few sums the kernels that make the sums
-// update, too (fused/finish.cuh).
+// A block takes some clusters at a time, as many of their values as it has room for in shared memory; its threads share
+// out the values. The two sums whose order counts (norm, shift) are chains over the features: a thread for each
+// cluster. The block that arrives last adds the clusters' shifts in order and decides. A kernel before it looks for
+// clusters without mass. For few sums the kernels that make the sums update, too (fused/finish.cuh).
 #include "sums/update.cuh"
 
+#include <algorithm>
+
 #include "plugin/check.hpp"
-#include "device/exact.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
-constexpr int update_warps = 4;
+constexpr int threads = 128;
+constexpr int each = 4; // values of a thread at a time, whose sums are on their way at once
+constexpr int room = threads * each;
+constexpr int most_clusters = 32; // of a block at a time
 
-// The new centroid of cluster j in fresh; false when it keeps the old one (cosine, zero mean).
-template <typename T>
-__device__ bool make_centroid(const UpdateArguments<T> &a, int j, T *fresh)
-{
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    const Int128 mass = sum_of(a.sums.masses, a.k, j, a.sums.weighted);
-    const std::int64_t n_values = std::int64_t{a.k} * a.d;
-    double square = 0.0;
-    for (int first = 0; first < a.d; first += 32) {
-        const int f = first + lane;
-        T value = 0;
-        if (f < a.d) {
-            const std::int64_t at = std::int64_t{j} * a.d + f;
-            const Int128 total = sum_of(a.sums.totals, n_values, at, a.sums.weighted);
-            value = static_cast<T>(mean_of(total, mass, a.feature_exponent[f], a.weight_exponent));
-            for (int part = 0; part < parts_of(a.sums.weighted); ++part)
-                reinterpret_cast<longlong2 *>(a.sums.totals)[part * n_values + at] = make_longlong2(0, 0);
-            fresh[f] = value;
-        }
-        if (a.cosine)
-            square = chain_squares(static_cast<double>(value), min(32, a.d - first), square);
+// What a block takes at a time: `width` features of `clusters` clusters.
+struct Tile {
+    int clusters;
+    int width;
+    __host__ __device__ explicit Tile(int d)
+    {
+        const int chunks = (d + room - 1) / room;
+        width = (d + chunks - 1) / chunks;
+        clusters = width == d ? min(room / d, most_clusters) : 1;
     }
-    if (!a.cosine)
-        return true;
-    if (square == 0.0)
-        return false;
-    const double norm = ::sqrt(square);
-    for (int f = lane; f < a.d; f += 32)
-        fresh[f] = static_cast<T>(static_cast<double>(fresh[f]) / norm);
-    return true;
+    // Apart in memory by an odd number of values, so that the clusters' chains read from different banks.
+    __host__ __device__ int stride() const { return width | 1; }
+};
+
+struct BlockMemory {
+    double values[room + most_clusters]; // of a tile, its clusters Tile::stride() apart
+    double sums[most_clusters];          // chains
+    double norms[most_clusters];         // 0: the cluster keeps its centroid
+};
+
+template <typename T>
+__device__ inline Int128 total_at(const UpdateArguments<T> &a, std::int64_t at)
+{
+    return sum_of(a.sums.totals, std::int64_t{a.k} * a.d, at, a.sums.weighted);
 }
 
-// Replaces the centroid of cluster j; notes its history and shift.
 template <typename T>
-__device__ void replace_centroid(const UpdateArguments<T> &a, int j)
+__device__ inline T mean_at(const UpdateArguments<T> &a, Int128 total, int j, int f)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    const std::int64_t base = std::int64_t{j} * a.d, set = std::int64_t{a.k} * a.d;
-    T *fresh = a.fresh + base;
-    const bool moved = make_centroid(a, j, fresh);
-    double shift = 0.0;
-    for (int first = 0; first < a.d; first += 32) {
-        const int f = first + lane;
-        double difference = 0.0;
-        if (f < a.d) {
-            T *current = a.centroids + base + f;
-            const T old = *current;
-            const T next = moved ? fresh[f] : old;
-            current[2 * set] = current[set];
-            current[set] = old;
-            *current = next;
-            difference = static_cast<double>(next) - static_cast<double>(old);
+    const Int128 mass = sum_of(a.sums.masses, a.k, j, a.sums.weighted);
+    const FeatureScale<T> scale = a.feature_scales[f];
+    return static_cast<T>(mean_of(total, mass, static_cast<double>(scale.origin), scale.exponent, a.weight_exponent));
+}
+
+// write(cluster of the tile, feature, read(the same)) for each value. The squares of what it returns are summed in the
+// order of the features, to memory.sums.
+template <typename Read, typename Write>
+__device__ void chain_tiles(BlockMemory &memory, const Tile &tile, int clusters, int d, Read &&read, Write &&write)
+{
+    const int self = static_cast<int>(threadIdx.x), stride = tile.stride();
+    if (self < clusters)
+        memory.sums[self] = 0.0;
+    for (int first = 0; first < d; first += tile.width) {
+        const int width = min(tile.width, d - first);
+        decltype(read(0, 0)) found[each];
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            const int at = self + i * threads, cluster = at / width;
+            if (cluster < clusters)
+                found[i] = read(cluster, first + at - cluster * width);
         }
-        if (moved)
-            shift = chain_squares(difference, min(32, a.d - first), shift);
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            const int at = self + i * threads, cluster = at / width, f = at - cluster * width;
+            if (cluster < clusters)
+                memory.values[cluster * stride + f] = write(cluster, first + f, found[i]);
+        }
+        __syncthreads();
+        if (self < clusters) {
+            const double *values = memory.values + self * stride;
+            double sum = memory.sums[self];
+#pragma unroll 8
+            for (int f = 0; f < width; ++f)
+                sum = ::fma(values[f], values[f], sum);
+            memory.sums[self] = sum;
+        }
+        __syncthreads();
     }
-    if (lane == 0)
-        a.shifts[j] = shift;
+}
+
+// Means in a.fresh, and what they are divided by to become unit vectors.
+template <typename T>
+__device__ void make_directions(const UpdateArguments<T> &a, BlockMemory &memory, const Tile &tile, int first,
+                                int clusters)
+{
+    const auto at = [&](int cluster, int f) { return std::int64_t{first + cluster} * a.d + f; };
+    chain_tiles(
+        memory, tile, clusters, a.d, [&](int cluster, int f) { return total_at(a, at(cluster, f)); },
+        [&](int cluster, int f, Int128 total) {
+            const T mean = mean_at(a, total, first + cluster, f);
+            a.fresh[at(cluster, f)] = mean;
+            return static_cast<double>(mean);
+        });
+    const int self = static_cast<int>(threadIdx.x);
+    if (self < clusters) {
+        const double square = memory.sums[self];
+        memory.norms[self] = ::sqrt(square);
+        if (square < 0x1p-900) // the contract's rare way
+            memory.norms[self] = normalise(a.fresh + std::int64_t{first + self} * a.d, a.d) ? 1.0 : 0.0;
+    }
+    __syncthreads();
+}
+
+// Replaces the centroids of some clusters; notes their history and shifts.
+template <typename T>
+__device__ void replace_centroids(const UpdateArguments<T> &a, BlockMemory &memory, const Tile &tile, int first,
+                                  int clusters)
+{
+    if (a.cosine)
+        make_directions(a, memory, tile, first, clusters);
+    const std::int64_t set = std::int64_t{a.k} * a.d;
+    struct Found {
+        Int128 total;
+        T old, before;
+    };
+    const auto at = [&](int cluster, int f) { return std::int64_t{first + cluster} * a.d + f; };
+    chain_tiles(
+        memory, tile, clusters, a.d,
+        [&](int cluster, int f) {
+            const std::int64_t i = at(cluster, f);
+            return Found{a.cosine ? 0 : total_at(a, i), a.centroids[i], a.centroids[set + i]};
+        },
+        [&](int cluster, int f, const Found &found) {
+            const std::int64_t i = at(cluster, f);
+            T next = found.old;
+            if (!a.cosine)
+                next = mean_at(a, found.total, first + cluster, f);
+            else if (memory.norms[cluster] != 0.0)
+                next = static_cast<T>(static_cast<double>(a.fresh[i]) / memory.norms[cluster]);
+            for (int part = 0; !a.sums_stay && part < parts_of(a.sums.weighted); ++part)
+                reinterpret_cast<longlong2 *>(a.sums.totals)[part * set + i] = make_longlong2(0, 0);
+            a.centroids[2 * set + i] = found.before;
+            a.centroids[set + i] = found.old;
+            a.centroids[i] = next;
+            return static_cast<double>(next) - static_cast<double>(found.old);
+        });
+    if (static_cast<int>(threadIdx.x) < clusters)
+        a.shifts[first + static_cast<int>(threadIdx.x)] = memory.sums[threadIdx.x];
+    __syncthreads();
 }
 
 // The last block to arrive closes the iteration.
 template <typename T>
-__device__ void close_iteration(const UpdateArguments<T> &a)
+__device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory)
 {
-    __shared__ double part[update_warps * 32];
     double shift = 0.0;
-    for (int first = 0; first < a.k; first += blockDim.x) {
-        const int j = first + static_cast<int>(threadIdx.x);
-        part[threadIdx.x] = j < a.k ? __ldcg(a.shifts + j) : 0.0;
+    for (int first = 0; first < a.k; first += room) {
+        const int count = min(room, a.k - first);
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            const int at = static_cast<int>(threadIdx.x) + i * threads;
+            memory.values[at] = at < count ? __ldcg(a.shifts + first + at) : 0.0;
+        }
         __syncthreads();
         if (threadIdx.x == 0)
-            for (int i = 0; i < min(static_cast<int>(blockDim.x), a.k - first); ++i)
-                shift += part[i];
+#pragma unroll 16
+            for (int i = 0; i < count; ++i)
+                shift += memory.values[i];
         __syncthreads();
     }
-    for (int j = threadIdx.x; j < 2 * a.k * parts_of(a.sums.weighted); j += blockDim.x)
+    for (int j = threadIdx.x; !a.sums_stay && j < 2 * a.k * parts_of(a.sums.weighted); j += threads)
         a.sums.masses[j] = 0;
     if (threadIdx.x == 0)
         decide(a, shift);
 }
 
-// Any cluster without mass? Every thread of the block gets the answer.
-__device__ bool block_finds_empty(const Accumulators &sums, int k)
+// A cluster a thread. One without mass stops the fit.
+template <typename T>
+__global__ void __launch_bounds__(threads) find_empty_kernel(UpdateArguments<T> a)
 {
-    bool empty = false;
-    for (int j = static_cast<int>(threadIdx.x); j < k; j += static_cast<int>(blockDim.x)) {
-        std::int64_t any = 0;
-        for (int i = 2 * j; i < 2 * k * parts_of(sums.weighted); i += 2 * k)
-            any |= __ldcg(sums.masses + i) | __ldcg(sums.masses + i + 1);
-        empty |= any == 0;
-    }
-    return __syncthreads_or(empty) != 0;
+    const int j = static_cast<int>(blockIdx.x * threads + threadIdx.x);
+    if (j < a.k && !stopped(a.control) && sum_of(a.sums.masses, a.k, j, a.sums.weighted) == 0)
+        stop_for_empty(a);
 }
 
 template <typename T>
-__global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArguments<T> a)
+__global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 8 : 5) update_kernel(UpdateArguments<T> a)
 {
-    bool halted = block_stopped(a.control); // one answer for the block: the flag may change while its threads read it
-    if (!halted && block_finds_empty(a.sums, a.k)) {
-        if (threadIdx.x == 0)
-            stop_for_empty(a);
-        halted = true;
+    __shared__ BlockMemory memory;
+    if (block_stopped(a.control)) { // one answer for the block: the flag may change while its threads read it
+        if (a.has_handle && blockIdx.x == 0 && threadIdx.x == 0)
+            cudaGraphSetConditional(a.handle, 0);
+        return;
     }
-    if (!halted) {
-        for (int j = blockIdx.x * update_warps + threadIdx.x / 32; j < a.k; j += gridDim.x * update_warps)
-            replace_centroid(a, j);
-        if (arrives_last(&a.control->arrived))
-            close_iteration(a);
-    }
-    if (a.has_handle && blockIdx.x == 0 && threadIdx.x == 0 && halted)
-        cudaGraphSetConditional(a.handle, 0);
+    const Tile tile(a.d);
+    for (int j = static_cast<int>(blockIdx.x) * tile.clusters; j < a.k;
+         j += static_cast<int>(gridDim.x) * tile.clusters)
+        replace_centroids(a, memory, tile, j, min(tile.clusters, a.k - j));
+    if (arrives_last(&a.control->arrived))
+        close_iteration(a, memory);
 }
 
 } // namespace
@@ -132,8 +205,9 @@ __global__ void __launch_bounds__(update_warps * 32) update_kernel(UpdateArgumen
 template <typename T>
 void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
 {
-    const int blocks = std::min((arguments.k + update_warps - 1) / update_warps, 1024);
-    update_kernel<<<blocks, update_warps * 32, 0, stream>>>(arguments);
+    const auto blocks = [&](int clusters) { return static_cast<unsigned>((arguments.k + clusters - 1) / clusters); };
+    find_empty_kernel<<<blocks(threads), threads, 0, stream>>>(arguments);
+    update_kernel<<<std::min(blocks(Tile(arguments.d).clusters), 4096u), threads, 0, stream>>>(arguments);
     launched("update_kernel");
 }
 

@@ -16,16 +16,17 @@ struct Progress {
 template <typename T>
 struct UpdateArguments {
     Control *control;
-    Progress *progress;                   // or nullptr
-    Accumulators sums;                    // zeroed by update() for the next iteration
-    T *centroids;                         // three sets of k x d: current, previous, the one before it
-    T *fresh;                             // k x d
-    double *shifts;                       // k
-    const std::int32_t *feature_exponent; // d
+    Progress *progress;                    // or nullptr
+    Accumulators sums;                     // zeroed by update() for the next iteration, unless they stay
+    T *centroids;                          // three sets of k x d: current, previous, the one before it
+    T *fresh;                              // k x d
+    double *shifts;                        // k
+    const FeatureScale<T> *feature_scales; // d
     std::int32_t weight_exponent;
     std::int32_t k;
     std::int32_t d;
     bool cosine;
+    bool sums_stay;                    // the next iteration moves rows between them
     cudaGraphConditionalHandle handle; // set to 0 when the fit stops, if has_handle
     bool has_handle;
 };

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numeric/feature_scale.h"
 #include "numeric/status.h"
 
 #ifdef __cplusplus
@@ -23,7 +24,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 4
+#define PGKM_BACKEND_ABI 5
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -120,7 +121,6 @@ typedef struct PgkmPoints {
 typedef struct PgkmSummary {
     double *min;       /* d: smallest value */
     double *max;       /* d: largest value */
-    double *max_abs;   /* d: largest |weight * value|, the product rounded to float64 */
     double *mean;      /* d: unweighted mean; only with want_moments, else untouched */
     double *variance;  /* d: unweighted population variance; likewise */
     double max_weight; /* 1 without weights */
@@ -133,10 +133,10 @@ typedef struct PgkmProblem {
     int64_t n_rows;  /* >= 1 */
     int32_t k;       /* clusters; seed() lowers it to the number of distinct rows it could find */
     void *centroids; /* k x d of the points' element type; seed() writes, fit() reads and writes, assign() reads */
-    const int32_t *feature_exponent; /* d: contract.hpp's scale_exponent(max_abs) */
-    int32_t weight_exponent;         /* scale_exponent(max_weight); ignored without weights */
-    int32_t distance_exponent;       /* for `within`: contract.hpp's square_exponent() */
-    double tol;                      /* absolute: fit() stops when the summed squared shift is at most this */
+    const PgkmFeatureScale *feature_scales; /* d: contract.hpp's sum_scale() */
+    int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
+    int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
+    double tol;                             /* absolute: fit() stops when the summed squared shift is at most this */
     /* written by fit() */
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */

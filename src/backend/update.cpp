@@ -60,9 +60,11 @@ double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric m
         if (mass == 0)
             continue;
         const std::size_t base = std::int64_t{j} * d;
-        for (std::int32_t f = 0; f < d; ++f)
+        for (std::int32_t f = 0; f < d; ++f) {
+            const PgkmFeatureScale &scale = problem.feature_scales[f];
             fresh[f] = static_cast<T>(
-                mean_of(sums.totals[base + f], mass, problem.feature_exponent[f], problem.weight_exponent));
+                mean_of(sums.totals[base + f], mass, scale.origin, scale.exponent, problem.weight_exponent));
+        }
         if (metric == PGKM_COSINE && !normalise(fresh.data(), d))
             continue;
         shift += exact_distance(fresh.data(), centroids + base, d);

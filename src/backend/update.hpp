@@ -55,8 +55,10 @@ template <typename T>
 inline Int128 row_feature(const PgkmPoints &points, const PgkmProblem &problem, std::int64_t row, std::int32_t feature)
 {
     const double value = static_cast<double>(static_cast<const T *>(points.values)[row * points.d + feature]);
-    const double product = points.weights == nullptr ? value : points.weights[row] * value;
-    return scaled_value(points, product, problem.feature_exponent[feature]);
+    const PgkmFeatureScale &scale = problem.feature_scales[feature];
+    const double centred = value - scale.origin;
+    const double product = points.weights == nullptr ? centred : points.weights[row] * centred;
+    return scaled_value(points, product, scale.exponent);
 }
 
 inline bool has_empty_cluster(const Sums &sums)

@@ -221,6 +221,8 @@ PgkmResident *pgkm_resident_create(void);
 void pgkm_resident_free(PgkmResident *resident);
 /* Forgets what the backends made; the next job makes it anew. */
 void pgkm_resident_drop(PgkmResident *resident);
+/* Unloads the rows alone: the backends stay open, and the next job loads the rows again. */
+void pgkm_resident_unload(PgkmResident *resident);
 /* The connection to the GPU service that its jobs use, kept here for its owner; 0: none, as for NULL. */
 int32_t pgkm_resident_channel(const PgkmResident *resident);
 void pgkm_resident_set_channel(PgkmResident *resident, int32_t channel);

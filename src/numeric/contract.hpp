@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "numeric/feature_scale.h"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -67,7 +68,7 @@ PGKM_HD inline int clamp_exponent(int exponent)
     return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
 }
 
-// Exponent s of a feature (or of the weights): |value| <= max_abs implies |value * 2^s| <= 2^45.
+// Exponent s of values (or of the weights): |value| <= max_abs implies |value * 2^s| <= 2^45.
 PGKM_HD inline int scale_exponent(double max_abs)
 {
     return clamp_exponent(value_bits - upper_exponent(max_abs));
@@ -88,6 +89,33 @@ struct Limbs {
 PGKM_HD inline Int128 join_limbs(Int128 hi, Int128 lo)
 {
     return hi * (Int128{1} << lower_limb_bits) + lo;
+}
+
+// How the rows of a problem enter the sums of a feature whose values lie in [min, max] (max_weight: 1 without
+// weights). They are taken about an origin, so that the 45 bits lie below the feature's range and not below its
+// magnitude: of rows 1e15 + {0, 1, 10, 11} the digits that differ are kept.
+//
+// The origin is the end of the range nearer to 0 where the other end is at most twice as far from 0, else 0.
+//   * x - origin is exact, in float32 for float32 rows as in float64. An origin of 0 changes nothing. Another one is a
+//     value y of the rows with |y| <= |x| <= 2 |y| for all x, of one sign: Sterbenz's lemma. So no rounding of a
+//     midpoint or a subtraction can differ between kernels, and kernels may subtract in the rows' own type.
+//   * |x - origin| is at most the range, or, about 0, less than twice the range: never more than one bit is lost.
+//     Nothing overflows: max - min is taken only of values of one sign.
+//   * Of a constant feature the origin is the constant, its integers are 0, and the centroid is the constant, exactly.
+//   * It depends on min and max alone, and so neither on the order of rows nor on who sums them. Sums of one problem
+//     made in several places can be added once all of them agree on min, max and max_weight.
+// With weights the product weight * (x - origin) is rounded once; max_weight times the largest distance from the
+// origin bounds it, since rounding is monotonic. Rows lighter than max_weight lose as many digits as their mass does.
+PGKM_HD inline PgkmFeatureScale sum_scale(double min, double max, double max_weight)
+{
+    PgkmFeatureScale scale = {0.0, 0};
+    if (min > 0.0 && max <= 2.0 * min)
+        scale.origin = min;
+    else if (max < 0.0 && min >= 2.0 * max)
+        scale.origin = max;
+    const double reach = ::fmax(max - scale.origin, scale.origin - min);
+    scale.exponent = scale_exponent(max_weight * reach);
+    return scale;
 }
 
 // The same of a value with a weight (weight * value, rounded to float64), and of the weight itself:
@@ -127,12 +155,12 @@ PGKM_HD inline double scale_by(double value, int exponent)
     return value * power_of_two(clamp_exponent(half)) * power_of_two(clamp_exponent(exponent - half));
 }
 
-// One coordinate of a new centroid: total / mass, in float64, then rounded to the engine's
+// One coordinate of a new centroid: origin + total / mass, in float64, then rounded to the engine's
 // type by the caller. Without weights weight_exponent is 0 and mass the row count; with them both
 // sums have 46 bits more than the exponents say.
-PGKM_HD inline double mean_of(Int128 total, Int128 mass, int feature_exponent, int weight_exponent)
+PGKM_HD inline double mean_of(Int128 total, Int128 mass, double origin, int feature_exponent, int weight_exponent)
 {
-    return scale_by(to_double(total) / to_double(mass), weight_exponent - feature_exponent);
+    return origin + scale_by(to_double(total) / to_double(mass), weight_exponent - feature_exponent);
 }
 
 // Exponent of squared distances known to be at most `bound`: D * 2^s < 2^46.

@@ -1,6 +1,7 @@
 #include "cases.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -194,6 +195,53 @@ void add_magnitudes(Collection &to)
     to.add("partial_sums_weighted", full, 1, 1, {.weights = Rows(full.size(), 0.3)});
 }
 
+// Centroids of which all but the first `near` lie where no row is nearest to them.
+Rows mostly_far(Generator &random, std::int32_t near, std::int32_t k, std::int32_t d)
+{
+    Rows start = random.blobs(near, d, near);
+    for (std::int32_t j = near; j < k; ++j)
+        for (std::int32_t f = 0; f < d; ++f)
+            start.push_back(1e3 + j);
+    return start;
+}
+
+void add_offsets(Collection &to)
+{
+    Generator random(8);
+    for (const std::int32_t d : {1, 2, 5, 8, 17, 41, 130}) {
+        const std::int64_t n = d > 50 ? 211 : 1103;
+        const std::string name = "far_from_zero_d" + std::to_string(d);
+        to.add(name, random.far_from_zero(n, d, 1e15), d, 7, {}, Elements::float64);
+        to.add(name, random.far_from_zero(n, d, 1e6), d, 7, {}, Elements::float32);
+        to.add(name + "_weighted", random.far_from_zero(n, d, 1e15), d, 7, {.weights = random.weights(n, -12, 2)},
+               Elements::float64);
+        to.add(name + "_weighted", random.far_from_zero(n, d, 1e6), d, 7, {.weights = random.weights(n, -12, 2)},
+               Elements::float32);
+    }
+    to.add("far_pairs", {1e15, 1e15 + 1, 1e15 + 10, 1e15 + 11}, 1, 2, {.start = {1e15, 1e15 + 11}}, Elements::float64);
+    // A range of denormals around values that are not, and the widest one.
+    Rows narrow, narrow32, widest;
+    for (int i = 0; i < 307; ++i) {
+        narrow.insert(narrow.end(), {random.normal(), 0x1p-1000 * (1.0 + static_cast<double>(i % 7) * 0x1p-52)});
+        narrow32.insert(narrow32.end(), {random.normal(), 0x1p-120 * (1.0 + static_cast<double>(i % 7) * 0x1p-23)});
+        widest.insert(widest.end(), {i % 3 == 0 ? -0x1p500 : 0x1p500 / (1 + i % 5), random.uniform(0x1p499, 0x1p500)});
+    }
+    to.add("range_of_denormals", narrow, 2, 5, {}, Elements::float64);
+    to.add("range_of_denormals", narrow32, 2, 5, {}, Elements::float32);
+    to.add("range_of_2_to_501", widest, 2, 5, {}, Elements::float64);
+    to.add("far_many_empty", random.far_from_zero(803, 4, 1e4), 4, 30, {.start = mostly_far(random, 3, 30, 4)});
+    // Each group has an origin of its own.
+    const std::vector<Group> groups = {{0, 200, 5},  {200, 1, 1},  {201, 300, 6},
+                                       {501, 64, 8}, {565, 33, 3}, {598, 5, 4}};
+    Rows apart;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        const Rows part = random.far_from_zero(groups[g].n, 6, 1e3 * std::pow(-10.0, static_cast<double>(g)));
+        apart.insert(apart.end(), part.begin(), part.end());
+    }
+    to.add("groups_far_apart", apart, 6, 0, {.groups = groups});
+    to.add("groups_far_apart_weighted", apart, 6, 0, {.weights = random.weights(603, -9, 3), .groups = groups});
+}
+
 void add_weights(Collection &to)
 {
     Generator random(4);
@@ -218,16 +266,6 @@ void add_weights(Collection &to)
     to.add("weights_ties", random.grid(603, 2, 4), 2, 7,
            {.weights = shifted(random.grid(603, 1, 3), 1.0, 1.0), .start = random.grid(7, 2, 4)});
     to.add("weights_k1100", random.blobs(1303, 2, 99), 2, 1100, {.weights = random.weights(1303, -12, 2)});
-}
-
-// Centroids of which all but the first `near` lie where no row is nearest to them.
-Rows mostly_far(Generator &random, std::int32_t near, std::int32_t k, std::int32_t d)
-{
-    Rows start = random.blobs(near, d, near);
-    for (std::int32_t j = near; j < k; ++j)
-        for (std::int32_t f = 0; f < d; ++f)
-            start.push_back(1e3 + j);
-    return start;
 }
 
 void add_empty_clusters(Collection &to)
@@ -334,6 +372,7 @@ const std::vector<Case> &all_cases()
         add_shapes(collection);
         add_ties(collection);
         add_magnitudes(collection);
+        add_offsets(collection);
         add_weights(collection);
         add_empty_clusters(collection);
         add_cosine(collection);

@@ -85,6 +85,7 @@ TEST_P(EmStepShapes, NearReference)
             check<double>(d, k, 1.0);
         }
     check<double>(70, 600, 1.0);
+    check<float>(130, 131, 1.0);
 }
 
 TEST_P(EmStepShapes, ComponentsFarApart)
@@ -133,6 +134,60 @@ TEST_P(EmStepShapes, ManyRows)
         summary.min = least.data();
         summary.max = most.data();
         check(data, shape.type, Mixture(data, 0, shape.type, summary, shape.k), 980.0, 1020.0);
+    }
+}
+
+// Many components of which few count for a row, and rows for which all of them do; copies of rows, components of tiny
+// variance and others that no row belongs to.
+TEST_P(EmStepShapes, FewComponentsCount)
+{
+    if (unsupported_by(GetParam()))
+        GTEST_SKIP() << "not in this backend";
+    struct Shape {
+        std::int32_t d, k;
+        PgkmCovariance type;
+        double apart; // centres' range, in units of the spread
+    };
+    for (const Shape shape : {Shape{9, 130, PGKM_COVARIANCE_DIAG, 100.0},
+                              {40, 200, PGKM_COVARIANCE_DIAG, 20.0},
+                              {40, 200, PGKM_COVARIANCE_SPHERICAL, 20.0},
+                              {33, 129, PGKM_COVARIANCE_SPHERICAL, 3000.0},
+                              {150, 128, PGKM_COVARIANCE_DIAG, 30.0}}) {
+        std::mt19937_64 random(static_cast<std::uint64_t>(shape.d));
+        std::normal_distribution<double> normal(0.0, 1.0);
+        std::uniform_real_distribution<double> uniform(0.0, shape.apart);
+        const auto d = static_cast<std::size_t>(shape.d), k = static_cast<std::size_t>(shape.k);
+        std::vector<double> centres(k * d);
+        for (double &value : centres)
+            value = 1e3 + uniform(random);
+        constexpr std::size_t n = 4'603;
+        std::vector<double> values(n * d);
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t f = 0; f < d; ++f) {
+                double &value = values[i * d + f];
+                if (i % 64 == 63) // a copy of the row before
+                    value = values[(i - 1) * d + f];
+                else if (i % 500 == 1) // amid all components
+                    value = 1e3 + 0.5 * shape.apart;
+                else
+                    value = centres[i % (k - 3) * d + f] + normal(random);
+            }
+        const Case data = case_of(values, shape.d, shape.k);
+        std::vector<double> least(d, 990.0), most(d, 1010.0 + shape.apart);
+        PgkmSummary summary = {};
+        summary.min = least.data();
+        summary.max = most.data();
+        Mixture mixture(data, 0, shape.type, summary, shape.k);
+        mixture.means = centres;
+        std::uniform_real_distribution<double> factor(0.5, 2.0);
+        for (double &value : mixture.factors)
+            value = factor(random);
+        const std::size_t own = mixture.factors.size() / k; // of a component
+        std::fill_n(mixture.factors.begin(), own, 1e4);
+        std::fill_n(mixture.factors.begin() + static_cast<std::ptrdiff_t>(own), own, 0.05); // counts for all rows
+        check(data, shape.type, mixture, 990.0, 1010.0 + shape.apart);
+        std::vector<float> narrow(values.begin(), values.end());
+        check(case_of(narrow, shape.d, shape.k), shape.type, mixture, 990.0, 1010.0 + shape.apart);
     }
 }
 

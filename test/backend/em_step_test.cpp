@@ -128,7 +128,9 @@ std::vector<const Case *> cases()
         // Without weights, and in floating point, these are partial_sums again.
         const bool again =
             one->name.starts_with("partial_sums_negative") || one->name.starts_with("partial_sums_weighted");
-        return again || one->work() * one->d > 20'000'000;
+        // No covariance matrix can have a variance so small: its inverse would overflow.
+        const bool singular = one->name == "range_of_denormals_float64";
+        return again || singular || one->work() * one->d > 20'000'000;
     });
     return list;
 }

@@ -9,8 +9,12 @@ class Fit : public Conformance {
   protected:
     void expect_same(std::int32_t max_iter, std::int32_t threads = 3)
     {
-        const Problems &expected = Expected::of(data()).fitted(max_iter);
         Session session(subject(), data().points(), {}, threads);
+        expect_same(session, max_iter);
+    }
+    void expect_same(Session &session, std::int32_t max_iter)
+    {
+        const Problems &expected = Expected::of(data()).fitted(max_iter);
         Problems actual = Expected::of(data()).start();
         PGKM_REQUIRE_OK(session.fit(actual.list.data(), actual.size(), {data().metric, max_iter}), session, subject());
         for (std::size_t g = 0; g < actual.size(); ++g) {
@@ -34,6 +38,14 @@ TEST_P(Fit, TwoIterations)
 TEST_P(Fit, ThreeIterations)
 {
     expect_same(3);
+}
+
+// What a backend keeps of loaded rows must not show in the next fit of them.
+TEST_P(Fit, SameRowsAgain)
+{
+    Session session(subject(), data().points());
+    for (const std::int32_t max_iter : {3, 1, 3})
+        expect_same(session, max_iter);
 }
 
 class FitLong : public Fit {};

@@ -1,6 +1,7 @@
 // generate.hpp - rows of numbers for the cases, as float64; the element type comes later.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -33,6 +34,30 @@ class Generator {
             for (std::int32_t f = 0; f < d; ++f)
                 rows.push_back(middle[static_cast<std::size_t>(center * d + f)] + spread * normal());
         }
+        return rows;
+    }
+
+    // Features far from 0 beside their range, of either sign, between ordinary and constant ones.
+    Rows far_from_zero(std::int64_t n, std::int32_t d, double offset)
+    {
+        Rows rows = blobs(n, d, 8, 0.2);
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            switch (i % static_cast<std::size_t>(d) % 5) {
+            case 0:
+                rows[i] = offset + 16.0 * rows[i];
+                break;
+            case 1:
+                rows[i] = -3.0 * offset + 16.0 * rows[i];
+                break;
+            case 2:
+                rows[i] = 0.1;
+                break;
+            case 3: // x and 2 x are in the range, and so is what lies at its ends
+                rows[i] = std::clamp(1.5 + rows[i], 1.0, 2.0);
+                break;
+            default:
+                break;
+            }
         return rows;
     }
 

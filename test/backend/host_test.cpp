@@ -113,12 +113,12 @@ TEST_P(Host, ManyRowsArriveWhole)
     };
     const auto assign = [&](const Subject &subject, Found &found) {
         float centroids[2] = {250'000.0f, 750'000.0f};
-        const std::int32_t exponent = pgkm::scale_exponent(97.0 * 1'000'003.0);
+        const PgkmFeatureScale scale = pgkm::sum_scale(0.0, 1'000'002.0, 97.0);
         PgkmProblem problem = {};
         problem.n_rows = n;
         problem.k = 2;
         problem.centroids = centroids;
-        problem.feature_exponent = &exponent;
+        problem.feature_scales = &scale;
         problem.weight_exponent = pgkm::scale_exponent(97.0);
         PgkmAssignment wanted = {};
         wanted.labels = found.labels.data();

@@ -25,7 +25,7 @@ struct LongJob {
           k(small     ? 500
             : for_gpu ? 16'384
                       : 3000),
-          values(static_cast<std::size_t>(n * d)), exponents(d, 44)
+          values(static_cast<std::size_t>(n * d)), scales(d, PgkmFeatureScale{0.0, 44})
     {
         Generator random(8);
         for (float &value : values)
@@ -44,13 +44,13 @@ struct LongJob {
         problem.n_rows = n;
         problem.k = k;
         problem.centroids = centroids.data();
-        problem.feature_exponent = exponents.data();
+        problem.feature_scales = scales.data();
         problem.distance_exponent = 40;
     }
     PgkmPoints points() const { return {values.data(), PGKM_FLOAT32, n, d, nullptr}; }
 
     std::vector<float> values, centroids;
-    std::vector<std::int32_t> exponents;
+    std::vector<PgkmFeatureScale> scales;
     PgkmProblem problem;
 };
 

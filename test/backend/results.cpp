@@ -20,11 +20,11 @@ void require_ok(PgkmStatus status, const Session &session)
 
 } // namespace
 
-Summaries::Summaries(const Case &data) : d(static_cast<std::size_t>(data.d)), values(data.groups.size() * 5 * d, -7.0)
+Summaries::Summaries(const Case &data) : d(static_cast<std::size_t>(data.d)), values(data.groups.size() * 4 * d, -7.0)
 {
     for (std::size_t g = 0; g < data.groups.size(); ++g) {
-        double *const at = values.data() + g * 5 * d;
-        views.push_back({at, at + d, at + 2 * d, at + 3 * d, at + 4 * d, -7.0});
+        double *const at = values.data() + g * 4 * d;
+        views.push_back({at, at + d, at + 2 * d, at + 3 * d, -7.0});
     }
 }
 
@@ -41,7 +41,7 @@ Problems::Problems(const Case &of, const Summaries &summaries)
         problem.weight_exponent = of.weights.empty() ? 0 : pgkm::scale_exponent(summary.max_weight);
         double variance = 0.0;
         for (std::int32_t f = 0; f < of.d; ++f) {
-            exponents.push_back(pgkm::scale_exponent(summary.max_abs[f]));
+            scales.push_back(pgkm::sum_scale(summary.min[f], summary.max[f], summary.max_weight));
             variance += summary.variance[f];
         }
         problem.tol = of.tol * (variance / of.d);
@@ -51,7 +51,7 @@ Problems::Problems(const Case &of, const Summaries &summaries)
 }
 
 Problems::Problems(const Problems &other)
-    : data(other.data), centroids(other.centroids), exponents(other.exponents), list(other.list)
+    : data(other.data), centroids(other.centroids), scales(other.scales), list(other.list)
 {
     point_into_own_memory();
 }
@@ -61,7 +61,7 @@ void Problems::point_into_own_memory()
     for (std::size_t g = 0; g < list.size(); ++g) {
         list[g].centroids = centroids.data() + static_cast<std::size_t>(data->centroid_offset(g)) *
                                                    static_cast<std::size_t>(data->d) * data->element_size();
-        list[g].feature_exponent = exponents.data() + g * static_cast<std::size_t>(data->d);
+        list[g].feature_scales = scales.data() + g * static_cast<std::size_t>(data->d);
     }
 }
 

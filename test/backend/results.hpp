@@ -19,11 +19,11 @@ struct Summaries {
     Summaries(const Summaries &) = delete;
 
     std::size_t d;
-    std::vector<double> values; // groups x {min, max, max_abs, mean, variance} x d
+    std::vector<double> values; // groups x {min, max, mean, variance} x d
     std::vector<PgkmSummary> views;
 };
 
-// The problems of a case with their centroids and exponents.
+// The problems of a case with their centroids and scales.
 struct Problems {
     Problems(const Case &data, const Summaries &summaries);
     Problems(Problems &&) = default;
@@ -34,8 +34,8 @@ struct Problems {
     void set_centroids(const std::vector<double> &values);
 
     const Case *data;
-    std::vector<std::byte> centroids;    // all groups, one after another
-    std::vector<std::int32_t> exponents; // groups x d
+    std::vector<std::byte> centroids;     // all groups, one after another
+    std::vector<PgkmFeatureScale> scales; // groups x d
     std::vector<PgkmProblem> list;
 
   private:

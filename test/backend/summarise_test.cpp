@@ -32,7 +32,6 @@ TEST_P(Summarise, LeavesMomentsAloneUnlessWanted)
         for (std::int32_t f = 0; f < data().d; ++f) {
             ASSERT_EQ(expected.views[g].min[f], actual.views[g].min[f]) << "group " << g << " feature " << f;
             ASSERT_EQ(expected.views[g].max[f], actual.views[g].max[f]) << "group " << g << " feature " << f;
-            ASSERT_EQ(expected.views[g].max_abs[f], actual.views[g].max_abs[f]) << "group " << g << " feature " << f;
             ASSERT_EQ(actual.views[g].mean[f], -7.0) << "mean was touched";
             ASSERT_EQ(actual.views[g].variance[f], -7.0) << "variance was touched";
         }

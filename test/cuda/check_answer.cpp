@@ -11,7 +11,7 @@ namespace {
 // One group's statistics, scales and centroids.
 struct Group {
     std::vector<double> stats;
-    std::vector<std::int32_t> exponents;
+    std::vector<PgkmFeatureScale> scales;
     std::vector<char> centroids;
 };
 
@@ -55,13 +55,13 @@ class Run {
         std::int64_t first = 0;
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             Group &group = groups_[g];
-            group.stats.resize(5 * d_);
-            group.exponents.resize(d_);
+            group.stats.resize(4 * d_);
+            group.scales.resize(d_);
             group.centroids.resize(static_cast<std::size_t>(case_.k) * d_ * width_);
             const std::int64_t left = case_.n - first, after = count() - static_cast<std::int64_t>(g);
             const std::int64_t part = case_.groups > 20 ? left / after : left / (2 + static_cast<std::int64_t>(g) % 3);
             const std::int64_t rows = after == 1 ? left : std::max<std::int64_t>(1, part);
-            problems_[g] = {first, rows, case_.k, group.centroids.data(), group.exponents.data(), 0, 0, case_.tol,
+            problems_[g] = {first, rows, case_.k, group.centroids.data(), group.scales.data(), 0, 0, case_.tol,
                             0,     0,    0.0};
             first += rows;
         }
@@ -83,14 +83,15 @@ class Run {
         std::vector<PgkmSummary> summaries;
         for (Group &group : groups_) {
             double *s = group.stats.data();
-            summaries.push_back({s, s + d_, s + 2 * d_, s + 3 * d_, s + 4 * d_, 0.0});
+            summaries.push_back({s, s + d_, s + 2 * d_, s + 3 * d_, 0.0});
         }
         if (!good(backend_->summarise(data_, problems_.data(), count(), 1, summaries.data(), &error_)))
             return false;
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             double bound = 0.0;
             for (std::size_t f = 0; f < d_; ++f) {
-                groups_[g].exponents[f] = pgkm::scale_exponent(summaries[g].max_abs[f]);
+                groups_[g].scales[f] =
+                    pgkm::sum_scale(summaries[g].min[f], summaries[g].max[f], summaries[g].max_weight);
                 const double range = summaries[g].max[f] - summaries[g].min[f];
                 bound += 4 * range * range;
             }

@@ -24,6 +24,12 @@ Rows make_rows(const Case &c, unsigned seed)
             double value = c.offset + centres[from + f] + c.spread * normal(random);
             if (c.mixed_scale)
                 value *= std::pow(10.0, static_cast<double>(i % 13) - 3.0);
+            if (c.step > 0.0)
+                value = std::round(value / c.step) * c.step;
+            if (f + static_cast<std::size_t>(c.constants) >= d)
+                value = 7.25;
+            if (c.far_row && i + 1 == c.n)
+                value = 1e12;
             rows.f64.push_back(static_cast<double>(static_cast<float>(value)));
         }
     }
@@ -75,6 +81,7 @@ std::vector<Case> tiny_cases()
 std::vector<Case> long_cases()
 {
     return {
+        {.name = "graph", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "loop", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
         {.name = "loop 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "loop 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
@@ -106,6 +113,59 @@ std::vector<Case> long_cases()
     };
 }
 
+// Fits long enough for bundles of columns to be left out (assign/tensor_limits.cuh): many clusters in few blobs.
+std::vector<Case> gap_cases()
+{
+    return {
+        {.name = "gaps", .n = 6000, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 30},
+        {.name = "gaps, wide", .n = 4500, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 30},
+        {.name = "gaps, weights",
+         .n = 5000,
+         .d = 40,
+         .k = 411,
+         .weighted = true,
+         .init = PGKM_INIT_RANDOM,
+         .max_iter = 20},
+        {.name = "gaps, offset",
+         .n = 5000,
+         .d = 70,
+         .k = 250,
+         .offset = 1e4,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .max_iter = 20},
+        {.name = "gaps, tiny", .n = 5000, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+        {.name = "gaps, duplicates",
+         .n = 6000,
+         .d = 64,
+         .k = 256,
+         .distinct = 700,
+         .init = PGKM_INIT_RANDOM,
+         .max_iter = 20},
+        {.name = "gaps, cosine",
+         .n = 5000,
+         .d = 80,
+         .k = 210,
+         .init = PGKM_INIT_RANDOM,
+         .metric = PGKM_COSINE,
+         .max_iter = 20},
+        {.name = "gaps, empty",
+         .n = 5000,
+         .d = 72,
+         .k = 240,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true,
+         .max_iter = 20},
+        {.name = "gaps, all iterations",
+         .n = 4200,
+         .d = 64,
+         .k = 257,
+         .init = PGKM_INIT_RANDOM,
+         .tol = -1.0,
+         .max_iter = 40},
+        {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5},
+    };
+}
+
 } // namespace
 
 std::vector<Case> make_cases(Extent extent)
@@ -134,6 +194,29 @@ std::vector<Case> make_cases(Extent extent)
     add({.name = "duplicates random", .n = 2000, .d = 20, .k = 16, .distinct = 9, .init = PGKM_INIT_RANDOM});
     add({.name = "offset", .n = 4000, .d = 6, .k = 12, .offset = 1e6, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
     add({.name = "offset 40", .n = 4000, .d = 40, .k = 12, .offset = 1e6, .init = PGKM_INIT_RANDOM});
+    for (const int d : {2, 5, 12, 34, 64, 130}) {
+        add({.name = "narrow", .n = 6000, .d = d, .k = 12, .offset = -3e5, .init = PGKM_INIT_RANDOM});
+        add({.name = "narrow, weighted",
+             .n = 3000,
+             .d = d,
+             .k = 9,
+             .weighted = true,
+             .decades = 12.0,
+             .offset = 3e5,
+             .init = PGKM_INIT_RANDOM});
+    }
+    add({.name = "narrow, denormal", .n = 3000, .d = 5, .k = 10, .offset = 1e-36, .spread = 1e-41});
+    add({.name = "narrow, denormal 40", .n = 3000, .d = 40, .k = 10, .offset = 1e-36, .spread = 1e-41});
+    add({.name = "narrow, empty", .n = 3000, .d = 6, .k = 30, .offset = 1e5, .far_start = true});
+    for (const int d : {3, 11, 24})
+        add({.name = "narrow, groups",
+             .n = 5000,
+             .d = d,
+             .k = 6,
+             .weighted = d == 11,
+             .offset = 1e6,
+             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+             .groups = d == 3 ? 60 : 11});
     add({.name = "mixed scale",
          .n = 3000,
          .d = 3,
@@ -232,24 +315,57 @@ std::vector<Case> make_cases(Extent extent)
          .distinct = 11,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
-    // Enough rows for lists of centroids by cells.
-    cases.push_back({.name = "cells", .n = 530000, .d = 2, .k = 60, .init = PGKM_INIT_RANDOM});
+    // Enough rows and clusters for leaves of a tree.
+    cases.push_back({.name = "leaves", .n = 170000, .d = 2, .k = 100, .init = PGKM_INIT_RANDOM});
+    cases.push_back({.name = "leaves ties", .n = 66001, .d = 3, .k = 290, .init = PGKM_INIT_RANDOM, .step = 1.0});
     if (extent == Extent::full) {
-        cases.push_back({.name = "cells 1", .n = 530000, .d = 1, .k = 50, .init = PGKM_INIT_RANDOM});
+        for (const int d : {1, 3, 4, 5, 7, 8})
+            cases.push_back({.name = "leaves", .n = 150001, .d = d, .k = 112 + d, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "cells weighted", .n = 530000, .d = 4, .k = 64, .weighted = true, .init = PGKM_INIT_RANDOM});
+            {.name = "leaves weighted", .n = 90000, .d = 4, .k = 190, .weighted = true, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves offset",
+                         .n = 150000,
+                         .d = 8,
+                         .k = 120,
+                         .offset = 1e5,
+                         .spread = 3.0,
+                         .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves wide labels", .n = 90000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves many clusters", .n = 70000, .d = 3, .k = 2500, .init = PGKM_INIT_RANDOM});
         cases.push_back(
-            {.name = "cells 8", .n = 530000, .d = 8, .k = 70, .offset = 1e5, .spread = 3.0, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells wide labels", .n = 530000, .d = 2, .k = 300, .init = PGKM_INIT_RANDOM});
-        cases.push_back({.name = "cells duplicates",
+            {.name = "leaves many ties", .n = 70000, .d = 2, .k = 1200, .init = PGKM_INIT_RANDOM, .step = 0.125});
+        cases.push_back(
+            {.name = "leaves few clusters", .n = 560000, .d = 6, .k = 30, .init = PGKM_INIT_RANDOM, .step = 1.0});
+        cases.push_back({.name = "leaves duplicates",
                          .n = 530000,
                          .d = 3,
                          .k = 60,
                          .distinct = 700,
                          .init = PGKM_INIT_RANDOM,
                          .far_start = true});
+        cases.push_back({.name = "leaves mixed scale",
+                         .n = 90000,
+                         .d = 5,
+                         .k = 190,
+                         .init = PGKM_INIT_RANDOM,
+                         .mixed_scale = true});
         cases.push_back(
-            {.name = "cells mixed scale", .n = 530000, .d = 5, .k = 50, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+            {.name = "leaves constants", .n = 90000, .d = 6, .k = 190, .init = PGKM_INIT_RANDOM, .constants = 4});
+        cases.push_back(
+            {.name = "leaves far row", .n = 90000, .d = 4, .k = 190, .init = PGKM_INIT_RANDOM, .far_row = true});
+        cases.push_back(
+            {.name = "leaves tiny", .n = 70000, .d = 5, .k = 250, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
+        cases.push_back(
+            {.name = "leaves huge", .n = 70000, .d = 5, .k = 250, .spread = 1e36, .init = PGKM_INIT_RANDOM});
+        cases.push_back({.name = "leaves cosine",
+                         .n = 70000,
+                         .d = 5,
+                         .k = 250,
+                         .init = PGKM_INIT_RANDOM,
+                         .metric = PGKM_COSINE,
+                         .max_iter = 15});
+        cases.push_back(
+            {.name = "leaves at rest", .n = 430000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM, .max_iter = 40});
         add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
         add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
@@ -270,6 +386,37 @@ std::vector<Case> make_cases(Extent extent)
              .distinct = 25,
              .init = PGKM_INIT_RANDOM,
              .far_start = true});
+        // Rows ordered by pivots: loads of any width, rows that do and do not stay in registers.
+        add({.name = "pivots odd", .n = 9000, .d = 17, .k = 20, .offset = 1e5, .init = PGKM_INIT_RANDOM});
+        add({.name = "pivots 66",
+             .n = 9000,
+             .d = 66,
+             .k = 30,
+             .offset = 1e4,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
+        add({.name = "pivots mixed scale", .n = 9000, .d = 50, .k = 30, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
+        // Sums that follow the rows after an assignment by itself: by pieces of 1, 2 and 4 values, of all rows and of
+        // few.
+        add({.name = "follow 17", .n = 33000, .d = 17, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "follow 34", .n = 33000, .d = 34, .k = 490, .init = PGKM_INIT_RANDOM, .max_iter = 6});
+        add({.name = "follow 132", .n = 33000, .d = 132, .k = 125, .init = PGKM_INIT_RANDOM, .max_iter = 6});
+        add({.name = "follow 3", .n = 50000, .d = 3, .k = 1100, .init = PGKM_INIT_RANDOM});
+        add({.name = "follow duplicates",
+             .n = 40000,
+             .d = 200,
+             .k = 30,
+             .distinct = 28,
+             .init = PGKM_INIT_RANDOM,
+             .far_start = true});
+        add({.name = "follow cosine",
+             .n = 35000,
+             .d = 6,
+             .k = 40,
+             .weighted = true,
+             .init = PGKM_INIT_RANDOM,
+             .metric = PGKM_COSINE,
+             .max_iter = 30});
         add({.name = "large d", .n = 500, .d = 1536, .k = 12, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
         add({.name = "k 1100", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM});
         add({.name = "k 2000", .n = 9000, .d = 2, .k = 2000, .init = PGKM_INIT_RANDOM});
@@ -298,6 +445,8 @@ std::vector<Case> make_cases(Extent extent)
     }
     for (const Case &c : long_cases())
         cases.push_back(c);
+    for (const Case &c : gap_cases())
+        add(c);
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
     add({.name = "empty among many rows", .n = 60000, .d = 8, .k = 24, .init = PGKM_INIT_RANDOM, .far_start = true});
     add({.name = "empty again", .n = 4000, .d = 4, .k = 40, .distinct = 25, .init = PGKM_INIT_RANDOM});

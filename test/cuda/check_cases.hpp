@@ -26,6 +26,9 @@ struct Case {
     bool far_start = false; // centroids that leave clusters empty
     double tol = 0.0;
     bool mixed_scale = false;
+    double step = 0.0;    // values are multiples of it, so that many rows and distances are equal; 0: any values
+    int constants = 0;    // so many of the last features are the same everywhere
+    bool far_row = false; // the last row is far from all others
     int max_iter = 0; // so many iterations, and as the plugin chooses strategies alone; 0: as many as the extent allows
 };
 

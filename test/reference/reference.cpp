@@ -60,12 +60,10 @@ void summarise_problem(const PgkmPoints &points, const PgkmProblem &problem, boo
     for (std::int32_t f = 0; f < points.d; ++f) {
         out.min[f] = std::numeric_limits<double>::infinity();
         out.max[f] = -out.min[f];
-        out.max_abs[f] = 0.0;
         for (std::int64_t i = 0; i < problem.n_rows; ++i) {
             const double value = static_cast<double>(values[i * points.d + f]);
             out.min[f] = std::min(out.min[f], value);
             out.max[f] = std::max(out.max[f], value);
-            out.max_abs[f] = std::max(out.max_abs[f], std::fabs(weights == nullptr ? value : weights[i] * value));
         }
         if (!want_moments)
             continue;

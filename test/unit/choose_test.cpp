@@ -96,18 +96,22 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
 TEST(Choose, SumsFollowTheRows)
 {
     EXPECT_EQ(choose(shape(134217728, 4, 4), hopper, {}).moves, Moves::few);
-    EXPECT_EQ(choose(shape(134217728, 4, 32), hopper, {}).moves, Moves::slots);
-    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::cells);
-    EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::cells);
+    EXPECT_EQ(choose(shape(134217728, 4, 12), hopper, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::leaves);
+    EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::leaves);
     EXPECT_EQ(choose(shape(4000000, 12, 64), ampere, {}).moves, Moves::slots);
-    EXPECT_EQ(choose(shape(100000, 2, 400), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(10000, 2, 400), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(1000000, 3, 10000), hopper, {}).moves, Moves::leaves);
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
-    EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::none);
-    EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::none);
-    EXPECT_EQ(choose(shape(1000000, 2, slots_k + 1), hopper, {}).moves, Moves::none);
-    EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::none); // no tensor cores of that kind
-    EXPECT_EQ(choose({1000000, 4, 64, true, false}, hopper, {}).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::none);  // one pass, labels are not kept
+    EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::sorted); // no tensor cores of that kind
+    // Assignment and sums by themselves.
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::sorted);
+    EXPECT_EQ(choose(shape(1000000, 2, most_leaves_k + 1), hopper, {}).moves, Moves::sorted);
+    EXPECT_EQ(choose(shape(1000000, 784, 10), hopper, {}).moves, Moves::sorted);
+    EXPECT_EQ(choose({1000000, 4, 64, true, false}, hopper, {}).moves, Moves::sorted);
+    EXPECT_EQ(choose(shape(10000, 128, 1024), hopper, {}).moves, Moves::none);
 }
 
 TEST(Choose, ForcedStagesMakeTheirOwnSums)
@@ -115,8 +119,13 @@ TEST(Choose, ForcedStagesMakeTheirOwnSums)
     Forced assignment, sum;
     assignment.assignment = Assignment::register_;
     sum.mass_sum = MassSum::global_atomic;
-    EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, assignment).moves, Moves::none);
+    EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, assignment).moves, Moves::sorted);
     EXPECT_EQ(choose(shape(1000000, 4, 64), hopper, sum).moves, Moves::none);
+    sum.mass_sum = MassSum::automatic;
+    sum.feature_sum = FeatureSum::atomic;
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, sum).moves, Moves::none);
+    sum.feature_sum = FeatureSum::sorted;
+    EXPECT_EQ(choose(shape(1000, 4, 4), hopper, sum).moves, Moves::sorted);
 }
 
 // The sums of weighted rows are of two limbs, which no fused kernel makes: stages run apart, even where one pass is
@@ -132,7 +141,7 @@ TEST(Choose, WeightedRowsRunStagesApart)
             for (const Forced &forced : {Forced{}, one_pass}) {
                 const Plan plan = choose(weighted, hopper, forced);
                 EXPECT_EQ(plan.execution, Execution::multi_pass);
-                EXPECT_EQ(plan.moves, Moves::none);
+                EXPECT_EQ(plan.moves, Moves::sorted);
                 EXPECT_EQ(plan.assignment, choose(shape(1 << 20, d, k), hopper, {}).assignment);
             }
             EXPECT_EQ(choose(weighted, hopper, sums_on_host).execution, Execution::cross_processing);

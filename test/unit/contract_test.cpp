@@ -193,7 +193,7 @@ TEST(Contract, MeanOfWeightedValuesHasTheirDigits)
         total += join_limbs(value.hi, value.lo);
         mass += join_limbs(one.hi, one.lo);
     }
-    EXPECT_NEAR(mean_of(total, mass, feature, weight), 3.765625, 3.765625e-12);
+    EXPECT_NEAR(mean_of(total, mass, 0.0, feature, weight), 3.765625, 3.765625e-12);
 }
 
 TEST(Contract, CandidatesWithoutMassCount)
@@ -230,7 +230,7 @@ TEST(Contract, MeanOfEqualValuesIsTheValue)
         const double rounded = std::ldexp(static_cast<double>(scaled), -exponent);
         for (const std::int64_t count :
              {std::int64_t{1}, std::int64_t{3}, std::int64_t{1000003}, std::int64_t{1} << 40})
-            EXPECT_EQ(mean_of(Int128{scaled} * count, count, exponent, 0), rounded) << value << " x " << count;
+            EXPECT_EQ(mean_of(Int128{scaled} * count, count, 0.0, exponent, 0), rounded) << value << " x " << count;
     }
 }
 
@@ -244,7 +244,7 @@ TEST(Contract, MeanOfIsCorrectToAnUlpOrTwo)
         const int feature = static_cast<int>(random() % 200) - 100, weight = static_cast<int>(random() % 200) - 100;
         const long double expected =
             std::ldexp(static_cast<long double>(total) / static_cast<long double>(mass), weight - feature);
-        const double actual = mean_of(total, mass, feature, weight);
+        const double actual = mean_of(total, mass, 0.0, feature, weight);
         ASSERT_LE(std::fabs(static_cast<long double>(actual) - expected), std::fabs(expected) * 0x1p-51L);
     }
 }

@@ -25,10 +25,9 @@ class Loaded {
         const PgkmPoints points = {rows_.data(), PGKM_FLOAT64, n(), d_, weights_.empty() ? nullptr : weights_.data()};
         EXPECT_EQ(table_->open(&options, &context_, &error_), PGKM_OK);
         EXPECT_EQ(table_->load(context_, &points, &data_, &error_), PGKM_OK);
-        double largest = 0.0;
-        for (std::size_t i = 0; i < rows_.size(); ++i)
-            largest = std::max(largest, std::fabs(rows_[i]) * (weights_.empty() ? 1.0 : weights_[i / d_]));
-        exponents_.assign(static_cast<std::size_t>(d_), scale_exponent(largest));
+        const auto [least, most] = std::minmax_element(rows_.begin(), rows_.end());
+        const double heaviest = weights_.empty() ? 1.0 : *std::max_element(weights_.begin(), weights_.end());
+        scales_.assign(static_cast<std::size_t>(d_), sum_scale(*least, *most, heaviest));
     }
     ~Loaded()
     {
@@ -45,7 +44,7 @@ class Loaded {
         result.n_rows = n();
         result.k = static_cast<std::int32_t>(centroids.size()) / d_;
         result.centroids = centroids.data();
-        result.feature_exponent = exponents_.data();
+        result.feature_scales = scales_.data();
         if (!weights_.empty())
             result.weight_exponent = scale_exponent(*std::max_element(weights_.begin(), weights_.end()));
         return result;
@@ -82,7 +81,7 @@ class Loaded {
     const PgkmBackend *table_ = reference_backend();
     std::vector<double> rows_, weights_;
     std::int32_t d_;
-    std::vector<std::int32_t> exponents_;
+    std::vector<PgkmFeatureScale> scales_;
     PgkmContext *context_ = nullptr;
     PgkmData *data_ = nullptr;
     PgkmError error_ = {};

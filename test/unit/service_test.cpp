@@ -108,7 +108,7 @@ TEST_F(Service, RefusesProblemsThatCannotBe)
         fit.call.n_problems = count;
         return answer(link, fit);
     };
-    const std::uint32_t parts = part_centroids | part_exponents;
+    const std::uint32_t parts = part_centroids | part_scales;
     EXPECT_EQ(refused(0, 0, 100, 2, parts), PGKM_INVALID);
     EXPECT_EQ(refused(INT64_MAX, 0, 100, 2, parts), PGKM_INVALID);
     EXPECT_EQ(refused(1, 1, 100, 2, parts), PGKM_INVALID);
@@ -117,7 +117,7 @@ TEST_F(Service, RefusesProblemsThatCannotBe)
     EXPECT_EQ(refused(1, 0, 0, 2, parts), PGKM_INVALID);
     EXPECT_EQ(refused(1, 0, 100, 0, parts), PGKM_INVALID);
     EXPECT_EQ(refused(1, 0, 100, INT32_MAX, parts), PGKM_INVALID) << "an arena that does not hold them";
-    EXPECT_EQ(refused(1, 0, 100, 2, part_exponents), PGKM_INVALID) << "no centroids";
+    EXPECT_EQ(refused(1, 0, 100, 2, part_scales), PGKM_INVALID) << "no centroids";
     EXPECT_EQ(refused(1, 0, 100, 2, parts), PGKM_OK);
 }
 
@@ -273,8 +273,8 @@ TEST_F(Service, IdleRowsMakeRoom)
     }
     for (int turn = 0; turn < 2; ++turn)
         for (Client &client : clients) {
-            double statistics[5][2];
-            PgkmSummary summary = {statistics[0], statistics[1], statistics[2], statistics[3], statistics[4], 0};
+            double statistics[4][2];
+            PgkmSummary summary = {statistics[0], statistics[1], statistics[2], statistics[3], 0};
             PgkmProblem problem = {};
             problem.n_rows = 4;
             ASSERT_EQ(client_backend()->summarise(client.data, &problem, 1, 1, &summary, &error), PGKM_OK)

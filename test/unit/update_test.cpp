@@ -15,7 +15,7 @@ struct Line {
     std::vector<double> rows, centroids, weights;
     std::vector<std::int32_t> labels;
     std::vector<double> distances;
-    std::int32_t exponent = 0;
+    PgkmFeatureScale scale = {0.0, 0};
     PgkmProblem problem = {};
     Sums sums;
 
@@ -30,7 +30,7 @@ struct Line {
         problem.n_rows = static_cast<std::int64_t>(rows.size());
         problem.k = static_cast<std::int32_t>(centroids.size());
         problem.centroids = centroids.data();
-        problem.feature_exponent = &exponent;
+        problem.feature_scales = &scale;
         sums.reset(problem.k, 1);
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const auto cluster = static_cast<std::size_t>(labels[i]);
@@ -207,11 +207,11 @@ TEST(Update, MeansAndShift)
 TEST(Update, CosineNormalisesAndKeepsWhatHasNoDirection)
 {
     std::vector<double> centroids = {1, 0, 0, 1};
-    std::vector<std::int32_t> exponents = {0, 0};
+    std::vector<PgkmFeatureScale> scales = {{0.0, 0}, {0.0, 0}};
     PgkmProblem problem = {};
     problem.k = 2;
     problem.centroids = centroids.data();
-    problem.feature_exponent = exponents.data();
+    problem.feature_scales = scales.data();
     Sums sums;
     sums.reset(2, 2);
     sums.totals = {6, 8, 0, 0};

@@ -22,14 +22,16 @@ Int128 take(Buffer<std::int64_t> &sums, std::size_t upper, std::size_t lower)
 template <typename T>
 ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
     : rows_(rows), kernels_(sum_kernels(rows.context.instruction_set)), limbs_(rows.weights == nullptr ? 1 : 2),
-      scale_(rows.context.budget, rows.d),
+      scale_(rows.context.budget, 2 * static_cast<std::size_t>(rows.d)),
       weight_scale_(rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)),
       totals_(Buffer<Int128>::zeros(rows.context.budget, std::int64_t{rows.k} * rows.d)),
       masses_(rows.context.budget, rows.k, 0)
 {
     const auto k = static_cast<std::size_t>(rows.k), d = static_cast<std::size_t>(rows.d);
-    for (std::size_t f = 0; f < d; ++f)
-        scale_[f] = power_of_two(problem.feature_exponent[f]);
+    for (std::size_t f = 0; f < d; ++f) {
+        scale_[f] = problem.feature_scales[f].origin;
+        scale_[d + f] = power_of_two(problem.feature_scales[f].exponent);
+    }
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         partials_.push_back({Buffer<std::int64_t>::zeros(rows.context.budget, k * limbs_ * d),
                              Buffer<std::int64_t>(rows.context.budget, k * limbs_, 0), 0});
@@ -47,7 +49,8 @@ std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, con
         partial.used = 0;
     }
     const auto stride = static_cast<std::int64_t>(limbs_) * rows_.d;
-    const SumTarget target = {partial.features.data(), partial.masses.data(), stride, scale_.data(), weight_scale_};
+    const SumTarget target = {partial.features.data(), partial.masses.data(),   stride,
+                              scale_.data(),           scale_.data() + rows_.d, weight_scale_};
     const int batch = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / rows_.d));
     std::int64_t moved = 0;
     for (int done = 0; done < count; done += batch) {

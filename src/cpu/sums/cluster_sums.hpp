@@ -44,7 +44,7 @@ class ClusterSums {
     Rows<T> rows_;
     const SumKernels &kernels_;
     const std::size_t limbs_; // 2 with weights
-    Buffer<double> scale_;    // d
+    Buffer<double> scale_;    // d origins, then d powers of two
     double weight_scale_;
     std::vector<Partial> partials_;
     std::mutex mutex_; // totals_ while workers run

@@ -52,18 +52,20 @@ HWY_INLINE void move_integer(std::int64_t integer, std::int64_t *from, std::int6
         from[at] -= integer;
 }
 
-// to[f] receives quantise(x[f]); with a weight to[f] and to[d + f] the limbs of weight * x[f]. What they receive is
-// taken from those of `from`, unless that is NULL.
+// With x' = x less its feature's origin: to[f] receives quantise(x'[f]); with a weight to[f] and to[d + f] the limbs of
+// weight * x'[f]. What they receive is taken from those of `from`, unless that is NULL.
 template <bool Weighted, typename T>
-HWY_INLINE void move_features(const T *x, int d, double weight, const double *scale, std::int64_t *from,
+HWY_INLINE void move_features(const T *x, int d, double weight, const SumTarget &target, std::int64_t *from,
                               std::int64_t *to)
 {
+    const double *origin = target.origin, *scale = target.feature_scale;
     const hn::RebindToSigned<Tag> integers;
     const Vector magic = hn::Set(tag, rounder), lower = hn::Set(tag, lower_limb_scale);
     const auto bits = hn::BitCast(integers, magic);
     int f = 0;
     for (; f + lanes <= d; f += lanes) {
-        const Vector value = Weighted ? hn::Mul(hn::Set(tag, weight), load_wide(x + f)) : load_wide(x + f);
+        const Vector centred = hn::Sub(load_wide(x + f), hn::LoadU(tag, origin + f));
+        const Vector value = Weighted ? hn::Mul(hn::Set(tag, weight), centred) : centred;
         const Vector scaled = hn::Mul(value, hn::LoadU(tag, scale + f)), high = hn::Add(scaled, magic);
         move_integers(hn::Sub(hn::BitCast(integers, high), bits), from, to, f);
         if constexpr (Weighted) {
@@ -72,7 +74,7 @@ HWY_INLINE void move_features(const T *x, int d, double weight, const double *sc
         }
     }
     for (; f < d; ++f) {
-        const double value = static_cast<double>(x[f]);
+        const double value = static_cast<double>(x[f]) - origin[f];
         if constexpr (Weighted) {
             const Limbs limbs = limbs_by_bits(weight * value, scale[f]);
             move_integer(limbs.hi, from, to, f);
@@ -102,10 +104,10 @@ HWY_INLINE std::int64_t move_rows(const T *values, int count, int d, const std::
             const Limbs weight = limbs_by_bits(weights[i], target.weight_scale);
             move_integer(weight.hi, old_mass, mass, 0);
             move_integer(weight.lo, old_mass, mass, 1);
-            move_features<true>(x, d, weights[i], target.feature_scale, old_features, features);
+            move_features<true>(x, d, weights[i], target, old_features, features);
         } else {
             move_integer(1, old_mass, mass, 0);
-            move_features<false>(x, d, 1.0, target.feature_scale, old_features, features);
+            move_features<false>(x, d, 1.0, target, old_features, features);
         }
     }
     return moved;

@@ -14,6 +14,7 @@ struct SumTarget {
     std::int64_t *features;
     std::int64_t *masses;
     std::int64_t stride;
+    const double *origin;        // d
     const double *feature_scale; // d
     double weight_scale;
 };

@@ -44,7 +44,7 @@ class Summariser {
     Summariser(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
         : context_(data.context), points_(data.points), d_(data.points.d), problems_(problems), n_problems_(n_problems),
           summaries_(summaries), kernels_(summary_kernels(context_.instruction_set)),
-          tasks_(tasks_of(problems, n_problems, data.points.d)), ranges_(context_.budget, 3 * d_ * context_.pool.size())
+          tasks_(tasks_of(problems, n_problems, data.points.d)), ranges_(context_.budget, 2 * d_ * context_.pool.size())
     {
     }
 
@@ -55,8 +55,8 @@ class Summariser {
             summaries_[p].max_weight = points_.weights == nullptr ? 1.0 : 0.0;
         }
         for_each_task([this](const Task &task, int worker) {
-            double *const own = ranges_.data() + 3 * d_ * worker;
-            const Ranges ranges = {own, own + d_, own + 2 * d_};
+            double *const own = ranges_.data() + 2 * d_ * worker;
+            const Ranges ranges = {own, own + d_};
             reset(ranges);
             const SummaryRows<T> block = rows_of(task);
             kernels_.widen(block, ranges);
@@ -100,7 +100,7 @@ class Summariser {
     }
 
   private:
-    static Ranges ranges_of(const PgkmSummary &summary) { return {summary.min, summary.max, summary.max_abs}; }
+    static Ranges ranges_of(const PgkmSummary &summary) { return {summary.min, summary.max}; }
     std::size_t at(std::int64_t problem, std::size_t feature) const { return problem * d_ + feature; }
 
     void poll_at(std::size_t feature) const
@@ -113,7 +113,6 @@ class Summariser {
     {
         std::fill_n(ranges.min, d_, std::numeric_limits<double>::infinity());
         std::fill_n(ranges.max, d_, -std::numeric_limits<double>::infinity());
-        std::fill_n(ranges.max_abs, d_, 0.0);
     }
 
     SummaryRows<T> rows_of(const Task &task) const
@@ -138,7 +137,6 @@ class Summariser {
         for (std::size_t f = 0; f < d_; ++f) {
             summary.min[f] = std::min(summary.min[f], part.min[f]);
             summary.max[f] = std::max(summary.max[f], part.max[f]);
-            summary.max_abs[f] = std::max(summary.max_abs[f], part.max_abs[f]);
         }
         summary.max_weight = std::max(summary.max_weight, max_weight);
     }
@@ -161,7 +159,7 @@ class Summariser {
     const SummaryKernels &kernels_;
     std::vector<Task> tasks_;
     std::mutex merging_;
-    Buffer<double> ranges_;         // per worker: min, max, max_abs
+    Buffer<double> ranges_;         // per worker: min, max
     Buffer<double> scales_;         // per problem: middle, value_scale, square_scale
     Buffer<Int128> sums_;           // problems x d x {value, square}
     Buffer<std::uint64_t> partial_; // per worker: value, square_hi, square_lo

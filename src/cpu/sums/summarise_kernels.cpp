@@ -37,69 +37,52 @@ HWY_INLINE void for_panels(std::int32_t d, Body &&body)
     }
 }
 
-// Calls line(values, weights) for the whole lines of a panel, and returns the first row that
-// did not fit into one. weights: those of the block, spread over the line; NULL without.
+// Calls line(values) for the whole lines of a panel, and returns the first row that did not fit into one.
 template <typename T, typename Line>
 HWY_INLINE std::int64_t for_lines(const SummaryRows<T> &block, const Panel &panel, Line &&line)
 {
-    double spread[line_length];
     std::int64_t i = 0;
-    for (; i + panel.rows <= block.n; i += panel.rows) {
-        if (block.weights != nullptr)
-            for (int r = 0; r < panel.rows; ++r)
-                std::fill_n(spread + r * panel.width, panel.width, block.weights[i + r]);
-        line(block.values + i * block.d + panel.first, block.weights == nullptr ? nullptr : spread);
-    }
+    for (; i + panel.rows <= block.n; i += panel.rows)
+        line(block.values + i * block.d + panel.first);
     return i;
 }
 
-HWY_INLINE void widen_by_one(const Ranges &ranges, std::int64_t at, double value, double weight)
+HWY_INLINE void widen_by_one(const Ranges &ranges, std::int64_t at, double value)
 {
     ranges.min[at] = std::min(ranges.min[at], value);
     ranges.max[at] = std::max(ranges.max[at], value);
-    ranges.max_abs[at] = std::max(ranges.max_abs[at], std::fabs(weight * value));
 }
 
-template <bool Weighted, typename T>
-HWY_INLINE void widen_by_line(const Ranges &ranges, int length, const T *x, const double *weights)
+template <typename T>
+HWY_INLINE void widen_by_line(const Ranges &ranges, int length, const T *x)
 {
     int c = 0;
     for (; c + lanes <= length; c += lanes) {
         const Vector value = load_wide(x + c);
-        const Vector product = Weighted ? hn::Mul(hn::LoadU(tag, weights + c), value) : value;
         hn::StoreU(hn::Min(hn::LoadU(tag, ranges.min + c), value), tag, ranges.min + c);
         hn::StoreU(hn::Max(hn::LoadU(tag, ranges.max + c), value), tag, ranges.max + c);
-        hn::StoreU(hn::Max(hn::LoadU(tag, ranges.max_abs + c), hn::Abs(product)), tag, ranges.max_abs + c);
     }
     for (; c < length; ++c)
-        widen_by_one(ranges, c, static_cast<double>(x[c]), Weighted ? weights[c] : 1.0);
+        widen_by_one(ranges, c, static_cast<double>(x[c]));
 }
 
 template <typename T>
 void widen(const SummaryRows<T> &block, const Ranges &ranges)
 {
     for_panels(block.d, [&](const Panel &panel) {
-        HWY_ALIGN_MAX double min[line_length], max[line_length], max_abs[line_length];
-        const Ranges line = {min, max, max_abs};
+        HWY_ALIGN_MAX double min[line_length], max[line_length];
+        const Ranges line = {min, max};
         std::fill_n(min, panel.length(), std::numeric_limits<double>::infinity());
         std::fill_n(max, panel.length(), -std::numeric_limits<double>::infinity());
-        std::fill_n(max_abs, panel.length(), 0.0);
-        std::int64_t i = for_lines(block, panel, [&](const T *x, const double *weights) {
-            if (weights == nullptr)
-                widen_by_line<false>(line, panel.length(), x, weights);
-            else
-                widen_by_line<true>(line, panel.length(), x, weights);
-        });
+        std::int64_t i = for_lines(block, panel, [&](const T *x) { widen_by_line(line, panel.length(), x); });
         for (int c = 0; c < panel.length(); ++c) {
             const std::int32_t f = panel.first + c % panel.width;
             ranges.min[f] = std::min(ranges.min[f], min[c]);
             ranges.max[f] = std::max(ranges.max[f], max[c]);
-            ranges.max_abs[f] = std::max(ranges.max_abs[f], max_abs[c]);
         }
         for (; i < block.n; ++i)
             for (std::int32_t f = panel.first; f < panel.first + panel.width; ++f)
-                widen_by_one(ranges, f, static_cast<double>(block.values[i * block.d + f]),
-                             block.weights == nullptr ? 1.0 : block.weights[i]);
+                widen_by_one(ranges, f, static_cast<double>(block.values[i * block.d + f]));
     });
 }
 
@@ -165,13 +148,12 @@ void moments(const SummaryRows<T> &block, const MomentScales &scales, const Mome
         const MomentSums line = {value, square_hi, square_lo};
         int whole = 0;
         std::int64_t lines = 0;
-        const std::int64_t joined =
-            for_lines(SummaryRows<T>{block.values, nullptr, block.n, block.d}, panel, [&](const T *x, const double *) {
-                whole = add_line(line, {middle, value_scale, square_scale}, panel.length(), x);
-                for (int c = whole; c < panel.length(); ++c)
-                    add_one(line, c, static_cast<double>(x[c]), middle[c], value_scale[c], square_scale[c]);
-                ++lines;
-            });
+        const std::int64_t joined = for_lines(block, panel, [&](const T *x) {
+            whole = add_line(line, {middle, value_scale, square_scale}, panel.length(), x);
+            for (int c = whole; c < panel.length(); ++c)
+                add_one(line, c, static_cast<double>(x[c]), middle[c], value_scale[c], square_scale[c]);
+            ++lines;
+        });
         for (int c = 0; c < panel.length(); ++c) {
             const std::int32_t f = panel.first + c % panel.width;
             const std::int64_t biased = c < whole ? lines : 0;

@@ -18,11 +18,10 @@ struct SummaryRows {
     std::int32_t d;
 };
 
-// Per feature; the caller sets them to +inf, -inf and 0 before the first block.
+// Per feature; the caller sets them to +inf and -inf before the first block.
 struct Ranges {
     double *min;
     double *max;
-    double *max_abs; // |weight * value|
 };
 
 // Per feature: what contract.hpp's MomentScale holds, the scales as powers of two.

@@ -60,8 +60,7 @@ std::vector<Summary> Session::summarise(std::vector<PgkmProblem> &problems, bool
     std::vector<Summary> summaries(problems.size(), Summary(points_.d));
     std::vector<PgkmSummary> views;
     for (Summary &summary : summaries)
-        views.push_back({summary.min.data(), summary.max.data(), summary.max_abs.data(), summary.mean.data(),
-                         summary.variance.data(), 1.0});
+        views.push_back({summary.min.data(), summary.max.data(), summary.mean.data(), summary.variance.data(), 1.0});
     run(&PgkmBackend::summarise, problems, want_moments ? 1 : 0, views.data());
     for (std::size_t i = 0; i < views.size(); ++i)
         summaries[i].max_weight = views[i].max_weight;

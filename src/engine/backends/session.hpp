@@ -16,10 +16,10 @@ namespace pgkm {
 struct Summary {
     explicit Summary(std::int32_t d)
     {
-        for (std::vector<double> *part : {&min, &max, &max_abs, &mean, &variance})
+        for (std::vector<double> *part : {&min, &max, &mean, &variance})
             part->resize(static_cast<std::size_t>(d));
     }
-    std::vector<double> min, max, max_abs, mean, variance; // d each
+    std::vector<double> min, max, mean, variance; // d each
     double max_weight = 1.0;
 };
 

@@ -65,6 +65,13 @@ void PgkmResident::drop()
     on_device_.kept.reset();
 }
 
+void PgkmResident::unload()
+{
+    for (Place *place : {&on_cpu_, &on_device_})
+        if (place->kept != nullptr)
+            place->kept->session.unload();
+}
+
 PgkmResident *pgkm_resident_create(void)
 {
     return new (std::nothrow) PgkmResident();
@@ -78,6 +85,11 @@ void pgkm_resident_free(PgkmResident *resident)
 void pgkm_resident_drop(PgkmResident *resident)
 {
     resident->drop();
+}
+
+void pgkm_resident_unload(PgkmResident *resident)
+{
+    resident->unload();
 }
 
 int32_t pgkm_resident_channel(const PgkmResident *resident)

@@ -30,6 +30,7 @@ struct PgkmResident {
     pgkm::Workplace &workplace(const pgkm::BackendChoice &choice, const PgkmOpen &open);
 
     void drop();
+    void unload();
 
     pgkm::HostRelay relay;
     std::int32_t channel = 0;

@@ -102,7 +102,7 @@ class Fitter {
                                                                                      : std::min(task_.k[g], group.n));
             centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
             problem.centroids = centroids_[g].data();
-            problem.feature_exponent = group.feature_exponents.data();
+            problem.feature_scales = group.feature_scales.data();
             problem.weight_exponent = group.weight_exponent;
             problem.tol = tolerance(group);
         }

@@ -15,9 +15,11 @@ namespace {
 constexpr std::int64_t values_per_thread = 4 << 20;
 
 // Rows of zeros are rows as others are.
-void require_magnitude(const std::vector<double> &max_abs)
+void require_magnitude(const Summary &summary)
 {
-    const double largest = *std::max_element(max_abs.begin(), max_abs.end());
+    const double least = *std::min_element(summary.min.begin(), summary.min.end());
+    const double most = *std::max_element(summary.max.begin(), summary.max.end());
+    const double largest = summary.max_weight * std::max(most, -least);
     if (largest > 0.0 && largest < min_magnitude)
         throw Error(PGKM_INVALID, "features are too small: their squares underflow");
 }
@@ -65,10 +67,11 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
     std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
-        require_magnitude(summaries[g].max_abs);
+        require_magnitude(summaries[g]);
         group.summary = std::move(summaries[g]);
-        for (const double largest : group.summary.max_abs)
-            group.feature_exponents.push_back(scale_exponent(largest));
+        const Summary &summary = group.summary;
+        for (std::size_t f = 0; f < summary.min.size(); ++f)
+            group.feature_scales.push_back(sum_scale(summary.min[f], summary.max[f], summary.max_weight));
         if (points_.weights != nullptr)
             group.weight_exponent = scale_exponent(group.summary.max_weight);
         distance_bound<T>(group, points_.d, nullptr, 0); // refuses what would overflow before any work is done

@@ -18,9 +18,9 @@ namespace pgkm {
 struct LoadedGroup {
     std::int64_t first_row;
     std::int64_t n;
-    Standardization standardization;             // empty unless asked for
-    Summary summary;                             // of the transformed rows
-    std::vector<std::int32_t> feature_exponents; // d: contract.hpp's scale_exponent()
+    Standardization standardization;              // empty unless asked for
+    Summary summary;                              // of the transformed rows
+    std::vector<PgkmFeatureScale> feature_scales; // d
     std::int32_t weight_exponent;
 };
 

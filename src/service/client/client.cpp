@@ -93,8 +93,7 @@ void describe_clusters(Call &call, const PgkmProblem *problems, Parts &&parts)
     call.describe(
         [&](std::size_t i) {
             const PgkmProblem &from = problems[i];
-            WireProblem to =
-                wire_range(from, parts(i) | part_centroids | part_if(from.feature_exponent, part_exponents));
+            WireProblem to = wire_range(from, parts(i) | part_centroids | part_if(from.feature_scales, part_scales));
             to.k = from.k;
             to.weight_exponent = from.weight_exponent;
             to.distance_exponent = from.distance_exponent;
@@ -103,7 +102,7 @@ void describe_clusters(Call &call, const PgkmProblem *problems, Parts &&parts)
         },
         [&](std::size_t i, const Arrays &arrays) {
             std::memcpy(arrays.centroids, problems[i].centroids, problems[i].k * call.row_bytes());
-            copy_array(arrays.exponents, problems[i].feature_exponent, call.d());
+            copy_array(arrays.scales, problems[i].feature_scales, call.d());
         });
 }
 
@@ -120,10 +119,9 @@ PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n
             PgkmSummary &to = summaries[i];
             copy_array(to.min, arrays.statistics, d);
             copy_array(to.max, arrays.statistics + d, d);
-            copy_array(to.max_abs, arrays.statistics + 2 * d, d);
             if (want_moments != 0) {
-                copy_array(to.mean, arrays.statistics + 3 * d, d);
-                copy_array(to.variance, arrays.statistics + 4 * d, d);
+                copy_array(to.mean, arrays.statistics + 2 * d, d);
+                copy_array(to.variance, arrays.statistics + 3 * d, d);
             }
             to.max_weight = problem.max_weight;
         });

@@ -61,7 +61,7 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     problem.n_rows = wire.n_rows;
     problem.k = wire.k;
     problem.centroids = at.centroids;
-    problem.feature_exponent = at.exponents;
+    problem.feature_scales = at.scales;
     problem.weight_exponent = wire.weight_exponent;
     problem.distance_exponent = wire.distance_exponent;
     problem.tol = wire.tol;
@@ -70,7 +70,7 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     work_ += work_of(wire);
     double *const s = at.statistics;
     if (op_ == Op::summarise)
-        summaries_.push_back({s, s + d, s + 2 * d, s + 3 * d, s + 4 * d, 1.0});
+        summaries_.push_back({s, s + d, s + 2 * d, s + 3 * d, 1.0});
     if (op_ == Op::assign)
         assignments_.push_back({at.labels, at.distances, at.totals, at.masses, at.within, at.sizes});
     if (op_ == Op::moments)

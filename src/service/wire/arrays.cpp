@@ -37,8 +37,8 @@ Arrays Walk::next(const WireProblem &problem)
     const auto has = [&](Part part) { return (problem.parts & part) != 0; };
     Arrays arrays = {};
     arrays.centroids = place<char>(has(part_centroids), k, d, shape_.element_bytes());
-    arrays.exponents = place<std::int32_t>(has(part_exponents), d, 1);
-    arrays.statistics = place<double>(has(part_statistics), d, 5);
+    arrays.scales = place<PgkmFeatureScale>(has(part_scales), d, 1);
+    arrays.statistics = place<double>(has(part_statistics), d, 4);
     arrays.labels = place<std::int32_t>(has(part_labels), n, 1);
     arrays.distances = place<double>(has(part_distances), n, 1);
     arrays.totals = place<PgkmInt128>(has(part_totals), k, d);

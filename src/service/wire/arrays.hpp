@@ -13,7 +13,7 @@ namespace pgkm::service {
 // Which arrays a problem has.
 enum Part : std::uint32_t {
     part_centroids = 1u << 0,
-    part_exponents = 1u << 1,
+    part_scales = 1u << 1,
     part_statistics = 1u << 2,
     part_labels = 1u << 3,
     part_distances = 1u << 4,
@@ -51,15 +51,15 @@ struct WireProblem {
 
 // The arrays of one problem; nullptr for those it has not.
 struct Arrays {
-    char *centroids;         // k x d elements
-    std::int32_t *exponents; // d
-    double *statistics;      // 5 x d: min, max, max_abs, mean, variance
-    std::int32_t *labels;    // n_rows
-    double *distances;       // n_rows
-    PgkmInt128 *totals;      // k x d
-    PgkmInt128 *masses;      // k
-    PgkmInt128 *within;      // k
-    std::int64_t *sizes;     // k
+    char *centroids;          // k x d elements
+    PgkmFeatureScale *scales; // d
+    double *statistics;       // 4 x d: min, max, mean, variance
+    std::int32_t *labels;     // n_rows
+    double *distances;        // n_rows
+    PgkmInt128 *totals;       // k x d
+    PgkmInt128 *masses;       // k
+    PgkmInt128 *within;       // k
+    std::int64_t *sizes;      // k
     // PgkmMoments
     double *shift; // d
     double *sums;  // d

@@ -1,0 +1,170 @@
+// tensor_lists.cuh - the shared memory of the filter on a Hopper, with a list of each row's candidates, and what
+// becomes of the lists: a list of one is the label, a short one is measured exactly (measure_kernel), and rows with
+// longer ones go through the second pass (tensor_passes.cuh).
+#pragma once
+
+#include "assign/tensor_limits.cuh"
+
+namespace pgkm::cuda::tensor {
+namespace {
+
+constexpr int list_slots = 16;                  // entries of a row's list in shared memory
+constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
+
+// Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.
+template <int WarpgroupRows, int TileColumns, int Steps, int Stages>
+struct HopperShape {
+    static constexpr int group_rows = WarpgroupRows, rows = 2 * group_rows, columns = TileColumns, steps = Steps,
+                         stages = Stages;
+    static constexpr int blocks_of_64 = group_rows / 64, bundles = columns / bundle_size;
+    static constexpr int row_bytes = rows * 128, column_bytes = columns * 128; // of one step
+    static constexpr int stage_bytes = column_bytes + (steps == 0 ? row_bytes : 0);
+    static constexpr int ring_at = steps * row_bytes, lists_at = ring_at + stages * stage_bytes;
+    static constexpr int counts_at = lists_at + rows * list_slots * 8, left_at = counts_at + rows * 8;
+    static constexpr int bases_at = left_at + 2 * 2 * columns * 4, barriers_at = bases_at + 2 * 2 * bundles * 4;
+    static constexpr int bytes = barriers_at + 256 + 1024; // the ring starts at a multiple of 1,024
+    static_assert(bytes <= 232448);
+};
+
+struct Entry {
+    float score;
+    std::int32_t position;
+};
+
+// The shared memory of filter_kernel.
+template <typename S>
+struct HopperBlock {
+    char *memory;
+    unsigned base;
+    __device__ explicit HopperBlock(char *raw)
+    {
+        memory = raw + (1024 - shared_address(raw) % 1024) % 1024;
+        base = shared_address(memory);
+    }
+    __device__ unsigned stage(unsigned s) const { return base + S::ring_at + s * S::stage_bytes; }
+    __device__ unsigned full(unsigned s) const { return base + S::barriers_at + s * 8; }
+    __device__ unsigned empty(unsigned s) const { return full(S::stages + s); }
+    __device__ unsigned rows_full() const { return full(2 * S::stages); } // the next tile, and its rows where they stay
+    __device__ unsigned rows_empty() const { return full(2 * S::stages + 1); }
+    __device__ std::int32_t &tile() const
+    {
+        return *reinterpret_cast<std::int32_t *>(memory + S::barriers_at + 8 * (2 * S::stages + 2));
+    }
+    __device__ Entry *list(int row) const { return reinterpret_cast<Entry *>(memory + S::lists_at) + row * list_slots; }
+    __device__ std::int32_t *counts() const { return reinterpret_cast<std::int32_t *>(memory + S::counts_at); }
+    __device__ float *limits() const { return reinterpret_cast<float *>(counts() + S::rows); }
+    // What the scores of a tile of columns start from; each warpgroup has two of them that take turns.
+    __device__ float *left(int warpgroup, int turn) const
+    {
+        return reinterpret_cast<float *>(memory + S::left_at) + (warpgroup * 2 + turn) * S::columns;
+    }
+    // And the bundles that it has.
+    __device__ std::int32_t *bases(int warpgroup, int turn) const
+    {
+        return reinterpret_cast<std::int32_t *>(memory + S::bases_at) + (warpgroup * 2 + turn) * S::bundles;
+    }
+};
+
+// Keeps of each row's list what its limit allows. Thread i has row i of the warpgroup.
+template <typename S>
+__device__ inline void shorten(const HopperBlock<S> &block, int row)
+{
+    const int count = block.counts()[row];
+    if (count < 3 || count > list_slots)
+        return;
+    const float limit = block.limits()[row];
+    Entry *list = block.list(row);
+    int kept = 0;
+    for (int i = 0; i < count; ++i)
+        if (list[i].score <= limit)
+            list[kept++] = list[i];
+    block.counts()[row] = kept;
+}
+
+// The row's label from its list, or a place on the lists of what is still open.
+template <typename T, typename S>
+__device__ inline void conclude(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
+                                const HopperBlock<S> &block, int at)
+{
+    const bool there = at < tile.count;
+    const std::int32_t place = tile.first + (there ? at : 0);
+    const std::int64_t cells = std::int64_t{tile.group} * l.columns;
+    const Entry *list = block.list(at);
+    const int count = there ? block.counts()[at] : 0;
+    float limit = block.limits()[at];
+    FoundRow found = {l.order[place], 0, {}};
+    if (count <= list_slots && limit < 0x1p100f) {
+        // The exact threshold of the best.
+        Entry best = {infinity(), 0};
+        for (int i = 0; i < count; ++i)
+            if (list[i].score < best.score)
+                best = list[i];
+        if (count > 1) {
+            float2 sums = l.measures[place];
+            widen_lengths(sums.x, sums.y);
+            RowFacts<1> facts;
+            facts.square[0] = sums.x;
+            facts.lost[0] = sums.y;
+            facts.widening = __float_as_int(tile.widening);
+            limit = fminf(limit, threshold_of(facts, 0, best.score, l.column[cells + best.position],
+                                              l.residual[cells + best.position], view.d));
+        }
+        for (int i = 0; i < count; ++i)
+            if (list[i].score <= limit) {
+                if (found.count < found_most)
+                    found.centroid[found.count] = l.centroid[cells + list[i].position];
+                ++found.count;
+            }
+    }
+    const bool bounded = limit < 0x1p100f && tile.wanted > 0;
+    if (there && bounded && found.count == 1)
+        l.labels[found.row] = found.centroid[0];
+    std::int32_t position;
+    const bool short_list = there && bounded && found.count > 1 && found.count <= found_most;
+    append_by_warp(&l.head->found, short_list, position);
+    if (short_list && position < l.found_room)
+        l.found[position] = found;
+    const bool open =
+        there && bounded && ((short_list && position >= l.found_room) || found.count == 0 || found.count > found_most);
+    append_by_warp(&l.head->ambiguous[tile.group], open, position);
+    if (open) {
+        l.ambiguous[l.groups_at->offset[tile.group] + position] = place;
+        l.threshold[l.groups_at->offset[tile.group] + position] = limit;
+    }
+    append_by_warp(&l.head->settle, there && !bounded, position);
+    if (there && !bounded)
+        l.settle[position] = found.row;
+}
+
+// Rows with a short list, measured by the contract's distance: four lanes a row.
+template <typename T>
+__global__ void __launch_bounds__(256) measure_kernel(View<T> view, const Control *control, Layout<T> l)
+{
+    const int lane = static_cast<int>(threadIdx.x & 3), stride = static_cast<int>(gridDim.x * (blockDim.x / 4));
+    const int count = min(l.head->found, l.found_room);
+    for (int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 4); __any_sync(~0u, i < count);
+         i += stride) {
+        if (__any_sync(~0u, stopped(control)))
+            return;
+        Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
+        const FoundRow &found = l.found[i < count ? i : 0];
+        for (int j = lane; j < (i < count ? found.count : 0); j += 4) {
+            const Nearest next = {distance_ahead(view.values + std::int64_t{found.row} * view.d,
+                                                 view.centroids + std::int64_t{found.centroid[j]} * view.d, view.d),
+                                  found.centroid[j]};
+            if (before(next, mine))
+                mine = next;
+        }
+        for (int offset = 2; offset > 0; offset >>= 1) {
+            const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset),
+                                   __shfl_xor_sync(~0u, mine.label, offset)};
+            if (before(other, mine))
+                mine = other;
+        }
+        if (lane == 0 && i < count)
+            l.labels[found.row] = mine.label;
+    }
+}
+
+} // namespace
+} // namespace pgkm::cuda::tensor

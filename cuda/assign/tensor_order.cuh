@@ -1,0 +1,214 @@
+// tensor_order.cuh - a lasting order of the columns in which near centroids are neighbours, and the rows of a pivot in
+// the order of their labels' columns.
+//
+// Then a tile of rows has few bundles of columns near, and the same ones again (tensor_limits.cuh). Up to 256 sampled
+// centroids form a chain, each the nearest of those left to the one before; centroids follow their nearest sample. Any
+// order is right, a good one leaves much out.
+#pragma once
+
+#include "assign/tensor_pivots.cuh"
+
+namespace pgkm::cuda::tensor {
+namespace {
+
+// One warp: the chain of samples, from their distances (pair_kernel).
+template <typename T>
+__global__ void chain_kernel(const Control *control, Layout<T> l)
+{
+    if (stopped(control))
+        return;
+    constexpr int each = 8;
+    const int lane = static_cast<int>(threadIdx.x);
+    unsigned gone = 0; // of the samples lane, lane + 32, ...
+    int at = 0;
+    for (int place = 0; place < l.sample; ++place) {
+        if (at % 32 == lane) {
+            gone |= 1u << at / 32;
+            l.rank[at] = place;
+        }
+        unsigned least = ~0u;
+        for (int i = 0; i < each; ++i) {
+            const int j = lane + i * 32;
+            if (j < l.sample && (gone >> i & 1) == 0) // distances are positive, so that their bits compare
+                least = min(least, (__float_as_uint(l.pairs[at * l.sample + j]) & ~255u) | static_cast<unsigned>(j));
+        }
+        at = static_cast<int>(__reduce_min_sync(~0u, least) & 255u);
+    }
+}
+
+// One warp per centroid: its nearest sample.
+template <typename T>
+__global__ void near_kernel(View<T> view, const Control *control, Layout<T> l)
+{
+    if (stopped(control))
+        return;
+    const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+    if (j >= view.k)
+        return;
+    const T *mine = view.centroids + std::int64_t{j} * view.d;
+    float best = infinity();
+    int nearest = 0;
+    for (int i = 0; i < l.sample; ++i) {
+        const float distance =
+            distance_by_warp(mine, view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d, view.d);
+        if (distance < best) {
+            best = distance;
+            nearest = i;
+        }
+    }
+    if ((threadIdx.x & 31) == 0)
+        l.near[j] = nearest;
+}
+
+// One block of 1024: each centroid's position.
+template <typename T>
+__global__ void __launch_bounds__(1024) position_kernel(const Control *control, Layout<T> l, int k)
+{
+    __shared__ std::int32_t next[256];
+    if (block_stopped(control))
+        return;
+    const int i = static_cast<int>(threadIdx.x);
+    if (i < 256)
+        next[i] = 0;
+    __syncthreads();
+    for (int j = i; j < k; j += 1024)
+        atomicAdd(&next[l.rank[l.near[j]]], 1);
+    __syncthreads();
+    if (i == 0)
+        for (int r = 0, sum = 0; r < 256; ++r) {
+            const int mine = next[r];
+            next[r] = sum;
+            sum += mine;
+        }
+    __syncthreads();
+    for (int j = i; j < k; j += 1024)
+        l.stable[j] = atomicAdd(&next[l.rank[l.near[j]]], 1);
+    if (i == 0)
+        l.groups_at->ordered = 1;
+}
+
+// Positions that share a bin, as a power of two, and the bins of a pivot.
+__host__ __device__ inline int bin_shift(int k)
+{
+    int shift = 0;
+    while (((k - 1) >> shift) + 1 > order_bins / max_groups)
+        ++shift;
+    return shift;
+}
+__host__ __device__ inline int pivot_bins(int k)
+{
+    return ((k - 1) >> bin_shift(k)) + 1;
+}
+
+// Rows of one pivot and of labels that are neighbours in the columns' order share a bin.
+template <typename T>
+__device__ inline int bin_of(const Layout<T> &l, std::int32_t place, int k)
+{
+    int g = 0;
+    while (g + 1 < max_groups && place >= l.groups_at->offset[g + 1])
+        ++g;
+    const std::int32_t label = l.labels[l.order[place]];
+    return g * pivot_bins(k) + (label >= 0 && label < k ? l.stable[label] >> bin_shift(k) : 0);
+}
+
+template <typename T>
+__global__ void bin_kernel(const Control *control, Layout<T> l, std::int32_t n, int k)
+{
+    const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place < n && !stopped(control))
+        atomicAdd(&l.bins[bin_of(l, place, k)], 1);
+}
+
+// One block of 1024: from counts to first places.
+template <typename T>
+__global__ void __launch_bounds__(1024) first_kernel(const Control *control, Layout<T> l, int bins)
+{
+    __shared__ std::int32_t sums[1024];
+    if (block_stopped(control))
+        return;
+    const int each = (bins + 1023) / 1024; // order_bins at most: those beyond `bins` are zero
+    const int i = static_cast<int>(threadIdx.x);
+    std::int32_t sum = 0;
+    for (int b = 0; b < each; ++b)
+        sum += l.bins[i * each + b];
+    sums[i] = sum;
+    __syncthreads();
+    for (int offset = 1; offset < 1024; offset <<= 1) {
+        const std::int32_t before = i >= offset ? sums[i - offset] : 0;
+        __syncthreads();
+        sums[i] += before;
+        __syncthreads();
+    }
+    sum = sums[i] - sum;
+    for (int b = 0; b < each; ++b) {
+        const std::int32_t count = l.bins[i * each + b];
+        l.bins[i * each + b] = sum;
+        sum += count;
+    }
+}
+
+// The rows' new order, in the list of rows to settle, which is idle.
+template <typename T>
+__global__ void arrange_kernel(const Control *control, Layout<T> l, std::int32_t n, int k)
+{
+    const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place < n && !stopped(control))
+        l.settle[atomicAdd(&l.bins[bin_of(l, place, k)], 1)] = l.order[place];
+}
+
+template <typename T>
+__global__ void adopt_kernel(const Control *control, Layout<T> l, std::int32_t n)
+{
+    const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place < n && !stopped(control))
+        l.order[place] = l.settle[place];
+}
+
+template <typename V, typename T>
+void fill_bytes(const Stage<T> &stage, V *memory, int byte, std::size_t count)
+{
+    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(memory, byte, count * sizeof *memory, stage.stream); });
+}
+
+template <typename T>
+void forget_gaps(const Stage<T> &stage, const Layout<T> &l)
+{
+    if (l.gaps != nullptr)
+        fill_bytes(stage, l.gaps, 0, static_cast<std::size_t>(l.tile_room) * static_cast<std::size_t>(l.bundles));
+}
+
+// Before the first assignment: no labels, no gaps.
+template <typename T>
+void forget_labels(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+{
+    if (l.labels == nullptr)
+        return;
+    fill_bytes(stage, l.labels, 0xff, static_cast<std::size_t>(view.n));
+    fill_bytes(stage, l.last, 0, static_cast<std::size_t>(view.k) * static_cast<std::size_t>(view.d));
+    forget_gaps(stage, l);
+}
+
+// Columns and rows in the order of the labels of the last assignment. Gaps are void.
+template <typename T>
+void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
+{
+    const cudaStream_t stream = stage.stream;
+    const Control *control = stage.control;
+    const unsigned warps = static_cast<unsigned>((view.k + 7) / 8), lines = static_cast<unsigned>((view.n + 255) / 256);
+    const auto n = static_cast<std::int32_t>(view.n);
+    pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
+    chain_kernel<<<1, 32, 0, stream>>>(control, l);
+    near_kernel<<<warps, 256, 0, stream>>>(view, control, l);
+    position_kernel<<<1, 1024, 0, stream>>>(control, l, view.k);
+    fill_bytes(stage, l.bins, 0, order_bins);
+    bin_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);
+    first_kernel<<<1, 1024, 0, stream>>>(control, l, max_groups * pivot_bins(view.k));
+    arrange_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);
+    adopt_kernel<<<lines, 256, 0, stream>>>(control, l, n);
+    halves_kernel<<<static_cast<unsigned>((n + 7) / 8), 256, 0, stream>>>(view, control, l);
+    launched("order of rows by labels");
+    forget_gaps(stage, l);
+}
+
+} // namespace
+} // namespace pgkm::cuda::tensor

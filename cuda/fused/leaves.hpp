@@ -1,0 +1,66 @@
+// leaves.hpp - rows of few features in the order of a k-d tree, cut into leaves of equally many rows. The rows of a
+// leaf lie close together, so that few of many centroids can be nearest to one of them.
+//
+// The order is made once for a fit. In each iteration a leaf lists the centroids in reach of its box: the filtering
+// algorithm of Kanungo et al. (2002), down two levels, branches and leaves.
+#pragma once
+
+#include "plan/choose.hpp"
+#include "plugin/context.hpp"
+
+namespace pgkm::cuda {
+
+inline constexpr int leaf_rows = 128;
+inline constexpr int no_centroid = 0xffff;
+
+// What kernels read.
+struct LeafRows {
+    const float *values;       // n x stride: the rows in order, zeros from feature d on
+    const float *boxes;        // leaves x 2 x stride: least and greatest values
+    const float *branch_boxes; // branches x 2 x stride
+    std::uint16_t *sole;       // leaves: the one centroid that the last iteration listed, or no_centroid
+    std::int32_t n;
+    std::int32_t leaves;
+    std::int32_t branches;
+    std::int32_t per_branch; // leaves
+    std::int32_t stride;
+};
+
+// Features as the kernels are built for, which is how far apart rows lie.
+constexpr int leaf_stride(int d)
+{
+    return d <= 2 ? d : (d + 3) / 4 * 4;
+}
+
+// Calls body(std::integral_constant) with the stride.
+template <typename Body>
+void with_leaf_stride(int d, Body &&body)
+{
+    switch (leaf_stride(d)) {
+    case 1:
+        return body(std::integral_constant<int, 1>());
+    case 2:
+        return body(std::integral_constant<int, 2>());
+    case 4:
+        return body(std::integral_constant<int, 4>());
+    default:
+        return body(std::integral_constant<int, 8>());
+    }
+}
+
+// The rows' memory.
+class Leaves {
+  public:
+    // Orders n < 2^31 rows of d features at `values` (device memory).
+    Leaves(Context &context, const float *values, std::int64_t n, int d);
+
+    // Nothing is known of the centroids any more.
+    void forget(cudaStream_t stream);
+    const LeafRows &rows() const { return rows_; }
+
+  private:
+    LeafRows rows_{};
+    DeviceArray<char> memory_; // one block: to allocate and free it takes longer than to order a million rows
+};
+
+} // namespace pgkm::cuda

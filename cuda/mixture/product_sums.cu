@@ -1,0 +1,292 @@
+// product_sums.cu (mixture) - the sums of diag, spherical and, first ones, tied mixtures as products of
+// responsibilities with y and y^2.
+//
+// Data: a block adds up the rows of one item for 64 components by 32 features, 16 rows at a time from shared memory; a
+// warp has 32 of the components by 16 of the features. Rows become y = x - origin and exponentials become
+// responsibilities on their way there. Threads: each block owns its part of the item's copy of the sums; the next rows
+// are in registers while these are worked on; one barrier for every 16 rows. Error: float64, rows added in the order in
+// which they lie.
+#include "device/mma.cuh"
+#include "mixture/products.hpp"
+
+namespace pgkm::cuda::mixture {
+namespace {
+
+constexpr int threads = 128;
+constexpr int features = 32;
+constexpr int share_stride = conflict_free(product_depth);
+constexpr int row_stride = conflict_free(features);
+
+// Sixteen rows and their responsibilities.
+struct SumStep {
+    double y[product_depth * row_stride];
+    double shares[product_components * share_stride];
+};
+
+template <typename T, bool Squares>
+class SumTile {
+  public:
+    __device__ SumTile(const Launch<T> &launch, const Item &item, const MixtureView &mixture, int first, int feature,
+                       SumStep *steps)
+        : shares_(launch.workspace, item, mixture.k), values_(launch.values + item.first * launch.d + feature),
+          origin_(mixture.origin + feature), d_(launch.d), features_left_(launch.d - feature), n_(item.n),
+          first_(first), k_(mixture.k), components_left_(mixture.k - first), steps_(steps)
+    {
+    }
+
+    __device__ void run()
+    {
+        const int f = static_cast<int>(threadIdx.x) % features;
+        const double origin = f < features_left_ ? origin_[f] : 0.0;
+        Next next;
+        fetch(0, next);
+        put(0, next, origin);
+        for (int row = 0; row < n_; row += product_depth) {
+            __syncthreads(); // these rows are there, and the ones before are done with
+            if (row + product_depth < n_)
+                fetch(row + product_depth, next);
+            multiply(steps_[row / product_depth % 2]);
+            if (row + product_depth < n_)
+                put(row + product_depth, next, origin);
+        }
+    }
+
+    // Into the item's copy of the sums; the block of the first features has the masses.
+    __device__ void store(const MixtureView &mixture, int feature, double *out)
+    {
+#pragma unroll
+        for (int m = 0; m < 2; ++m)
+#pragma unroll
+            for (int part = 0; part < 2; ++part)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int j = component() + 16 * m + g() + i / 2 * 8,
+                              f = own_feature() + 8 * part + 2 * t() + i % 2;
+                    if (j >= components_left_ || f >= features_left_)
+                        continue;
+                    out[mixture.layout.first(first_ + j) + feature + f] += sums_[m][part][0][i];
+                    if constexpr (Squares)
+                        out[mixture.layout.second(first_ + j) + feature + f] += sums_[m][part][1][i];
+                }
+        if (feature != 0)
+            return;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            masses_[half] += __shfl_xor_sync(~0u, masses_[half], 1);
+            masses_[half] += __shfl_xor_sync(~0u, masses_[half], 2);
+            const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
+            if (t() == 0 && j < components_left_)
+                out[first_ + j] += masses_[half];
+        }
+        if (first_ == 0)
+            store_likelihood(out + mixture.k);
+    }
+
+  private:
+    struct Next {
+        T y[product_depth * features / threads];
+        Wide<T> shares[2][4];
+        double factors[2][4];
+    };
+
+    // The warp's first component and feature in the block's.
+    __device__ static int component()
+    {
+        return static_cast<int>(threadIdx.x) / 64 * 32;
+    }
+    __device__ static int own_feature()
+    {
+        return static_cast<int>(threadIdx.x) / 32 % 2 * 16;
+    }
+    __device__ static int g()
+    {
+        return static_cast<int>(threadIdx.x) % 32 / 4;
+    }
+    __device__ static int t()
+    {
+        return static_cast<int>(threadIdx.x) % 4;
+    }
+
+    // A thread has every fourth row of one feature, and four rows of two components, one of each strip.
+    __device__ void fetch(int row, Next &next) const
+    {
+        const int f = static_cast<int>(threadIdx.x) % features, own = static_cast<int>(threadIdx.x) / features;
+        const T *from = values_ + std::int64_t{row + own} * d_ + f;
+#pragma unroll
+        for (int i = 0; i < product_depth * features / threads; ++i)
+            next.y[i] = f < features_left_ && row + own + 4 * i < n_ ? from[std::int64_t{4 * i} * d_] : T{0};
+
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
+            using Two = std::conditional_t<sizeof(Wide<T>) == 4, float2, double2>;
+            const auto *pair = reinterpret_cast<const Two *>(shares_.exponentials +
+                                                             std::int64_t{first_ + j} * shares_.rows + row + 4 * t());
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const Two two = j < components_left_ ? pair[i] : Two{};
+                next.shares[half][2 * i] = two.x;
+                next.shares[half][2 * i + 1] = two.y;
+            }
+            const double *factor = shares_.tops + (first_ / strip + half) * shares_.rows + row + 4 * t();
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                next.factors[half][i] = first_ + strip * half < k_ ? factor[i] : 0.0;
+        }
+    }
+
+    __device__ void put(int row, const Next &next, double origin)
+    {
+        SumStep &step = steps_[row / product_depth % 2];
+        const int f = static_cast<int>(threadIdx.x) % features, own = static_cast<int>(threadIdx.x) / features;
+#pragma unroll
+        for (int i = 0; i < product_depth * features / threads; ++i)
+            step.y[(own + 4 * i) * row_stride + f] =
+                row + own + 4 * i < n_ ? static_cast<double>(next.y[i]) - origin : 0.0;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            double *to = step.shares + (static_cast<int>(threadIdx.x) / 4 + strip * half) * share_stride + 4 * t();
+            double share[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                masses_[half] += share[i] = static_cast<double>(next.shares[half][i]) * next.factors[half][i];
+            *reinterpret_cast<double2 *>(to) = make_double2(share[0], share[1]);
+            *reinterpret_cast<double2 *>(to + 2) = make_double2(share[2], share[3]);
+        }
+    }
+
+    __device__ void multiply(const SumStep &step)
+    {
+        const double *y = step.y + t() * row_stride + own_feature() + g();
+        const double *share = step.shares + (component() + g()) * share_stride + t();
+#pragma unroll
+        for (int row = 0; row < product_depth; row += 8) {
+            double b[2][2], squares[2][2];
+#pragma unroll
+            for (int part = 0; part < 2; ++part)
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    b[part][i] = y[(row + 4 * i) * row_stride + 8 * part];
+                    squares[part][i] = b[part][i] * b[part][i];
+                }
+#pragma unroll
+            for (int m = 0; m < 2; ++m) {
+                double a[4];
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    a[i] = share[(16 * m + i % 2 * 8) * share_stride + row + i / 2 * 4];
+#pragma unroll
+                for (int part = 0; part < 2; ++part) {
+                    multiply_add(sums_[m][part][0], a, b[part]);
+                    if constexpr (Squares)
+                        multiply_add(sums_[m][part][1], a, squares[part]);
+                }
+            }
+        }
+    }
+
+    // The rows' norms, added up in an order that their number alone decides.
+    __device__ void store_likelihood(double *out)
+    {
+        double sum = 0.0;
+        for (int row = static_cast<int>(threadIdx.x); row < n_; row += threads)
+            sum += shares_.norms[row];
+        __syncthreads();
+        double *parts = steps_[0].y;
+        parts[threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.x != 0)
+            return;
+        sum = 0.0;
+        for (int i = 0; i < threads; ++i)
+            sum += parts[i];
+        *out += sum;
+    }
+
+    const ProductShares<T> shares_;
+    const T *values_;
+    const double *origin_;
+    const int d_, features_left_, n_, first_, k_, components_left_;
+    SumStep *const steps_;
+    double sums_[2][2][Squares ? 2 : 1][4] = {}; // 16 components by 8 features each: r y, r y^2
+    double masses_[2] = {};
+};
+
+// Blocks (x, item): runs of components, and for each its runs of features, side by side so that they read the same
+// responsibilities.
+template <typename T, bool Squares>
+__global__ void __launch_bounds__(threads, 3) sums_kernel(Launch<T> launch, int feature_tiles)
+{
+    extern __shared__ double2 memory[];
+    const Item item = launch.items[blockIdx.y];
+    const MixtureView &mixture = launch.mixtures[item.problem];
+    const int first = static_cast<int>(blockIdx.x) / feature_tiles * product_components;
+    const int feature = static_cast<int>(blockIdx.x) % feature_tiles * features;
+    if (stopped(launch) || first >= mixture.k)
+        return;
+    SumTile<T, Squares> tile(launch, item, mixture, first, feature, reinterpret_cast<SumStep *>(memory));
+    tile.run();
+    tile.store(mixture, feature, mixture.sums + item.slot * mixture.layout.values());
+}
+
+// A thread for each component and feature. (y - m)^2 = y^2 - 2 m y + m^2.
+__global__ void __launch_bounds__(threads) recentre_kernel(const MixtureView *mixtures, std::int64_t n_problems)
+{
+    for (std::int64_t p = blockIdx.y; p < n_problems; p += gridDim.y) {
+        const MixtureView &mixture = mixtures[p];
+        const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x, d = mixture.layout.d;
+        if (i >= mixture.k * d)
+            continue;
+        const std::int64_t j = i / d, f = i % d;
+        const double moved = mixture.means[i] - mixture.origin[f], mass = mixture.results[j];
+        double &first = mixture.results[mixture.layout.first(j) + f];
+        if (mixture.layout.second_size != 0)
+            mixture.results[mixture.layout.second(j) + f] += moved * (moved * mass - first) - moved * first;
+        first -= moved * mass;
+    }
+}
+
+template <typename T, bool Squares>
+void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
+{
+    const int feature_tiles = (launch.d + features - 1) / features,
+              blocks = (extent.most_k + product_components - 1) / product_components;
+    constexpr int bytes = 2 * sizeof(SumStep);
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Squares>, bytes); });
+    sums_kernel<T, Squares>
+        <<<dim3(static_cast<unsigned>(feature_tiles * blocks), extent.n_items), threads, bytes, stream>>>(
+            launch, feature_tiles);
+    launched("sums_kernel");
+}
+
+} // namespace
+
+template <typename T>
+void product_sums(const Launch<T> &launch, const Extent &extent, bool squares, cudaStream_t stream)
+{
+    if (squares)
+        launch_sums<T, true>(launch, extent, stream);
+    else
+        launch_sums<T, false>(launch, extent, stream);
+}
+
+void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values,
+                       cudaStream_t stream)
+{
+    const dim3 grid(static_cast<unsigned>((most_values + threads - 1) / threads),
+                    static_cast<unsigned>(std::min<std::int64_t>(n_problems, most_blocks)));
+    recentre_kernel<<<grid, threads, 0, stream>>>(mixtures, n_problems);
+    launched("recentre_kernel");
+}
+
+std::int64_t product_slots(const DeviceFacts &facts, std::int64_t k, std::int64_t d)
+{
+    constexpr std::int64_t blocks = 12; // of a multiprocessor, of which three run at once
+    const std::int64_t tiles = (k + product_components - 1) / product_components * ((d + features - 1) / features);
+    return (blocks * facts.multiprocessors + tiles - 1) / tiles;
+}
+
+template void product_sums<float>(const Launch<float> &, const Extent &, bool, cudaStream_t);
+template void product_sums<double>(const Launch<double> &, const Extent &, bool, cudaStream_t);
+
+} // namespace pgkm::cuda::mixture
