@@ -27,7 +27,7 @@ class Seeded {
         const PgkmPoints points = {rows_.data(), PGKM_FLOAT64, n, d, weights_.empty() ? nullptr : weights_.data()};
         EXPECT_EQ(table_->open(&options, &context_, &error_), PGKM_OK);
         EXPECT_EQ(table_->load(context_, &points, &data_, &error_), PGKM_OK);
-        exponents_.assign(static_cast<std::size_t>(d), 0);
+        scales_.resize(static_cast<std::size_t>(d));
     }
     ~Seeded()
     {
@@ -43,7 +43,7 @@ class Seeded {
         problem.n_rows = static_cast<std::int64_t>(rows_.size()) / d_;
         problem.k = k;
         problem.centroids = out.data();
-        problem.feature_exponent = exponents_.data();
+        problem.feature_scales = scales_.data();
         if (!weights_.empty())
             problem.weight_exponent = scale_exponent(*std::max_element(weights_.begin(), weights_.end()));
         const PgkmSeedParams params = {init, seed, 0};
@@ -56,7 +56,7 @@ class Seeded {
     const PgkmBackend *table_;
     std::vector<double> rows_, weights_;
     std::int32_t d_;
-    std::vector<std::int32_t> exponents_;
+    std::vector<PgkmFeatureScale> scales_;
     PgkmContext *context_ = nullptr;
     PgkmData *data_ = nullptr;
     PgkmError error_ = {};
