@@ -84,11 +84,6 @@ struct FarRow {
     double square;
     std::int64_t row; // counted from the problem's first
     std::int32_t label;
-
-    bool operator<(const FarRow &other) const
-    {
-        return square != other.square ? square > other.square : row < other.row;
-    }
 };
 
 // The order in which relocation takes rows, which does not depend on the order of the rows: the farther comes first;

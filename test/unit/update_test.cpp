@@ -142,12 +142,13 @@ TEST(Relocate, LooksAtMoreRowsWhereTheFarthestAreUnfit)
     line.centroids.push_back(1e6);
     line.prepare();
     int calls = 0;
-    relocate_by_farthest<double>(line.points(), line.problem, line.sums, [&](std::size_t most) {
+    const PgkmPoints points = line.points();
+    relocate_by_farthest<double>(points, line.problem, line.sums, [&](std::size_t most) {
         ++calls;
         std::vector<FarRow> rows;
         for (std::size_t i = 0; i < line.rows.size(); ++i)
             rows.push_back({line.distances[i], static_cast<std::int64_t>(i), line.labels[i]});
-        std::sort(rows.begin(), rows.end());
+        std::sort(rows.begin(), rows.end(), FarOrder<double>{points, 0});
         rows.resize(std::min(rows.size(), most));
         return rows;
     });
