@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "fit/device_problem.hpp"
 #include "backend/update.hpp"
+#include "numeric/row_key.hpp"
+#include "seed/canonical.hpp"
 #include "seed/seeder.hpp"
 
 namespace pgkm::cuda {
@@ -22,16 +25,46 @@ Claim claim_rows(const Data &data, std::int64_t count)
 }
 
 template <typename T>
+const T *row_of(const Data &data, const PgkmProblem &problem, std::int64_t row)
+{
+    return static_cast<const T *>(data.host.values) + (problem.first_row + row) * data.host.d;
+}
+
+// The rows' values, with +0 for -0.
+template <typename T>
 std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
 {
     const auto d = static_cast<std::size_t>(data.host.d);
-    const T *from = static_cast<const T *>(data.host.values) + static_cast<std::size_t>(problem.first_row) * d;
-    std::vector<T> values;
-    values.reserve(rows.size() * d);
-    for (const std::int64_t row : rows)
-        values.insert(values.end(), from + static_cast<std::size_t>(row) * d,
-                      from + static_cast<std::size_t>(row + 1) * d);
+    std::vector<T> values(rows.size() * d);
+    auto out = values.begin();
+    for (const std::int64_t row : rows) {
+        const T *from = row_of<T>(data, problem, row);
+        out = std::transform(from, from + d, out, without_minus_zero<T>);
+    }
     return values;
+}
+
+// Those of `rows` whose content none before them has.
+template <typename T>
+std::vector<std::int64_t> without_repeats(const Data &data, const PgkmProblem &problem,
+                                          const std::vector<std::int64_t> &rows)
+{
+    constexpr std::size_t rows_per_poll = 1024;
+    std::vector<std::int64_t> kept;
+    std::unordered_multimap<std::uint64_t, const T *> seen; // by key
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i % rows_per_poll == 0)
+            data.context.poll();
+        const T *row = row_of<T>(data, problem, rows[i]);
+        const std::uint64_t key = row_key(row, data.host.d);
+        const auto [first, last] = seen.equal_range(key);
+        if (std::any_of(first, last,
+                        [&](const auto &other) { return compare_content(other.second, row, data.host.d) == 0; }))
+            continue;
+        seen.emplace(key, row);
+        kept.push_back(rows[i]);
+    }
+    return kept;
 }
 
 std::vector<Int128> join_masses(const std::vector<std::int64_t> &sums, std::int32_t count, bool weighted)
@@ -148,14 +181,15 @@ template <typename T>
 std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     Context &context = data.context;
-    SeedRows<T> rows = {nullptr, nullptr, nullptr, problem.n_rows, data.host.d, problem.weight_exponent, nullptr};
+    NearArray<std::uint32_t> order = canonical_order<T>(data, problem.first_row, problem.n_rows);
+    SeedRows<T> rows = {nullptr, nullptr,    nullptr, problem.n_rows, data.host.d, problem.weight_exponent,
+                        nullptr, order.get()};
     if (data.resident) {
         rows.values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * data.host.d;
         rows.weights = data.host.weights == nullptr ? nullptr : data.weights.get() + problem.first_row;
     }
-    const std::int64_t most = std::min<std::int64_t>(problem.k, problem.n_rows) + 1;
     std::optional<Seeder<T>> owner(std::in_place, context, rows, params, Stream::first_centroid, Stream::trial,
-                                   static_cast<std::int32_t>(most));
+                                   problem.k);
     Seeder<T> &seeder = *owner;
     if (!data.resident)
         seeder.stream_from(data, problem.first_row);
@@ -165,16 +199,19 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         return seeder.chosen();
     }
     std::vector<std::int64_t> chosen = seeder.chosen();
+    const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
     for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
-        bool ended = false;
-        const std::vector<std::int64_t> taken = seeder.oversample(round, problem.k, ended);
-        if (ended)
+        const Claim claim = claim_rows(data, draws);
+        const std::vector<std::int64_t> taken =
+            without_repeats<T>(data, problem, seeder.draw_round(round, static_cast<std::size_t>(draws)));
+        if (taken.empty())
             break;
         seeder.add(rows_of<T>(data, problem, taken), static_cast<std::int32_t>(taken.size()));
         chosen.insert(chosen.end(), taken.begin(), taken.end());
     }
     if (static_cast<std::int64_t>(chosen.size()) > problem.k) {
-        owner.reset(); // its memory may be what the candidates' masses need
+        owner.reset(); // their memory may be what the candidates' masses need
+        order = {};
         return among_candidates<T>(data, problem, params, chosen);
     }
     seeder.set_chosen(chosen);
@@ -182,8 +219,8 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     return seeder.chosen();
 }
 
-// Floyd's sampling of k out of n without replacement, in the order of insertion.
-std::vector<std::int64_t> random_rows(std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
+// Floyd's sampling of k positions out of n without replacement, in the order of insertion.
+std::vector<std::int64_t> random_positions(std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
 {
     std::vector<std::int64_t> chosen;
     std::unordered_set<std::int64_t> taken;
@@ -206,7 +243,8 @@ void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params
     const Claim claim = claim_rows(data, at_most_n);
     std::vector<std::int64_t> rows;
     if (params.init == PGKM_INIT_RANDOM) {
-        rows = random_rows(problem.n_rows, at_most_n, params);
+        rows = random_positions(problem.n_rows, at_most_n, params);
+        look_up_rows(data.context, canonical_order<T>(data, problem.first_row, problem.n_rows), rows);
     } else if (params.init == PGKM_INIT_FIRST) {
         for (std::int64_t i = 0; i < at_most_n; ++i)
             rows.push_back(i);
