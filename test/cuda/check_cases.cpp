@@ -1,54 +1,6 @@
 #include "check_cases.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <random>
-
-#include "numeric/contract.hpp"
-
 namespace plugin_check {
-
-Rows make_rows(const Case &c, unsigned seed)
-{
-    std::mt19937 random(seed);
-    std::normal_distribution<double> normal;
-    std::uniform_int_distribution<int> blob(0, 4);
-    Rows rows;
-    std::vector<double> centres(5 * static_cast<std::size_t>(c.d));
-    for (double &centre : centres)
-        centre = 10.0 * c.spread * normal(random);
-    const auto d = static_cast<std::size_t>(c.d);
-    for (std::int64_t i = 0; i < c.n; ++i) {
-        const std::size_t from = static_cast<std::size_t>(blob(random)) * d;
-        for (std::size_t f = 0; f < d; ++f) {
-            double value = c.offset + centres[from + f] + c.spread * normal(random);
-            if (c.mixed_scale)
-                value *= std::pow(10.0, static_cast<double>(i % 13) - 3.0);
-            if (c.step > 0.0)
-                value = std::round(value / c.step) * c.step;
-            if (f + static_cast<std::size_t>(c.constants) >= d)
-                value = 7.25;
-            if (c.far_row && i + 1 == c.n)
-                value = 1e12;
-            rows.f64.push_back(static_cast<double>(static_cast<float>(value)));
-        }
-    }
-    for (std::int64_t i = c.distinct; c.distinct > 0 && i < c.n; ++i)
-        std::copy_n(rows.f64.begin() + (i % c.distinct) * c.d, d, rows.f64.begin() + i * c.d);
-    if (c.metric == PGKM_COSINE)
-        for (std::int64_t i = 0; i < c.n; ++i)
-            pgkm::normalise(rows.f64.data() + i * c.d, c.d);
-    if (c.weighted)
-        for (std::int64_t i = 0; i < c.n; ++i)
-            rows.weights.push_back((0.25 + std::fabs(normal(random))) *
-                                   std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
-    if (c.element == PGKM_FLOAT32)
-        rows.f32.assign(rows.f64.begin(), rows.f64.end());
-    rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element,
-                   c.n, c.d, c.weighted ? rows.weights.data() : nullptr};
-    return rows;
-}
-
 namespace {
 
 std::vector<Case> tiny_cases()
@@ -73,6 +25,16 @@ std::vector<Case> tiny_cases()
          .far_start = true},
         {.name = "groups", .n = 240, .d = 4, .k = 3, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6},
         {.name = "cosine", .n = 200, .d = 12, .k = 5, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE},
+        {.name = "repeated",
+         .n = 300,
+         .d = 7,
+         .k = 6,
+         .weighted = true,
+         .distinct = 40,
+         .init = PGKM_INIT_KMEANS_PARALLEL,
+         .far_start = true,
+         .any_order = true},
+        {.name = "equal keys", .n = 90, .d = 200, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .same_keys = true},
         {.name = "loop", .n = 900, .d = 34, .k = 9, .init = PGKM_INIT_RANDOM, .max_iter = 20},
     };
 }
@@ -315,6 +277,10 @@ std::vector<Case> make_cases(Extent extent)
          .distinct = 11,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
+    for (const Case &c : seed_cases())
+        add(c);
+    for (const Case &c : tie_cases())
+        add(c);
     // Enough rows and clusters for leaves of a tree.
     cases.push_back({.name = "leaves", .n = 170000, .d = 2, .k = 100, .init = PGKM_INIT_RANDOM});
     cases.push_back({.name = "leaves ties", .n = 66001, .d = 3, .k = 290, .init = PGKM_INIT_RANDOM, .step = 1.0});
