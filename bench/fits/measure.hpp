@@ -1,8 +1,8 @@
 // measure.hpp - whole fits of loaded rows by the engine, by wall clock.
 //
 // A figure is the time of a phase of a job (PgkmJobProgress): from the call of the backend to its return, with all
-// that it prepares. The backend's context stays open between the jobs of a line. Rows are loaded again for each, so that
-// what a fit finds out about its rows counts; `again` leaves that out.
+// that it prepares. The backend's context stays open between the jobs of a line. Rows are loaded again for each, so
+// that what a fit finds out about its rows counts; `again` leaves that out.
 #pragma once
 
 #include <cmath>

@@ -12,25 +12,13 @@
 #include <cstdint>
 
 #include "device/pivots.hpp"
+#include "device/quad.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int order_threads = 256;
 constexpr int strip_of_rows = 16; // that a warp takes at a time
-
-// Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
-__host__ __device__ inline float distance_slack(int d)
-{
-    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
-}
-
-// Feature that lane `q` of a quad holds in slot w of the c-th sixteen, loads being W values wide.
-template <int W>
-__host__ __device__ constexpr int slot_feature(int c, int q, int w)
-{
-    return 16 * c + w / W * 4 * W + q * W + w % W;
-}
 
 // Pivots as the products want them, less the first pivot. Each begins with what all of its features make.
 struct PivotTable {
@@ -45,30 +33,6 @@ struct PivotTally {
     unsigned long long cursor[most_pivots];
     std::uint32_t square[most_pivots]; // bits of the largest squared distance
 };
-
-template <int W, typename T>
-__device__ inline void load_slots(const T *row, int c, int d, T (&value)[4])
-{
-    const int q = static_cast<int>(threadIdx.x & 3);
-#pragma unroll
-    for (int w = 0; w < 4; w += W) {
-        const int f = slot_feature<W>(c, q, w);
-        if constexpr (W == 4) {
-            const float4 four =
-                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            value[0] = four.x;
-            value[1] = four.y;
-            value[2] = four.z;
-            value[3] = four.w;
-        } else if constexpr (W == 2) {
-            const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
-            value[w] = two.x;
-            value[w + 1] = two.y;
-        } else {
-            value[w] = f < d ? row[f] : T{0};
-        }
-    }
-}
 
 // acc (16 x 8) += a (16 x 8) * b (8 x 8), of float32 cut to TF32.
 __device__ inline void multiply_tf32(float (&acc)[4], float a0, float a1, float a2, float a3, float b0, float b1)
@@ -120,15 +84,7 @@ __device__ inline int least_pivot(const float (&half)[pivot_tiles][2], const flo
                 nearest = t * 8 + 2 * static_cast<int>(threadIdx.x & 3) + i;
             }
         }
-    for (int offset = 1; offset <= 2; offset <<= 1) {
-        const float other = __shfl_xor_sync(~0u, best, offset);
-        const int other_pivot = __shfl_xor_sync(~0u, nearest, offset);
-        if (other < best || (other == best && other_pivot < nearest)) {
-            best = other;
-            nearest = other_pivot;
-        }
-    }
-    return nearest;
+    return least_in_quad(best, nearest);
 }
 
 // A near pivot of each row; counts and squared radii of the pivots. C: sixteens of features that stay in registers, or

@@ -1,7 +1,7 @@
 // pivots.cu - orders rows by their nearest pivot, and makes for each pivot what filters need of the centroids.
 //
-// Pivots are rows far from each other, found on the host among a few hundred (farthest first, Gonzalez 1985). The rows
-// are then ordered without another look by the host (nearest_pivot.cuh). A block makes the list, panel and margin of a
+// Pivots are some of a few hundred rows, found on the host (farthest first, Gonzalez 1985, and others between). The
+// rows are then ordered without another look by the host (nearest_pivot.cuh). A block makes the list and panel of a
 // pivot for each set of centroids.
 #include "assign/pivots.hpp"
 
@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "assign/choose_pivots.hpp"
 #include "assign/nearest_pivot.cuh"
 
 namespace pgkm::cuda {
@@ -18,9 +19,23 @@ namespace {
 
 constexpr int samples = 512;
 
-// List, panel and margin of one pivot per block. Margin: the bound of fused/few.cuh with X = radius of the
-// pivot and R = the largest |c - s| of its list; a product summed in steps meets chain_step roundings on its longest
-// path, and one for each step.
+// Whether a centroid of lower index, which wins every tie, has the same values. Those have the same distance.
+template <typename T>
+__device__ bool is_repeated(const T *centroids, const float *distance, int j, int d)
+{
+    for (int i = 0; i < j; ++i) {
+        if (distance[i] != distance[j])
+            continue;
+        int f = 0;
+        while (f < d && centroids[std::int64_t{i} * d + f] == centroids[std::int64_t{j} * d + f])
+            ++f;
+        if (f == d)
+            return true;
+    }
+    return false;
+}
+
+// List and panel of one pivot per block.
 template <typename T>
 __global__ void __launch_bounds__(1024)
     prepare_kernel(PivotedRows<T> rows, const T *centroids, int k, int d, const Control *control)
@@ -29,7 +44,7 @@ __global__ void __launch_bounds__(1024)
         return;
     __shared__ float warp_value[32];
     __shared__ int warp_count[32];
-    __shared__ float shared_limit;
+    __shared__ float shared_limit, shared_least;
     __shared__ int listed;
     const int a = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31),
               warp = static_cast<int>(threadIdx.x / 32);
@@ -57,14 +72,16 @@ __global__ void __launch_bounds__(1024)
         for (int w = 1; w < 32; ++w)
             least = fminf(least, warp_value[w]);
         const float slack = distance_slack(d);
-        shared_limit = (least * (1.0f + slack) + 2.0f * rows.radius[a]) * (1.0f + 2.0f * slack);
+        shared_least = least * (1.0f + slack);
+        shared_limit = (shared_least + 2.0f * rows.radius[a]) * (1.0f + 2.0f * slack);
     }
     __syncthreads();
     const float limit = shared_limit;
     float largest = 0.0f;
     for (int first = 0; first < k; first += 1024) { // ordered compaction
         const int j = first + static_cast<int>(threadIdx.x);
-        const bool taken = j < k && !(distance[j] > limit); // NaN is taken
+        // NaN is taken. Among many centroids the search for repeated ones would not pay.
+        const bool taken = j < k && !(distance[j] > limit) && (k > 256 || !is_repeated(centroids, distance, j, d));
         const unsigned ballot = __ballot_sync(~0u, taken);
         if (lane == 0)
             warp_count[warp] = __popc(ballot);
@@ -106,54 +123,8 @@ __global__ void __launch_bounds__(1024)
         return;
     for (int w = 0; w < 32; ++w)
         largest = fmaxf(largest, warp_value[w]);
-    const float r = largest * (1.0f + distance_slack(d)), x = rows.radius[a];
     rows.listed[a] = listed;
-    const float length = static_cast<float>(chain_step + d / chain_step + 6);
-    rows.margin[a] = 2.04f * 0x1p-24f * (length * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
-}
-
-double squared(const double *a, const double *b, std::size_t d)
-{
-    constexpr std::size_t chains = 8; // sums side by side: one alone would wait for each addition
-    double sum[chains] = {};
-    std::size_t f = 0;
-    for (; f + chains <= d; f += chains)
-        for (std::size_t i = 0; i < chains; ++i)
-            sum[i] += (a[f + i] - b[f + i]) * (a[f + i] - b[f + i]);
-    for (; f < d; ++f)
-        sum[0] += (a[f] - b[f]) * (a[f] - b[f]);
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
-// Farthest-first among sampled rows. One pivot where more would not bring rows much nearer.
-std::vector<double> choose_pivots(const std::vector<double> &rows, std::size_t d, int most)
-{
-    const std::size_t n = rows.size() / d;
-    const double share = 1.0 / static_cast<double>(n);
-    std::vector<double> mean(d, 0.0), nearest(n, std::numeric_limits<double>::infinity()), pivots;
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t f = 0; f < d; ++f)
-            mean[f] += rows[i * d + f] * share;
-    double first = 0.0, radius = 0.0;
-    for (std::size_t i = 0; i < n; ++i)
-        first = std::max(first, squared(&rows[i * d], mean.data(), d));
-    std::size_t pick = 0;
-    for (int a = 0; a < most; ++a) {
-        pivots.insert(pivots.end(), rows.begin() + static_cast<long>(pick * d),
-                      rows.begin() + static_cast<long>((pick + 1) * d));
-        radius = 0.0;
-        for (std::size_t i = 0; i < n; ++i) {
-            nearest[i] = std::min(nearest[i], squared(&rows[i * d], &rows[pick * d], d));
-            if (!(nearest[i] <= radius)) {
-                radius = nearest[i];
-            }
-        }
-        pick = static_cast<std::size_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin());
-        if (radius <= first / 400)
-            break;
-    }
-    // A quarter of the radius (a sixteenth of its square) is the least gain worth an order.
-    return std::isfinite(first) && radius * 16 <= first ? pivots : mean;
+    rows.reach[a] = {shared_least, largest * (1.0f + distance_slack(d))};
 }
 
 // Memory for the lists of an order's pivots, and what kernels are given of both.
@@ -170,19 +141,19 @@ PivotMemory<T> with_lists(Context &context, std::shared_ptr<RowOrder<T>> order, 
     g.panel = DeviceArray<float>(context.budget, count * stride * static_cast<std::size_t>(d));
     g.half = DeviceArray<float>(context.budget, count * stride);
     g.listed = DeviceArray<std::int32_t>(context.budget, count);
-    g.margin = DeviceArray<float>(context.budget, count);
+    g.reach = DeviceArray<float2>(context.budget, count);
     g.scratch = DeviceArray<float>(context.budget, count * static_cast<std::size_t>(k));
     rows.list = g.list.get();
     rows.panel = g.panel.get();
     rows.half = g.half.get();
     rows.listed = g.listed.get();
-    rows.margin = g.margin.get();
+    rows.reach = g.reach.get();
     rows.scratch = g.scratch.get();
     return g;
 }
 
 template <typename T>
-std::vector<double> sample_rows(Context &context, const T *values, std::int64_t n, int d)
+std::vector<T> sample_rows(Context &context, const T *values, std::int64_t n, int d)
 {
     const std::int64_t count = std::min<std::int64_t>(samples, n);
     std::vector<T> rows(static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
@@ -193,7 +164,7 @@ std::vector<double> sample_rows(Context &context, const T *values, std::int64_t 
     launched("sample_kernel");
     sampled.download(rows.data(), rows.size(), stream);
     context.wait(stream);
-    return {rows.begin(), rows.end()};
+    return rows;
 }
 
 // The pivots as nearest_pivot_kernel wants them, loads of rows being W values wide: columns, then halves.
@@ -206,12 +177,14 @@ std::vector<float> make_table(const std::vector<double> &pivots, int d)
     std::fill_n(half, most_pivots, std::numeric_limits<float>::infinity());
     for (int a = 0; a < count; ++a) {
         const double *pivot = &pivots[static_cast<std::size_t>(a) * static_cast<std::size_t>(d)];
+        double square = 0.0;
         for (int i = 0; i < chunks * 16; ++i) {
             const int c = i / 16, f = slot_feature<W>(c, i / 4 % 4, i % 4);
-            table[static_cast<std::size_t>((c * most_pivots + a) * 16 + i % 16)] =
-                f < d ? static_cast<float>(pivot[f] - pivots[static_cast<std::size_t>(f)]) : 0.0f;
+            const double value = f < d ? pivot[f] - pivots[static_cast<std::size_t>(f)] : 0.0;
+            table[static_cast<std::size_t>((c * most_pivots + a) * 16 + i % 16)] = static_cast<float>(value);
+            square += value * value;
         }
-        half[a] = static_cast<float>(squared(pivot, pivots.data(), static_cast<std::size_t>(d)) / 2);
+        half[a] = static_cast<float>(square / 2);
     }
     return table;
 }
@@ -249,9 +222,8 @@ std::shared_ptr<RowOrder<T>> make_order(Context &context, const T *values, std::
 {
     auto order = std::make_shared<RowOrder<T>>();
     const cudaStream_t stream = context.compute.get();
-    const std::vector<double> chosen =
-        choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
-    const std::vector<T> pivots(chosen.begin(), chosen.end());
+    const std::vector<T> pivots = choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
+    const std::vector<double> chosen(pivots.begin(), pivots.end());
     const auto count = pivots.size() / static_cast<std::size_t>(d);
     PivotedRows<T> &rows = order->rows;
     rows.count = static_cast<int>(count);

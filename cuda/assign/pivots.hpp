@@ -44,7 +44,7 @@ struct PivotMemory {
     DeviceArray<float> panel;
     DeviceArray<float> half;
     DeviceArray<std::int32_t> listed;
-    DeviceArray<float> margin;
+    DeviceArray<float2> reach;
     DeviceArray<float> scratch;
     PivotedRows<T> rows;
 };
@@ -64,7 +64,7 @@ PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int
 template <typename T>
 PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k);
 
-// Enqueues the lists, panels and margins for a set of centroids, k x d on the device.
+// Enqueues the lists, panels and reaches for a set of centroids, k x d on the device.
 template <typename T>
 void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d, const Control *control,
                     cudaStream_t stream);

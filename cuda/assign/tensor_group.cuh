@@ -2,6 +2,7 @@
 #pragma once
 
 #include "assign/tensor_layout.cuh"
+#include "device/quad.cuh"
 #include "device/tensor_mma.cuh"
 
 namespace pgkm::cuda::tensor {
@@ -53,15 +54,7 @@ __device__ inline int nearest_pivot(const float (&half_norm)[4], float a, float 
             best = score[i];
             group = index[i];
         }
-    for (int offset = 1; offset <= 2; offset <<= 1) {
-        const float other = __shfl_xor_sync(~0u, best, offset);
-        const int other_group = __shfl_xor_sync(~0u, group, offset);
-        if (other < best || (other == best && other_group < group)) {
-            best = other;
-            group = other_group;
-        }
-    }
-    return group;
+    return least_in_quad(best, group);
 }
 
 // Lane (r, t) of a warp feeds rows r and r + 8 with features 4t to 4t + 3 of each sixteen: the

@@ -3,7 +3,7 @@
 //
 // A block takes 128 rows of one pivot (pivots.hpp) and the centroids listed for the pivot,
 // 64 or 16 at a time; a thread keeps a small tile of products in registers. The scores
-// |c'|^2 / 2 - x'.c' are a float32 filter, its margin that of fused/few.cuh (pivots.cu); rows it leaves
+// |c'|^2 / 2 - x'.c' are a float32 filter with a margin by the row's own length (row_margin()); rows it leaves
 // open are settled by warps over the list. For the sums the block reads its rows again, from
 // the second-level cache, into 32-bit limbs in shared memory. To use: d > 16.
 #include "assign/tiled.cuh"

@@ -29,6 +29,7 @@ struct Shared {
     float panel[depth * 64];
     std::int32_t row[tile_rows];   // row numbers within the view, -1 beyond the pivot's
     std::int32_t label[tile_rows]; // places in the pivot's list
+    float square[tile_rows];       // |x'|^2
     std::int32_t queue[tile_rows];
     std::int32_t queued;
 };
@@ -41,7 +42,7 @@ struct Tile {
     const float *panel;
     const float *half;
     const std::int32_t *list;
-    float margin;
+    float2 reach;
 };
 
 template <typename T>
@@ -53,7 +54,7 @@ __device__ Tile<T> tile_of(const Arguments<T> &a, int pivot)
             p.panel + std::int64_t{pivot} * p.stride * a.view.d,
             p.half + std::int64_t{pivot} * p.stride,
             p.list + std::int64_t{pivot} * a.view.k,
-            p.margin[pivot]};
+            p.reach[pivot]};
 }
 
 // Where four rows stand in a line of `rows`: no two lanes of a store meet in a bank.
@@ -129,6 +130,28 @@ __device__ void stage(Shared &shared, const Staged<Cols> &staged)
     }
 }
 
+// |x'|^2 of the rows that a thread brings, its part of it; eight threads bring a row.
+template <int Cols>
+__device__ void add_squares(const Staged<Cols> &staged, float (&square)[4])
+{
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            square[r] = __fmaf_rn(staged.rows[r][i], staged.rows[r][i], square[r]);
+}
+
+__device__ inline void leave_squares(float (&square)[4], Shared &shared)
+{
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        for (int offset = 4; offset > 0; offset >>= 1)
+            square[r] += __shfl_xor_sync(~0u, square[r], offset);
+        if ((threadIdx.x & 7) == 0)
+            shared.square[(threadIdx.x >> 3) + 32 * r] = square[r];
+    }
+}
+
 // One step of the product: Rows x Cols per thread, `depth` features, summed by themselves first:
 // the margin counts on it.
 template <int Rows, int Cols>
@@ -161,7 +184,17 @@ __device__ void multiply(const Shared &shared, float (&product)[Rows][Cols])
             product[r][j] += part[r][j];
 }
 
-// Filtered labels of the tile's rows; what is left open goes to the queue.
+// How near to the least score that of a row's nearest centroid lies: the bound of fused/few.cuh with the row's own
+// length x = |x'|, and no centroid longer than r, as fused/strips_rows.cuh shows. A product summed in steps meets
+// chain_step roundings on its longest path, and one for each step.
+__device__ inline float row_margin(float square, const float2 &reach, int d)
+{
+    const float x = sqrtf(square) * (1.0f + distance_slack(d)) + 0x1p-60f; // squares below 2^-120 are lost
+    const float r = fminf(reach.y, (2.0f * x + reach.x) * (1.0f + 0x1p-8f));
+    const float length = static_cast<float>(chain_step + d / chain_step + 6);
+    return 2.04f * 0x1p-24f * (length * (0.5f * r * r + x * r) + (x + r) * (x + r)) + 0x1p-100f;
+}
+
 template <typename T, int Rows, int Cols>
 __device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &shared)
 {
@@ -175,12 +208,15 @@ __device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &
         index[r] = 0;
     }
     Staged<Cols> staged;
+    float square[4] = {};
     for (int column = 0; column < tile.listed; column += columns) {
         float product[Rows][Cols] = {};
         fetch<T, Cols>(a, tile, shared, 0, column, staged);
         for (int first = 0; first < a.view.d; first += depth) {
             __syncthreads();
             stage<Cols>(shared, staged);
+            if (column == 0)
+                add_squares(staged, square);
             __syncthreads();
             if (first + depth < a.view.d)
                 fetch<T, Cols>(a, tile, shared, first + depth, column, staged);
@@ -199,6 +235,8 @@ __device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &
             }
         }
     }
+    leave_squares(square, shared);
+    __syncthreads();
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
         for (int offset = across / 2; offset > 0; offset >>= 1) {
@@ -210,8 +248,9 @@ __device__ void filter_tile(const Arguments<T> &a, const Tile<T> &tile, Shared &
             least[r] = fminf(least[r], other);
         }
         // A margin of NaN or infinity, or no finite score, leaves the row open.
-        const bool open = !(second[r] > least[r] + tile.margin) || !(least[r] < INFINITY);
         const int row = ty * Rows + r;
+        const float margin = row_margin(shared.square[row], tile.reach, a.view.d);
+        const bool open = !(second[r] > least[r] + margin) || !(least[r] < INFINITY);
         if (tx == 0) {
             shared.label[row] = index[r];
             if (open && shared.row[row] >= 0)

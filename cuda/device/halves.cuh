@@ -35,13 +35,15 @@ __device__ inline float half_error(float x, float r, float bias, int d, int step
            0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
 }
 
-// The same of products whose parts add up apart: x1 c1 in `steps` products from zero, where no
-// addend is above x r, the small x2 c1 and x1 c2 in twice as many, and the constant at the end.
-__device__ inline float parts_error(float x, float r, float bias, int d, int steps)
+// The same of products whose parts add up apart: x1 c1 in `steps` products from zero, where no addend is above x r; the
+// small x2 c1 and x1 c2 in twice as many from the bias; and the constant at the end. A value's part that fp16 cannot
+// hold is at most 2^-25 however small the value: by Cauchy-Schwarz that makes sqrt(d) 2^-25 (x + r), `grain` (x + r),
+// and grain^2.
+__device__ inline float parts_error(float x, float r, float bias, float grain, int steps)
 {
-    const float sum = x + r, s = 0.5f * r * r + bias + x * r;
-    return static_cast<float>(steps) * 1.01f * 0x1p-23f * 18.0f * x * r + 3.01f * 0x1p-22f * x * r +
-           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-22f * s;
+    const float sum = x + r, product = x * r, s = 0.5f * r * r + bias + product;
+    return static_cast<float>(steps) * (18.2f * 0x1p-23f) * (product + 2.0f * bias) + 3.1f * 0x1p-22f * product +
+           1.01f * grain * (sum + grain) + 0x1p-24f * sum * sum + 0x1p-22f * s;
 }
 
 __device__ inline float fma_error(float x, float r, float bias, int d)
@@ -81,13 +83,14 @@ __device__ inline float upper_half(float value)
     return __half2float(__float2half_rn(value));
 }
 
-// acc (16 x 8) = a (16 x 16) * b (16 x 8), fp16.
-__device__ inline void start_product(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+// acc (16 x 8) = a (16 x 16) * b (16 x 8), fp16, from a value for the lane's first row and one for its second on.
+__device__ inline void start_product(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                     float first = 0.0f, float second = 0.0f)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%10, %10, %10, %10};"
+        "{%10, %10, %11, %11};"
         : "=f"(acc[0]), "=f"(acc[1]), "=f"(acc[2]), "=f"(acc[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(first), "f"(second));
 }
 
 // The least of a and two scores, all positive, as bits.

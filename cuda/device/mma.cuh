@@ -7,6 +7,24 @@
 
 namespace pgkm::cuda::mixture {
 
+// The lane 4 g + t, and its warp in the block.
+__device__ inline int lane()
+{
+    return static_cast<int>(threadIdx.x) % 32;
+}
+__device__ inline int warp()
+{
+    return static_cast<int>(threadIdx.x) / 32;
+}
+__device__ inline int g()
+{
+    return lane() / 4;
+}
+__device__ inline int t()
+{
+    return lane() % 4;
+}
+
 // An array of doubles in shared memory that fragments are read from without conflicts of banks has
 // rows of a length that is 4 modulo 16.
 __host__ __device__ constexpr int conflict_free(int columns)

@@ -25,9 +25,15 @@ struct PivotedRows {
     float *panel = nullptr;         // count x d x stride: c - s, feature by feature
     float *half = nullptr;          // count x stride: |c - s|^2 / 2; +infinity beyond the list
     std::int32_t *listed = nullptr; // count
-    float *margin = nullptr;        // count: scores this near to the best are settled
+    float2 *reach = nullptr;        // count: at least |c - s| of the nearest of all to the pivot, and of the list
     float *scratch = nullptr;       // count x k
     int stride = 0;                 // k padded to a multiple of 64
 };
+
+// Slack of a distance computed in float32 from d terms, far above its error (d + 4) 2^-24.
+__host__ __device__ inline float distance_slack(int d)
+{
+    return 1e-5f + static_cast<float>(d) * 0x1p-22f;
+}
 
 } // namespace pgkm::cuda

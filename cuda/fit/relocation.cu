@@ -23,7 +23,7 @@ void last_labels(DeviceProblem<T> &problem, const View<T> &rows, std::int64_t fi
     if (problem.kept.get() != nullptr && moves != Moves::leaves && moves != Moves::sorted)
         spread_labels(problem.context, {problem.kept.get(), problem.k > 255}, order, n, first, rows.n,
                       problem.labels.get());
-    else if (problem.plan.execution != Execution::multi_pass || rows.n != n)
+    else if (moves == Moves::leaves || problem.plan.execution != Execution::multi_pass || rows.n != n)
         problem.assign_rows(rows, problem.control.get(), problem.labels.get());
 }
 

@@ -52,10 +52,11 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     const RowSource source = {a.view.values, a.view.d};
     Rows<C> rows;
     float square[2];
-    load_rows<C, W>(source, a.view.d, shared, strip.row, list.scale.scale, rows, square);
+    load_rows<C, W>(source, a.view.d, shared, strip.row, list.scale, rows, square);
+    const RowBound bound[2] = {bound_row<C>(list, square[0]), bound_row<C>(list, square[1])};
     unsigned own[2];
     Least<false> least;
-    filter_list<C>(shared, rows, list, own, least);
+    filter_list<C>(shared, rows, bound, list, own, least);
     prefetch_strip(a, next);
     const int sole = sole_label(shared, list, own);
     const int label =

@@ -156,24 +156,30 @@ __device__ void load_block(const LoopArguments &l, const Block &block)
 }
 
 // How far a row is from losing its nearest centroid, of whose scores `least` has the two best: a lower bound of the
-// difference of its two distances. square: |x'|^2, of d squares in float32. The true half squares, in scaled units,
-// lie within half of the margin around the scores less the bias; the other half is for the roundings here.
-__device__ float slack_of(int first, int second, float square, const HalfScale &scale, int d)
+// difference of its two distances, less what the contract's distances can err by. square: |x'|^2, of d squares in
+// float32. The true half squares, in scaled units, lie within half of the margin around the scores less the bias, as
+// long as a centroid is no longer than bound.r; the other half is for the roundings here. A longer one is at least
+// r - x away, and at least what its score says less 2^-8 of it (bound_row()).
+__device__ float slack_of(int first, int second, float square, const RowBound &bound, const PivotList &list, int d)
 {
+    if (list.listed == 1)
+        return INFINITY;
     const float nearest = __int_as_float(first), next = __int_as_float(second);
-    if (next >= 0.5f * unreachable)
-        return INFINITY; // no other on the list
     const float error = static_cast<float>(d + 16) * 0x1p-23f * square;
-    const float upper = __fadd_ru(2.0f * (nearest - scale.bias + scale.margin), square + error);
-    const float lower = 2.0f * (next - scale.bias - scale.margin) + (square - error);
-    const float gap = __fsub_rd(__fsqrt_rd(fmaxf(lower, 0.0f)), __fsqrt_ru(fmaxf(upper, 0.0f)));
-    return gap / scale.scale; // a power of two
+    const float upper = __fadd_ru(2.0f * (nearest - bound.bias + bound.margin), square + error);
+    const float lower = 2.0f * (next - bound.bias - bound.margin) + (square - error);
+    const float near = __fsqrt_ru(fmaxf(upper, 0.0f));
+    float far = __fsqrt_rd(fmaxf(lower, 0.0f));
+    if (bound.r < list.reach)
+        far = fminf(far, fmaxf(__fsub_rd(bound.r, bound.x), far * (1.0f - 0x1p-8f)));
+    const float gap = __fsub_rd(__fsub_rd(far, near), 0x1p-19f * near);
+    return gap / list.scale; // a power of two
 }
 
 // What a block knows of its pivot's list beside the centroids on it; one warp writes it.
 struct ListState {
     int listed;
-    float reach;
+    Reach reach;
     float drift; // of the list's centroids since slacks were made anew: an upper bound of what a slack can have lost
     float limit; // rows with more slack keep their labels
 };
@@ -209,14 +215,14 @@ __device__ float largest_two_moves(const double *shifts, const std::int32_t *lis
 // Lists the pivot's centroids, and says which slack they leave; by one warp. moved: slacks are there.
 __device__ void update_list(const Block &block, const Shared &shared, int k, float radius, bool moved, ListState &state)
 {
-    float reach;
+    Reach reach;
     const int listed = list_centroids(shared, k, radius, reach);
     __syncwarp();
     const bool changed = list_changed(block, shared.list, listed, state.listed) || !moved;
     const float drift = changed ? 0.0f : __fadd_ru(state.drift, largest_two_moves(block.shifts, shared.list, listed));
     __syncwarp();
-    if ((threadIdx.x & 31) == 0) // distances of the contract err by far less than 2^-20 of them
-        state = {listed, reach, drift, changed ? INFINITY : __fadd_ru(drift, 0x1p-20f * (radius + reach))};
+    if ((threadIdx.x & 31) == 0) // distances of the contract err by far less than 2^-20 of them: see slack_of()
+        state = {listed, reach, drift, changed ? INFINITY : __fmul_ru(drift, 1.0f + 0x1p-17f)};
 }
 
 } // namespace

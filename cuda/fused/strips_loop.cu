@@ -27,16 +27,16 @@ __device__ bool take_queued(const MoveArguments &a, const Block &block, const Sh
     const bool valid = odd * 8 + lane / 4 < rows_queued && (lane & 2) == 0;
     Rows<C> rows;
     float square[2];
-    load_rows<C, W>(block.source, a.view.d, shared, row, list.scale.scale, rows, square);
+    load_rows<C, W>(block.source, a.view.d, shared, row, list.scale, rows, square);
+    const RowBound bound[2] = {bound_row<C>(list, square[0]), bound_row<C>(list, square[1])};
     unsigned own[2];
     Least<true> least;
-    filter_list<C>(shared, rows, list, own, least);
+    filter_list<C>(shared, rows, bound, list, own, least);
     const int sole = sole_label(shared, list, own);
-    float sum = (odd ? square[1] : square[0]) + __shfl_xor_sync(~0u, odd ? square[0] : square[1], 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-    const float slack = sole < 0 ? -1.0f
-                                 : slack_of(odd ? least.first[1] : least.first[0],
-                                            odd ? least.second[1] : least.second[0], sum, list.scale, a.view.d);
+    const float slack = sole < 0
+                            ? -1.0f
+                            : slack_of(odd ? least.first[1] : least.first[0], odd ? least.second[1] : least.second[0],
+                                       odd ? square[1] : square[0], odd ? bound[1] : bound[0], list, a.view.d);
     const int label = settle_strip(block.source, {block.now, a.view.k, a.view.d, centroid_stride(a.view.d)}, shared,
                                    list, row, own, sole);
     if (valid)
@@ -109,6 +109,7 @@ __device__ bool update_centroids(const LoopArguments &l, Block &block, const Sha
         __syncthreads();
     measure_centroids({block.next, k, d, stride}, block.shift, shared.squares, (k + 31) / 32 * 32);
     __syncthreads();
+    drop_repeated({block.next, k, d, stride}, shared);
     float *free = block.before;
     block.before = block.now;
     block.now = block.next;
@@ -170,6 +171,7 @@ __global__ void __launch_bounds__(threads, 1) strips_loop_kernel(const __grid_co
     if (first_thread)
         state = {};
     __syncthreads();
+    drop_repeated({block.now, u.k, u.d, centroid_stride(u.d)}, shared);
     if (threadIdx.x < 32)
         update_list(block, shared, u.k, radius, false, state);
     __syncthreads();

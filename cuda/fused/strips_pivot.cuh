@@ -3,7 +3,9 @@
 #pragma once
 
 #include "device/halves.cuh"
+#include "device/quad.cuh"
 #include "fused/moves.hpp"
+#include "plan/choose.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -27,7 +29,7 @@ struct Shared {
     uint4 *operands;    // tiles x C x lanes: c1 and c2
     float4 *shift;      // C x 4: the pivot, scaled, as the lanes of a quad need it
     double *squares;    // tiles x 8: |c'|^2
-    float *constant;    // tiles x 8: h + b
+    float *constant;    // tiles x 8: h
     std::int32_t *list; // tiles x 8
     std::int32_t *counters;
 };
@@ -59,13 +61,6 @@ std::size_t shared_bytes(const MoveArguments &a)
     return operand_bytes<C>(a.view.k) + MoveCounters::bytes(a.view.k, a.view.d, 1);
 }
 
-// Feature that lane `q` of a quad holds in slot w of product c, loads being W values wide.
-template <int W>
-__device__ constexpr int feature_of(int c, int q, int w)
-{
-    return 16 * c + w / W * 4 * W + q * W + w % W;
-}
-
 // The set that rows are compared with, in any memory.
 struct Centroids {
     const float *values; // k of d, `stride` apart
@@ -75,8 +70,17 @@ struct Centroids {
 };
 
 struct PivotList {
-    int listed; // centroids
-    HalfScale scale;
+    int listed;  // centroids
+    float scale; // a power of two
+    float reach; // at least |c'| of all on the list, in scaled units, as below
+    float least; // at least |c'| of the one nearest to the pivot
+    float grain; // parts_error() explains it
+    bool usable; // the values' range allows scores
+};
+
+// How large a list's centroids are.
+struct Reach {
+    float least, most; // at least |c - s| of the nearest to the pivot, and of all
 };
 
 // Squared distances of all centroids from the pivot: eight lanes each, by the block's threads from `first` on,
@@ -99,9 +103,30 @@ __device__ void measure_centroids(const Centroids &centroids, const float *shift
     }
 }
 
-// The list of one pivot, ascending, by one warp; returns its length and an upper bound of the
+// Takes centroids off that have the values of one of lower index, which wins every tie; by the whole block, four
+// threads a centroid. Rows that occur often, chosen as first centroids, make such ones.
+__device__ void drop_repeated(const Centroids &centroids, const Shared &shared)
+{
+    static_assert(threads >= 4 * strips_k);
+    const int j = static_cast<int>(threadIdx.x / 4);
+    bool repeated = false;
+    for (int i = static_cast<int>(threadIdx.x & 3); i < j && j < centroids.k; i += 4) {
+        if (shared.squares[i] != shared.squares[j])
+            continue;
+        int f = 0;
+        while (f < centroids.d && centroids[i][f] == centroids[j][f])
+            ++f;
+        repeated |= f == centroids.d;
+    }
+    __syncthreads();
+    if (repeated)
+        shared.squares[j] = INFINITY;
+    __syncthreads();
+}
+
+// The list of one pivot, ascending, by one warp; returns its length and upper bounds of the
 // distances. Float32 will do: its roundings are far below the slack.
-__device__ int list_centroids(const Shared &shared, int k, float radius, float &reach)
+__device__ int list_centroids(const Shared &shared, int k, float radius, Reach &reach)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     float least = INFINITY, largest = 0.0f;
@@ -127,26 +152,25 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, float &
         const float other = __shfl_xor_sync(~0u, largest, offset);
         largest = other > largest || isnan(other) ? other : largest;
     }
-    reach = sqrtf(largest) * (1.0f + 0x1p-20f);
+    reach = {sqrtf(least) * (1.0f + 0x1p-20f), sqrtf(largest) * (1.0f + 0x1p-20f)};
     return listed;
 }
 
 // The scale of a pivot with this list and the operands of its centroids, by the whole block.
 template <int C, int W>
 __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared, const float *shift, float radius,
-                               int listed, float reach)
+                               int listed, const Reach &reach)
 {
     const int d = centroids.d;
-    const float longest = radius * (1.0f + 0x1p-20f);
-    PivotList list = {listed, half_scale(longest, reach)};
-    const float scale = list.scale.scale;
-    list.scale.margin = 2.04f * parts_error(longest * scale, reach * scale, list.scale.bias, d, C);
+    const HalfScale range = half_scale(radius * (1.0f + 0x1p-20f), reach.most);
+    const float scale = range.scale;
+    const PivotList list = {
+        listed, scale, reach.most * scale, reach.least * scale, 0x1p-25f * sqrtf(static_cast<float>(d)), range.usable};
     const double factor = static_cast<double>(scale) * static_cast<double>(scale) / 2;
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * 8; i += threads)
-        shared.constant[i] =
-            i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) + list.scale.bias : unreachable;
+        shared.constant[i] = i < listed ? static_cast<float>(shared.squares[shared.list[i]] * factor) : unreachable;
     for (int i = static_cast<int>(threadIdx.x); i < C * 16; i += threads) {
-        const int f = feature_of<W>(i / 16, i / 4 % 4, i % 4);
+        const int f = slot_feature<W>(i / 16, i / 4 % 4, i % 4);
         reinterpret_cast<float *>(shared.shift)[i] = f < d ? shift[f] * scale : 0.0f;
     }
     for (int i = static_cast<int>(threadIdx.x); i < tiles_of(listed) * C * 32; i += threads) {
@@ -155,7 +179,7 @@ __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared,
         float high[4], low[4];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-            const int f = feature_of<W>(c, lane & 3, w);
+            const int f = slot_feature<W>(c, lane & 3, w);
             const float value = f < d ? (shift[f] - centroids[j][f]) * scale : 0.0f; // negated
             high[w] = upper_half(value);
             low[w] = value - high[w];
@@ -172,18 +196,19 @@ template <int C, int W>
 __device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, int p)
 {
     __shared__ int listed;
-    __shared__ float reach;
+    __shared__ Reach reach;
     const Centroids centroids = {a.view.centroids, a.view.k, a.view.d, a.view.d};
     const float *shift = a.pivots.pivots + std::int64_t{p} * a.view.d;
     const float radius = a.pivots.radius[p];
     measure_centroids(centroids, shift, shared.squares);
     __syncthreads();
+    drop_repeated(centroids, shared);
     if (threadIdx.x < 32) {
-        float most;
-        const int count = list_centroids(shared, a.view.k, radius, most);
+        Reach found;
+        const int count = list_centroids(shared, a.view.k, radius, found);
         if (threadIdx.x == 0) {
             listed = count;
-            reach = most;
+            reach = found;
         }
     }
     __syncthreads();

@@ -15,32 +15,7 @@ struct RowSource {
     __device__ const float *row(std::int32_t i) const { return values + std::int64_t{i} * stride; }
 };
 
-// Four values of a row; beyond d they are zero.
-template <int W>
-__device__ void load_four(const float *row, int c, int d, float (&value)[4])
-{
-    const int q = static_cast<int>(threadIdx.x & 3);
-#pragma unroll
-    for (int w = 0; w < 4; w += W) {
-        const int f = feature_of<W>(c, q, w);
-        if constexpr (W == 4) {
-            const float4 four =
-                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            value[0] = four.x;
-            value[1] = four.y;
-            value[2] = four.z;
-            value[3] = four.w;
-        } else if constexpr (W == 2) {
-            const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
-            value[w] = two.x;
-            value[w + 1] = two.y;
-        } else {
-            value[w] = f < d ? row[f] : 0.0f;
-        }
-    }
-}
-
-// The rows' side of the products: x1 and x2 of a strip; and the lane's part of the squares of x' (its two rows').
+// The rows' side of the products: x1 and x2 of a strip; and the squares of x' of the lane's two rows.
 template <int C>
 struct Rows {
     unsigned high[C][4];
@@ -56,7 +31,7 @@ __device__ void load_rows(const RowSource &source, int d, const Shared &shared, 
     for (int h = 0; h < 2; ++h)
 #pragma unroll
         for (int c = 0; c < C; ++c)
-            load_four<W>(source.row(row[h]), c, d, value[h][c]);
+            load_slots<W>(source.row(row[h]), c, d, value[h][c]);
     square[0] = square[1] = 0.0f;
 #pragma unroll
     for (int c = 0; c < C; ++c) {
@@ -76,12 +51,42 @@ __device__ void load_rows(const RowSource &source, int d, const Shared &shared, 
             }
         }
     }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        square[h] += __shfl_xor_sync(~0u, square[h], 1);
+        square[h] += __shfl_xor_sync(~0u, square[h], 2);
+    }
 }
 
-// Scores of the strip against T tiles from `first` on; the large products, the small ones and the
+// What a row's scores start from, and how near to the least one its nearest centroid's lies, by the row's own length
+// x = |x'| and not by its pivot's radius, which one far row makes large.
+//
+// A centroid p is `least` from the pivot, so D_j <= (x + least)^2 for a nearest centroid j, and |c_j| <= q = 2 x +
+// least. The centroid m of the least score is not much longer: m's score is at most p's, so (D_m - D_p) / 2 is at
+// most both errors; D_m - D_p >= (|c_m| - q)(|c_m| + least), x <= |c_m| / 2, and an error is at most 2^-15 (x + r)^2 +
+// grain (x + r). Hence |c_m| <= (q + 12 grain)(1 + 2^-11) < r, and both errors are those at r. The bias keeps scores
+// positive: it is above x^2 / 2 by more than the error at r. A centroid beyond r has D >= |c|^2 / 4 and, as r is above
+// 4,096 grain, an error below 2^-8 D / 2.
+struct RowBound {
+    float x, r, bias, margin; // in scaled units
+};
+
+template <int C>
+__device__ RowBound bound_row(const PivotList &list, float square)
+{
+    float x;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(x) : "f"(square)); // within 2^-22 of itself
+    x = x * (1.0f + 0x1p-17f) + 0x1p-50f;
+    const float r = fminf(list.reach, (2.0f * x + list.least) * (1.0f + 0x1p-8f) + 4096.0f * list.grain);
+    const float bias = 0.5f * (1.0f + 0x1p-8f) * x * x + 0x1p-8f * r * r + 0x1p-30f;
+    return {x, r, bias, 2.04f * parts_error(x, r, bias, list.grain, C)};
+}
+
+// Scores of the strip against T tiles from `first` on; the large products, the small ones with the bias and the
 // constant add up apart, which keeps the error small.
 template <int C, int T>
-__device__ void multiply(const Shared &shared, const Rows<C> &rows, int first, float (&score)[T][4])
+__device__ void multiply(const Shared &shared, const Rows<C> &rows, const RowBound (&bound)[2], int first,
+                         float (&score)[T][4])
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     float small[T][4];
@@ -92,7 +97,7 @@ __device__ void multiply(const Shared &shared, const Rows<C> &rows, int first, f
             const uint4 b = shared.operands[((first + t) * C + c) * 32 + lane];
             if (c == 0) {
                 start_product(score[t], rows.high[c], b.x, b.y);
-                start_product(small[t], rows.low[c], b.x, b.y);
+                start_product(small[t], rows.low[c], b.x, b.y, bound[0].bias, bound[1].bias);
             } else {
                 tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
                 tensor::multiply_fp16(small[t], rows.low[c], b.x, b.y);
@@ -146,23 +151,23 @@ struct Least {
 
 // The lane's own candidates among `tiles` tiles, T at a time; T tiles are multiplied once.
 template <int C, int T, bool Second>
-__device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, float margin, unsigned (&own)[2],
-                       Least<Second> &least)
+__device__ void filter(const Shared &shared, const Rows<C> &rows, const RowBound (&bound)[2], int tiles,
+                       unsigned (&own)[2], Least<Second> &least)
 {
     float score[T][4];
     for (int first = 0; first < tiles; first += T) {
-        multiply<C, T>(shared, rows, first, score);
+        multiply<C, T>(shared, rows, bound, first, score);
         least.template take<T>(score);
     }
     least.join_quad();
     float threshold[2];
     for (int h = 0; h < 2; ++h) {
-        threshold[h] = __int_as_float(least.first[h]) + margin;
+        threshold[h] = __int_as_float(least.first[h]) + bound[h].margin;
         own[h] = 0;
     }
     for (int first = tiles - T; first >= 0; first -= T) { // the last tiles' scores are still there
         if (first < tiles - T)
-            multiply<C, T>(shared, rows, first, score);
+            multiply<C, T>(shared, rows, bound, first, score);
 #pragma unroll
         for (int h = 0; h < 2; ++h)
             own[h] |= mark_candidates<T>(score, h, threshold[h]) << (2 * first);
@@ -171,15 +176,15 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, int tiles, flo
 
 // The same for a pivot's list, however long.
 template <int C, bool Second>
-__device__ void filter_list(const Shared &shared, const Rows<C> &rows, const PivotList &list, unsigned (&own)[2],
-                            Least<Second> &least)
+__device__ void filter_list(const Shared &shared, const Rows<C> &rows, const RowBound (&bound)[2],
+                            const PivotList &list, unsigned (&own)[2], Least<Second> &least)
 {
     if (tiles_of(list.listed) == 1)
-        filter<C, 1>(shared, rows, 1, list.scale.margin, own, least);
+        filter<C, 1>(shared, rows, bound, 1, own, least);
     else if (tiles_of(list.listed) == 2)
-        filter<C, 2>(shared, rows, 2, list.scale.margin, own, least);
+        filter<C, 2>(shared, rows, bound, 2, own, least);
     else
-        filter<C, 4>(shared, rows, tiles_of(list.listed), list.scale.margin, own, least);
+        filter<C, 4>(shared, rows, bound, tiles_of(list.listed), own, least);
 }
 
 // The label of the row that a lane sees to, its first for even lanes, its second for odd ones: the only candidate's, or
@@ -189,7 +194,7 @@ __device__ inline int sole_label(const Shared &shared, const PivotList &list, co
     const int odd = static_cast<int>(threadIdx.x & 1), sums[2] = {candidates_of(own[0]), candidates_of(own[1])};
     int sum = (odd ? sums[1] : sums[0]) + __shfl_xor_sync(~0u, odd ? sums[0] : sums[1], 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
-    const int sole = list.scale.usable ? sole_candidate(sum) : -1;
+    const int sole = list.listed == 1 ? 0 : list.usable ? sole_candidate(sum) : -1;
     return sole < 0 ? -1 : shared.list[sole];
 }
 
@@ -217,8 +222,25 @@ __device__ inline std::int32_t exact_label(const float *x, const Centroids &cent
     return nearest_in_warp(mine).label;
 }
 
-// Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the
-// contract's own to all centroids where those are too near to each other.
+// The label of the quad's row among its candidates by the contract's distances; each lane measures its own.
+__device__ inline int exact_among(const float *x, const Centroids &centroids, const std::int32_t *listed, unsigned mask)
+{
+    Nearest mine = {INFINITY, INT_MAX};
+    for (; mask != 0; mask &= mask - 1) {
+        const int j = listed[column_of(__ffs(static_cast<int>(mask)) - 1, static_cast<int>(threadIdx.x & 3))];
+        const Nearest candidate = {exact_distance(x, centroids[j], centroids.d), j};
+        mine = before(candidate, mine) ? candidate : mine;
+    }
+    __syncwarp();
+    for (int other = 1; other <= 2; ++other) {
+        const Nearest theirs = {__shfl_xor_sync(~0u, mine.distance, other), __shfl_xor_sync(~0u, mine.label, other)};
+        mine = before(theirs, mine) ? theirs : mine;
+    }
+    return mine.label;
+}
+
+// Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the contract's own where those
+// are too near to each other. Without usable scores, the contract's distances to all centroids.
 __device__ __noinline__ int settle(RowSource source, Centroids centroids, const std::int32_t *listed, std::int32_t row,
                                    int label, unsigned candidates, bool usable)
 {
@@ -243,6 +265,12 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
     }
     if (open)
         label = second > best * slack + 0x1p-1000 ? nearest : -1; // below that, underflow counts
+    if (!__any_sync(~0u, label < 0))
+        return label;
+    if (usable) {
+        const int exact = exact_among(x, centroids, listed, label < 0 ? candidates : 0u);
+        return label < 0 ? exact : label;
+    }
     for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
         const int owner = __ffs(static_cast<int>(left)) - 1;
         const std::int32_t open_row = __shfl_sync(~0u, row, owner);
@@ -267,7 +295,7 @@ __device__ inline int settle_strip(const RowSource &source, const Centroids &cen
         int mine = __shfl_sync(~0u, label, (lane & ~3) + h);
         if (!__any_sync(~0u, mine < 0))
             continue;
-        mine = settle(source, centroids, shared.list, row[h], mine, own[h], list.scale.usable);
+        mine = settle(source, centroids, shared.list, row[h], mine, own[h], list.usable);
         label = h == (lane & 1) ? mine : label;
     }
     return label;

@@ -14,6 +14,7 @@
 // 2^-22 |c|. Spherical: b |y'|^2 is float32, with a sum of at most 2^7 terms a lane: 2^-16 of itself. What is infinite
 // or no number is a candidate.
 #include "device/copy_rows.cuh"
+#include "device/mma.cuh"
 #include "device/tensor_mma.cuh"
 #include "mixture/sparse.hpp"
 #include "mixture/stages.hpp"
@@ -72,11 +73,6 @@ class Filter {
         const __nv_bfloat162 pair = *reinterpret_cast<const __nv_bfloat162 *>(&word), square = __hmul2(pair, pair);
         return *reinterpret_cast<const unsigned *>(&square);
     }
-
-    __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
-    __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-    __device__ static int g() { return lane() / 4; }
-    __device__ static int t() { return lane() % 4; }
 
     // The warp's rows and their norms.
     __device__ void load_rows()

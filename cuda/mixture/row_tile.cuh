@@ -14,24 +14,6 @@
 
 namespace pgkm::cuda::mixture {
 
-// Lane 4 g + t of a warp (mma.cuh).
-__device__ inline int lane()
-{
-    return static_cast<int>(threadIdx.x) % 32;
-}
-__device__ inline int warp()
-{
-    return static_cast<int>(threadIdx.x) / 32;
-}
-__device__ inline int g()
-{
-    return lane() / 4;
-}
-__device__ inline int t()
-{
-    return lane() % 4;
-}
-
 // `count` values from device memory to shared memory, or zeros; the whole block.
 template <typename Block>
 __device__ inline void fill(double *to, const double *from, int count)

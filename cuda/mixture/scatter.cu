@@ -81,23 +81,6 @@ class ScatterTile {
     }
 
   private:
-    __device__ static int lane()
-    {
-        return static_cast<int>(threadIdx.x) % 32;
-    }
-    __device__ static int warp()
-    {
-        return static_cast<int>(threadIdx.x) / 32;
-    }
-    __device__ static int g()
-    {
-        return lane() / 4;
-    }
-    __device__ static int t()
-    {
-        return lane() % 4;
-    }
-
     // The lane's i-th feature.
     __device__ int feature(int i) const
     {

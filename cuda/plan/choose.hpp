@@ -41,6 +41,13 @@ constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
            device.shared_bytes_per_block - 1024;
 }
 
+// Rows that the strips kernels take.
+constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
+{
+    return !shape.float64 && !shape.weighted && device.capability >= 80 && shape.d > register_d && shape.d <= 64 &&
+           shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) && fits_strips(shape, device);
+}
+
 // float32 rows that fused/few.cu or fused/slots.cu takes.
 constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 {
@@ -67,8 +74,9 @@ constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
 // 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
-// 3.3). Above 16 features one read of the rows by the tiled kernel wins
-// at 24, 256 (0.20 against 0.26), the tensor cores at 64, 256 (0.21 against 0.40).
+// 3.3). Above 16 features the strips kernels win wherever they fit (64, 128: 0.38 against 0.83 by the tensor cores and
+// 1.4 by the tiled kernel, which orders rows for them); elsewhere the tensor cores (32, 256: 0.8 against 1.35; 64, 64:
+// 0.70 against 0.88).
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
@@ -78,7 +86,7 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
         if (shape.float64 || fits_register(shape, device))
             return Assignment::register_;
     }
-    if (tensor && 1LL * shape.k * shape.d >= 16384)
+    if (tensor && (shape.k > strips_k || 1LL * shape.k * shape.d >= (strips_take(shape, device) ? 16384 : 4096)))
         return Assignment::tensor_core;
     // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
@@ -147,10 +155,7 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
         return Moves::leaves;
     if (fits_register(shape, device))
         return Moves::slots;
-    if (shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
-        fits_strips(shape, device))
-        return Moves::strips;
-    return Moves::none;
+    return strips_take(shape, device) ? Moves::strips : Moves::none;
 }
 
 // What is forced stays, but for single_pass where rows have weights; a forced sum or assignment alone means that stages
@@ -171,13 +176,14 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         plan.feature_sum = choose_feature_sum(shape, device);
     if (plan.mass_sum == MassSum::automatic)
         plan.mass_sum = choose_mass_sum(shape, device);
-    const bool free = forced.execution == Execution::automatic && forced.feature_sum == FeatureSum::automatic &&
-                      forced.mass_sum == MassSum::automatic;
-    if (forced.assignment == Assignment::automatic && !shape.weighted &&
-        (plan.execution == Execution::single_pass || free))
-        plan.moves = choose_moves(shape, device);
     const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
-    if (plan.execution == Execution::multi_pass &&
+    if (forced.assignment == Assignment::automatic && !shape.weighted) {
+        const Moves moves = choose_moves(shape, device);
+        const bool leaves = moves == Moves::leaves && forced.execution == Execution::automatic && sums_by_choice;
+        if (plan.execution == Execution::single_pass || leaves)
+            plan.moves = moves;
+    }
+    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass &&
         (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
         plan.moves = Moves::sorted;
     return plan;

@@ -2,6 +2,8 @@
 // framework, so that it runs on a bare GPU host and under compute-sanitizer.
 //
 //   check PLUGIN [tiny|quick|full] [seed] [first-last]    the cases by number; all without it
+//   check count                                           how many cases `full` has
+//   check                                                 the reference beside itself, in a moment
 //   check PLUGIN faults|poisoned|absent              check_faults.hpp
 //
 // Every case is compared bit for bit. Prints one line per failure and a summary.
@@ -113,7 +115,9 @@ void print_probe(const PgkmBackend *backend)
 int main(int argc, char **argv)
 {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-    const std::string mode = argc > 2 ? argv[2] : "quick";
+    if (argc == 2 && std::strcmp(argv[1], "count") == 0)
+        return std::printf("%zu\n", make_cases(Extent::full).size()) > 0 ? 0 : 1;
+    const std::string mode = argc > 2 ? argv[2] : argc > 1 ? "quick" : "tiny"; // without a plugin the driver alone
     const Extent extent = mode == "full" ? Extent::full : mode == "tiny" ? Extent::tiny : Extent::quick;
     const unsigned seed = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1;
     const PgkmBackend *backend = pgkm::reference_backend();

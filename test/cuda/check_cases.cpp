@@ -71,6 +71,21 @@ std::vector<Case> long_cases()
          .init = PGKM_INIT_RANDOM,
          .far_start = true,
          .max_iter = 60},
+        {.name = "loop of mixed scale",
+         .n = 9000,
+         .d = 50,
+         .k = 60,
+         .init = PGKM_INIT_RANDOM,
+         .mixed_scale = true,
+         .max_iter = 40},
+        {.name = "loop of mixed scale, repeated",
+         .n = 6000,
+         .d = 23,
+         .k = 64,
+         .distinct = 300,
+         .init = PGKM_INIT_RANDOM,
+         .mixed_scale = true,
+         .max_iter = 40},
         {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
     };
 }
@@ -79,52 +94,51 @@ std::vector<Case> long_cases()
 std::vector<Case> gap_cases()
 {
     return {
-        {.name = "gaps", .n = 6000, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 30},
-        {.name = "gaps, wide", .n = 4500, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 30},
+        {.name = "gaps", .n = 4400, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 14},
+        {.name = "gaps, wide", .n = 4200, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 10},
         {.name = "gaps, weights",
-         .n = 5000,
+         .n = 4300,
          .d = 40,
          .k = 411,
          .weighted = true,
          .init = PGKM_INIT_RANDOM,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, offset",
-         .n = 5000,
+         .n = 4300,
          .d = 70,
          .k = 250,
          .offset = 1e4,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
-         .max_iter = 20},
-        {.name = "gaps, tiny", .n = 5000, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+         .max_iter = 10},
+        {.name = "gaps, tiny", .n = 4300, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 10},
         {.name = "gaps, duplicates",
-         .n = 6000,
+         .n = 4300,
          .d = 64,
          .k = 256,
          .distinct = 700,
          .init = PGKM_INIT_RANDOM,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, cosine",
-         .n = 5000,
+         .n = 4300,
          .d = 80,
          .k = 210,
          .init = PGKM_INIT_RANDOM,
          .metric = PGKM_COSINE,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, empty",
-         .n = 5000,
+         .n = 4300,
          .d = 72,
          .k = 240,
          .init = PGKM_INIT_RANDOM,
          .far_start = true,
-         .max_iter = 20},
+         .max_iter = 10},
         {.name = "gaps, all iterations",
          .n = 4200,
          .d = 64,
          .k = 257,
          .init = PGKM_INIT_RANDOM,
          .tol = -1.0,
-         .max_iter = 40},
-        {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5},
+         .max_iter = 16},
     };
 }
 
@@ -219,6 +233,17 @@ std::vector<Case> make_cases(Extent extent)
              .decades = 15.0,
              .init = PGKM_INIT_KMEANS_PLUS_PLUS,
              .groups = 12});
+    // More clusters than different rows: centroids repeat, and rows tie.
+    for (const int d : {19, 32, 62})
+        add({.name = "repeated, mixed scale",
+             .n = 3000,
+             .d = d,
+             .k = 64,
+             .distinct = 40,
+             .init = PGKM_INIT_RANDOM,
+             .mixed_scale = true,
+             .max_iter = d == 32 ? 2 : 20});
+    add({.name = "mixed scale 44, 128", .n = 5000, .d = 44, .k = 128, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "mixed scale 33", .n = 3000, .d = 33, .k = 10, .init = PGKM_INIT_RANDOM, .mixed_scale = true});
     add({.name = "tiny", .n = 3000, .d = 5, .k = 10, .spread = 1e-40, .init = PGKM_INIT_RANDOM});
     add({.name = "huge", .n = 3000, .d = 5, .k = 10, .spread = 1e36, .init = PGKM_INIT_RANDOM});
@@ -412,7 +437,13 @@ std::vector<Case> make_cases(Extent extent)
     for (const Case &c : long_cases())
         cases.push_back(c);
     for (const Case &c : gap_cases())
-        add(c);
+        if (extent == Extent::full)
+            add(c);
+        else
+            cases.push_back(c);
+    if (extent == Extent::full)
+        cases.push_back(
+            {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5});
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
     add({.name = "empty among many rows", .n = 60000, .d = 8, .k = 24, .init = PGKM_INIT_RANDOM, .far_start = true});
     add({.name = "empty again", .n = 4000, .d = 4, .k = 40, .distinct = 25, .init = PGKM_INIT_RANDOM});

@@ -1,0 +1,56 @@
+// quad.cuh - what the four lanes of a quad do together: a row's features dealt out as products on the tensor cores want
+// them (the order of features within a product may be chosen at will, so that a lane's share lies together in memory),
+// and the least of their scores.
+#pragma once
+
+#include <cstdint>
+
+namespace pgkm::cuda {
+
+// Feature that lane `q` of a quad holds in slot w of the c-th sixteen, loads being W values wide.
+template <int W>
+__host__ __device__ constexpr int slot_feature(int c, int q, int w)
+{
+    return 16 * c + w / W * 4 * W + q * W + w % W;
+}
+
+// The lane's four values of a row; beyond d they are zero. W > 1: float32 rows, aligned for loads of W values.
+template <int W, typename T>
+__device__ inline void load_slots(const T *row, int c, int d, T (&value)[4])
+{
+    const int q = static_cast<int>(threadIdx.x & 3);
+#pragma unroll
+    for (int w = 0; w < 4; w += W) {
+        const int f = slot_feature<W>(c, q, w);
+        if constexpr (W == 4) {
+            const float4 four =
+                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            value[0] = four.x;
+            value[1] = four.y;
+            value[2] = four.z;
+            value[3] = four.w;
+        } else if constexpr (W == 2) {
+            const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
+            value[w] = two.x;
+            value[w + 1] = two.y;
+        } else {
+            value[w] = f < d ? row[f] : T{0};
+        }
+    }
+}
+
+// Of what each lane brings, the index of the least score for all four; the lowest on a tie.
+__device__ inline int least_in_quad(float score, int index)
+{
+    for (int offset = 1; offset <= 2; offset <<= 1) {
+        const float other = __shfl_xor_sync(~0u, score, offset);
+        const int other_index = __shfl_xor_sync(~0u, index, offset);
+        if (other < score || (other == score && other_index < index)) {
+            score = other;
+            index = other_index;
+        }
+    }
+    return index;
+}
+
+} // namespace pgkm::cuda
