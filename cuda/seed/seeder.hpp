@@ -89,7 +89,7 @@ class Seeder {
     {
         if (fetch().largest == 0)
             return {};
-        const DeviceArray<UInt128> parts(context_.budget, seed_parts + 1);
+        const NearArray<UInt128> parts(context_.budget, context_.host_budget, seed_parts + 1);
         const DeviceArray<std::int64_t> drawn(context_.budget, draws);
         kernels_.draw_round(rows_, round, static_cast<std::int64_t>(draws), parts.get(), drawn.get());
         context_.wait(stream());
