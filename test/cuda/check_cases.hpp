@@ -62,4 +62,8 @@ std::vector<Case> make_cases(Extent extent);
 std::vector<Case> seed_cases();
 std::vector<Case> tie_cases();
 
+// Those that run long enough for rows to rest, and for bundles of columns to be left out.
+std::vector<Case> long_cases();
+std::vector<Case> gap_cases();
+
 } // namespace plugin_check
