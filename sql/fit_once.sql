@@ -55,7 +55,7 @@ SELECT fits($$SELECT CASE WHEN a = 1 THEN (SELECT kmeans_predict(m, ARRAY[p.x, p
 SELECT fits($$SELECT s.* FROM once_points AS p, LATERAL (SELECT m FROM once_model WHERE (m).k = p.a + 1 UNION ALL SELECT m FROM once_model) AS s$$);
 
 -- but for each row where it depends on one
-SELECT fits($$SELECT (s.m).k FROM once_points AS p, LATERAL (SELECT kmeans_fit('once_points', '{x,y}', p.id) AS m) AS s WHERE y = 3$$);
+SELECT fits($$SELECT (s.m).k FROM once_points AS p, LATERAL (SELECT kmeans_fit('once_points', '{x,y}', p.id + 1) AS m) AS s WHERE y = 3$$);
 
 RESET track_functions;
 DROP FUNCTION fits;

@@ -29,9 +29,9 @@ CREATE FUNCTION sweep_near(a float8, b float8) RETURNS boolean LANGUAGE sql AS '
 SELECT kind, k, sweep_near(s.inertia, e.inertia) AS inertia, sweep_near(s.davies_bouldin, e.davies_bouldin) AS davies_bouldin,
     sweep_near(s.calinski_harabasz, e.calinski_harabasz) AS calinski_harabasz, sweep_near(s.simplified_silhouette, e.silhouette) AS silhouette,
     clusters, converged
-FROM (SELECT 'raw' AS kind, r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 300, tol => 0) AS r
-      UNION ALL SELECT 'standardized', r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 300, tol => 0, standardize => true) AS r
-      UNION ALL SELECT 'repeated', r.* FROM kmeans_sweep('sweep_weighted', '{a,b,c,d}', 2, 5, n_init => 300, tol => 0, weight => 'w') AS r) AS s
+FROM (SELECT 'raw' AS kind, r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 1000, tol => 0) AS r
+      UNION ALL SELECT 'standardized', r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 1000, tol => 0, standardize => true) AS r
+      UNION ALL SELECT 'repeated', r.* FROM kmeans_sweep('sweep_weighted', '{a,b,c,d}', 2, 5, n_init => 1000, tol => 0, weight => 'w') AS r) AS s
 JOIN sweep_expected AS e USING (kind, k) ORDER BY kind, k;
 
 -- The fit of each k is that of kmeans_fit; one reading is enough for all.

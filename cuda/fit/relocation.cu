@@ -32,16 +32,16 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
 {
     Context &context = problem.context;
     const std::size_t slice_rows = problem.labels.count();
-    context.make_room(slice_rows * sizeof(double) + FarthestRows::bytes(most, slice_rows));
+    context.make_room(slice_rows * sizeof(double) + FarthestRows<T>::bytes(most, slice_rows));
     DeviceArray<double> squares(context.budget, slice_rows);
-    FarthestRows farthest(context, most, slice_rows);
+    FarthestRows<T> farthest(context, {problem.data.host, problem.problem.first_row}, most, slice_rows);
     const Control *control = problem.control.get();
     problem.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         last_labels(problem, rows, first);
         measure<T>({rows, problem.labels.get(), squares.get(), nullptr, 0, control}, context.facts.multiprocessors, 0,
                    problem.stream());
         problem.wait();
-        farthest.add(squares.get(), problem.labels.get(), static_cast<std::int32_t>(rows.n), first);
+        farthest.add(rows, squares.get(), problem.labels.get(), first);
     });
     return farthest.take();
 }

@@ -1,7 +1,8 @@
 // seed.cu (groups) - greedy k-means++ of many problems, each by one block from start to end, in one launch.
 //
 // The steps and the integers are those of seed/kernels.cu; sums of 46-bit masses over at most group_rows_limit rows
-// fit 64 bits, and being integers they do not depend on the threads' order.
+// fit 64 bits, and being integers they do not depend on the threads' order. Draws walk the rows of a problem in
+// canonical order (order.cu).
 // Data: rows of at most 16 features lie in registers while up to eight candidates lie in shared memory; wider ones
 // are read as they are needed.
 // Threads: barriers of the block between a step's draws, potentials and distances.
@@ -10,6 +11,7 @@
 #include <algorithm>
 
 #include "seed/sampler.cuh"
+#include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
 #include "groups/groups.hpp"
 
@@ -44,13 +46,14 @@ __device__ unsigned long long sum_in_block(Shared &s, unsigned long long mine)
     return sum;
 }
 
-// First row whose running sum passes the target; one warp.
+// The row of the first position whose running sum passes the target, of the last one where all masses are 0; one warp.
 template <typename T>
 __device__ std::int64_t find_row(const SeedRows<T> &rows, unsigned long long target, bool first, double scale)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     for (std::int64_t base = 0; base < rows.n; base += 32) {
-        unsigned long long running = base + lane < rows.n ? seed_mass(rows, base + lane, first, scale) : 0;
+        unsigned long long running =
+            base + lane < rows.n ? seed_mass(rows, row_at(rows, base + lane), first, scale) : 0;
         for (int offset = 1; offset < 32; offset <<= 1) {
             const unsigned long long lower = __shfl_up_sync(~0u, running, offset);
             if (lane >= offset)
@@ -58,10 +61,10 @@ __device__ std::int64_t find_row(const SeedRows<T> &rows, unsigned long long tar
         }
         const unsigned passed = __ballot_sync(~0u, running > target);
         if (passed != 0)
-            return base + __ffs(static_cast<int>(passed)) - 1;
+            return row_at(rows, base + __ffs(static_cast<int>(passed)) - 1);
         target -= __shfl_sync(~0u, running, 31);
     }
-    return rows.n - 1; // not reached: the target is below the total
+    return row_at(rows, rows.n - 1);
 }
 
 // One row and its exact distances to rows that were picked. With D > 0 the row lies in registers
@@ -164,7 +167,7 @@ __device__ double update_nearest(const SeedRows<T> &rows, Shared &s, const std::
 template <typename T, int D>
 __global__ void __launch_bounds__(group_threads, 3)
     seed_kernel(const T *values, const double *weights, int d, GroupProblem *problems, double *nearest,
-                std::int64_t *chosen, SeedKey key, const volatile std::int32_t *cancel)
+                const std::uint32_t *order, std::int64_t *chosen, SeedKey key, const volatile std::int32_t *cancel)
 {
     __shared__ Shared s;
     GroupProblem &problem = problems[blockIdx.x];
@@ -175,7 +178,8 @@ __global__ void __launch_bounds__(group_threads, 3)
                               problem.n_rows,
                               d,
                               problem.weight_exponent,
-                              nearest + problem.first_row};
+                              nearest + problem.first_row,
+                              order + problem.first_row};
     double largest = 1.0;
     int count = 0;
     __syncthreads(); // problem.n_iter has been read by all
@@ -234,6 +238,9 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
         return which;
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
+    const DeviceArray<std::uint32_t> order = order_groups<T>(data, problems, which);
+    if (order.count() == 0)
+        return which;
     Packed<T> packed(data, problems, which, false);
     for (GroupProblem &problem : packed.problems)
         problem.n_iter = greedy_trials(problem.k);
@@ -246,7 +253,7 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
     const auto kernel = kernel_for<T>(data.host.d);
     kernel<<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
         reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
-        data.host.d, packed.device_problems.get(), nearest.get(), chosen.get(), key, cancel.get());
+        data.host.d, packed.device_problems.get(), nearest.get(), order.get(), chosen.get(), key, cancel.get());
     launched("groups seed_kernel");
     context.wait(stream, cancel.get());
     std::vector<std::int64_t> rows(chosen.count());
@@ -259,10 +266,10 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
         PgkmProblem &to = problems[which[i]];
         to.k = from.n_iter;
         T *out = static_cast<T *>(to.centroids);
-        for (std::int32_t j = 0; j < to.k; ++j)
-            out =
-                std::copy_n(values + (from.first_row + rows[static_cast<std::size_t>(from.cluster + j)]) * data.host.d,
-                            data.host.d, out);
+        for (std::int32_t j = 0; j < to.k; ++j) {
+            const T *row = values + (from.first_row + rows[static_cast<std::size_t>(from.cluster + j)]) * data.host.d;
+            out = std::transform(row, row + data.host.d, out, without_minus_zero<T>);
+        }
     }
     return {};
 }

@@ -2,8 +2,9 @@
 //
 // One step of k-means++ is five launches without the host: weigh (masses of slices), pick (all trials), gather,
 // potentials (all trials in one pass over the rows), choose, and the update of the distances to the nearest.
-// Data: rows as they lie in device memory, up to eight candidates a pass; masses are integers of 46 bits, sums of a
-// slice fit 64 and of all rows 128.
+// A round of k-means|| is three: weigh, sum the slices up to parts, draw (a warp a draw).
+// Data: rows as they lie in device memory, up to eight candidates a pass; slices are runs of positions in canonical
+// order; masses are integers of 46 bits, sums of a slice fit 64 and of all rows 128.
 // Threads: atomics add integers alone, so that the order does not matter.
 // Reference: test/reference/seed.cpp, the same rows.
 // Papers: Arthur, Vassilvitskii 2007 (k-means++); Bahmani and others 2012 (k-means||); O'Leary 2021 (seeding entirely
@@ -83,38 +84,67 @@ __global__ void __launch_bounds__(threads)
     const double scale = first ? 0.0 : seed_scale(state);
     const std::int64_t start = std::int64_t{blockIdx.x} * seed_slice;
     unsigned long long mine = 0; // 46-bit masses: a slice's sum fits 64 bits
-    for (std::int64_t i = start + threadIdx.x; i < min(start + seed_slice, rows.n); i += threads)
-        mine += seed_mass(rows, i, first, scale);
+    for (std::int64_t p = start + threadIdx.x; p < min(start + seed_slice, rows.n); p += threads)
+        mine += seed_mass(rows, row_at(rows, p), first, scale);
     mine = sum_in_block(mine);
     if (threadIdx.x == 0)
         slices[blockIdx.x] = mine;
 }
 
+// Slices in each part.
+__device__ std::int64_t slices_each(std::int64_t n_slices)
+{
+    return (n_slices + seed_parts - 1) / seed_parts;
+}
+
+// Sums of seed_parts equal shares of the slices, then their total; a block of seed_parts threads.
+__device__ void sum_parts(const unsigned long long *slices, std::int64_t n_slices, UInt128 *parts)
+{
+    const std::int64_t share = slices_each(n_slices);
+    UInt128 mine = 0;
+    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_slices); ++t)
+        mine += slices[t];
+    parts[threadIdx.x] = mine;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        UInt128 sum = 0;
+        for (int i = 0; i < seed_parts; ++i)
+            sum += parts[i];
+        parts[seed_parts] = sum;
+    }
+    __syncthreads();
+}
+
+// The row of the first position whose running sum passes the target, by one warp; of the last one where all masses
+// are 0.
+template <typename T>
+__device__ std::int64_t find_row(const SeedRows<T> &rows, const UInt128 *parts, const unsigned long long *slices,
+                                 UInt128 target, bool first, double scale)
+{
+    const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice, share = slices_each(n_slices);
+    const Found part = find_in_warp(seed_parts, target, [&](std::int64_t i) { return parts[i]; });
+    const std::int64_t slice0 = part.index * share;
+    const Found slice =
+        find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
+    const std::int64_t place0 = (slice0 + slice.index) * seed_slice;
+    const Found place = find_in_warp(min(std::int64_t{seed_slice}, rows.n - place0), slice.left, [&](std::int64_t i) {
+        return seed_mass(rows, row_at(rows, place0 + i), first, scale);
+    });
+    return row_at(rows, place0 + place.index);
+}
+
 // One block; warp t makes draw t.
 template <typename T>
-__global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, bool first,
-                                                    int trials, const unsigned long long *slices, std::int64_t n_slices)
+__global__ void __launch_bounds__(seed_parts) pick_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, bool first,
+                                                          int trials, const unsigned long long *slices)
 {
-    __shared__ UInt128 sums[1024];
-    __shared__ UInt128 total;
+    __shared__ UInt128 parts[seed_parts + 1];
     if (!first && (state->done != 0 || state->largest == 0)) {
         if (threadIdx.x == 0)
             state->done = 1;
         return;
     }
-    const std::int64_t share = (n_slices + 1023) / 1024;
-    UInt128 mine = 0;
-    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_slices); ++t)
-        mine += slices[t];
-    sums[threadIdx.x] = mine;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        UInt128 sum = 0;
-        for (int i = 0; i < 1024; ++i)
-            sum += sums[i];
-        total = sum;
-    }
-    __syncthreads();
+    sum_parts(slices, (rows.n + seed_slice - 1) / seed_slice, parts);
     const int trial = static_cast<int>(threadIdx.x / 32);
     if (trial >= trials)
         return;
@@ -122,15 +152,9 @@ __global__ void __launch_bounds__(1024) pick_kernel(SeedRows<T> rows, SeedState 
         first ? 0 : static_cast<std::uint64_t>(state->count) * 64 + static_cast<std::uint64_t>(trial);
     const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
     const double scale = first ? 0.0 : seed_scale(state);
-    const Found part = find_in_warp(1024, scale_draw(bits, total), [&](std::int64_t i) { return sums[i]; });
-    const std::int64_t slice0 = part.index * share;
-    const Found slice =
-        find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
-    const std::int64_t row0 = (slice0 + slice.index) * seed_slice;
-    const Found row = find_in_warp(min(std::int64_t{seed_slice}, rows.n - row0), slice.left,
-                                   [&](std::int64_t i) { return seed_mass(rows, row0 + i, first, scale); });
+    const std::int64_t row = find_row(rows, parts, slices, scale_draw(bits, parts[seed_parts]), first, scale);
     if ((threadIdx.x & 31) == 0) {
-        state->picks[trial] = row0 + row.index;
+        state->picks[trial] = row;
         state->potential[trial][0] = 0;
         state->potential[trial][1] = 0;
     }
@@ -241,35 +265,33 @@ __global__ void __launch_bounds__(threads)
         atomicMax(&state->largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
 }
 
-// One round of k-means||; the rows it takes come in no order.
-template <typename T>
-__global__ void oversample_kernel(SeedRows<T> rows, SeedState *state, SeedKey key, std::uint32_t round, std::int32_t k,
-                                  const unsigned long long *slices, std::int64_t n_slices, std::int64_t *taken,
-                                  std::int32_t capacity)
+__global__ void __launch_bounds__(seed_parts)
+    parts_kernel(const SeedState *state, const unsigned long long *slices, std::int64_t n_slices, UInt128 *parts)
 {
-    __shared__ UInt128 total;
+    __shared__ UInt128 own[seed_parts + 1];
     if (state->largest == 0)
         return;
-    if (threadIdx.x == 0) {
-        UInt128 sum = 0;
-        for (std::int64_t t = 0; t < n_slices; ++t)
-            sum += slices[t];
-        total = sum;
-    }
-    __syncthreads();
-    const double scale = seed_scale(state);
-    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows.n; i += stride) {
-        const std::uint64_t bits =
-            draw(key.seed, key.restart, Stream::oversample, round, static_cast<std::uint64_t>(i)) >> 16;
-        const UInt128 share =
-            UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) * seed_mass(rows, i, false, scale);
-        if (((bits * total) >> 48) < share) {
-            const int slot = atomicAdd(&state->sampled, 1);
-            if (slot < capacity)
-                taken[slot] = i;
-        }
-    }
+    sum_parts(slices, n_slices, own);
+    parts[threadIdx.x] = own[threadIdx.x];
+    if (threadIdx.x == 0)
+        parts[seed_parts] = own[seed_parts];
+}
+
+// A round of k-means||: a warp a draw, all by the masses at the round's beginning.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    draw_kernel(SeedRows<T> rows, const SeedState *state, SeedKey key, std::uint32_t round, std::int64_t draws,
+                const UInt128 *parts, const unsigned long long *slices, std::int64_t *drawn)
+{
+    const std::int64_t index = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
+    if (state->largest == 0 || index >= draws)
+        return;
+    const std::uint64_t bits =
+        draw(key.seed, key.restart, Stream::oversample, round, static_cast<std::uint64_t>(index));
+    const std::int64_t row =
+        find_row(rows, parts, slices, scale_draw(bits, parts[seed_parts]), false, seed_scale(state));
+    if ((threadIdx.x & 31) == 0)
+        drawn[index] = row;
 }
 
 } // namespace
@@ -280,7 +302,7 @@ void SeedKernels<T>::weigh_and_pick(const SeedRows<T> &rows, bool first, int tri
     const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
     weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, first, slices);
     launched("weigh_kernel");
-    pick_kernel<<<1, 1024, 0, stream>>>(rows, state, key, first, trials, slices, n_slices);
+    pick_kernel<<<1, seed_parts, 0, stream>>>(rows, state, key, first, trials, slices);
     launched("pick_kernel");
 }
 
@@ -321,15 +343,18 @@ void SeedKernels<T>::update_nearest(const SeedRows<T> &rows, const T *candidates
 }
 
 template <typename T>
-void SeedKernels<T>::oversample(const SeedRows<T> &rows, std::uint32_t round, std::int32_t k, std::int64_t *taken,
-                                std::int32_t capacity) const
+void SeedKernels<T>::draw_round(const SeedRows<T> &rows, std::uint32_t round, std::int64_t draws, UInt128 *parts,
+                                std::int64_t *drawn) const
 {
     const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
     weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, false, slices);
     launched("weigh_kernel");
-    const int blocks = blocks_for(rows.n, threads, multiprocessors * 4);
-    oversample_kernel<<<blocks, threads, 0, stream>>>(rows, state, key, round, k, slices, n_slices, taken, capacity);
-    launched("oversample_kernel");
+    parts_kernel<<<1, seed_parts, 0, stream>>>(state, slices, n_slices, parts);
+    launched("parts_kernel");
+    constexpr std::int64_t draws_each = threads / 32;
+    draw_kernel<<<static_cast<unsigned>((draws + draws_each - 1) / draws_each), threads, 0, stream>>>(
+        rows, state, key, round, draws, parts, slices, drawn);
+    launched("draw_kernel");
 }
 
 template struct SeedKernels<float>;

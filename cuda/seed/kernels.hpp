@@ -8,7 +8,7 @@ namespace pgkm::cuda {
 template <typename T>
 struct SeedKernels {
     SeedState *state;
-    unsigned long long *slices; // one per seed_slice rows
+    unsigned long long *slices; // one per seed_slice positions
     SeedKey key;
     int multiprocessors;
     cudaStream_t stream;
@@ -22,8 +22,10 @@ struct SeedKernels {
     // The trial that leaves the least potential joins the chosen ones.
     void choose(int trials, std::int64_t *chosen) const;
     void update_nearest(const SeedRows<T> &rows, const T *candidates, int count, bool chosen_trial, bool fresh) const;
-    void oversample(const SeedRows<T> &rows, std::uint32_t round, std::int32_t k, std::int64_t *taken,
-                    std::int32_t capacity) const;
+    // drawn[i] = the row of draw i of a round of k-means||; parts: seed_parts + 1 sums for its use. Leaves `drawn` as
+    // it is when no row lies apart.
+    void draw_round(const SeedRows<T> &rows, std::uint32_t round, std::int64_t draws, UInt128 *parts,
+                    std::int64_t *drawn) const;
 };
 
 } // namespace pgkm::cuda

@@ -11,6 +11,7 @@ namespace pgkm::cuda {
 
 inline constexpr int seed_slice = 2048; // rows whose integer masses are summed together
 inline constexpr int most_trials = 24;  // greedy_trials(2^31) is 23
+inline constexpr int seed_parts = 1024; // sums of slices' masses that a draw looks at first
 
 // What the kernels of a seeding hand to each other; no step goes through the host.
 struct SeedState {
@@ -18,12 +19,12 @@ struct SeedState {
     std::int32_t done;          // every v_i is 0
     std::int32_t count;         // chosen so far
     std::int32_t best;          // trial that was chosen
-    std::int32_t sampled;       // rows that one round of k-means|| took
     std::int64_t picks[most_trials];
     unsigned long long potential[most_trials][2]; // low and high 32 bits of block sums, apart
 };
 
-// Rows to choose from: those of a problem, or candidates with weights of their own.
+// Rows to choose from: those of a problem, or candidates with weights of their own. Draws walk positions: those of the
+// canonical order, or the candidates' own.
 template <typename T>
 struct SeedRows {
     const T *values;            // n x d
@@ -32,9 +33,16 @@ struct SeedRows {
     std::int64_t n;
     std::int32_t d;
     std::int32_t weight_exponent;
-    double *nearest; // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
-                     // the products is the product of the least
+    double *nearest;                      // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
+                                          // the products is the product of the least
+    const std::uint32_t *order = nullptr; // the row at each position; nullptr: rows are their own positions
 };
+
+template <typename T>
+__device__ inline std::int64_t row_at(const SeedRows<T> &rows, std::int64_t position)
+{
+    return rows.order == nullptr ? position : rows.order[position];
+}
 
 template <typename T>
 __device__ inline double seed_value(const SeedRows<T> &rows, std::int64_t i)

@@ -84,29 +84,19 @@ class Seeder {
         return rows;
     }
 
-    // One round of k-means||: the rows taken, in order. `ended` when no row lies apart.
-    std::vector<std::int64_t> oversample(std::uint32_t round, std::int32_t k, bool &ended)
+    // The rows of a round of k-means||, in the order of their draws; none when no row lies apart.
+    std::vector<std::int64_t> draw_round(std::uint32_t round, std::size_t draws)
     {
-        ended = fetch().largest == 0;
-        if (ended)
+        if (fetch().largest == 0)
             return {};
-        std::size_t capacity = static_cast<std::size_t>(k) * 4 + 1024;
-        for (;;) {
-            DeviceArray<std::int64_t> taken(context_.budget, capacity);
-            checked("cudaMemsetAsync",
-                    [&] { return cudaMemsetAsync(&state_.get()->sampled, 0, sizeof(std::int32_t), stream()); });
-            kernels_.oversample(rows_, round, k, taken.get(), static_cast<std::int32_t>(capacity));
-            const auto count = static_cast<std::size_t>(fetch().sampled);
-            if (count > capacity) {
-                capacity = count;
-                continue;
-            }
-            std::vector<std::int64_t> rows(count);
-            taken.download(rows.data(), count, stream());
-            context_.wait(stream());
-            std::sort(rows.begin(), rows.end());
-            return rows;
-        }
+        const NearArray<UInt128> parts(context_.budget, context_.host_budget, seed_parts + 1);
+        const DeviceArray<std::int64_t> drawn(context_.budget, draws);
+        kernels_.draw_round(rows_, round, static_cast<std::int64_t>(draws), parts.get(), drawn.get());
+        context_.wait(stream());
+        std::vector<std::int64_t> rows(draws);
+        drawn.download(rows.data(), draws, stream());
+        context_.wait(stream());
+        return rows;
     }
 
     // Adds rows whose values are given, as many at a time as half of the device's limit holds.
@@ -125,9 +115,7 @@ class Seeder {
             const std::int32_t some = std::min(most, count - first);
             added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d,
                          stream());
-            // The largest of all v_i is found anew by each walk over the rows.
-            checked("cudaMemsetAsync",
-                    [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
+            forget_largest();
             each([&](const SeedRows<T> &rows) {
                 in_parts(rows, some, [&](const SeedRows<T> &part) {
                     kernels_.update_nearest(part, added.get(), some, false, false);
@@ -135,6 +123,15 @@ class Seeder {
                 context_.wait(stream());
             });
         }
+    }
+
+    // For rows that are added by others: v_i of each row, and the bits of the largest, which each walk over the rows
+    // finds anew.
+    double *nearest() const { return rows_.nearest; }
+    unsigned long long *largest() const { return &state_.get()->largest; }
+    void forget_largest()
+    {
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(largest(), 0, sizeof *largest(), stream()); });
     }
 
     // Makes `rows` the chosen ones, all of them already added.

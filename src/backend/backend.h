@@ -36,7 +36,7 @@ typedef enum PgkmInit {
     PGKM_INIT_KMEANS_PLUS_PLUS = 0, /* greedy k-means++ (Arthur, Vassilvitskii 2007; trials as in scikit-learn) */
     PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
     PGKM_INIT_RANDOM = 2,           /* k rows without replacement */
-    PGKM_INIT_FIRST = 3             /* the first k rows */
+    PGKM_INIT_FIRST = 3             /* the first k rows: the only way that depends on their order */
 } PgkmInit;
 
 /* A signed 128-bit integer in two halves: value = hi * 2^64 + lo. */
@@ -237,7 +237,8 @@ typedef struct PgkmBackend {
     PgkmStatus (*summarise)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, int32_t want_moments,
                             PgkmSummary *summaries, PgkmError *error);
 
-    /* Chooses initial centroids: sets centroids and may lower k. */
+    /* Chooses initial centroids: sets centroids, with +0 for -0, and may lower k. Rows are drawn in canonical order
+     * (numeric/row_key.hpp), so that their own order does not matter. */
     PgkmStatus (*seed)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmSeedParams *params,
                        PgkmError *error);
 

@@ -21,7 +21,8 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
                              Sums &sums)
 {
     // A heap with the first row on top: few rows are taken.
-    const auto later = [](const FarRow &a, const FarRow &b) { return b < a; };
+    const FarOrder<T> before = {points, problem.first_row};
+    const auto later = [&](const FarRow &a, const FarRow &b) { return before(b, a); };
     std::make_heap(rows.begin(), rows.end(), later);
 
     const std::int32_t d = points.d;

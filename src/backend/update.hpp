@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "numeric/contract.hpp"
+#include "numeric/row_key.hpp"
 
 namespace pgkm {
 
@@ -69,7 +70,7 @@ inline bool has_empty_cluster(const Sums &sums)
 }
 
 // Gives every cluster of mass 0, in ascending order, the row that is farthest from the
-// centroid it was assigned to (squared distance; lowest row on a tie), and takes that row
+// centroid it was assigned to (squared distance; FarOrder on a tie), and takes that row
 // from the sums of its old cluster. A row is eligible when its distance and its mass are
 // not 0 and its old cluster keeps some mass without it. A cluster that finds no row stays
 // empty. labels and distances are those of the assignment that made `sums`, indexed from
@@ -83,11 +84,26 @@ struct FarRow {
     double square;
     std::int64_t row; // counted from the problem's first
     std::int32_t label;
+};
 
-    // The order in which relocation takes rows: the farther comes first, the lower row on a tie.
-    bool operator<(const FarRow &other) const
+// The order in which relocation takes rows, which does not depend on the order of the rows: the farther comes first;
+// on a tie the one of lesser content (features in order), then that of lesser weight. Rows that are equal in all
+// are interchangeable.
+template <typename T>
+struct FarOrder {
+    const PgkmPoints &points;
+    std::int64_t first_row; // of the problem
+
+    bool operator()(const FarRow &a, const FarRow &b) const
     {
-        return square != other.square ? square > other.square : row < other.row;
+        if (a.square != b.square)
+            return a.square > b.square;
+        const auto *values = static_cast<const T *>(points.values);
+        const std::int64_t x = first_row + a.row, y = first_row + b.row;
+        const int order = compare_content(values + x * points.d, values + y * points.d, points.d);
+        if (order != 0 || points.weights == nullptr)
+            return order < 0;
+        return points.weights[x] < points.weights[y];
     }
 };
 
@@ -96,8 +112,8 @@ template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
                              Sums &sums);
 
-// The same choice among all rows, where farthest(most) returns the `most` first of them in FarRow's
-// order (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
+// The same choice among all rows, where farthest(most) returns the `most` first of them in FarOrder
+// (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
 // many of them be unfit (their clusters would be left empty), more are.
 template <typename T, typename Farthest>
 void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums, Farthest &&farthest)

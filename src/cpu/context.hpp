@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <utility>
 
 #include "backend/backend.h"
 #include "backend/strategies.hpp"
@@ -57,6 +59,8 @@ struct Context {
 struct Data {
     Context &context;
     PgkmPoints points;
+    // The rows of problems, by first row and number, in canonical order, as soon as seeding has made it (cpu/seed).
+    std::map<std::pair<std::int64_t, std::int64_t>, Buffer<std::uint32_t>> row_orders = {};
 };
 
 inline Context *self(PgkmContext *context)

@@ -36,7 +36,7 @@ enum class Stream : std::uint32_t {
     random_rows = 0,     // index: position in Floyd's sampling
     first_centroid = 1,  // index: 0
     trial = 2,           // index: step * 64 + trial
-    oversample = 3,      // index: row; the round is added to the stream as round << 8
+    oversample = 3,      // index: draw of the round; the round is added to the stream as round << 8
     candidate_first = 4, // as first_centroid, among k-means|| candidates
     candidate_trial = 5, // as trial, among k-means|| candidates
 };

@@ -34,6 +34,15 @@ void compare(const std::string &name, const Answer &want, const Answer &got)
     }
 }
 
+// First centroids alone.
+void compare_seeds(const std::string &name, const Answer &want, const Answer &got)
+{
+    ++comparisons;
+    if (got.status != PGKM_OK || want.seeds != got.seeds)
+        if (++failures <= 40)
+            std::printf("FAIL %s: seeds, status %d %s\n", name.c_str(), got.status, got.text.c_str());
+}
+
 // Each strategy of each stage by itself.
 void check_strategies(const PgkmBackend *backend, const Case &c, const Rows &rows, const Answer &want, int max_iter)
 {
@@ -66,6 +75,8 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
     const std::uint64_t bytes = static_cast<std::uint64_t>(c.n) * static_cast<std::uint64_t>(c.d) * 4;
     if (c.max_iter == 0 && bytes > 2000000 && c.d >= 4) // the rows do not fit: streamed
         compare(name + " streamed", want, run(backend, c, rows, {{}, bytes * 3 / 4, max_iter, -1}));
+    if (c.any_order)
+        compare_seeds(name + " in another order", want, run(backend, c, reversed(c, rows), {{}, 0, 1, -1}));
     if (c.far_start && c.max_iter == 0) { // the rows fit, and labels for some of them
         const std::uint64_t values = c.element == PGKM_FLOAT32 ? bytes : 2 * bytes;
         const std::uint64_t others = static_cast<std::uint64_t>(c.n) * (c.weighted ? 24 : 16);

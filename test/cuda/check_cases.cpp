@@ -1,54 +1,6 @@
 #include "check_cases.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <random>
-
-#include "numeric/contract.hpp"
-
 namespace plugin_check {
-
-Rows make_rows(const Case &c, unsigned seed)
-{
-    std::mt19937 random(seed);
-    std::normal_distribution<double> normal;
-    std::uniform_int_distribution<int> blob(0, 4);
-    Rows rows;
-    std::vector<double> centres(5 * static_cast<std::size_t>(c.d));
-    for (double &centre : centres)
-        centre = 10.0 * c.spread * normal(random);
-    const auto d = static_cast<std::size_t>(c.d);
-    for (std::int64_t i = 0; i < c.n; ++i) {
-        const std::size_t from = static_cast<std::size_t>(blob(random)) * d;
-        for (std::size_t f = 0; f < d; ++f) {
-            double value = c.offset + centres[from + f] + c.spread * normal(random);
-            if (c.mixed_scale)
-                value *= std::pow(10.0, static_cast<double>(i % 13) - 3.0);
-            if (c.step > 0.0)
-                value = std::round(value / c.step) * c.step;
-            if (f + static_cast<std::size_t>(c.constants) >= d)
-                value = 7.25;
-            if (c.far_row && i + 1 == c.n)
-                value = 1e12;
-            rows.f64.push_back(static_cast<double>(static_cast<float>(value)));
-        }
-    }
-    for (std::int64_t i = c.distinct; c.distinct > 0 && i < c.n; ++i)
-        std::copy_n(rows.f64.begin() + (i % c.distinct) * c.d, d, rows.f64.begin() + i * c.d);
-    if (c.metric == PGKM_COSINE)
-        for (std::int64_t i = 0; i < c.n; ++i)
-            pgkm::normalise(rows.f64.data() + i * c.d, c.d);
-    if (c.weighted)
-        for (std::int64_t i = 0; i < c.n; ++i)
-            rows.weights.push_back((0.25 + std::fabs(normal(random))) *
-                                   std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
-    if (c.element == PGKM_FLOAT32)
-        rows.f32.assign(rows.f64.begin(), rows.f64.end());
-    rows.points = {c.element == PGKM_FLOAT32 ? static_cast<const void *>(rows.f32.data()) : rows.f64.data(), c.element,
-                   c.n, c.d, c.weighted ? rows.weights.data() : nullptr};
-    return rows;
-}
-
 namespace {
 
 std::vector<Case> tiny_cases()
@@ -73,110 +25,17 @@ std::vector<Case> tiny_cases()
          .far_start = true},
         {.name = "groups", .n = 240, .d = 4, .k = 3, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 6},
         {.name = "cosine", .n = 200, .d = 12, .k = 5, .init = PGKM_INIT_RANDOM, .metric = PGKM_COSINE},
-        {.name = "loop", .n = 900, .d = 34, .k = 9, .init = PGKM_INIT_RANDOM, .max_iter = 20},
-    };
-}
-
-// Fits long enough for rows to rest (fused/strips_loop.cu).
-std::vector<Case> long_cases()
-{
-    return {
-        {.name = "graph", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
-        {.name = "loop 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 64", .n = 12000, .d = 64, .k = 100, .init = PGKM_INIT_RANDOM, .max_iter = 40},
-        {.name = "loop 63", .n = 5000, .d = 63, .k = 17, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 48", .n = 7000, .d = 48, .k = 24, .distinct = 900, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 18",
-         .n = 40000,
-         .d = 18,
-         .k = 10,
-         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
-         .tol = -1.0,
-         .max_iter = 60},
-        {.name = "loop cosine",
-         .n = 9000,
-         .d = 30,
-         .k = 20,
-         .init = PGKM_INIT_RANDOM,
-         .metric = PGKM_COSINE,
-         .max_iter = 60},
-        {.name = "loop empty",
-         .n = 6000,
-         .d = 32,
-         .k = 20,
-         .init = PGKM_INIT_RANDOM,
-         .far_start = true,
-         .max_iter = 60},
-        {.name = "loop of mixed scale",
-         .n = 9000,
-         .d = 50,
-         .k = 60,
-         .init = PGKM_INIT_RANDOM,
-         .mixed_scale = true,
-         .max_iter = 40},
-        {.name = "loop of mixed scale, repeated",
-         .n = 6000,
-         .d = 23,
-         .k = 64,
-         .distinct = 300,
-         .init = PGKM_INIT_RANDOM,
-         .mixed_scale = true,
-         .max_iter = 40},
-        {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
-    };
-}
-
-// Fits long enough for bundles of columns to be left out (assign/tensor_limits.cuh): many clusters in few blobs.
-std::vector<Case> gap_cases()
-{
-    return {
-        {.name = "gaps", .n = 4400, .d = 66, .k = 260, .init = PGKM_INIT_RANDOM, .max_iter = 14},
-        {.name = "gaps, wide", .n = 4200, .d = 301, .k = 97, .init = PGKM_INIT_RANDOM, .max_iter = 10},
-        {.name = "gaps, weights",
-         .n = 4300,
-         .d = 40,
-         .k = 411,
+        {.name = "repeated",
+         .n = 300,
+         .d = 7,
+         .k = 6,
          .weighted = true,
-         .init = PGKM_INIT_RANDOM,
-         .max_iter = 10},
-        {.name = "gaps, offset",
-         .n = 4300,
-         .d = 70,
-         .k = 250,
-         .offset = 1e4,
-         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
-         .max_iter = 10},
-        {.name = "gaps, tiny", .n = 4300, .d = 90, .k = 200, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 10},
-        {.name = "gaps, duplicates",
-         .n = 4300,
-         .d = 64,
-         .k = 256,
-         .distinct = 700,
-         .init = PGKM_INIT_RANDOM,
-         .max_iter = 10},
-        {.name = "gaps, cosine",
-         .n = 4300,
-         .d = 80,
-         .k = 210,
-         .init = PGKM_INIT_RANDOM,
-         .metric = PGKM_COSINE,
-         .max_iter = 10},
-        {.name = "gaps, empty",
-         .n = 4300,
-         .d = 72,
-         .k = 240,
-         .init = PGKM_INIT_RANDOM,
+         .distinct = 40,
+         .init = PGKM_INIT_KMEANS_PARALLEL,
          .far_start = true,
-         .max_iter = 10},
-        {.name = "gaps, all iterations",
-         .n = 4200,
-         .d = 64,
-         .k = 257,
-         .init = PGKM_INIT_RANDOM,
-         .tol = -1.0,
-         .max_iter = 16},
+         .any_order = true},
+        {.name = "equal keys", .n = 90, .d = 200, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .same_keys = true},
+        {.name = "loop", .n = 900, .d = 34, .k = 9, .init = PGKM_INIT_RANDOM, .max_iter = 20},
     };
 }
 
@@ -340,6 +199,10 @@ std::vector<Case> make_cases(Extent extent)
          .distinct = 11,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .groups = 6});
+    for (const Case &c : seed_cases())
+        add(c);
+    for (const Case &c : tie_cases())
+        add(c);
     // Enough rows and clusters for leaves of a tree.
     cases.push_back({.name = "leaves", .n = 170000, .d = 2, .k = 100, .init = PGKM_INIT_RANDOM});
     cases.push_back({.name = "leaves ties", .n = 66001, .d = 3, .k = 290, .init = PGKM_INIT_RANDOM, .step = 1.0});

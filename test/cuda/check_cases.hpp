@@ -26,9 +26,12 @@ struct Case {
     bool far_start = false; // centroids that leave clusters empty
     double tol = 0.0;
     bool mixed_scale = false;
-    double step = 0.0;    // values are multiples of it, so that many rows and distances are equal; 0: any values
-    int constants = 0;    // so many of the last features are the same everywhere
-    bool far_row = false; // the last row is far from all others
+    double step = 0.0;        // values are multiples of it, so that many rows and distances are equal; 0: any values
+    int constants = 0;        // so many of the last features are the same everywhere
+    bool far_row = false;     // the last row is far from all others
+    bool minus_zeros = false; // every second 0 is -0
+    bool same_keys = false;   // different rows, but all with one key in the canonical order (numeric/row_key.hpp)
+    bool any_order = false;   // the rows in another order give the same first centroids
     int max_iter = 0; // so many iterations, and as the plugin chooses strategies alone; 0: as many as the extent allows
 };
 
@@ -47,9 +50,20 @@ struct Rows {
 // The rows of a case, the same for the same number.
 Rows make_rows(const Case &c, unsigned seed);
 
+// The same rows, the last one first.
+Rows reversed(const Case &c, const Rows &rows);
+
 // quick: small cases of every kind; full: larger ones beside them; tiny: a few of some hundred
 // rows, which even compute-sanitizer runs in seconds.
 enum class Extent { tiny, quick, full };
 std::vector<Case> make_cases(Extent extent);
+
+// Those among quick and full ones that are about first centroids, and about ties of rows for empty clusters.
+std::vector<Case> seed_cases();
+std::vector<Case> tie_cases();
+
+// Those that run long enough for rows to rest, and for bundles of columns to be left out.
+std::vector<Case> long_cases();
+std::vector<Case> gap_cases();
 
 } // namespace plugin_check

@@ -3,25 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "numeric/contract.hpp"
 #include "numeric/philox.hpp"
+#include "numeric/row_key.hpp"
 #include "backend/update.hpp"
 
 namespace pgkm {
 namespace {
 
-// Rows to choose from: the problem's own, or the candidates of k-means||.
+// Rows to choose from: the problem's own in canonical order, or the candidates of k-means||.
 template <typename T>
 struct Rows {
-    const T *values;                  // n x d
+    std::vector<T> values;            // n x d
     std::vector<double> weights;      // n
     std::vector<std::int64_t> masses; // n: the weights as integers, for the first draw
     std::int32_t d;
+    std::vector<Int128> sums = {}; // n: the weights as they enter sums; empty for candidates
 
     std::int64_t size() const { return static_cast<std::int64_t>(weights.size()); }
-    const T *row(std::int64_t i) const { return values + i * d; }
+    const T *row(std::int64_t i) const { return values.data() + i * d; }
 };
 
 // The purposes of the random numbers: rows and candidates must not share them.
@@ -30,7 +33,7 @@ struct Streams {
     Stream trial;
 };
 
-// The first row whose running sum passes the draw.
+// The first row whose running sum passes the draw; the last where all masses are 0.
 std::int64_t pick(const std::vector<std::int64_t> &masses, std::uint64_t bits)
 {
     UInt128 total = 0;
@@ -43,7 +46,7 @@ std::int64_t pick(const std::vector<std::int64_t> &masses, std::uint64_t bits)
         if (running > target)
             return static_cast<std::int64_t>(i);
     }
-    return static_cast<std::int64_t>(masses.size()) - 1; // not reached: target < total
+    return static_cast<std::int64_t>(masses.size()) - 1; // all are 0
 }
 
 template <typename T>
@@ -109,18 +112,15 @@ class Seeder {
         double scale;
         if (!weigh(masses, scale))
             return false;
-        UInt128 total = 0;
-        for (const std::int64_t mass : masses)
-            total += static_cast<std::uint64_t>(mass);
         std::vector<std::int64_t> sampled;
-        for (std::int64_t i = 0; i < rows_.size(); ++i) {
-            const std::uint64_t bits = draw(params_.seed, params_.restart, Stream::oversample, round,
-                                            static_cast<std::uint64_t>(i)) >>
-                                       16; // 48 bits: the product fits
-            const UInt128 share = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k) *
-                                  static_cast<std::uint64_t>(masses[static_cast<std::size_t>(i)]);
-            if (((bits * total) >> 48) < share)
-                sampled.push_back(i);
+        const std::uint64_t draws = std::uint64_t{oversampling_factor} * static_cast<std::uint64_t>(k);
+        for (std::uint64_t i = 0; i < draws; ++i) {
+            const std::int64_t row = pick(masses, draw(params_.seed, params_.restart, Stream::oversample, round, i));
+            const auto repeats = [&](std::int64_t other) {
+                return compare_content(rows_.row(row), rows_.row(other), rows_.d) == 0;
+            };
+            if (std::none_of(sampled.begin(), sampled.end(), repeats))
+                sampled.push_back(row);
         }
         for (const std::int64_t row : sampled)
             add(row);
@@ -155,21 +155,33 @@ class Seeder {
     std::vector<std::int64_t> chosen_;
 };
 
+// The problem's rows, -0 turned into +0, in canonical order or as they come.
 template <typename T>
-Rows<T> problem_rows(const PgkmPoints &points, const PgkmProblem &problem)
+Rows<T> problem_rows(const PgkmPoints &points, const PgkmProblem &problem, bool canonical)
 {
-    Rows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d, {}, {}, points.d};
-    for (std::int64_t i = 0; i < problem.n_rows; ++i) {
+    const std::int32_t d = points.d;
+    const T *values = static_cast<const T *>(points.values) + problem.first_row * d;
+    std::vector<std::int64_t> order(static_cast<std::size_t>(problem.n_rows));
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](std::int64_t a, std::int64_t b) {
+        const std::uint64_t key_a = row_key(values + a * d, d), key_b = row_key(values + b * d, d);
+        return key_a != key_b ? key_a < key_b : compare_content(values + a * d, values + b * d, d) < 0;
+    };
+    if (canonical)
+        std::sort(order.begin(), order.end(), before);
+    Rows<T> rows = {{}, {}, {}, d};
+    for (const std::int64_t i : order) {
+        std::transform(values + i * d, values + (i + 1) * d, std::back_inserter(rows.values), without_minus_zero<T>);
         const double weight = points.weights == nullptr ? 1.0 : points.weights[problem.first_row + i];
         rows.weights.push_back(weight);
         rows.masses.push_back(points.weights == nullptr ? 1 : quantise(weight, power_of_two(problem.weight_exponent)));
+        rows.sums.push_back(row_mass(points, problem, problem.first_row + i));
     }
     return rows;
 }
 
 template <typename T>
-std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &points, const PgkmProblem &problem,
-                                          const PgkmSeedParams &params)
+std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     seeder.add_first();
     for (std::uint32_t round = 0; round < oversampling_rounds; ++round)
@@ -185,7 +197,7 @@ std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &p
     std::vector<T> values;
     for (const std::int64_t row : chosen)
         values.insert(values.end(), rows.row(row), rows.row(row) + rows.d);
-    Rows<T> candidates = {values.data(), {}, {}, rows.d};
+    Rows<T> candidates = {std::move(values), {}, {}, rows.d};
     std::vector<Int128> masses(chosen.size(), 0);
     Int128 total = 0;
     for (std::int64_t i = 0; i < rows.size(); ++i) {
@@ -198,7 +210,7 @@ std::vector<std::int64_t> kmeans_parallel(Seeder<T> &seeder, const PgkmPoints &p
                 label = c;
             }
         }
-        const Int128 mass = row_mass(points, problem, problem.first_row + i);
+        const Int128 mass = rows.sums[static_cast<std::size_t>(i)];
         masses[label] += mass;
         total += mass;
     }
@@ -231,20 +243,19 @@ std::vector<std::int64_t> random_rows(std::int64_t n, std::int32_t k, const Pgkm
 }
 
 template <typename T>
-std::vector<std::int64_t> choose(const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
+std::vector<std::int64_t> choose(const Rows<T> &rows, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
     if (params.init == PGKM_INIT_RANDOM)
         return random_rows(problem.n_rows, at_most_n, params);
     if (params.init == PGKM_INIT_FIRST) {
-        std::vector<std::int64_t> rows;
-        for (std::int64_t i = 0; i < at_most_n; ++i)
-            rows.push_back(i);
-        return rows;
+        std::vector<std::int64_t> first(static_cast<std::size_t>(at_most_n));
+        std::iota(first.begin(), first.end(), 0);
+        return first;
     }
-    Seeder<T> seeder(problem_rows<T>(points, problem), params, {Stream::first_centroid, Stream::trial});
+    Seeder<T> seeder(rows, params, {Stream::first_centroid, Stream::trial});
     if (params.init == PGKM_INIT_KMEANS_PARALLEL)
-        return kmeans_parallel(seeder, points, problem, params);
+        return kmeans_parallel(seeder, problem, params);
     seeder.add_first();
     seeder.extend(problem.k);
     return seeder.chosen();
@@ -255,12 +266,12 @@ std::vector<std::int64_t> choose(const PgkmPoints &points, PgkmProblem &problem,
 template <typename T>
 void reference_seed_problem(const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
 {
-    const std::vector<std::int64_t> rows = choose<T>(points, problem, params);
-    const T *values = static_cast<const T *>(points.values) + problem.first_row * points.d;
+    const Rows<T> rows = problem_rows<T>(points, problem, params.init != PGKM_INIT_FIRST);
+    const std::vector<std::int64_t> chosen = choose(rows, problem, params);
     T *out = static_cast<T *>(problem.centroids);
-    for (const std::int64_t row : rows)
-        out = std::copy(values + row * points.d, values + (row + 1) * points.d, out);
-    problem.k = static_cast<std::int32_t>(rows.size());
+    for (const std::int64_t row : chosen)
+        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
+    problem.k = static_cast<std::int32_t>(chosen.size());
 }
 
 template void reference_seed_problem<float>(const PgkmPoints &, PgkmProblem &, const PgkmSeedParams &);

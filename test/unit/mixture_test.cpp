@@ -156,6 +156,31 @@ MixtureModel fit(const PgkmRequest &request)
     return std::move(fit_all(request)[0]);
 }
 
+// Components of equal weights and unit precisions at given means: first centroids play no part.
+struct Start {
+    std::vector<double> weights, means, precisions;
+
+    Start(PgkmCovariance type, std::int32_t d, std::vector<double> at_means) : means(std::move(at_means))
+    {
+        const auto k = static_cast<std::int32_t>(means.size()) / d;
+        weights.assign(at(k), 1.0 / k);
+        precisions.assign(at(pgkm_covariance_size(type, k, d)), 1.0);
+        if (type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED)
+            for (std::size_t i = 0; i < precisions.size(); ++i)
+                precisions[i] = i % at(d * d) % at(d + 1) == 0 ? 1.0 : 0.0;
+    }
+    void give_to(PgkmRequest &request) const
+    {
+        const PgkmCovariance type = request.mixture.covariance_type;
+        const std::int32_t dimensions = type == PGKM_COVARIANCE_FULL ? 3 : type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
+        const auto k = static_cast<std::int32_t>(request.k);
+        const std::int32_t d = request.points.d;
+        request.mixture.weights_init = {weights.data(), 1, {k, 0, 0}};
+        request.mixture.means_init = {means.data(), 2, {k, d, 0}};
+        request.mixture.precisions_init = {precisions.data(), dimensions, {type == PGKM_COVARIANCE_TIED ? d : k, d, d}};
+    }
+};
+
 TEST(Mixture, FindsTheGroups)
 {
     const Rows rows = blobs(3000, 3, 0.0);
@@ -221,16 +246,20 @@ TEST(Mixture, GroupsAreAsOneByOne)
     }
 }
 
+// From the first rows: an offset changes the order in which rows are drawn.
 TEST(Mixture, WideOffsets)
 {
     const Rows near = blobs(3000, 3, 0.0), far = blobs(3000, 3, 1e6);
     for (const PgkmCovariance type : all_types) {
-        PgkmRequest request = request_of(near, type, 3);
-        request.mixture.tol = 0.0;
-        request.mixture.max_iter = 5;
-        const MixtureModel at_origin = fit(request);
-        request.points.values = far.values.data();
-        const MixtureModel away = fit(request);
+        const auto from_first_rows = [&](const Rows &rows) {
+            const Start start(type, 3, {rows.values.begin(), rows.values.begin() + 9});
+            PgkmRequest request = request_of(rows, type, 3);
+            request.mixture.tol = 0.0;
+            request.mixture.max_iter = 5;
+            start.give_to(request);
+            return fit(request);
+        };
+        const MixtureModel at_origin = from_first_rows(near), away = from_first_rows(far);
         ASSERT_EQ(at_origin.parameters.covariances.size(), away.parameters.covariances.size());
         for (std::size_t i = 0; i < away.parameters.covariances.size(); ++i)
             EXPECT_NEAR(at_origin.parameters.covariances[i], away.parameters.covariances[i], 1e-7) << "type " << type;
@@ -242,17 +271,9 @@ TEST(Mixture, StarvedComponent)
 {
     const Rows rows = blobs(300, 2, 0.0);
     for (const PgkmCovariance type : all_types) {
-        const std::vector<double> weights = {0.5, 0.5}, means = {8.0, 8.0, 1e7, 1e7};
-        std::vector<double> precisions(at(pgkm_covariance_size(type, 2, 2)), 1.0);
-        if (type == PGKM_COVARIANCE_FULL)
-            precisions = {1, 0, 0, 1, 1, 0, 0, 1};
-        if (type == PGKM_COVARIANCE_TIED)
-            precisions = {1, 0, 0, 1};
+        const Start start(type, 2, {8.0, 8.0, 1e7, 1e7});
         PgkmRequest request = request_of(rows, type, 2);
-        request.mixture.weights_init = {weights.data(), 1, {2, 0, 0}};
-        request.mixture.means_init = {means.data(), 2, {2, 2, 0}};
-        const std::int32_t dimensions = type == PGKM_COVARIANCE_FULL ? 3 : type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
-        request.mixture.precisions_init = {precisions.data(), dimensions, {2, 2, 2}};
+        start.give_to(request);
         const MixtureModel model = fit(request);
         EXPECT_LT(model.parameters.weights[1], 1e-15) << "type " << type;
         EXPECT_EQ(model.parameters.means[2], 1e7);

@@ -68,19 +68,34 @@ TEST(Relocate, FarthestRowFillsTheEmptyCluster)
     EXPECT_EQ(line.total(1), 9);
 }
 
-TEST(Relocate, LowestRowOnATie)
+TEST(Relocate, LesserContentOnATie)
 {
-    Line line = {.rows = {5, -5, 5, 0},
-                 .centroids = {0, 100},
-                 .weights = {},
-                 .labels = {0, 0, 0, 0},
-                 .distances = {},
-                 .sums = {}};
-    line.prepare();
-    line.relocate();
-    EXPECT_EQ(line.total(1), 5);
-    EXPECT_EQ(line.total(0), 0); // -5 + 5 + 0: the first 5 went
-    EXPECT_EQ(line.mass(0), 3);
+    for (const std::vector<double> &rows : {std::vector<double>{5, -5, 5, 0}, {0, 5, 5, -5}, {-5, 0, 5, 5}}) {
+        Line line = {
+            .rows = rows, .centroids = {0, 100}, .weights = {}, .labels = {0, 0, 0, 0}, .distances = {}, .sums = {}};
+        line.prepare();
+        line.relocate();
+        EXPECT_EQ(line.total(1), -5);
+        EXPECT_EQ(line.total(0), 10);
+        EXPECT_EQ(line.mass(0), 3);
+    }
+}
+
+TEST(Relocate, LesserWeightOfEqualRows)
+{
+    for (const std::vector<double> &weights : {std::vector<double>{3, 2, 4, 1}, {2, 3, 4, 1}, {4, 3, 2, 1}}) {
+        Line line = {.rows = {5, 5, 5, 0},
+                     .centroids = {0, 100},
+                     .weights = weights,
+                     .labels = {0, 0, 0, 0},
+                     .distances = {},
+                     .sums = {}};
+        line.prepare();
+        line.relocate();
+        EXPECT_EQ(line.mass(1), 2);
+        EXPECT_EQ(line.mass(0), 8);
+        EXPECT_EQ(line.total(1), 10);
+    }
 }
 
 TEST(Relocate, EmptyClustersAreServedInAscendingOrder)
@@ -127,12 +142,13 @@ TEST(Relocate, LooksAtMoreRowsWhereTheFarthestAreUnfit)
     line.centroids.push_back(1e6);
     line.prepare();
     int calls = 0;
-    relocate_by_farthest<double>(line.points(), line.problem, line.sums, [&](std::size_t most) {
+    const PgkmPoints points = line.points();
+    relocate_by_farthest<double>(points, line.problem, line.sums, [&](std::size_t most) {
         ++calls;
         std::vector<FarRow> rows;
         for (std::size_t i = 0; i < line.rows.size(); ++i)
             rows.push_back({line.distances[i], static_cast<std::int64_t>(i), line.labels[i]});
-        std::sort(rows.begin(), rows.end());
+        std::sort(rows.begin(), rows.end(), FarOrder<double>{points, 0});
         rows.resize(std::min(rows.size(), most));
         return rows;
     });

@@ -35,10 +35,10 @@ double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric
     return shift;
 }
 
-// The `most` first of all rows at some distance.
+// The `most` first of all rows at some distance, in the order `before`.
 template <typename T>
 std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels,
-                                  std::size_t most)
+                                  std::size_t most, const FarOrder<T> &before)
 {
     constexpr int batch = 64;
     const auto *centroids = static_cast<const T *>(problem.centroids);
@@ -50,20 +50,20 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
         own_distances(rows, centroids, first, count, labels + first, squares);
         for (int i = 0; i < count; ++i) {
             const FarRow candidate = {squares[i], first + i, labels[first + i]};
-            if (squares[i] == 0.0 || (heap.size() == most && !(candidate < heap.front())))
+            if (squares[i] == 0.0 || (heap.size() == most && !before(candidate, heap.front())))
                 continue;
             if (heap.size() == most) {
-                std::pop_heap(heap.begin(), heap.end());
+                std::pop_heap(heap.begin(), heap.end(), before);
                 heap.pop_back();
             }
             heap.push_back(candidate);
-            std::push_heap(heap.begin(), heap.end());
+            std::push_heap(heap.begin(), heap.end(), before);
         }
     });
     std::vector<FarRow> all;
     for (const std::vector<FarRow> &heap : heaps)
         all.insert(all.end(), heap.begin(), heap.end());
-    std::sort(all.begin(), all.end());
+    std::sort(all.begin(), all.end(), before);
     all.resize(std::min(all.size(), most));
     return all;
 }
@@ -83,7 +83,7 @@ Sums relocated(const Rows<T> &rows, const PgkmProblem &problem, const ClusterSum
     relocate_by_farthest<T>(points, local, sums, [&](std::size_t most) {
         for_rows.reset();
         for_rows.emplace(rows.context.budget, most * static_cast<std::uint64_t>(rows.pool.size() + 1) * sizeof(FarRow));
-        return farthest_rows(rows, problem, labels, most);
+        return farthest_rows(rows, problem, labels, most, FarOrder<T>{points, 0});
     });
     return sums;
 }

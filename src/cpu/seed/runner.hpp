@@ -1,12 +1,17 @@
 // runner.hpp - what the parts of seeding share: threads, cancellation, accounted memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cpu/context.hpp"
-#include "cpu/seed/seed_kernels.hpp"
 
 namespace pgkm::cpu {
+
+// Trials of a step at most: greedy_trials() of the largest k is 23.
+inline constexpr int max_seed_candidates = 32;
+// Rows of a block at most: what is known of them stays in cache.
+inline constexpr std::int64_t max_seed_block = 1 << 12;
 
 // Runs independent blocks: on the context's threads, or, when whole problems are already
 // spread over them, one after another on the thread at hand.
@@ -24,19 +29,27 @@ class BlockRunner {
             context_.report("seeding", 0, static_cast<std::int32_t>(chosen), 0.0);
     }
 
+    // Threads that run blocks.
+    int workers() const { return threaded_ ? context_.pool.size() : 1; }
+
     template <typename Body> // body(block)
     void run(std::int64_t blocks, Body &&body) const
     {
+        run_by_workers(blocks, [&](std::int64_t block, int) { body(block); });
+    }
+    template <typename Body> // body(block, worker)
+    void run_by_workers(std::int64_t blocks, Body &&body) const
+    {
         if (threaded_ && blocks > 1) {
-            context_.pool.run(blocks, [&](std::int64_t block, int) {
+            context_.pool.run(blocks, [&](std::int64_t block, int worker) {
                 context_.poll();
-                body(block);
+                body(block, worker);
             });
             return;
         }
         for (std::int64_t block = 0; block < blocks; ++block) {
             context_.poll();
-            body(block);
+            body(block, 0);
         }
     }
 

@@ -1,219 +1,139 @@
-// sampler.cpp - draws rows by D^2, greedy k-means++ trials, rounds of k-means||.
+// sampler.cpp - draws rows by D^2: greedy trials, and the draws of k-means||.
 #include "cpu/seed/sampler.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
+#include "cpu/seed/trials.hpp"
 #include "numeric/contract.hpp"
+#include "numeric/row_key.hpp"
 
 namespace pgkm::cpu {
-namespace {
-
-// Candidates of k-means|| that the rows meet at once. Few, because each batch also makes rows
-// safe from the next.
-constexpr std::int32_t batch_candidates = 16;
-
-} // namespace
 
 template <typename T>
-SeedSampler<T>::SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &masses,
-                            const PgkmSeedParams &params, SeedStreams streams)
-    : runner_(runner), kernels_(seed_kernels(runner.instruction_set())), rows_(rows), masses_(masses), params_(params),
-      streams_(streams), block_rows_(seed_block_rows(rows.d)), blocks_((rows.n + block_rows_ - 1) / block_rows_),
-      nearest_(runner.budget(), rows.n), labels_(runner.budget(), rows.n), block_sums_(runner.budget(), blocks_),
-      block_largest_(runner.budget(), blocks_), safety_(runner, rows.n, rows.d)
+SeedSampler<T>::SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const RowNumber *order,
+                            const FirstMasses &masses, const PgkmSeedParams &params, SeedStreams streams)
+    : runner_(runner), rows_(rows), first_masses_(masses), params_(params), streams_(streams),
+      nearest_(runner.budget(), rows.n), labels_(runner.budget(), rows.n), masses_(runner, rows.n, order)
 {
-}
-
-template <typename T>
-SeedBlock<T> SeedSampler<T>::block_of(std::int64_t block, const double *safe)
-{
-    const std::int64_t first = first_row(block);
-    return {rows_.row(first),
-            rows_.weights == nullptr ? nullptr : rows_.weights + first,
-            std::min(block_rows_, rows_.n - first),
-            rows_.d,
-            nearest_.data() + first,
-            labels_.data() + first,
-            safe};
-}
-
-template <typename T>
-std::uint64_t SeedSampler<T>::draw_bits(Stream stream, std::uint32_t round, std::uint64_t index) const
-{
-    return draw(params_.seed, params_.restart, stream, round, index);
 }
 
 template <typename T>
 std::int64_t SeedSampler<T>::first_mass(std::int64_t row) const
 {
-    if (masses_.given != nullptr)
-        return masses_.given[row];
-    return rows_.weights == nullptr ? 1 : quantise(rows_.weights[row], masses_.weight_scale);
-}
-
-template <typename T>
-std::int64_t SeedSampler<T>::mass(std::int64_t row) const
-{
-    return quantise_mass(rows_.weight(row) * nearest_[row], scale_);
-}
-
-template <typename T>
-UInt128 SeedSampler<T>::total() const
-{
-    UInt128 sum = 0;
-    for (const std::uint64_t part : block_sums_)
-        sum += part;
-    return sum;
-}
-
-template <typename T>
-Buffer<double> SeedSampler<T>::gather(const std::int64_t *rows, std::size_t count) const
-{
-    Buffer<double> values(runner_.budget(), count * rows_.d);
-    double *out = values.data();
-    for (std::size_t i = 0; i < count; ++i)
-        out = std::copy(rows_.row(rows[i]), rows_.row(rows[i]) + rows_.d, out);
-    return values;
-}
-
-template <typename T>
-template <typename Term>
-std::int64_t SeedSampler<T>::pick(std::uint64_t bits, Term &&term) const
-{
-    const UInt128 target = scale_draw(bits, total());
-    UInt128 running = 0;
-    for (std::int64_t block = 0; block < blocks_; ++block) {
-        const std::uint64_t sum = block_sums_[block];
-        if (running + sum <= target) {
-            running += sum;
-            continue;
-        }
-        for (std::int64_t row = first_row(block);; ++row) {
-            running += static_cast<std::uint64_t>(term(row));
-            if (running > target)
-                return row;
-        }
-    }
-    return rows_.n - 1; // not reached: target < total
+    if (first_masses_.given != nullptr)
+        return first_masses_.given[row];
+    return rows_.weights == nullptr ? 1 : quantise(rows_.weights[row], first_masses_.weight_scale);
 }
 
 template <typename T>
 void SeedSampler<T>::choose_first()
 {
-    runner_.run(blocks_, [&](std::int64_t block) {
-        const std::int64_t first = first_row(block);
-        const std::int64_t end = std::min(first + block_rows_, rows_.n);
-        std::fill(nearest_.data() + first, nearest_.data() + end, std::numeric_limits<double>::infinity());
-        std::fill(labels_.data() + first, labels_.data() + end, 0);
-        std::uint64_t sum = 0;
-        for (std::int64_t row = first; row < end; ++row)
-            sum += static_cast<std::uint64_t>(first_mass(row));
-        block_sums_[block] = sum;
-    });
-    choose({pick(draw_bits(streams_.first, 0, 0), [&](std::int64_t row) { return first_mass(row); })});
+    const auto mass = [&](std::int64_t row) { return first_mass(row); };
+    masses_.sum(mass);
+    masses_.prepare();
+    const std::int64_t chosen = masses_.row_at(masses_.pick(draw_bits(streams_.first, 0, 0), mass));
+    distances_to(runner_, rows_, rows_.row(chosen), nearest_.data());
+    std::fill(labels_.begin(), labels_.end(), 0);
+    add({chosen});
 }
 
-// Adds rows to the chosen ones, in this order.
 template <typename T>
-void SeedSampler<T>::choose(const std::vector<std::int64_t> &rows)
+void SeedSampler<T>::add(const std::vector<std::int64_t> &rows)
 {
+    chosen_.insert(chosen_.end(), rows.begin(), rows.end());
     scale_ = 0.0;
-    const auto count = static_cast<std::int64_t>(rows.size());
-    for (std::int64_t first = 0; first < count; first += batch_candidates)
-        choose_batch(rows.data() + first,
-                     static_cast<std::int32_t>(std::min<std::int64_t>(batch_candidates, count - first)));
+    runner_.report(chosen_.size());
 }
 
 template <typename T>
-void SeedSampler<T>::choose_batch(const std::int64_t *rows, std::int32_t count)
+double SeedSampler<T>::largest() const
 {
-    const Buffer<double> values = gather(rows, count);
-    const SeedCandidates candidates = {values.data(), count, static_cast<std::int32_t>(chosen_.size())};
-    const double *safe = safety_.find(candidates);
-    runner_.run(blocks_,
-                [&](std::int64_t block) { block_largest_[block] = kernels_.lower(block_of(block, safe), candidates); });
-    for (std::int32_t i = 0; i < count; ++i) {
-        chosen_.push_back(rows[i]);
-        safety_.add(rows_.row(rows[i]));
-    }
-    runner_.report(chosen_.size());
+    const std::int64_t blocks = (rows_.n + max_seed_block - 1) / max_seed_block;
+    Buffer<double> each(runner_.budget(), blocks);
+    runner_.run(blocks, [&](std::int64_t block) {
+        double most = 0.0;
+        for (std::int64_t row = block * max_seed_block; row < std::min(rows_.n, (block + 1) * max_seed_block); ++row)
+            most = std::max(most, rows_.weight(row) * nearest_[row]);
+        each[block] = most;
+    });
+    return *std::max_element(each.begin(), each.end());
 }
 
 // The scale of the sampling integers and their sums; false when all are 0.
 template <typename T>
-bool SeedSampler<T>::weigh()
+bool SeedSampler<T>::weigh(double largest)
 {
-    const double largest = *std::max_element(block_largest_.begin(), block_largest_.end());
     if (largest == 0.0)
         return false;
     const double scale = power_of_two(square_exponent(largest));
-    if (scale == scale_)
-        return true; // the sums are those that the last trial left
-    scale_ = scale;
-    runner_.run(blocks_,
-                [&](std::int64_t block) { block_sums_[block] = kernels_.sum(block_of(block, nullptr), scale_); });
+    if (scale != scale_) {
+        scale_ = scale;
+        masses_.sum([&](std::int64_t row) { return quantise_mass(rows_.weight(row) * nearest_[row], scale_); });
+    }
+    masses_.prepare();
     return true;
-}
-
-// Chooses the trial that leaves the smallest potential, the first on a tie.
-template <typename T>
-void SeedSampler<T>::choose_trial(const std::vector<std::int64_t> &trials)
-{
-    const std::size_t count = trials.size();
-    const Buffer<double> values = gather(trials.data(), count);
-    const SeedCandidates candidates = {values.data(), static_cast<std::int32_t>(count), 0};
-    const double *safe = safety_.find(candidates);
-    Buffer<std::uint64_t> sums(runner_.budget(), std::int64_t{blocks_} * count);
-    runner_.run(blocks_, [&](std::int64_t block) {
-        const auto at = static_cast<std::size_t>(block);
-        kernels_.try_each(block_of(block, safe), candidates, scale_, block_sums_[at], sums.data() + at * count);
-    });
-    std::vector<UInt128> potentials(count, 0);
-    for (std::size_t i = 0; i < sums.size(); ++i)
-        potentials[i % count] += sums[i];
-    const auto best =
-        static_cast<std::size_t>(std::min_element(potentials.begin(), potentials.end()) - potentials.begin());
-    for (std::size_t block = 0; block < block_sums_.size(); ++block)
-        block_sums_[block] = sums[block * count + best];
-    choose_batch(&trials[best], 1);
 }
 
 template <typename T>
 void SeedSampler<T>::extend(std::int32_t k)
 {
-    std::vector<std::int64_t> trials(greedy_trials(k));
-    while (static_cast<std::int32_t>(chosen_.size()) < k && weigh()) {
+    if (static_cast<std::int32_t>(chosen_.size()) >= k)
+        return;
+    SeedTrials<T> trials(runner_, rows_, nearest_.data(), labels_.data(), masses_, greedy_trials(k));
+    trials.group(chosen_);
+    std::vector<const T *> candidates(greedy_trials(k));
+    std::vector<std::int64_t> drawn(candidates.size());
+    while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(trials.largest())) {
         const std::uint64_t step = chosen_.size();
-        for (std::size_t trial = 0; trial < trials.size(); ++trial)
-            trials[trial] =
-                pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) { return mass(row); });
-        choose_trial(trials);
+        for (std::size_t trial = 0; trial < drawn.size(); ++trial) {
+            drawn[trial] =
+                masses_.row_at(masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) {
+                    return quantise_mass(rows_.weight(row) * nearest_[row], scale_);
+                }));
+            candidates[trial] = rows_.row(drawn[trial]);
+        }
+        const int best = trials.find_best(candidates, scale_);
+        chosen_.push_back(drawn[best]);
+        trials.choose(best, static_cast<std::int32_t>(chosen_.size()) - 1, scale_);
+        trials.group_again(chosen_);
+        runner_.report(chosen_.size());
     }
 }
 
 template <typename T>
-bool SeedSampler<T>::oversample(std::uint32_t round, std::int32_t k)
+std::vector<std::int64_t> SeedSampler<T>::draw_round(std::uint32_t round, std::int32_t k)
 {
-    if (!weigh())
-        return false;
-    const UInt128 all = total();
-    const UInt128 factor = UInt128{oversampling_factor} * static_cast<std::uint64_t>(k);
-    std::vector<std::vector<std::int64_t>> sampled(blocks_);
-    runner_.run(blocks_, [&](std::int64_t block) {
-        const std::int64_t end = std::min(first_row(block) + block_rows_, rows_.n);
-        for (std::int64_t row = first_row(block); row < end; ++row) {
-            const std::uint64_t bits =
-                draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(row)) >> 16; // 48 bits
-            if (((bits * all) >> 48) < factor * static_cast<std::uint64_t>(mass(row)))
-                sampled[block].push_back(row);
-        }
+    if (!weigh(largest()))
+        return {};
+    const std::int64_t draws = std::int64_t{oversampling_factor} * k;
+    Buffer<std::int64_t> places(runner_.budget(), draws);
+    runner_.run((draws + 255) / 256, [&](std::int64_t block) {
+        for (std::int64_t i = block * 256; i < std::min(draws, (block + 1) * 256); ++i)
+            places[i] = masses_.pick(
+                draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
+                [&](std::int64_t row) { return quantise_mass(rows_.weight(row) * nearest_[row], scale_); });
     });
+    // Rows of equal content are neighbours in canonical order: of each such run the first draw stays.
+    Buffer<std::int64_t> sorted(runner_.budget(), draws);
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::sort(sorted.begin(), sorted.end(),
+              [&](std::int64_t a, std::int64_t b) { return places[a] != places[b] ? places[a] < places[b] : a < b; });
+    std::int64_t *end = sorted.begin(); // of the first draws
+    for (const std::int64_t *next = sorted.begin(); next != sorted.end();) {
+        std::int64_t first = *next;
+        const T *row = rows_.row(masses_.row_at(places[first]));
+        for (++next;
+             next != sorted.end() && compare_content(row, rows_.row(masses_.row_at(places[*next])), rows_.d) == 0;
+             ++next)
+            first = std::min(first, *next);
+        *end++ = first;
+    }
+    std::sort(sorted.begin(), end);
     std::vector<std::int64_t> rows;
-    for (const std::vector<std::int64_t> &part : sampled)
-        rows.insert(rows.end(), part.begin(), part.end());
-    choose(rows);
-    return true;
+    for (const std::int64_t *i = sorted.begin(); i != end; ++i)
+        rows.push_back(masses_.row_at(places[*i]));
+    return rows;
 }
 
 template class SeedSampler<float>;

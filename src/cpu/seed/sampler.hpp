@@ -1,17 +1,12 @@
-// sampler.hpp - D^2 sampling over the rows of one problem, block by block.
+// sampler.hpp - D^2 sampling over the rows of one problem, or over the candidates of k-means||.
 //
-// Per row it keeps the squared distance to the nearest chosen row and which that is, per
-// block one 64-bit sum of sampling integers. A draw walks the block sums first and then the
-// rows of a single block, so that no prefix sum over the rows is ever stored.
+// Per row it keeps the squared distance to the nearest chosen row and which that is.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "cpu/seed/seed_kernels.hpp"
-#include "cpu/seed/runner.hpp"
-#include "cpu/seed/safety.hpp"
-#include "numeric/philox.hpp"
+#include "cpu/seed/masses.hpp"
 
 namespace pgkm::cpu {
 
@@ -30,7 +25,8 @@ struct FirstMasses {
 template <typename T>
 class SeedSampler {
   public:
-    SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const FirstMasses &masses,
+    // order: the rows in canonical order, or NULL where that is their own.
+    SeedSampler(const BlockRunner &runner, const SeedRows<T> &rows, const RowNumber *order, const FirstMasses &masses,
                 const PgkmSeedParams &params, SeedStreams streams);
 
     // Draws the first row by mass and chooses it.
@@ -39,45 +35,36 @@ class SeedSampler {
     // Greedy k-means++ until k rows are chosen or none lies apart.
     void extend(std::int32_t k);
 
-    // One round of k-means||; false when no row lies apart.
-    bool oversample(std::uint32_t round, std::int32_t k);
+    // Draws the rows of a round of k-means||, in the order of the draws, each content once. None when no row lies
+    // apart.
+    std::vector<std::int64_t> draw_round(std::uint32_t round, std::int32_t k);
+    // Adds rows to the chosen ones. The caller has brought nearest() and labels() to them.
+    void add(const std::vector<std::int64_t> &rows);
 
     const std::vector<std::int64_t> &chosen() const { return chosen_; }
-    // Per row the index into chosen() of the nearest.
-    const Buffer<std::int32_t> &labels() const { return labels_; }
+    // Per row the squared distance to the nearest chosen row, and its index in chosen().
+    double *nearest() { return nearest_.data(); }
+    std::int32_t *labels() { return labels_.data(); }
 
   private:
-    std::int64_t first_row(std::int64_t block) const { return block * block_rows_; }
-    SeedBlock<T> block_of(std::int64_t block, const double *safe);
-    std::uint64_t draw_bits(Stream stream, std::uint32_t round, std::uint64_t index) const;
+    std::uint64_t draw_bits(Stream stream, std::uint32_t round, std::uint64_t index) const
+    {
+        return draw(params_.seed, params_.restart, stream, round, index);
+    }
     std::int64_t first_mass(std::int64_t row) const;
-    std::int64_t mass(std::int64_t row) const; // the sampling integer
-    UInt128 total() const;                     // of block_sums_
-
-    void choose(const std::vector<std::int64_t> &rows);
-    void choose_batch(const std::int64_t *rows, std::int32_t count);
-    bool weigh();
-    Buffer<double> gather(const std::int64_t *rows, std::size_t count) const;
-    void choose_trial(const std::vector<std::int64_t> &trials);
-    // The first row whose running sum passes the draw; term(row) are what block_sums_ sums.
-    template <typename Term>
-    std::int64_t pick(std::uint64_t bits, Term &&term) const;
+    double largest() const; // weight * nearest()
+    bool weigh(double largest);
 
     const BlockRunner &runner_;
-    const SeedKernels &kernels_;
     SeedRows<T> rows_;
-    FirstMasses masses_;
+    FirstMasses first_masses_;
     PgkmSeedParams params_;
     SeedStreams streams_;
-    std::int64_t block_rows_;
-    std::int64_t blocks_;
     Buffer<double> nearest_;
     Buffer<std::int32_t> labels_;
-    Buffer<std::uint64_t> block_sums_; // of the sampling integers
-    Buffer<double> block_largest_;
+    SeedMasses masses_;
     std::vector<std::int64_t> chosen_;
-    SeedSafety<T> safety_;
-    double scale_ = 0.0; // of the sampling integers; 0: block_sums_ is stale
+    double scale_ = 0.0; // of the sampling integers; 0: the sums are stale
 };
 
 } // namespace pgkm::cpu

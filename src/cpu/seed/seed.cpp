@@ -6,8 +6,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "cpu/assign/assigner.hpp"
+#include "cpu/seed/row_order.hpp"
 #include "cpu/seed/sampler.hpp"
 #include "numeric/contract.hpp"
+#include "numeric/row_key.hpp"
 #include "backend/update.hpp"
 
 namespace pgkm::cpu {
@@ -30,8 +33,8 @@ RowList first_rows(std::int32_t k)
     return rows;
 }
 
-// Floyd's sampling of k out of n without replacement, in the order of insertion.
-RowList random_rows(const BlockRunner &runner, std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
+// Floyd's sampling of k places out of n without replacement, in the order of insertion.
+RowList random_places(const BlockRunner &runner, std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
 {
     const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(k) * bytes_per_set_element);
     RowList chosen;
@@ -48,10 +51,44 @@ RowList random_rows(const BlockRunner &runner, std::int64_t n, std::int32_t k, c
     return chosen;
 }
 
+// Brings nearest() and labels() of the sampler to rows that are about to be added: one assignment to them.
+template <typename T>
+void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const RowList &added)
+{
+    Rows<T> round = rows;
+    round.k = static_cast<std::int32_t>(added.size());
+    Budget &budget = rows.context.budget;
+    Buffer<T> values(budget, added.size() * rows.d);
+    T *out = values.data();
+    for (const std::int64_t row : added)
+        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
+    const auto assigner = make_assigner(round, Purpose::single);
+    const int block = assigner->rows_at_once();
+    std::vector<Buffer<std::int32_t>> labels;
+    std::vector<Buffer<double>> squares;
+    for (int worker = 0; worker < rows.pool.size(); ++worker) {
+        labels.emplace_back(budget, block);
+        squares.emplace_back(budget, block);
+    }
+    assigner->begin(values.data());
+    const auto first_label = static_cast<std::int32_t>(sampler.chosen().size());
+    for_blocks(round, block, [&](int worker, std::int64_t first, int count) {
+        std::int32_t *label = labels[worker].data();
+        double *square = squares[worker].data();
+        std::fill_n(label, count, -1);
+        assigner->assign(worker, first, count, label, square);
+        for (int i = 0; i < count; ++i)
+            if (square[i] < sampler.nearest()[first + i]) {
+                sampler.nearest()[first + i] = square[i];
+                sampler.labels()[first + i] = first_label + label[i];
+            }
+    });
+}
+
 // Weighted k-means++ among the sampled candidates, each weighing what lies nearest to it.
 template <typename T>
 RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
-                     const SeedRows<T> &rows, const SeedSampler<T> &sampled, const PgkmSeedParams &params)
+                     const SeedRows<T> &rows, SeedSampler<T> &sampled, const PgkmSeedParams &params)
 {
     const RowList &chosen = sampled.chosen();
     Buffer<T> values(runner.budget(), chosen.size() * rows.d);
@@ -75,7 +112,7 @@ RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const 
         masses.push_back(static_cast<std::int64_t>(mass >> shift));
     }
     const SeedRows<T> candidates = {values.data(), weights.data(), static_cast<std::int64_t>(chosen.size()), rows.d};
-    SeedSampler<T> among(runner, candidates, {masses.data(), 1.0}, params,
+    SeedSampler<T> among(runner, candidates, nullptr, {masses.data(), 1.0}, params,
                          {Stream::candidate_first, Stream::candidate_trial});
     among.choose_first();
     among.extend(problem.k);
@@ -86,17 +123,21 @@ RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const 
 }
 
 template <typename T>
-RowList sampled_rows(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
-                     const SeedRows<T> &rows, const PgkmSeedParams &params)
+RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &points,
+                     const PgkmProblem &problem, const SeedRows<T> &rows, const RowNumber *order,
+                     const PgkmSeedParams &params)
 {
-    const bool parallel = params.init == PGKM_INIT_KMEANS_PARALLEL;
     const FirstMasses masses = {nullptr, rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
-    SeedSampler<T> sampler(runner, rows, masses, params, {Stream::first_centroid, Stream::trial});
+    SeedSampler<T> sampler(runner, rows, order, masses, params, {Stream::first_centroid, Stream::trial});
     sampler.choose_first();
-    if (parallel) {
-        for (std::uint32_t round = 0; round < oversampling_rounds; ++round)
-            if (!sampler.oversample(round, problem.k))
+    if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
+        for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
+            const RowList drawn = sampler.draw_round(round, problem.k);
+            if (drawn.empty())
                 break;
+            meet(all, sampler, drawn);
+            sampler.add(drawn);
+        }
         if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
             return choose_among(runner, points, problem, rows, sampler, params);
     }
@@ -105,48 +146,62 @@ RowList sampled_rows(const BlockRunner &runner, const PgkmPoints &points, const 
 }
 
 template <typename T>
-void seed_problem(const BlockRunner &runner, const PgkmPoints &points, PgkmProblem &problem,
-                  const PgkmSeedParams &params)
+RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &points, const PgkmProblem &problem,
+               const SeedRows<T> &rows, Buffer<RowNumber> &order, const PgkmSeedParams &params)
 {
+    const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
+    if (params.init == PGKM_INIT_FIRST)
+        return first_rows(at_most_n);
+    if (order.size() == 0)
+        order = canonical_order(runner, rows);
+    if (params.init != PGKM_INIT_RANDOM)
+        return sampled_rows(runner, all, points, problem, rows, order.data(), params);
+    RowList chosen = random_places(runner, problem.n_rows, at_most_n, params);
+    for (std::int64_t &place : chosen)
+        place = order[place];
+    return chosen;
+}
+
+template <typename T>
+void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool, PgkmProblem &problem,
+                  Buffer<RowNumber> &order, const PgkmSeedParams &params)
+{
+    const PgkmPoints &points = data.points;
     const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d,
                               points.weights == nullptr ? nullptr : points.weights + problem.first_row, problem.n_rows,
                               points.d};
-    const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
-    const RowList chosen = params.init == PGKM_INIT_RANDOM  ? random_rows(runner, problem.n_rows, at_most_n, params)
-                           : params.init == PGKM_INIT_FIRST ? first_rows(at_most_n)
-                                                            : sampled_rows(runner, points, problem, rows, params);
+    const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::int64_t row : chosen) {
         runner.poll();
-        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
+        out = std::transform(rows.row(row), rows.row(row) + rows.d, out, without_minus_zero<T>);
     }
     problem.k = static_cast<std::int32_t>(chosen.size());
-}
-
-void seed_one(const BlockRunner &runner, const PgkmPoints &points, PgkmProblem &problem, const PgkmSeedParams &params)
-{
-    if (points.element == PGKM_FLOAT32)
-        seed_problem<float>(runner, points, problem, params);
-    else
-        seed_problem<double>(runner, points, problem, params);
 }
 
 } // namespace
 
 void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params)
 {
-    const PgkmPoints &points = data.points;
     const BlockRunner whole(data.context, false), blocked(data.context, true);
-    std::vector<PgkmProblem *> small;
+    const auto seed_one = [&](const BlockRunner &runner, ThreadPool &pool, PgkmProblem &problem,
+                              Buffer<RowNumber> &order) {
+        with_element(data.points, [&](auto element) {
+            seed_problem<decltype(element)>(data, runner, pool, problem, order, *params);
+        });
+    };
+    std::vector<std::pair<PgkmProblem *, Buffer<RowNumber> *>> small;
     for (std::int64_t p = 0; p < n_problems; ++p) {
-        if (n_problems > 1 && problems[p].n_rows * points.d <= small_problem_values)
-            small.push_back(problems + p);
+        Buffer<RowNumber> &order = data.row_orders[{problems[p].first_row, problems[p].n_rows}];
+        if (n_problems > 1 && problems[p].n_rows * data.points.d <= small_problem_values)
+            small.emplace_back(problems + p, &order);
         else
-            seed_one(blocked, points, problems[p], *params);
+            seed_one(blocked, data.context.pool, problems[p], order);
     }
     data.context.pool.run(static_cast<std::int64_t>(small.size()), [&](std::int64_t p, int) {
         data.context.poll();
-        seed_one(whole, points, *small[p], *params);
+        ThreadPool alone(1);
+        seed_one(whole, alone, *small[p].first, *small[p].second);
     });
 }
 

@@ -1,0 +1,34 @@
+// canonical.hpp - the canonical order of rows (numeric/row_key.hpp): by key, then by content. Errors throw Error:
+// PGKM_LIMIT, PGKM_CANCELLED, or a fault of the device.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plugin/context.hpp"
+
+namespace pgkm::cuda {
+
+// Rows on the device in the order of their keys, numbered from the first of them.
+struct KeyedRows {
+    DeviceArray<std::uint64_t> keys;
+    DeviceArray<std::uint32_t> rows;
+    bool open; // neighbours of equal keys differ in content, or, where rows are streamed, may do so
+};
+
+// Rows are numbered in 32 bits while they are seeded.
+inline constexpr std::int64_t most_seed_rows = 0xffffffff;
+
+// Sorts n rows (1 to most_seed_rows) by key; nothing where the device has no room for that.
+template <typename T>
+std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::int64_t n);
+
+// The row at each of a problem's n positions.
+template <typename T>
+NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
+
+// Turns positions into the rows that stand there.
+void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::vector<std::int64_t> &positions);
+
+} // namespace pgkm::cuda

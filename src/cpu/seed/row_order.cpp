@@ -1,0 +1,149 @@
+// row_order.cpp - sorts rows by key: the upper half of each key and the row's number are one integer.
+//
+// These integers are first dealt out to parts by their upper bits, so that parts are sorted side by side. Rows whose
+// keys share the upper half are then put in order by whole key and content. They are few, or they repeat.
+#include "cpu/seed/row_order.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cpu/seed/key_kernels.hpp"
+#include "numeric/error.hpp"
+#include "numeric/row_key.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr std::int64_t rows_per_part = 4096;
+constexpr int most_part_bits = 14;
+constexpr std::int64_t steps_per_poll = 1 << 16;
+
+RowNumber row_of(std::uint64_t entry)
+{
+    return static_cast<RowNumber>(entry);
+}
+
+// How many upper bits of a key tell the parts.
+int part_bits(std::int64_t n)
+{
+    int bits = 0;
+    while (bits < most_part_bits && n >> bits > rows_per_part)
+        ++bits;
+    return bits;
+}
+
+std::size_t part_of(std::uint64_t entry, int bits)
+{
+    return bits == 0 ? 0 : entry >> (64 - bits);
+}
+
+// Parts are long where rows repeat: they are halved until a sort takes a moment.
+void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t *last)
+{
+    runner.poll();
+    if (last - first <= steps_per_poll) {
+        std::sort(first, last);
+        return;
+    }
+    std::uint64_t *middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last);
+    sort_entries(runner, first, middle);
+    sort_entries(runner, middle, last);
+}
+
+// Sorts rows that share the upper half of their keys. Most often they are equal.
+template <typename T>
+void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
+{
+    const T *model = rows.row(row_of(*first));
+    const std::int64_t rows_per_poll = std::max<std::int64_t>(1, steps_per_poll / rows.d);
+    const std::uint64_t *next = first + 1;
+    for (; next != last && compare_content(model, rows.row(row_of(*next)), rows.d) == 0; ++next)
+        if ((next - first) % rows_per_poll == 0)
+            runner.poll();
+    if (next == last)
+        return;
+    std::sort(first, last, [&](std::uint64_t a, std::uint64_t b) {
+        const T *x = rows.row(row_of(a)), *y = rows.row(row_of(b));
+        const std::uint64_t key_x = row_key(x, rows.d), key_y = row_key(y, rows.d);
+        return key_x != key_y ? key_x < key_y : compare_content(x, y, rows.d) < 0;
+    });
+}
+
+template <typename T>
+void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
+{
+    sort_entries(runner, first, last);
+    while (first != last) {
+        std::uint64_t *end =
+            std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
+        if (end - first > 1)
+            settle(runner, rows, first, end);
+        first = end;
+    }
+}
+
+template <typename T>
+Buffer<std::uint64_t> find_entries(const BlockRunner &runner, const SeedRows<T> &rows)
+{
+    Buffer<std::uint64_t> entries(runner.budget(), rows.n);
+    const KeyKernels &kernels = key_kernels(runner.instruction_set());
+    const KeyMarks marks(runner.budget(), rows.d, sizeof(T));
+    const std::int64_t size = seed_block_rows(rows.d);
+    runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
+        const std::int64_t first = block * size, last = std::min(first + size, rows.n);
+        kernels.keys(rows.row(first), last - first, rows.d, marks, entries.data() + first);
+        for (std::int64_t row = first; row < last; ++row)
+            entries[row] = (entries[row] & ~std::uint64_t{0xffffffff}) | static_cast<std::uint64_t>(row);
+    });
+    return entries;
+}
+
+} // namespace
+
+void check_row_count(std::int64_t n)
+{
+    constexpr std::int64_t most = 0xffffffff;
+    if (n > most)
+        throw Error(PGKM_LIMIT, "the CPU backend seeds at most " + std::to_string(most) + " rows");
+}
+
+template <typename T>
+Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &rows)
+{
+    check_row_count(rows.n);
+    Buffer<std::uint64_t> entries = find_entries(runner, rows);
+    const int bits = part_bits(rows.n);
+    std::vector<std::int64_t> ends((std::size_t{1} << bits) + 1, 0);
+    if (bits > 0) {
+        for (std::int64_t i = 0; i < rows.n; ++i) {
+            if (i % steps_per_poll == 0)
+                runner.poll();
+            ++ends[part_of(entries[i], bits) + 1];
+        }
+        for (std::size_t part = 1; part < ends.size(); ++part)
+            ends[part] += ends[part - 1];
+        Buffer<std::uint64_t> dealt(runner.budget(), rows.n);
+        std::vector<std::int64_t> next = ends;
+        for (std::int64_t i = 0; i < rows.n; ++i) {
+            if (i % steps_per_poll == 0)
+                runner.poll();
+            dealt[next[part_of(entries[i], bits)]++] = entries[i];
+        }
+        entries = std::move(dealt);
+    } else {
+        ends.back() = rows.n;
+    }
+    Buffer<RowNumber> order(runner.budget(), rows.n);
+    runner.run(static_cast<std::int64_t>(ends.size()) - 1, [&](std::int64_t part) {
+        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1]);
+        std::transform(entries.data() + ends[part], entries.data() + ends[part + 1], order.data() + ends[part], row_of);
+    });
+    return order;
+}
+
+template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<float> &);
+template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<double> &);
+
+} // namespace pgkm::cpu

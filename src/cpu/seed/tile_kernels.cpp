@@ -1,0 +1,172 @@
+// tile_kernels.cpp - products of 16-bit rows and float32 candidates in float32; one chain over all features.
+#include "cpu/seed/tile_kernels.hpp"
+
+#include <algorithm>
+
+#define HWY_TARGET_INCLUDE "cpu/seed/tile_kernels.cpp"
+#include "cpu/kernels/per_target.hpp"
+
+#include "cpu/kernels/pack-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace pgkm::cpu::HWY_NAMESPACE {
+inline constexpr hn::CappedTag<float, seed_strip_rows / 2> single;
+using Single = decltype(single);
+using SingleVector = hn::Vec<Single>;
+inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(single));
+inline constexpr int strip_vectors = HWY_TARGET == HWY_SCALAR ? 1 : 2;
+inline constexpr hn::RebindToSigned<Single> integers;
+inline constexpr hn::Rebind<std::int16_t, Single> halves;
+
+template <typename T>
+void centre(const T *const *rows, int count, int d, const T *parent, double inverse, bool narrow, float *block)
+{
+    if constexpr (sizeof(T) == 4) {
+        if (narrow) {
+            pack_rows<T>(rows, count, d, parent, seed_tile_rows, block);
+            const SingleVector factor = hn::Set(single, static_cast<float>(inverse));
+            for (std::int64_t i = 0; i < std::int64_t{d} * seed_tile_rows; i += single_lanes)
+                hn::StoreU(hn::Mul(hn::LoadU(single, block + i), factor), single, block + i);
+            return;
+        }
+    }
+    for (int i = 0; i < seed_tile_rows; ++i) {
+        const T *row = rows[std::min(i, count - 1)];
+        for (int f = 0; f < d; ++f)
+            block[std::int64_t{f} * seed_tile_rows + i] =
+                static_cast<float>((static_cast<double>(row[f]) - static_cast<double>(parent[f])) * inverse);
+    }
+}
+
+void round(const float *block, int d, std::int16_t *tile, float *squares, float *lost)
+{
+    for (int i = 0; i < seed_tile_rows; i += single_lanes) {
+        std::int16_t *to = tile + std::int64_t{i / seed_strip_rows} * d * seed_strip_rows + i % seed_strip_rows;
+        SingleVector square = hn::Zero(single), less = hn::Zero(single);
+        for (int f = 0; f < d; ++f) {
+            const SingleVector value = hn::LoadU(single, block + std::int64_t{f} * seed_tile_rows + i);
+            const auto whole = hn::NearestInt(value);
+            const SingleVector back = hn::ConvertTo(single, whole), difference = hn::Sub(value, back);
+            square = hn::MulAdd(back, back, square);
+            less = hn::MulAdd(difference, difference, less);
+            hn::StoreU(hn::DemoteTo(halves, whole), halves, to + std::int64_t{f} * seed_strip_rows);
+        }
+        hn::StoreU(square, single, squares + i);
+        hn::StoreU(less, single, lost + i);
+    }
+}
+
+// V vectors of rows against N candidates: enough sums to hide the latency of a fused operation, and few enough for 16
+// registers beside what is loaded once.
+template <int N, int V>
+HWY_INLINE void screen_rows(const std::int16_t *strip, int d, const float *const *candidates, const float *starts,
+                            const float *limits, int place, float *scores, std::uint64_t *hits)
+{
+    SingleVector sum[N][V];
+    HWY_UNROLL(6)
+    for (int c = 0; c < N; ++c)
+        HWY_UNROLL(4)
+    for (int v = 0; v < V; ++v)
+        sum[c][v] = hn::Zero(single);
+    const float *from[N];
+    for (int c = 0; c < N; ++c)
+        from[c] = candidates[c];
+    const auto load = [&](int f, int v) {
+        return hn::ConvertTo(
+            single,
+            hn::PromoteTo(integers, hn::LoadU(halves, strip + std::int64_t{f} * seed_strip_rows + v * single_lanes)));
+    };
+    for (int f = 0; f < d; ++f) {
+        if constexpr (N < V) {
+            SingleVector value[N];
+            HWY_UNROLL(4)
+            for (int c = 0; c < N; ++c)
+                value[c] = hn::Set(single, from[c][f]);
+            HWY_UNROLL(4)
+            for (int v = 0; v < V; ++v) {
+                const SingleVector x = load(f, v);
+                HWY_UNROLL(4)
+                for (int c = 0; c < N; ++c)
+                    sum[c][v] = hn::MulAdd(x, value[c], sum[c][v]); // two roundings without FMA: the bound allows it
+            }
+        } else {
+            SingleVector x[V];
+            HWY_UNROLL(2)
+            for (int v = 0; v < V; ++v)
+                x[v] = load(f, v);
+            HWY_UNROLL(6)
+            for (int c = 0; c < N; ++c) {
+                const SingleVector value = hn::Set(single, from[c][f]);
+                HWY_UNROLL(2)
+                for (int v = 0; v < V; ++v)
+                    sum[c][v] = hn::MulAdd(x[v], value, sum[c][v]);
+            }
+        }
+    }
+    for (int c = 0; c < N; ++c)
+        for (int v = 0; v < V; ++v) {
+            const int at = place + v * single_lanes;
+            const SingleVector bound = hn::Add(hn::LoadU(single, limits + at), hn::Set(single, starts[c]));
+            hn::StoreU(sum[c][v], single, scores + c * seed_tile_rows + at);
+            std::uint8_t bytes[8] = {}; // one bit per lane; Highway wants at least 8 bytes of room
+            hn::StoreMaskBits(single, hn::Ge(sum[c][v], bound), bytes);
+            const std::uint64_t bits = bytes[0] | std::uint64_t{bytes[1]} << 8;
+            hits[c] |= bits << at;
+        }
+}
+
+template <int N>
+void screen_for(const std::int16_t *tile, int d, const float *const *candidates, const float *starts,
+                const float *limits, float *scores, std::uint64_t *hits)
+{
+    constexpr int vectors = N < 4 && 4 * single_lanes <= seed_strip_rows && strip_vectors > 1 ? 4 : strip_vectors;
+    std::fill_n(hits, N, 0);
+    for (int i = 0; i < seed_tile_rows; i += vectors * single_lanes)
+        screen_rows<N, vectors>(tile + std::int64_t{i / seed_strip_rows} * d * seed_strip_rows + i % seed_strip_rows, d,
+                                candidates, starts, limits, i, scores, hits);
+}
+
+void screen(const std::int16_t *tile, int d, const float *const *candidates, int count, const float *starts,
+            const float *limits, float *scores, std::uint64_t *hits)
+{
+    static constexpr decltype(&screen_for<1>) by_count[] = {screen_for<1>, screen_for<2>, screen_for<3>,
+                                                            screen_for<4>, screen_for<5>, screen_for<6>};
+    by_count[count - 1](tile, d, candidates, starts, limits, scores, hits);
+}
+
+GainBounds estimate(const ScreenedTile &tile, const ScreenedCandidate &candidate, float *gains)
+{
+    const auto set = [](float value) { return hn::Set(single, value); };
+    const SingleVector start = set(candidate.start), square = set(candidate.square), lost = set(candidate.lost);
+    const SingleVector share = set(candidate.share), zero = hn::Zero(single), one = set(1.0f), two = set(2.0f);
+    SingleVector least = zero, most = zero;
+    for (int i = 0; i < seed_tile_rows; i += single_lanes) {
+        const SingleVector score = hn::LoadU(single, candidate.scores + i), limit = hn::LoadU(single, tile.limits + i);
+        const auto hit = hn::Ge(score, hn::Add(limit, start));
+        const SingleVector own = hn::LoadU(single, tile.squares + i), off = hn::LoadU(single, tile.lost + i);
+        const SingleVector apart = hn::Sub(hn::Add(own, square), hn::Mul(two, score));    // |q - v|^2
+        const SingleVector far_square = hn::Max(zero, hn::Sub(own, hn::Mul(two, limit))); // (r + e)^2
+        const SingleVector far = hn::Sqrt(far_square);
+        const SingleVector nearest = hn::Add(hn::Sub(far_square, hn::Mul(hn::Mul(two, far), off)), hn::Mul(off, off));
+        const SingleVector gain = hn::Sub(nearest, apart), away = hn::Add(off, lost);
+        const SingleVector rounding = hn::Add(hn::Mul(share, hn::Add(hn::Add(own, square), far_square)), one);
+        const SingleVector length = hn::Sqrt(hn::Add(hn::Max(apart, far_square), rounding)); // |q - v| at most
+        const SingleVector doubt =
+            hn::Add(hn::Add(hn::Mul(hn::Mul(two, hn::Add(length, lost)), away), hn::Mul(away, away)), rounding);
+        const SingleVector low = hn::IfThenElseZero(hit, hn::Max(zero, hn::Sub(gain, doubt)));
+        const SingleVector high = hn::IfThenElseZero(hit, hn::Max(zero, hn::Add(gain, doubt)));
+        least = hn::Add(least, low);
+        most = hn::Add(most, high);
+        if (gains != nullptr) {
+            hn::StoreU(low, single, gains + i);
+            hn::StoreU(high, single, gains + seed_tile_rows + i);
+        }
+    }
+    return {static_cast<double>(hn::GetLane(hn::SumOfLanes(single, least))),
+            static_cast<double>(hn::GetLane(hn::SumOfLanes(single, most)))};
+}
+
+} // namespace pgkm::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+PGKM_KERNELS(TileKernels, tile_kernels, HWY_NATIVE_FMA != 0, {centre<float>, centre<double>}, round, screen, estimate)

@@ -1,0 +1,56 @@
+// tile_kernels.hpp - rows of a tile as 16-bit integers, and which of them a candidate may win.
+//
+// A tile has 64 rows in strips of 32: strip s has feature f of its rows at (s * d + f) * 32. Lanes run over rows, a few
+// candidates share the loads. tiles.cpp says what the integers mean and proves the bound.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/kernels/element_kernel.hpp"
+#include "cpu/kernels/instruction_set.hpp"
+
+namespace pgkm::cpu {
+
+inline constexpr int seed_tile_rows = 64;
+inline constexpr int seed_strip_rows = 32;
+inline constexpr int max_kernel_candidates = 6;
+
+// What is known of the rows of a tile (tiles.cpp), and of a candidate that was compared with them.
+struct ScreenedTile {
+    const float *squares, *lost, *limits;
+};
+struct ScreenedCandidate {
+    const float *scores;
+    float start, square, lost, share;
+};
+struct GainBounds {
+    double least, most;
+};
+
+struct TileKernels {
+    bool fused; // one rounding per product and sum, not two
+
+    // block[f * seed_tile_rows + i] = (row i's feature f - parent[f]) * inverse in float32, by two roundings of
+    // float32 for float32 rows where `narrow`, else by float64. What lies behind `count` repeats the last row.
+    template <typename T>
+    using Centre = void(const T *const *rows, int count, int d, const T *parent, double inverse, bool narrow,
+                        float *block);
+    ForElements<Centre> centre;
+
+    // Rounds a block to integers: `tile` in strips, the sum of the squares of each row's integers, and that of the
+    // squares of what rounding changed.
+    void (*round)(const float *block, int d, std::int16_t *tile, float *squares, float *lost);
+
+    // scores[c * seed_tile_rows + i] is the product of row i and candidates[c] (d values); bit i of hits[c] says that
+    // it is at least limits[i] + starts[c]. count candidates, at most max_kernel_candidates.
+    void (*screen)(const std::int16_t *tile, int d, const float *const *candidates, int count, const float *starts,
+                   const float *limits, float *scores, std::uint64_t *hits);
+
+    // Bounds of what a candidate takes from the squared distances of the rows that it may win; each row's in gains, if
+    // that is not NULL: the lower ones of the tile, then the upper ones.
+    GainBounds (*estimate)(const ScreenedTile &tile, const ScreenedCandidate &candidate, float *gains);
+};
+
+const TileKernels &tile_kernels(InstructionSet set);
+
+} // namespace pgkm::cpu

@@ -1,0 +1,304 @@
+// trials.cpp - exact distances where a trial may win, and the potentials that follow.
+#include "cpu/seed/trials.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/rows.hpp"
+#include "numeric/contract.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+// Pairs whose exact distances are taken at once.
+constexpr int most_pairs = 128;
+// Rows a group at least, on average: with fewer, candidates would be turned about parents more than compared.
+constexpr std::size_t rows_per_group = 512;
+// Groups are made anew whenever so many times as many rows are chosen.
+constexpr std::size_t group_growth = 4, first_groups = 16;
+
+int pairs_at_once(std::int32_t d)
+{
+    return static_cast<int>(std::clamp<std::int64_t>(work_per_poll / d, 8, most_pairs));
+}
+
+} // namespace
+
+template <typename T>
+void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares)
+{
+    const PairKernels &kernels = pair_kernels(runner.instruction_set());
+    const std::int64_t size = seed_block_rows(rows.d);
+    runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
+        const T *x[most_pairs], *c[most_pairs];
+        std::fill_n(c, most_pairs, to);
+        const std::int64_t last = std::min(rows.n, (block + 1) * size);
+        for (std::int64_t first = block * size; first < last; first += most_pairs) {
+            const std::int64_t count = std::min<std::int64_t>(most_pairs, last - first);
+            for (std::int64_t i = 0; i < count; ++i)
+                x[i] = rows.row(first + i);
+            kernels.distances(x, c, count, rows.d, squares + first);
+        }
+    });
+}
+
+template <typename T>
+struct SeedTrials<T>::Worker {
+    explicit Worker(const SeedTiles<T> &tiles, int most) : view(tiles, most) {}
+
+    typename SeedTiles<T>::View view;
+    int count = 0;
+    const T *x[most_pairs], *c[most_pairs];
+    std::int64_t row[most_pairs];
+    Hit hit[most_pairs];
+    double squares[most_pairs];
+};
+
+template <typename T>
+SeedTrials<T>::SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels,
+                          SeedMasses &masses, int most)
+    : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), masses_(masses), most_(most),
+      tiles_(runner, rows), workers_(runner.workers())
+{
+}
+
+template <typename T>
+SeedTrials<T>::~SeedTrials() = default;
+
+template <typename T>
+std::uint64_t SeedTrials<T>::mass(std::int64_t row, double square, double scale) const
+{
+    return static_cast<std::uint64_t>(quantise_mass(rows_.weight(row) * square, scale));
+}
+
+template <typename T>
+typename SeedTrials<T>::Worker &SeedTrials<T>::worker(int number)
+{
+    auto &made = workers_[number];
+    if (!made)
+        made = std::make_unique<Worker>(tiles_, most_);
+    return *made;
+}
+
+template <typename T>
+void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
+{
+    const std::size_t groups = chosen.size();
+    next_group_ = std::max(first_groups, groups * group_growth);
+    const auto n = static_cast<std::size_t>(rows_.n);
+    if (groups == 1 || groups * rows_per_group <= n) {
+        tiles_.group(chosen.data(), static_cast<std::int32_t>(groups), labels_, nearest_, nearest_);
+    } else { // too many: one group, whose parent is nearest to few of its rows
+        Buffer<double> squares(runner_.budget(), n);
+        const Buffer<std::int32_t> labels(runner_.budget(), n, 0);
+        distances_to(runner_, rows_, rows_.row(chosen[0]), squares.data());
+        tiles_.group(chosen.data(), 1, labels.data(), squares.data(), nearest_);
+    }
+    tasks_ = (tiles_.size() + task_tiles - 1) / task_tiles;
+    hits_ = Buffer<Hit>();
+    hits_ = Buffer<Hit>(runner_.budget(), tiles_.size() * seed_tile_rows);
+    n_hits_ = Buffer<std::int64_t>(runner_.budget(), tasks_);
+    bounds_ = Buffer<GainBounds>(runner_.budget(), tasks_ * most_);
+    gains_ = Buffer<std::uint64_t>(runner_.budget(), tasks_ * most_);
+    largest_ = Buffer<double>(runner_.budget(), tasks_);
+    for (std::int64_t task = 0; task < tasks_; ++task)
+        find_largest(task);
+}
+
+template <typename T>
+void SeedTrials<T>::group_again(const std::vector<std::int64_t> &chosen)
+{
+    if (chosen.size() >= next_group_ && chosen.size() * rows_per_group <= static_cast<std::size_t>(rows_.n))
+        group(chosen);
+}
+
+template <typename T>
+void SeedTrials<T>::find_largest(std::int64_t task)
+{
+    double most = 0.0;
+    for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
+        most = std::max(most, tiles_[tile].largest);
+    largest_[task] = most;
+}
+
+template <typename T>
+void SeedTrials<T>::look_at(const T *const *candidates, int count)
+{
+    for (int number = 0; number < runner_.workers(); ++number)
+        worker(number).view.look_at(candidates, count);
+}
+
+// Lists the rows that trials may win, and bounds what those gain by them.
+template <typename T>
+void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
+{
+    GainBounds *bounds = bounds_.data() + task * most_;
+    std::fill_n(bounds, candidates_.size(), GainBounds{0.0, 0.0});
+    Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
+    const std::int64_t most = room(task);
+    std::int64_t found = 0;
+    for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
+        worker.view.find(tile, [&](int trial, std::uint64_t bits, const ScreenedCandidate *screened) {
+            const GainBounds gain = screened == nullptr ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
+                                                        : tiles_.estimate(tile, bits, *screened);
+            // Each mass is rounded down by less than 1.
+            const int count = __builtin_popcountll(bits);
+            bounds[trial].least += gain.least * scale - count;
+            bounds[trial].most += gain.most * scale + count;
+            if (found + count <= most)
+                for (std::int64_t at = found; bits != 0; bits &= bits - 1, ++at)
+                    hits[at] = static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                               static_cast<Hit>(trial) << 16;
+            else
+                found = most; // full from now on
+            found += count;
+        });
+    n_hits_[task] = found;
+}
+
+// Calls win(trial, tile, i, row, square) for every row of the task that a wanted trial wins, tile after tile. The
+// workers look at the wanted trials.
+template <typename T>
+template <typename Win>
+void SeedTrials<T>::settle(std::int64_t task, Worker &worker, Win &&win)
+{
+    const PairKernels &kernels = pair_kernels(runner_.instruction_set());
+    const int full = pairs_at_once(rows_.d);
+    const auto tile_of = [&](Hit hit) { return first_tile(task) + (hit & 0xffff) / seed_tile_rows; };
+    const auto place_of = [](Hit hit) { return static_cast<int>((hit & 0xffff) % seed_tile_rows); };
+    const auto finish = [&] {
+        runner_.poll();
+        kernels.distances(worker.x, worker.c, worker.count, rows_.d, worker.squares);
+        for (int p = 0; p < worker.count; ++p) {
+            const Hit hit = worker.hit[p];
+            if (worker.squares[p] < tiles_.nearest(tile_of(hit), place_of(hit)))
+                win(static_cast<int>(hit >> 16), tile_of(hit), place_of(hit), worker.row[p], worker.squares[p]);
+        }
+        worker.count = 0;
+    };
+    const auto add = [&](Hit hit) {
+        const int p = worker.count++;
+        worker.row[p] = tiles_.row(tile_of(hit), place_of(hit));
+        worker.x[p] = rows_.row(worker.row[p]);
+        worker.c[p] = candidates_[hit >> 16];
+        worker.hit[p] = hit;
+        if (worker.count == full)
+            finish();
+    };
+    worker.count = 0;
+    if (n_hits_[task] <= room(task)) {
+        const Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
+        std::uint32_t wanted = 0;
+        for (const int trial : wanted_)
+            wanted |= 1u << trial;
+        for (std::int64_t i = 0; i < n_hits_[task]; ++i)
+            if ((wanted >> (hits[i] >> 16) & 1) != 0)
+                add(hits[i]);
+    } else {
+        for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
+            worker.view.find(tile, [&](int which, std::uint64_t bits, const ScreenedCandidate *) {
+                for (; bits != 0; bits &= bits - 1)
+                    add(static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                        static_cast<Hit>(wanted_[which]) << 16);
+            });
+    }
+    finish();
+}
+
+// The trials that may be the best, in their order.
+template <typename T>
+std::vector<int> SeedTrials<T>::find_contested(double scale)
+{
+    const int count = static_cast<int>(candidates_.size());
+    look_at(candidates_.data(), count);
+    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) { screen(task, worker(number), scale); });
+    // Sums of non-negative float64: what rounding changes is far below this share.
+    const double rounded = 0x1p-20;
+    std::vector<GainBounds> gains(count, {0.0, 0.0});
+    double most_certain = 0.0;
+    for (int trial = 0; trial < count; ++trial) {
+        double size = 0.0;
+        for (std::int64_t task = 0; task < tasks_; ++task) {
+            const GainBounds &part = bounds_[task * most_ + trial];
+            gains[trial].least += part.least;
+            gains[trial].most += part.most;
+            size += part.most;
+        }
+        gains[trial].least -= size * rounded;
+        gains[trial].most += size * rounded;
+        most_certain = std::max(most_certain, gains[trial].least);
+    }
+    std::vector<int> contested;
+    for (int trial = 0; trial < count; ++trial)
+        if (gains[trial].most >= most_certain)
+            contested.push_back(trial);
+    return contested;
+}
+
+template <typename T>
+int SeedTrials<T>::find_exactly(const std::vector<int> &contested, double scale)
+{
+    wanted_ = contested;
+    std::vector<const T *> candidates;
+    for (const int trial : contested)
+        candidates.push_back(candidates_[trial]);
+    look_at(candidates.data(), static_cast<int>(candidates.size()));
+    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
+        std::uint64_t *gains = gains_.data() + task * most_;
+        std::fill_n(gains, candidates_.size(), 0);
+        settle(task, worker(number), [&](int trial, std::int64_t tile, int i, std::int64_t row, double square) {
+            gains[trial] += mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale);
+        });
+    });
+    int best = contested[0];
+    UInt128 most = 0;
+    for (const int trial : contested) {
+        UInt128 gain = 0;
+        for (std::int64_t task = 0; task < tasks_; ++task)
+            gain += gains_[task * most_ + trial];
+        if (gain > most) {
+            most = gain;
+            best = trial;
+        }
+    }
+    return best;
+}
+
+template <typename T>
+int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double scale)
+{
+    candidates_ = candidates;
+    const std::vector<int> contested = find_contested(scale);
+    return contested.size() == 1 ? contested[0] : find_exactly(contested, scale);
+}
+
+template <typename T>
+void SeedTrials<T>::choose(int best, std::int32_t index, double scale)
+{
+    wanted_ = {best};
+    look_at(&candidates_[best], 1);
+    runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
+        std::int64_t changed = -1; // tile
+        settle(task, worker(number), [&](int, std::int64_t tile, int i, std::int64_t row, double square) {
+            if (changed != tile && changed >= 0)
+                tiles_.refresh(changed);
+            changed = tile;
+            masses_.subtract(row, mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale));
+            nearest_[row] = square;
+            labels_[row] = index;
+            tiles_.lower(tile, i, square);
+        });
+        if (changed < 0)
+            return;
+        tiles_.refresh(changed);
+        find_largest(task);
+    });
+}
+
+template void distances_to(const BlockRunner &, const SeedRows<float> &, const float *, double *);
+template void distances_to(const BlockRunner &, const SeedRows<double> &, const double *, double *);
+template class SeedTrials<float>;
+template class SeedTrials<double>;
+
+} // namespace pgkm::cpu

@@ -1,0 +1,83 @@
+// trials.hpp - the trials of a step of greedy k-means++: which lowers the potential most, and its choice.
+//
+// What the filter knows of the rows that a trial may win bounds by how much it lowers the potential. Mostly that shows
+// which trial is the best. Where it does not, exact distances do, of those trials alone. The chosen one's are taken
+// anyway.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/seed/masses.hpp"
+#include "cpu/seed/tiles.hpp"
+
+namespace pgkm::cpu {
+
+// squares[i] = D(row i, to) of all rows.
+template <typename T>
+void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares);
+
+template <typename T>
+class SeedTrials {
+  public:
+    // nearest, labels and the sums of masses are the sampler's; a choice changes them. At most `most` trials a step.
+    SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels,
+               SeedMasses &masses, int most);
+    ~SeedTrials();
+
+    // Groups the rows around the chosen ones.
+    void group(const std::vector<std::int64_t> &chosen);
+    // The same, when the last time was long enough ago.
+    void group_again(const std::vector<std::int64_t> &chosen);
+
+    // The largest weight * squared distance.
+    double largest() const { return *std::max_element(largest_.begin(), largest_.end()); }
+
+    // The trial that leaves the smallest potential in integers of this scale, the first on a tie.
+    int find_best(const std::vector<const T *> &candidates, double scale);
+    // Chooses the trial that was the best; it is the index-th chosen row.
+    void choose(int best, std::int32_t index, double scale);
+
+  private:
+    // A row that a trial may win: the place within the task in the lower half, the trial in the upper.
+    using Hit = std::uint32_t;
+    // What a thread works with.
+    struct Worker;
+
+    std::int64_t first_tile(std::int64_t task) const { return task * task_tiles; }
+    std::int64_t last_tile(std::int64_t task) const { return std::min(tiles_.size(), (task + 1) * task_tiles); }
+    std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
+    std::uint64_t mass(std::int64_t row, double square, double scale) const;
+    Worker &worker(int number);
+    void look_at(const T *const *candidates, int count);
+    void screen(std::int64_t task, Worker &worker, double scale);
+    template <typename Win>
+    void settle(std::int64_t task, Worker &worker, Win &&win);
+    std::vector<int> find_contested(double scale);
+    int find_exactly(const std::vector<int> &contested, double scale);
+    void find_largest(std::int64_t task);
+
+    static constexpr std::int64_t task_tiles = 32;
+
+    const BlockRunner &runner_;
+    SeedRows<T> rows_;
+    double *nearest_;
+    std::int32_t *labels_;
+    SeedMasses &masses_;
+    int most_;
+    SeedTiles<T> tiles_;
+    std::size_t next_group_ = 0; // chosen rows
+    std::int64_t tasks_ = 0;
+    std::vector<const T *> candidates_; // of the step
+    std::vector<int> wanted_;           // the trials whose hits are settled
+    Buffer<Hit> hits_;                  // room for as many as the task has places
+    Buffer<std::int64_t> n_hits_;       // per task; more than room(): not all are kept
+    Buffer<GainBounds> bounds_;         // tasks x most: by how much each trial lowers the potential
+    Buffer<std::uint64_t> gains_;       // the same, exactly
+    Buffer<double> largest_;            // per task
+    std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+} // namespace pgkm::cpu

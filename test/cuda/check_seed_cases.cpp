@@ -1,0 +1,117 @@
+// check_seed_cases.cpp - cases of which the order of rows, or what decides between equals, must not matter.
+#include "check_cases.hpp"
+
+namespace plugin_check {
+
+// First centroids in canonical order: duplicates, -0 beside 0, weights, equal keys, one group and many. Of the last
+// ones some are large enough to be streamed, with room to sort their keys and without.
+std::vector<Case> seed_cases()
+{
+    std::vector<Case> cases;
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM}) {
+        cases.push_back({.name = "seed zeros",
+                         .n = 3001,
+                         .d = 3,
+                         .k = 11,
+                         .init = init,
+                         .step = 1.0,
+                         .minus_zeros = true,
+                         .any_order = true});
+        cases.push_back({.name = "seed repeated",
+                         .n = 2500,
+                         .d = 20,
+                         .k = 17,
+                         .weighted = true,
+                         .distinct = 300,
+                         .init = init,
+                         .any_order = true});
+        cases.push_back({.name = "seed all but k repeated",
+                         .n = 5000,
+                         .d = 5,
+                         .k = 30,
+                         .distinct = 7,
+                         .init = init,
+                         .any_order = true});
+        cases.push_back({.name = "seed equal keys",
+                         .n = 700,
+                         .d = 200,
+                         .k = 6,
+                         .init = init,
+                         .same_keys = true,
+                         .any_order = true});
+        cases.push_back({.name = "seed equal keys, weighted",
+                         .n = 900,
+                         .d = 170,
+                         .k = 9,
+                         .weighted = true,
+                         .init = init,
+                         .same_keys = true});
+        cases.push_back(
+            {.name = "seed equal keys, streamed", .n = 3000, .d = 190, .k = 8, .init = init, .same_keys = true});
+        cases.push_back({.name = "seed wide, streamed",
+                         .n = 6000,
+                         .d = 96,
+                         .k = 12,
+                         .weighted = true,
+                         .distinct = 5000,
+                         .init = init,
+                         .any_order = true});
+        cases.push_back({.name = "seed narrow, streamed",
+                         .n = 90000,
+                         .d = 6,
+                         .k = 9,
+                         .init = init,
+                         .step = 0.25,
+                         .minus_zeros = true});
+        cases.push_back({.name = "seed groups",
+                         .n = 9000,
+                         .d = 3,
+                         .k = 7,
+                         .weighted = true,
+                         .init = init,
+                         .groups = 30,
+                         .step = 0.5,
+                         .minus_zeros = true});
+        cases.push_back({.name = "seed groups, equal keys",
+                         .n = 1500,
+                         .d = 150,
+                         .k = 4,
+                         .init = init,
+                         .groups = 25,
+                         .same_keys = true});
+        cases.push_back({.name = "seed few rows", .n = 33, .d = 40, .k = 30, .init = init, .any_order = true});
+        cases.push_back({.name = "seed two rows", .n = 2, .d = 1, .k = 2, .init = init, .any_order = true});
+        cases.push_back({.name = "seed one row", .n = 1, .d = 9, .k = 5, .init = init});
+    }
+    return cases;
+}
+
+// Rows for empty clusters where many lie equally far: more than are asked for at a time, and their clusters need the
+// content, the weight, or both to choose.
+std::vector<Case> tie_cases()
+{
+    return {
+        {.name = "far ties", .n = 8000, .d = 2, .k = 12, .init = PGKM_INIT_FIRST, .far_start = true, .step = 4.0},
+        {.name = "far ties, weighted",
+         .n = 8000,
+         .d = 3,
+         .k = 12,
+         .weighted = true,
+         .distinct = 5,
+         .init = PGKM_INIT_FIRST,
+         .far_start = true,
+         .minus_zeros = true},
+        {.name = "far ties, wide",
+         .n = 4000,
+         .d = 70,
+         .k = 10,
+         .weighted = true,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true,
+         .step = 8.0,
+         .constants = 68},
+        {.name = "far ties, duplicates", .n = 6000, .d = 40, .k = 9, .distinct = 3, .far_start = true},
+    };
+}
+
+} // namespace plugin_check
