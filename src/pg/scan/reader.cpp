@@ -46,6 +46,7 @@ void scan_reader_expect(ScanReader *reader, int n_processes)
 
 void scan_reader_close(ScanReader *reader)
 {
+    pgkm_toast_close(reader->access->toast);
     if (reader->relation >= 0)
         table_close(reader->access->relation, NoLock);
     if (reader->strategy != NULL)
