@@ -23,8 +23,8 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/* From one value to the next the index finds at most so many pages, if they are near. */
-#define NEAR_PAGES 2
+/* To look at so many pages in vain costs no more than the index. */
+#define NEAR_PAGES 4
 
 /* A chunk of a value, and how many bytes it must have. */
 struct Chunk {
@@ -118,10 +118,15 @@ static void open_page(PgkmToast *toast, BlockNumber block)
     LockBuffer(toast->buffer, BUFFER_LOCK_UNLOCK);
 }
 
+static const ChunkTuple *chunk_fields(HeapTupleHeader tuple)
+{
+    return (const ChunkTuple *)((const char *)tuple + tuple->t_hoff);
+}
+
 /* The chunk's bytes if the tuple is that chunk; else NULL. */
 static const char *chunk_data(HeapTupleHeader tuple, const Chunk *chunk)
 {
-    const ChunkTuple *const fields = (const ChunkTuple *)((const char *)tuple + tuple->t_hoff);
+    const ChunkTuple *const fields = chunk_fields(tuple);
     const char *const data = fields->data;
 
     if (fields->id != chunk->id || fields->number != chunk->number || (tuple->t_infomask & HEAP_HASNULL) != 0)
@@ -163,7 +168,21 @@ static bool return_to_place(PgkmToast *toast)
     return true;
 }
 
-/* Looks for the chunk where we are, and on the next page. */
+/* Whether a value with a higher id has the last chunk of the page. Ids ascend as values are added, but they wrap, and
+ * the space of old values is used again. */
+static bool passed(const PgkmToast *toast, Oid id)
+{
+    const Page page = BufferGetPage(toast->buffer);
+
+    if (toast->n_offsets == 0)
+        return false;
+
+    const ItemId item = PageGetItemId(page, toast->offsets[toast->n_offsets - 1]);
+
+    return (int32)(chunk_fields((HeapTupleHeader)PageGetItem(page, item))->id - id) > 0;
+}
+
+/* Looks for the chunk where we are, and on the next pages until values are later ones. */
 static bool take_ahead(PgkmToast *toast, const Chunk *chunk, char *to)
 {
     /* Chunks of a value lie together even where values do not. */
@@ -174,12 +193,15 @@ static bool take_ahead(PgkmToast *toast, const Chunk *chunk, char *to)
     if (take(toast, chunk, to))
         return true;
 
-    const BlockNumber next = BufferGetBlockNumber(toast->buffer) + 1;
+    const BlockNumber here = BufferGetBlockNumber(toast->buffer);
+    const BlockNumber end = Min(toast->n_blocks, here + 1 + (chunk->number > 0 ? 1 : NEAR_PAGES));
 
-    if (!likely_ahead || next >= toast->n_blocks)
-        return false;
-    open_page(toast, next);
-    return take(toast, chunk, to);
+    for (BlockNumber next = here + 1; likely_ahead && next < end && !passed(toast, chunk->id); ++next) {
+        open_page(toast, next);
+        if (take(toast, chunk, to))
+            return true;
+    }
+    return false;
 }
 
 static void open_index(PgkmToast *toast)

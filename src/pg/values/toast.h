@@ -2,7 +2,7 @@
  * toast.h - reads values that lie in a TOAST table.
  *
  * The server looks up every value in the TOAST table's index. But the values of rows that follow each other mostly
- * follow each other there, too. So a value is sought behind the one before, on the same page and the next; only
+ * follow each other there, too. So a value is sought behind the one before, on the same page and the next ones; only
  * where it is not there, the index is asked. A chunk counts as found by its value's id and its number, and if the
  * server would take it, too. So the order of the pages is a guess that costs time when it is wrong, and no more.
  */
