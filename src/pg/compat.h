@@ -115,6 +115,24 @@ extern "C" {
 #define pgkm_is_virtual(attribute) false
 #endif
 
+/* 18 has one snapshot for all TOAST tables, and counts what an index scan does for EXPLAIN. */
+extern "C" {
+#include "access/genam.h"
+#include "access/toast_internals.h"
+}
+#if PG_VERSION_NUM >= 180000
+#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, NULL, n_keys, 0)
+#else
+#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, n_keys, 0)
+static inline Snapshot get_toast_snapshot(void)
+{
+    static SnapshotData snapshot;
+
+    init_toast_snapshot(&snapshot);
+    return &snapshot;
+}
+#endif
+
 /* 18 can leave room before a minimal tuple (4d143509cbfd). */
 #if PG_VERSION_NUM >= 180000
 #define pgkm_form_minimal_tuple(tupdesc, values, nulls) heap_form_minimal_tuple(tupdesc, values, nulls, 0)

@@ -3,8 +3,6 @@
  */
 #include "pg/rows/rows.h"
 
-#include <sys/mman.h>
-
 #include "pg/run/memory_account.h"
 
 extern "C" {
@@ -15,8 +13,6 @@ extern "C" {
  * have a row or two. */
 #define FIRST_BUFFER_BYTES 64
 #define SECOND_BUFFER_BYTES 512
-
-#define LARGE_PAGE ((Size)2 * 1024 * 1024)
 
 /* The context takes its memory back by itself; the account has to be told. */
 static void release(void *rows)
@@ -50,6 +46,9 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
  * empty counts against the limit. */
 #define LARGE_BUFFER_BYTES ((Size)64 * 1024 * 1024)
 
+/* About as much of a larger buffer is provided at once. */
+#define POPULATED_BYTES ((Size)2 * 1024 * 1024)
+
 static Size bytes_per_row(const PgkmRows *rows)
 {
     return rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
@@ -62,14 +61,14 @@ static int64 next_capacity(const PgkmRows *rows, int64 needed)
     const Size row = bytes_per_row(rows);
     const int64 largest = (int64)(MaxAllocHugeSize / row);
     const uint64 available = pgkm_memory_available();
-    const bool large = rows->capacity * row >= LARGE_BUFFER_BYTES;
-    const Size least = rows->capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
-    int64 capacity = Max(rows->capacity + (large ? rows->capacity / 4 : rows->capacity), (int64)(least / row));
+    const bool large = rows->allocated * row >= LARGE_BUFFER_BYTES;
+    const Size least = rows->allocated == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
+    int64 capacity = Max(rows->allocated + (large ? rows->allocated / 4 : rows->allocated), (int64)(least / row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
-    if (available / row < (uint64)(Max(capacity, needed) - rows->capacity))
-        capacity = rows->capacity + (int64)(available / row);
+    if (available / row < (uint64)(Max(capacity, needed) - rows->allocated))
+        capacity = rows->allocated + (int64)(available / row);
     return Min(Max(capacity, needed), largest);
 }
 
@@ -78,27 +77,42 @@ static void *resize(MemoryContext context, void *memory, Size bytes)
     return memory == NULL ? MemoryContextAllocHuge(context, bytes) : repalloc_huge(memory, bytes);
 }
 
-/* The first touch of memory costs more than filling it. With large pages, where the system has them, it costs
- * little. A buffer that grows would lose them one by one. */
-static void ask_for_large_pages(char *memory, Size bytes)
+/* The first touch of memory costs more than filling it. To ask for some pages at once costs less; for all of them it
+ * would take too long, as it cannot be interrupted. */
+static void populate(PgkmRows *rows, int64 needed)
 {
-#ifdef MADV_HUGEPAGE
-    char *const begin = (char *)TYPEALIGN(LARGE_PAGE, memory);
-    char *const end = (char *)TYPEALIGN_DOWN(LARGE_PAGE, memory + bytes);
+    const Size row = rows->row_bytes;
+    const int64 end = Min(rows->allocated, Max(needed, rows->capacity + (int64)(POPULATED_BYTES / row)));
 
-    if (begin < end)
-        (void)madvise(begin, end - begin, MADV_HUGEPAGE);
-#endif
+    if ((Size)rows->allocated * row < 2 * POPULATED_BYTES) {
+        rows->capacity = rows->allocated;
+        return;
+    }
+    shared_populate(rows->values + rows->capacity * row, (Size)(end - rows->capacity) * row);
+    rows->capacity = end;
+}
+
+/* Makes place in memory of this process for `needed` rows in all. */
+static void allocate(PgkmRows *rows, int64 needed)
+{
+    const int64 capacity = next_capacity(rows, needed);
+    const uint64 growth = (uint64)(capacity - rows->allocated) * bytes_per_row(rows);
+
+    pgkm_memory_reserve_part(growth, rows->estimate);
+    rows->reserved += growth;
+    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
+    if (rows->weighted)
+        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
+    rows->allocated = capacity;
 }
 
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
 {
     const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
+    const int64 needed = rows->n + more;
 
-    if (rows->n + more <= rows->capacity || (uint64)(rows->n + more) > affordable)
-        return;
-    pgkm_rows_grow(rows, more);
-    ask_for_large_pages(rows->values, (Size)rows->capacity * rows->row_bytes);
+    if (needed > rows->allocated && (uint64)needed <= affordable && rows->view == NULL)
+        allocate(rows, needed);
 }
 
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
@@ -107,31 +121,24 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
 
     if (needed <= rows->capacity || pgkm_rows_grow_shared(rows, needed))
         return;
-
-    const int64 capacity = next_capacity(rows, needed);
-    const uint64 growth = (uint64)(capacity - rows->capacity) * bytes_per_row(rows);
-
-    pgkm_memory_reserve_part(growth, rows->estimate);
-    rows->reserved += growth;
-    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
-    if (rows->weighted)
-        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
-    rows->capacity = capacity;
+    if (needed > rows->allocated)
+        allocate(rows, needed);
+    populate(rows, needed);
 }
 
 void pgkm_rows_shrink(PgkmRows *rows)
 {
     const int64 capacity = Max(rows->n, (int64)1);
 
-    if (rows->view != NULL || rows->capacity <= capacity)
+    if (rows->view != NULL || rows->allocated <= capacity)
         return;
 
-    const uint64 unused = (uint64)(rows->capacity - capacity) * bytes_per_row(rows);
+    const uint64 unused = (uint64)(rows->allocated - capacity) * bytes_per_row(rows);
 
     rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
     if (rows->weighted)
         rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
-    rows->capacity = capacity;
+    rows->capacity = rows->allocated = capacity;
     rows->reserved -= unused;
     pgkm_memory_release(unused);
 }
@@ -219,6 +226,6 @@ void pgkm_rows_clear(PgkmRows *rows)
     rows->values = NULL;
     rows->weights = NULL;
     rows->n = 0;
-    rows->capacity = 0;
+    rows->capacity = rows->allocated = 0;
     release(rows);
 }

@@ -71,7 +71,7 @@ static void move(PgkmRows *rows, PgkmRows *to)
 {
     const PgkmRows left = *rows;
 
-    to->capacity = to->n = 0;
+    to->capacity = to->allocated = to->n = 0;
     to->reserved = 0;
     PG_TRY();
     {

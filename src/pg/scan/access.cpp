@@ -33,6 +33,8 @@ ScanAccess *scan_access_create(const ScanPlan *plan)
     int next = plan->n_features;
 
     access->plan = plan;
+    access->toast = (PgkmToast *)palloc0(sizeof(PgkmToast));
+    access->toast->keeps = true;
     set_query(&access->query, plan);
     access->shape.query = &access->query;
     access->shape.weight = plan->weighted ? next++ : -1;
@@ -90,20 +92,19 @@ static ScanFast find_fast(ScanAccess *access)
         const AttrNumber number = access->numbers[i];
         const Form_pg_attribute attribute = TupleDescAttr(access->desc, number - 1);
         uint32 offset;
+        const bool fixed = fixed_offset(access->desc, number, &offset);
 
-        if (!fixed_offset(access->desc, number, &offset))
-            return SCAN_SLOW;
         access->last_feature = Max(access->last_feature, number);
-        if (attribute->attlen > 0) {
-            add_to_runs(access, i, att_align_nominal(offset, attribute->attalign), attribute->attlen,
-                        columns[i].column.type);
-        } else if (columns[i].layout == SCAN_NUMBER) {
-            return SCAN_SLOW; /* numeric */
-        } else {
+        if (columns[i].layout != SCAN_NUMBER) {
+            access->varlena_fixed = fixed;
             access->varlena_offset = offset;
             access->varlena_align = attribute->attalign;
             return SCAN_VARLENA;
         }
+        if (!fixed || attribute->attlen <= 0) /* numeric */
+            return SCAN_SLOW;
+        add_to_runs(access, i, att_align_nominal(offset, attribute->attalign), attribute->attlen,
+                    columns[i].column.type);
     }
     return SCAN_RUNS;
 }

@@ -10,6 +10,7 @@
 
 #include "pg/scan/plan.h"
 #include "pg/query/row.h"
+#include "pg/values/toast.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -40,8 +41,10 @@ struct ScanAccess {
     AttrNumber last_feature;
     ScanRun *runs;
     int n_runs;
+    bool varlena_fixed;    /* it has the same place in all tuples without NULLs: */
     uint32 varlena_offset; /* bytes, before alignment */
     char varlena_align;
+    PgkmToast *toast;
     Datum *attributes; /* 1 to last */
     bool *absent;
     int attributes_capacity;

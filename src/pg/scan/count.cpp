@@ -22,13 +22,14 @@ static BlockNumber blocks_of(const ScanPlan *plan)
     return blocks;
 }
 
-/* False where pages may not lie in shared buffers (by the server's own measure): they would be read twice. Also
- * where rows have weights, as a weight of 0 skips a row; and on a standby, which cannot trust a page's flag. */
+/* False where pages may not lie in shared buffers (by the server's own measure): they would be read twice, which is
+ * little beside TOAST tables. Also where rows have weights, as a weight of 0 skips a row; and on a standby, which
+ * cannot trust a page's flag. */
 static bool worth_counting(const ScanReader *reader)
 {
     const ScanPlan *plan = reader->plan;
 
-    return plan->d > 0 && !plan->weighted && blocks_of(plan) <= (BlockNumber)NBuffers / 4 &&
+    return plan->d > 0 && !plan->weighted && (plan->mostly_toast || blocks_of(plan) <= (BlockNumber)NBuffers / 4) &&
            !reader->sight.snapshot->takenDuringRecovery;
 }
 
@@ -59,7 +60,7 @@ static int count_block(ScanReader *reader, ScanCounting *counting, BlockNumber b
     const Relation relation = reader->access->relation;
     const Buffer buffer = ReadBuffer(relation, block);
     const Page page = BufferGetPage(buffer);
-    const bool costly = !PageIsAllVisible(page);
+    const bool costly = !reader->plan->mostly_toast && !PageIsAllVisible(page);
     const int count = scan_page_visible(&reader->sight, relation, buffer, offsets);
 
     if (costly && pg_atomic_fetch_add_u32(&counting->n_costly, 1) > blocks_of(reader->plan) / COSTLY_SHARE)

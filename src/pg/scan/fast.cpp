@@ -8,6 +8,7 @@
 
 #include "pg/compat.h"
 #include "pg/values/datum.h"
+#include "pg/values/toast.h"
 #include "pg/scan/half.h"
 
 extern "C" {
@@ -29,34 +30,12 @@ static bool none_null(HeapTupleHeader tuple, AttrNumber last)
     return rest == 0 || (bits[last / 8] & rest) == rest;
 }
 
-/*
- * A few floats, as most rows have; false when one is not finite. Its exponent is all ones,
- * and only then does adding one to that reach the sign's bit. Four at a time, which become vector
- * instructions.
- */
-static inline bool copy_floats(const char *data, int32 count, char *out)
+/* A tuple with fewer attributes than its table lacks columns that were added later. In one with NULLs before or
+ * among the features they lie elsewhere. */
+static inline bool none_absent(const ScanAccess *access, HeapTupleHeader tuple)
 {
-    const uint32 exponent = 0x7f800000;
-    const uint32 one = 0x00800000;
-    uint32 reached[4] = {0, 0, 0, 0};
-    int32 i = 0;
-
-    for (; i + 4 <= count; i += 4) {
-        uint32 bits[4];
-
-        memcpy(bits, data + i * sizeof(float), sizeof bits);
-        memcpy(out + i * sizeof(float), bits, sizeof bits);
-        for (int j = 0; j < 4; ++j)
-            reached[j] |= (bits[j] & exponent) + one;
-    }
-    for (; i < count; ++i) {
-        uint32 bits;
-
-        memcpy(&bits, data + i * sizeof(float), sizeof bits);
-        memcpy(out + i * sizeof(float), &bits, sizeof bits);
-        reached[0] |= (bits & exponent) + one;
-    }
-    return ((reached[0] | reached[1] | reached[2] | reached[3]) & 0x80000000) == 0;
+    return likely(HeapTupleHeaderGetNatts(tuple) >= access->last_feature) &&
+           ((tuple->t_infomask & HEAP_HASNULL) == 0 || none_null(tuple, access->last_feature));
 }
 
 static inline bool copy_values(const PgkmVector *vector, PgkmElement element, char *out)
@@ -64,15 +43,18 @@ static inline bool copy_values(const PgkmVector *vector, PgkmElement element, ch
     PgkmRowFault fault;
 
     if (vector->element_type == FLOAT4OID && element == PGKM_FLOAT32)
-        return copy_floats(vector->data, vector->length, out);
+        return pgkm_copy_floats(vector->data, vector->length, out);
     return pgkm_copy_vector(vector, element, out, &fault);
 }
 
-static inline bool read_runs(const ScanAccess *access, const char *data, PgkmRows *used)
+static inline bool read_runs(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used)
 {
+    const char *const data = (const char *)tuple + tuple->t_hoff;
     char *const row = (char *)pgkm_rows_next(used);
     const Size element_size = pgkm_element_size(used->element);
 
+    if (!none_absent(access, tuple))
+        return false;
     for (int i = 0; i < access->n_runs; ++i) {
         const ScanRun *const run = &access->runs[i];
         PgkmVector vector;
@@ -97,24 +79,7 @@ static bool read_pgvector(ScanLayout layout, struct varlena *value, PgkmRows *us
         return false;
     if (layout == SCAN_HALFVEC)
         return scan_halves_to_floats(data, used->d, row);
-    return copy_floats(data, used->d, (char *)row);
-}
-
-static inline bool read_varlena(const ScanAccess *access, char *data, PgkmRows *used)
-{
-    char *const at = data + access->varlena_offset;
-    const ScanLayout layout = scan_plan_columns(access->plan)[0].layout;
-    struct varlena *const value =
-        (struct varlena *)(data + att_align_pointer(access->varlena_offset, access->varlena_align, -1, at));
-    PgkmVector vector;
-    PgkmRowFault fault;
-
-    if (VARATT_IS_1B_E(value) || VARATT_IS_4B_C(value))
-        return false;
-    if (layout != SCAN_ARRAY)
-        return read_pgvector(layout, value, used);
-    return pgkm_open_vector(PointerGetDatum(value), &vector, &fault) && vector.length == used->d &&
-           copy_values(&vector, used->element, (char *)pgkm_rows_next(used));
+    return pgkm_copy_floats(data, used->d, (char *)row);
 }
 
 /* One column of the tuple. */
@@ -124,6 +89,39 @@ static inline Datum column_value(const ScanAccess *access, HeapTupleHeader tuple
 
     whole.t_data = tuple;
     return heap_getattr(&whole, access->numbers[column], access->desc, absent);
+}
+
+/* The array or vector where it lies; NULL when it is absent. */
+static inline struct varlena *find_varlena(const ScanAccess *access, HeapTupleHeader tuple)
+{
+    if (access->varlena_fixed && none_absent(access, tuple)) {
+        char *const data = (char *)tuple + tuple->t_hoff;
+        char *const at = data + access->varlena_offset;
+
+        return (struct varlena *)(data + att_align_pointer(access->varlena_offset, access->varlena_align, -1, at));
+    }
+
+    bool absent;
+    const Datum value = column_value(access, tuple, 0, &absent);
+
+    return absent ? NULL : (struct varlena *)DatumGetPointer(value);
+}
+
+static inline bool read_varlena(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used)
+{
+    struct varlena *value = find_varlena(access, tuple);
+    const ScanLayout layout = scan_plan_columns(access->plan)[0].layout;
+    PgkmVector vector;
+    PgkmRowFault fault;
+
+    if (value == NULL)
+        return false;
+    if (VARATT_IS_1B_E(value) || VARATT_IS_4B_C(value))
+        value = pgkm_toast_read(access->toast, value);
+    if (layout != SCAN_ARRAY)
+        return read_pgvector(layout, value, used);
+    return pgkm_open_vector(PointerGetDatum(value), &vector, &fault) && vector.length == used->d &&
+           copy_values(&vector, used->element, (char *)pgkm_rows_next(used));
 }
 
 /* Where the row takes part by its weight. */
@@ -148,16 +146,9 @@ static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
                   : table_row_label(scan_int8(value, scan_plan_columns(access->plan)[column].column.type));
 }
 
-/* A tuple with fewer attributes than its table lacks columns that were added later. In one with NULLs before or
- * among the features they lie elsewhere. */
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin)
 {
-    char *const data = (char *)tuple + tuple->t_hoff;
-
-    if (unlikely(HeapTupleHeaderGetNatts(tuple) < access->last_feature) ||
-        ((tuple->t_infomask & HEAP_HASNULL) != 0 && !none_null(tuple, access->last_feature)))
-        return false;
-    if (!(access->fast == SCAN_RUNS ? read_runs(access, data, used) : read_varlena(access, data, used)))
+    if (!(access->fast == SCAN_RUNS ? read_runs(access, tuple, used) : read_varlena(access, tuple, used)))
         return false;
     if (access->shape.weight >= 0 && !read_weight(access, tuple, &used->weights[used->n]))
         return false;

@@ -13,8 +13,13 @@ extern "C" {
 #include "storage/shmem.h"
 }
 
-/* A slice of less would be no help. */
+/* A slice of less would be no help. One of more takes the system a while to provide, which cannot be interrupted; but
+ * a server has few segments. */
 #define SMALLEST_SLICE ((Size)4 * 1024 * 1024)
+#define LARGEST_SLICE ((Size)32 * 1024 * 1024)
+#define MOST_SLICES 64
+
+#define FEW_PROCESSES 4
 
 /* Offsets in the view of points. Values come first: at the start, aligned for anything. */
 struct PointsLayout {
@@ -85,9 +90,9 @@ void scan_place(ScanPlace *places, uint32 n_chunks)
 void scan_slices_plan(const ScanPlan *plan, int n_processes, ScanSlices *slices)
 {
     const Size total = points_layout(plan, plan->expected_rows).end;
+    const Size least = Min((Size)n_processes, total / SMALLEST_SLICE + 1);
 
-    slices->bytes =
-        shared_slice_bytes(total, (int)Min((Size)Min(n_processes, SHARED_VIEW_SLICES - 1), total / SMALLEST_SLICE + 1));
+    slices->bytes = shared_slice_bytes(total, (int)Min(Max(least, total / LARGEST_SLICE), (Size)MOST_SLICES));
     /* Segments in the server's own memory cannot be mapped side by side. Then one is created for all rows, when they
      * are counted. */
     slices->wanted = min_dynamic_shared_memory > 0 ? 0 : (int)(total / slices->bytes + (total % slices->bytes != 0));
@@ -175,7 +180,21 @@ void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRow
     rows->n_skipped = rows->skipped_capacity = total->skipped;
 }
 
-void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points)
+/* To write to a file costs less than to map its pages, but only one process at a time writes to a slice. So that pays
+ * for a few processes that spend most of their time reading. */
+static void write_points(const ScanPlan *plan, SharedView *points, Size offset, const char *from, Size bytes,
+                         int n_processes)
+{
+    if (plan->mostly_toast && n_processes <= FEW_PROCESSES) {
+        shared_view_write(points, offset, from, bytes);
+        return;
+    }
+    shared_populate(points->base + offset, bytes);
+    memcpy(points->base + offset, from, bytes);
+}
+
+void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points,
+                       int n_processes)
 {
     PgkmRows *const used = reader->rows->used;
     int64 from = 0;
@@ -183,13 +202,12 @@ void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *c
     for (int32 i = first; i < reader->n_notes; ++i) {
         const ScanNote *const note = &reader->notes[i];
         const ScanPlace *place = &counted[note->chunk];
-        char *const to = points->base + place->used * used->row_bytes;
         const Size bytes = note->count.used * used->row_bytes;
 
         if (note->count.used > place[1].used - place->used)
             elog(ERROR, "more rows than were counted");
-        shared_populate(to, bytes);
-        memcpy(to, used->values + from * used->row_bytes, bytes);
+        write_points(reader->plan, points, place->used * used->row_bytes, used->values + from * used->row_bytes, bytes,
+                     n_processes);
         from += note->count.used;
     }
     used->n = 0;

@@ -52,8 +52,9 @@ void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Table
 void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target);
 
 /* Writes the points that the reader holds, those of its chunks from note `first` on, to where
- * counted[chunk] says, and forgets them. */
-void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points);
+ * counted[chunk] says, and forgets them. So many processes do so. */
+void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points,
+                       int n_processes);
 
 /* Closes the gaps that rows leave which were counted and then not used: moves those behind them down. */
 void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanPlace *places, PgkmRows *used);

@@ -168,9 +168,11 @@ static void read_to_places(const ScanMember *member)
 {
     ScanReader *const reader = member->reader;
 
-    scan_write_points(reader, 0, member->counted, member->points);
+    const int n_processes = member->shared->n_processes;
+
+    scan_write_points(reader, 0, member->counted, member->points, n_processes);
     while (scan_reader_step(reader))
-        scan_write_points(reader, reader->n_notes - 1, member->counted, member->points);
+        scan_write_points(reader, reader->n_notes - 1, member->counted, member->points, n_processes);
     scan_reader_close(reader);
     scan_publish(reader, member->places);
 }
@@ -355,7 +357,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     }
     pgkm_memory_share(&shared->reserved);
 
-    ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext, true);
+    ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext);
     ScanMember member = join_scan(reader, shared, toc);
 
     take_part(&member, phase);

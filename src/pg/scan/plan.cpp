@@ -45,6 +45,20 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
     plan->d = query->features[0].kind == COLUMN_NUMBER ? query->n_features : 0;
 }
 
+static BlockNumber toast_blocks(const Relation relation)
+{
+    const Oid id = relation->rd_rel->reltoastrelid;
+
+    if (!OidIsValid(id))
+        return 0;
+
+    const Relation toast = table_open(id, AccessShareLock);
+    const BlockNumber blocks = RelationGetNumberOfBlocks(toast);
+
+    table_close(toast, AccessShareLock);
+    return blocks;
+}
+
 static void set_relations(ScanPlan *plan, List *leaves)
 {
     ScanRelation *target = scan_plan_relations(plan);
@@ -57,6 +71,7 @@ static void set_relations(ScanPlan *plan, List *leaves)
         target->id = lfirst_oid(cell);
         /* What is added behind them from now on the snapshot does not see. */
         target->n_blocks = RelationGetNumberOfBlocks(relation);
+        target->toast_blocks = toast_blocks(relation);
         blocks += target->n_blocks;
         ++target;
         /* Its pages lie in the memory of this process. */

@@ -39,6 +39,7 @@ struct ScanColumn {
 struct ScanRelation {
     Oid id;
     BlockNumber n_blocks;
+    BlockNumber toast_blocks; /* of its TOAST table */
     uint32 first_chunk;
 };
 
@@ -59,6 +60,7 @@ struct ScanPlan {
     BlockNumber chunk_blocks;
     uint32 n_chunks;
     int64 expected_rows; /* set by scan_plan_workers */
+    bool mostly_toast;   /* likewise: nearly all that is read lies in TOAST tables */
     uint64 estimate;     /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
     /* relations, then columns */
 };
@@ -96,7 +98,8 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 /* Where a chunk lies. `hint` is the number of its table, or of one before that. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
-/* How many workers would help, by the rules of the planner and within the memory limit. Sets expected_rows. */
+/* How many workers would help, by the rules of the planner and within the memory limit. d must be known, unless all
+ * is read. Sets expected_rows and mostly_toast. */
 int scan_plan_workers(ScanPlan *plan);
 
 /* Sets `estimate`, when d and expected_rows are known. 54000 where the tables' statistics leave no doubt that

@@ -25,12 +25,14 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
 static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
 {
     ScanPlan *const plan = scan_plan_make(query, leaves);
-    const int n_workers = scan_plan_workers(plan);
     pg_atomic_uint32 next_chunk;
-    ScanReader *const reader = scan_reader_create(plan, &next_chunk, context, n_workers > 0);
+    ScanReader *const reader = scan_reader_create(plan, &next_chunk, context);
 
     pg_atomic_init_u32(&next_chunk, 0);
     read_first(plan, reader);
+
+    const int n_workers = scan_plan_workers(plan);
+
     scan_plan_memory(plan);
     if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
         return scan_parallel(plan, reader, n_workers, context, workers);

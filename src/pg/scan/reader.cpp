@@ -17,7 +17,7 @@ extern "C" {
 /* Tuples that are fetched into the cache in advance. */
 #define AHEAD 8
 
-ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account)
+ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context)
 {
     ScanReader *const reader = (ScanReader *)palloc0(sizeof(ScanReader));
 
@@ -29,7 +29,6 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->sight.settled = InvalidTransactionId;
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", ALLOCSET_DEFAULT_SIZES);
     reader->relation = reader->begun = -1;
-    reader->account = account;
     if (plan->d > 0)
         reader->rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
     return reader;
@@ -46,6 +45,7 @@ void scan_reader_expect(ScanReader *reader, int n_processes)
 
 void scan_reader_close(ScanReader *reader)
 {
+    pgkm_toast_close(reader->access->toast);
     if (reader->relation >= 0)
         table_close(reader->access->relation, NoLock);
     if (reader->strategy != NULL)
@@ -165,8 +165,7 @@ bool scan_reader_step(ScanReader *reader)
         read_block(reader, block);
     }
     MemoryContextSwitchTo(caller);
-    if (reader->account)
-        take_note(reader, chunk, &before);
+    take_note(reader, chunk, &before);
     tell_progress(reader, reader->rows->n - before.rows);
     return true;
 }

@@ -35,15 +35,13 @@ struct ScanReader {
     MemoryContext scratch;         /* of one row */
     int32 relation;                /* the plan's, open in access; -1: none */
     int32 begun;                   /* the last one of which rows have been read; -1: none */
-    bool account;                  /* takes notes */
     ScanNote *notes;
     int32 n_notes;
     int32 notes_capacity;
 };
 
-/* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`.
- * With account = true it takes notes of its chunks. */
-ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context, bool account);
+/* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`. */
+ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context);
 
 /* Makes place for its share of the rest of the scan, as one of so many processes. */
 void scan_reader_expect(ScanReader *reader, int n_processes);
@@ -59,7 +57,7 @@ void scan_reader_close(ScanReader *reader);
 
 /*
  * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
- * those that the leader's reader had read before. The reader takes notes, and plan->d is known.
+ * those that the leader's reader had read before. plan->d is known.
  * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
  * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
  * shared memory is gone.

@@ -5,6 +5,7 @@
 
 #include "pg/compat.h"
 #include "pg/scan/half.h"
+#include "pg/values/toast.h"
 
 extern "C" {
 #include "access/tupmacs.h"
@@ -37,7 +38,7 @@ static void fetch_attributes(ScanAccess *access, HeapTupleHeader tuple)
 /* What pgvector's casts to real[] return. */
 static Datum array_of_pgvector(ScanLayout layout, Datum value, const char *column)
 {
-    struct varlena *const packed = pg_detoast_datum_packed((struct varlena *)DatumGetPointer(value));
+    struct varlena *const packed = pgkm_detoast((struct varlena *)DatumGetPointer(value));
     const char *const values = VARDATA_ANY(packed) + sizeof(ScanVectorHead);
     ScanVectorHead head;
 

@@ -30,22 +30,11 @@ extern "C" {
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
 
+/* Where TOAST tables have more than so many times the blocks of the tables, time is spent on them. */
+#define MOSTLY_TOAST_FACTOR 4
+
 /* Some of the shared memory is left to others. */
 #define SHARED_FACTOR 1.25
-
-static uint64 heap_bytes(Oid id)
-{
-    uint64 blocks;
-
-    if (!OidIsValid(id))
-        return 0;
-
-    const Relation relation = table_open(id, AccessShareLock);
-
-    blocks = RelationGetNumberOfBlocks(relation);
-    table_close(relation, AccessShareLock);
-    return blocks * BLCKSZ;
-}
 
 /* About how many times its bytes in the table an element takes in memory. */
 static double expansion(const ScanColumn *column)
@@ -65,8 +54,30 @@ static double expansion(const ScanColumn *column)
     }
 }
 
-/* What the rows of a table will take; adds to the plan's number of rows. */
-static double estimate_bytes(ScanPlan *plan, const Relation relation)
+/* What a scan reads and what it keeps. */
+struct ScanVolume {
+    uint64 blocks;       /* of the tables */
+    uint64 toast_blocks; /* beside them */
+    double bytes;        /* of the rows in memory */
+};
+
+/* Adds an array's or vector's share. What the TOAST table holds counts where the table's own pages are too small for
+ * it: other columns may lie there, too, which are not read. */
+static void add_array(const ScanPlan *plan, const ScanRelation *table, double rows, ScanVolume *volume)
+{
+    const double widening = expansion(&scan_plan_columns(plan)[0]);
+    const double stored = rows * scan_features_bytes(plan) / widening;
+    const double own = (double)table->n_blocks * BLCKSZ;
+    const double toast = (double)table->toast_blocks * BLCKSZ;
+
+    if (stored > own)
+        volume->toast_blocks += (uint64)(Min(stored, toast) / BLCKSZ);
+    /* The number of rows may be a guess. */
+    volume->bytes += Min(stored, own + toast) * widening;
+}
+
+/* Adds a table, and its rows to the plan's. */
+static void add_volume(ScanPlan *plan, const ScanRelation *table, const Relation relation, ScanVolume *volume)
 {
     BlockNumber blocks;
     double rows;
@@ -74,13 +85,12 @@ static double estimate_bytes(ScanPlan *plan, const Relation relation)
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     plan->expected_rows += (int64)(rows * ESTIMATE_SLACK);
-
-    double bytes = rows * (table_origin_bytes(&plan->wants) + scan_features_bytes(plan));
-
-    if (plan->d == 0)
-        bytes += ((double)blocks * BLCKSZ + heap_bytes(relation->rd_rel->reltoastrelid)) *
-                 expansion(&scan_plan_columns(plan)[0]);
-    return bytes;
+    volume->blocks += table->n_blocks;
+    volume->bytes += rows * table_origin_bytes(&plan->wants);
+    if (scan_plan_columns(plan)[0].layout == SCAN_NUMBER)
+        volume->bytes += rows * scan_features_bytes(plan);
+    else
+        add_array(plan, table, rows, volume);
 }
 
 /* By the planner's own formula over all tables as if they were one, but no more workers than pay. A number that a
@@ -105,21 +115,22 @@ static int planned_workers(uint64 blocks, int fixed)
 
 int scan_plan_workers(ScanPlan *plan)
 {
-    uint64 blocks = 0;
-    double bytes = 0;
+    ScanVolume volume = {0, 0, 0};
     int fixed = -1;
 
     for (int i = 0; i < plan->n_relations; ++i) {
-        const Relation relation = table_open(scan_plan_relations(plan)[i].id, NoLock);
+        const ScanRelation *const table = &scan_plan_relations(plan)[i];
+        const Relation relation = table_open(table->id, NoLock);
 
         fixed = Max(fixed, RelationGetParallelWorkers(relation, -1));
-        bytes += estimate_bytes(plan, relation);
-        blocks += scan_plan_relations(plan)[i].n_blocks;
+        add_volume(plan, table, relation, &volume);
         table_close(relation, NoLock);
     }
+    plan->mostly_toast = volume.toast_blocks / MOSTLY_TOAST_FACTOR > volume.blocks;
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
         return 0;
-    if (bytes * PEAK_FACTOR > (double)pgkm_memory_available() || !pgkm_fits_shared_memory(bytes * SHARED_FACTOR))
+    if (volume.bytes * PEAK_FACTOR > (double)pgkm_memory_available() ||
+        !pgkm_fits_shared_memory(volume.bytes * SHARED_FACTOR))
         return 0;
-    return (int)Min((uint32)planned_workers(blocks, fixed), plan->n_chunks - 1);
+    return (int)Min((uint32)planned_workers(volume.blocks + volume.toast_blocks, fixed), plan->n_chunks - 1);
 }

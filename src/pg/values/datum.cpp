@@ -3,10 +3,10 @@
  */
 #include "pg/values/datum.h"
 
-#include <cfloat>
 #include <cmath>
 
 #include "pg/compat.h"
+#include "pg/values/toast.h"
 
 extern "C" {
 #include "access/tupmacs.h"
@@ -74,7 +74,7 @@ static struct varlena *readable(Datum array)
 
     if (likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) || VARATT_IS_4B_U(value))
         return value;
-    return pg_detoast_datum_packed(value);
+    return pgkm_detoast(value);
 }
 
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
@@ -124,12 +124,7 @@ static inline bool usable(double value)
 
 static bool copy_float4(const char *data, int32 length, float *out, PgkmRowFault *fault)
 {
-    bool all = true;
-
-    memcpy(out, data, length * sizeof(float));
-    for (int32 i = 0; i < length; ++i)
-        all &= std::fabs(out[i]) <= FLT_MAX;
-    if (likely(all))
+    if (likely(pgkm_copy_floats(data, length, (char *)out)))
         return true;
     for (int32 i = 0;; ++i)
         if (!std::isfinite(out[i]))
