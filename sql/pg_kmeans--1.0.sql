@@ -15,7 +15,8 @@ CREATE TYPE kmeans_options AS (
     tol            double precision,
     seed           bigint,
     metric         text,
-    standardize    boolean
+    standardize    boolean,
+    refine         boolean
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -27,7 +28,8 @@ CREATE FUNCTION kmeans_options(
     tol            double precision   DEFAULT 1e-4,
     seed           bigint             DEFAULT 0,
     metric         text               DEFAULT 'l2',
-    standardize    boolean            DEFAULT false
+    standardize    boolean            DEFAULT false,
+    refine         boolean            DEFAULT false
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -165,6 +167,7 @@ CREATE FUNCTION kmeans_last_run(
     transfer_ms     OUT double precision,
     seeding_ms      OUT double precision,
     iterations_ms   OUT double precision,
+    refining_ms     OUT double precision,
     labels_ms       OUT double precision,
     total_ms        OUT double precision
 ) RETURNS SETOF record
@@ -178,7 +181,7 @@ CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
@@ -189,7 +192,7 @@ CREATE FUNCTION kmeans_labels(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
@@ -200,7 +203,7 @@ CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
@@ -220,7 +223,8 @@ CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, weight text DEFAULT NULL, loaded boolean DEFAULT false)
+    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'

@@ -27,7 +27,7 @@ CREATE VIEW progress_last AS
 SELECT function, relid::regclass, started <= clock_timestamp() AS started, n, d, k, n_iter > 0 AS iterated, n_init, backend,
        assignment, execution, feature_sum, mass_sum, instruction_set IS NOT NULL AS has_set, scan, workers, rows_scanned, bytes_moved,
        scan_ms > 0 AS scanned, transfer_ms > 0 AS transferred, seeding_ms > 0 AS seeded, iterations_ms > 0 AS ms,
-       labels_ms > 0 AS labelled, total_ms >= coalesce(scan_ms, 0) + transfer_ms + seeding_ms + iterations_ms + labels_ms - 0.002 AS adds_up
+       labels_ms > 0 AS labelled, total_ms >= coalesce(scan_ms, 0) + transfer_ms + seeding_ms + iterations_ms + refining_ms + labels_ms - 0.002 AS adds_up
 FROM kmeans_last_run();
 SET pg_kmeans.backend = cpu;
 \x

@@ -59,9 +59,10 @@ typedef struct PgkmOptions {
     uint64_t seed;
     PgkmMetric metric;
     int32_t standardize;
+    int32_t refine; /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
 } PgkmOptions;
 
-/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized. */
+/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
@@ -187,6 +188,7 @@ typedef enum PgkmPhase {
     PGKM_LOADING,      /* handing the rows over, transforming them, taking their statistics */
     PGKM_SEEDING,
     PGKM_ITERATING,
+    PGKM_REFINING,
     PGKM_LABELLING, /* the assignment to the final centroids */
     PGKM_PHASES
 } PgkmPhase;

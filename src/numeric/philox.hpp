@@ -39,6 +39,7 @@ enum class Stream : std::uint32_t {
     oversample = 3,      // index: draw of the round; the round is added to the stream as round << 8
     candidate_first = 4, // as first_centroid, among k-means|| candidates
     candidate_trial = 5, // as trial, among k-means|| candidates
+    split = 6,           // index: cluster * d + feature; round as above
 };
 
 // 64 random bits for (seed, restart, stream, round, index).

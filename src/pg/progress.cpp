@@ -25,13 +25,14 @@ enum ProgressPhase {
     PHASE_LOADING,
     PHASE_SEEDING,
     PHASE_ITERATING,
+    PHASE_REFINING,
     PHASE_LABELLING,
     PHASE_WRITING,
     PHASE_COUNT
 };
 
-static const char *const phase_names[PHASE_COUNT] = {"starting",  "scanning rows", "loading", "seeding",
-                                                     "iterating", "labelling",     "writing"};
+static const char *const phase_names[PHASE_COUNT] = {"starting",  "scanning rows", "loading",   "seeding",
+                                                     "iterating", "refining",      "labelling", "writing"};
 
 /* The numbers of an entry, as far as they are used. */
 enum ProgressParam {
@@ -52,8 +53,8 @@ static const char *const backend_names[] = {NULL, "cpu", "cuda"};
 
 static ProgressPhase phase_of(PgkmPhase phase)
 {
-    static const ProgressPhase phases[PGKM_PHASES] = {PHASE_STARTING, PHASE_LOADING, PHASE_SEEDING, PHASE_ITERATING,
-                                                      PHASE_LABELLING};
+    static const ProgressPhase phases[PGKM_PHASES] = {PHASE_STARTING,  PHASE_LOADING,  PHASE_SEEDING,
+                                                      PHASE_ITERATING, PHASE_REFINING, PHASE_LABELLING};
 
     return phases[phase];
 }
@@ -268,6 +269,7 @@ Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
                                  ms(job->seconds[PGKM_STARTING] + job->seconds[PGKM_LOADING]),
                                  ms(job->seconds[PGKM_SEEDING]),
                                  ms(job->seconds[PGKM_ITERATING]),
+                                 ms(job->seconds[PGKM_REFINING]),
                                  ms(job->seconds[PGKM_LABELLING]),
                                  ms((double)(last.ended - last.started) / USECS_PER_SEC)});
     return (Datum)0;

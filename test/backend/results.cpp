@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "numeric/contract.hpp"
+#include "reference/refine.hpp"
 
 namespace conformance {
 namespace {
@@ -109,7 +110,7 @@ struct Expected::Cache {
     std::map<std::pair<PgkmInit, std::uint32_t>, Problems> seeded;
     std::optional<Problems> start;
     std::optional<Assignments> assigned;
-    std::map<std::int32_t, Problems> fitted;
+    std::map<std::int32_t, Problems> fitted, refined;
 };
 
 Expected::Expected(const Case &data)
@@ -197,6 +198,36 @@ const Problems &Expected::fitted(std::int32_t max_iter)
     Problems made = start();
     require_ok(session_.fit(made.list.data(), made.size(), {data_.metric, max_iter}), session_);
     return cache_->fitted.emplace(max_iter, std::move(made)).first->second;
+}
+
+const Problems &Expected::refined(std::int32_t max_iter)
+{
+    const auto found = cache_->refined.find(max_iter);
+    if (found != cache_->refined.end())
+        return found->second;
+    Problems made = seeded(PGKM_INIT_RANDOM, 0);
+    const PgkmFitParams params = {data_.metric, max_iter};
+    require_ok(session_.fit(made.list.data(), made.size(), params), session_);
+    const PgkmPoints points = data_.points();
+    for (std::size_t g = 0; g < made.size(); ++g)
+        pgkm::reference_refine(session_.data(), points, summaries().views[g], made.list[g],
+                               seed_params(PGKM_INIT_RANDOM, 0), params);
+    Assignments labelled(made);
+    std::vector<PgkmAssignment> views = labelled.views();
+    for (PgkmAssignment &view : views)
+        view.within = nullptr;
+    require_ok(session_.assign(made.list.data(), made.size(), views.data()), session_);
+    for (std::size_t g = 0; g < made.size(); ++g) {
+        const std::size_t bytes = static_cast<std::size_t>(data_.d) * data_.element_size();
+        auto *const centroids = static_cast<std::byte *>(made.list[g].centroids);
+        std::int32_t kept = 0;
+        for (std::int32_t j = 0; j < made.list[g].k; ++j)
+            if (labelled.sizes[g][static_cast<std::size_t>(j)] > 0)
+                std::memmove(centroids + static_cast<std::size_t>(kept++) * bytes,
+                             centroids + static_cast<std::size_t>(j) * bytes, bytes);
+        made.list[g].k = kept;
+    }
+    return cache_->refined.emplace(max_iter, std::move(made)).first->second;
 }
 
 } // namespace conformance

@@ -64,6 +64,8 @@ class Expected {
     const Problems &start(); // where assign() and fit() begin
     const Assignments &assigned();
     const Problems &fitted(std::int32_t max_iter);
+    // From random rows, at most max_iter iterations, then refined: its clusters that have rows.
+    const Problems &refined(std::int32_t max_iter);
 
     Expected(const Expected &) = delete;
 

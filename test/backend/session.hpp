@@ -60,6 +60,8 @@ class Session {
         return table_->em_step(data_, problems, static_cast<std::int64_t>(count), mixtures, sums, &error);
     }
 
+    PgkmData *data() const { return data_; }
+
     PgkmError error = {};
 
   private:

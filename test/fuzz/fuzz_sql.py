@@ -63,6 +63,7 @@ def options(dice):
                  (0.5, "init", texts("k-means++", "kmeans++", "k-means||", "random", "first", "magic")),
                  (0.3, "metric", texts("l2", "cosine", "l1")),
                  (0.3, "standardize", ["true", "false"]),
+                 (0.3, "refine", ["true", "false", "NULL"]),
                  (0.3, "max_iter", [-1, 0, 1, 2, 50]),
                  (0.3, "tol", ["0", "1e-4", "-1", "float8 $$NaN$$", "1e300"]),
                  (0.3, "n_init", [0, 1, 3]),

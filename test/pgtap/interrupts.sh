@@ -39,6 +39,7 @@ phases=(
     "seeding by k-means|||1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 20000, init => 'k-means||', max_iter => 1)"
     "iterating|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
     "restarts|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 10, n_init => 1000000)"
+    "refining|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 1000, init => 'random', max_iter => 1, n_init => 100000, refine => true)"
     "one long assignment|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 100000, init => 'first', max_iter => 1)"
     "the aggregate|1.5|SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
     "the window function|1.5|SELECT kmeans_label(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) OVER () FROM interrupt_rows"

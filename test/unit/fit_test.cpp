@@ -14,6 +14,7 @@ TEST(Fit, TellsHowItWent)
     PgkmRequest request = request_for(two_clouds, 2, 2);
     request.kmeans.init = PGKM_INIT_RANDOM;
     request.kmeans.n_init = 3;
+    request.kmeans.refine = 1;
     request.settings.tuning.assignment = "tiled";
     PgkmJob *job = nullptr;
     PgkmError error = {};

@@ -81,6 +81,9 @@ TEST_F(Groups, AreFittedAsAlone)
     options.n_init = 4;
     options.init = PGKM_INIT_RANDOM;
     expect_same(options, false);
+    options.refine = 1;
+    expect_same(options, false);
+    expect_same(options, true);
 }
 
 TEST_F(Groups, AreTransformedAsAlone)

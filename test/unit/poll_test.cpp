@@ -80,11 +80,12 @@ TEST(Poll, Components)
 
 TEST(Poll, Clusters)
 {
-    for (const JobShape &shape : {JobShape{3, 150'000, 3}, {40, 20'000, 20}}) {
+    for (const JobShape &shape : {JobShape{3, 150'000, 3}, {40, 20'000, 20}, {3000, 1, 2500}}) {
         const std::vector<float> rows = noise(shape);
         PgkmRequest request = request_for(PGKM_KMEANS, rows, shape);
         pgkm_options_default(&request.kmeans);
         request.kmeans.max_iter = 3;
+        request.kmeans.refine = 1;
         for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL}) {
             const bool transformed = init == PGKM_INIT_KMEANS_PARALLEL;
             request.kmeans.init = init;

@@ -64,7 +64,10 @@ TEST(Work, CoversClusters)
         request.kmeans.standardize = shape.n > 1 ? 1 : 0;
         for (const PgkmInit init : inits) {
             request.kmeans.init = init;
+            request.kmeans.refine = 0;
             expect_covered(request, shape, "clusters");
+            request.kmeans.refine = 1;
+            expect_covered(request, shape, "refined clusters");
         }
     }
 }

@@ -21,7 +21,7 @@ class Monitor {
     void begin_backend(const char *name);     // a static string; forgets what a failed one told
     void begin_restart(std::int32_t restart); // and its seeding
     void enter(PgkmPhase phase);
-    // An iteration whose loop is the engine's, within PGKM_ITERATING: no backend counts these.
+    // Iterations that the engine counts, within PGKM_ITERATING or PGKM_REFINING: no backend's count is shown then.
     void count_iteration(std::int32_t iteration, double shift);
     void end(); // closes the last phase
 

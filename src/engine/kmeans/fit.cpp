@@ -59,7 +59,7 @@ class ClusterModels : public Models {
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     const std::shared_ptr<const LoadedRows> rows = rows_in(*place, request, request.kmeans, monitor);
-    FitTask task = {request.kmeans, {}, request.want_labels != 0, request.want_distances != 0};
+    FitTask task = {request.kmeans, {}, request.want_labels != 0, request.want_distances != 0, place->threads};
     for (const PgkmGroup &group : groups_of(request))
         task.k.push_back(group.k);
     std::vector<Model> models = request.k_last != 0 ? sweep(*place, *rows, task, request, monitor)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/kmeans/options.hpp"
+#include "engine/kmeans/refine.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "backend/update.hpp"
@@ -80,6 +81,10 @@ class Fitter {
         monitor_.enter(PGKM_ITERATING);
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
         session_.run(&PgkmBackend::fit, problems, &params);
+        if (task_.options.refine != 0) {
+            monitor_.enter(PGKM_REFINING);
+            refine(rows_, task_, restart, session_, monitor_, problems, centroids_);
+        }
         monitor_.enter(PGKM_LABELLING);
         return label(problems);
     }

@@ -14,6 +14,7 @@ struct FitTask {
     std::vector<std::int64_t> k; // of each group
     bool want_labels;
     bool want_distances;
+    std::int32_t threads = 1; // for what is done beside the backend
 };
 
 // One model for each group; all groups go to the backend together. Throws Error.

@@ -2,9 +2,11 @@
 #include "engine/kmeans/work.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
+#include "engine/kmeans/refine.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm {
@@ -30,6 +32,19 @@ double seeding(const Shape &fit, PgkmInit init)
     return fit.d * sampled * (fit.n + fit.k * trials(fit));
 }
 
+// Clusters after a split: at most.
+double clusters_of_split(double k)
+{
+    return k + std::ceil(k / clusters_per_split);
+}
+
+// A round of the search that `refine` asks for: iterations, two assignments, the join.
+double refine_round(const Shape &fit, double iteration)
+{
+    const double joined = clusters_of_split(fit.k);
+    return (split_iterations + join_iterations + 2) * 1.2 * iteration + joined * (joined * fit.d + 300.0);
+}
+
 // Three indices, by distances to all centroids and among these.
 double quality(const Shape &fit)
 {
@@ -49,8 +64,10 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options)
     const double centroids = 40.0 * fit.k * fit.d; // divisions of 128-bit sums, the model
     const double iteration = distances(fit) + centroids + 10.0 * fit.n + step_operations;
     const double labelling = iteration + summary;
+    const double refinement =
+        options.refine == 0 ? 0.0 : most_refine_rounds * refine_round(fit, iteration) + options.max_iter * iteration;
     return fixed_operations + summary +
-           options.n_init * (seeding(fit, options.init) + options.max_iter * iteration + labelling);
+           options.n_init * (seeding(fit, options.init) + options.max_iter * iteration + refinement + labelling);
 }
 
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied)
@@ -69,7 +86,8 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
     const double fits = static_cast<double>(more + 1);
     const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
-    const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit);
+    const double refined = options.refine == 0 ? 0.0 : usual_iterations;
+    const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
     return {time_of(fits * distances(fit) * rounds * options.n_init),
             time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit))))};
 }
@@ -81,7 +99,12 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const Shape fit = shape_of({nullptr, nullptr, group.n, std::max(group.k, request.k_last)}, request.points.d);
     // Groups are copied anyway.
     const bool copied = are_transformed(request.kmeans) && request.n_groups == 0;
-    return bytes_of_fit(fit, request.points.element, group.weights != nullptr, copied) + swept;
+    const bool weighted = group.weights != nullptr;
+    if (request.kmeans.refine == 0)
+        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept;
+    // More clusters, two copies of the centroids, and one in float64 with its figures.
+    const Shape split = {fit.n, fit.d, clusters_of_split(fit.k)};
+    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + split.k * (fit.d * 32.0 + 200.0);
 }
 
 } // namespace pgkm

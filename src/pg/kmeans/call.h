@@ -9,7 +9,7 @@
 
 /* Arguments by position, of kmeans_fit, kmeans_labels and kmeans_cluster, behind those of TableArgument. */
 enum KmeansArgument {
-    KMEANS_WEIGHT = TABLE_OPTIONS + 8, /* the options are those of kmeans_options, in their order */
+    KMEANS_WEIGHT = TABLE_OPTIONS + 9, /* the options are those of kmeans_options, in their order */
     KMEANS_LOADED,                     /* kmeans_fit and kmeans_labels */
     KMEANS_LABEL = KMEANS_LOADED       /* kmeans_cluster; behind it overwrite */
 };

@@ -34,12 +34,13 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"tol", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, tol)},
     {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmOptions, seed)},
     {"metric", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, metric), &pgkm_metrics},
-    {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, standardize)}};
+    {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, standardize)},
+    {"refine", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, refine)}};
 
 const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, lengthof(fields)},
                                                   [](void *options) { pgkm_options_default((PgkmOptions *)options); }};
 
-/* kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize) -> kmeans_options */
+/* kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize, refine) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &pgkm_kmeans_options_type);
