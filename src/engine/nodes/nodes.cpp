@@ -254,7 +254,6 @@ void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &ou
     request.put(mixture.factors, labelled ? 0 : factors_of(mixture.covariance_type, k, d));
     request.put(mixture.log_weights, labelled ? 0 : k);
     request.put(mixture.log_determinants, labelled ? 0 : k);
-    request.put(static_cast<std::uint64_t>(squares));
     out.log_likelihood = 0.0;
     if (want_sums) {
         std::fill_n(out.masses, k, 0.0);

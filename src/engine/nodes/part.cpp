@@ -2,6 +2,7 @@
 #include "engine/nodes/part.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/update.hpp"
 #include "engine/nodes/part_seed.hpp"
@@ -32,11 +33,46 @@ std::vector<PgkmFeatureScale> read_scales(Reader &request, std::size_t d)
     const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
     std::vector<PgkmFeatureScale> scales(d);
     for (std::size_t f = 0; f < d; ++f)
-        scales[f] = {origins[f], exponents[f]};
+        scales[f] = {origins[f], clamp_exponent(exponents[f])};
     return scales;
 }
 
+// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
+std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    switch (type) {
+    case PGKM_COVARIANCE_FULL:
+        return k * d * d;
+    case PGKM_COVARIANCE_TIED:
+        return d * d;
+    case PGKM_COVARIANCE_DIAG:
+        return k * d;
+    case PGKM_COVARIANCE_SPHERICAL:
+        return k;
+    }
+    raise_shape();
+}
+std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
+}
+
 } // namespace
+
+void raise_shape()
+{
+    throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+}
+
+template <typename T>
+void check_values(const T *values, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
+            throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
+}
+template void check_values(const float *, std::size_t);
+template void check_values(const double *, std::size_t);
 
 Part::Part(Session &session, const PgkmPoints &points, PartState &state, std::int32_t threads, const PgkmHost &host)
     : session_(session), points_(with_values(points, state)), raw_(points), state_(state), threads_(threads),
@@ -147,18 +183,21 @@ void Part::transform(Reader &request)
     const Standardization standardization = {request.get_all<double>(), request.get_all<double>()};
     const auto metric = static_cast<PgkmMetric>(request.get<std::int32_t>());
     const auto size = static_cast<std::size_t>(raw_.n) * static_cast<std::size_t>(raw_.d) * sizeof(T);
-    for (const std::vector<double> *values : {&standardization.center, &standardization.scale})
-        if (!values->empty() && values->size() != static_cast<std::size_t>(raw_.d))
-            throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+    if (standardization.center.size() != standardization.scale.size() ||
+        (!standardization.center.empty() && standardization.center.size() != static_cast<std::size_t>(raw_.d)))
+        raise_shape();
     session_.unload();
     state_.order.clear();
+    state_.nearest.clear();
     state_.transformed.reset(); // before the next ones are allocated
     if (standardization.center.empty() && metric == PGKM_L2)
         return;
-    state_.transformed.reset(new std::byte[size]);
+    std::unique_ptr<std::byte[]> transformed(new std::byte[size]);
     transform_rows(
         static_cast<const T *>(raw_.values), raw_.n, raw_.d, standardization, metric, [&] { poll(); },
-        reinterpret_cast<T *>(state_.transformed.get()));
+        reinterpret_cast<T *>(transformed.get()));
+    check_values(reinterpret_cast<const T *>(transformed.get()), size / sizeof(T));
+    state_.transformed = std::move(transformed);
 }
 
 template <typename T>
@@ -166,10 +205,10 @@ void Part::iterate(Reader &request, Writer &reply)
 {
     const auto d = static_cast<std::size_t>(points_.d);
     const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    std::vector<T> centroids = request.get_all<T>(k * d);
+    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
     const std::vector<PgkmFeatureScale> scales = read_scales(request, d);
     PgkmProblem problem = whole();
-    problem.weight_exponent = request.get<std::int32_t>();
+    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
     const bool first = request.get<std::uint8_t>() != 0;
     problem.k = static_cast<std::int32_t>(k);
     problem.centroids = centroids.data();
@@ -199,6 +238,8 @@ template <typename T>
 void Part::farthest(Reader &request, Writer &reply)
 {
     const auto most = static_cast<std::size_t>(request.get<std::int64_t>());
+    if (most < 1)
+        raise_shape();
     if (state_.labels.size() != static_cast<std::size_t>(points_.n))
         throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
@@ -245,11 +286,11 @@ template <typename T>
 void Part::assign(Reader &request, Writer &reply)
 {
     const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    std::vector<T> centroids = request.get_all<T>(k * static_cast<std::size_t>(points_.d));
+    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
     PgkmProblem problem = whole();
     problem.k = static_cast<std::int32_t>(k);
     problem.centroids = centroids.data();
-    problem.distance_exponent = request.get<std::int32_t>();
+    problem.distance_exponent = clamp_exponent(request.get<std::int32_t>());
     std::vector<PgkmInt128> within(k);
     std::vector<std::int64_t> sizes(k);
     PgkmAssignment wanted = {};
@@ -284,17 +325,18 @@ void Part::em_step(Reader &request, Writer &reply)
     PgkmMixture mixture = {};
     mixture.k = static_cast<std::int32_t>(k);
     mixture.covariance_type = request.get<PgkmCovariance>();
+    factors_of(mixture.covariance_type, k, d); // refuses another type
     const bool want_sums = request.get<std::uint8_t>() != 0;
-    const std::vector<double> means = request.get_all<double>(k * d);
+    const std::vector<double> means = read_rows<double>(request, k, points_.d);
     const std::vector<double> factors = request.get_all<double>();
     const std::vector<double> log_weights = request.get_all<double>(), determinants = request.get_all<double>();
-    const auto second = static_cast<std::size_t>(request.get<std::uint64_t>());
     std::vector<PgkmProblem> problems = {whole()};
     LargeArray<std::int32_t> labels;
     mixture.means = means.data();
     if (factors.empty()) {
         std::vector<T> centroids(means.size());
         std::transform(means.begin(), means.end(), centroids.begin(), [](double mean) { return static_cast<T>(mean); });
+        check_values(centroids.data(), centroids.size());
         labels.resize(static_cast<std::size_t>(points_.n));
         problems[0].k = mixture.k;
         problems[0].centroids = centroids.data();
@@ -302,13 +344,15 @@ void Part::em_step(Reader &request, Writer &reply)
         wanted.labels = labels.data();
         session_.run(&PgkmBackend::assign, problems, &wanted);
         mixture.labels = labels.data();
-    } else if (log_weights.size() != k || determinants.size() != k) {
-        throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+    } else if (factors.size() != factors_of(mixture.covariance_type, k, d) || log_weights.size() != k ||
+               determinants.size() != k) {
+        raise_shape();
     }
     mixture.log_weights = log_weights.data();
     mixture.factors = factors.data();
     mixture.log_determinants = determinants.data();
-    std::vector<double> masses(want_sums ? k : 0), first(want_sums ? k * d : 0), squares(want_sums ? second : 0);
+    std::vector<double> masses(want_sums ? k : 0), first(want_sums ? k * d : 0),
+        squares(want_sums ? squares_of(mixture.covariance_type, k, d) : 0);
     PgkmMixtureSums sums = {};
     if (want_sums) {
         sums.masses = masses.data();

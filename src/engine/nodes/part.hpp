@@ -30,8 +30,35 @@ struct PartState {
     LargeArray<KeyedRow> order;
     LargeArray<double> nearest;
     LargeArray<std::int32_t> chosen;
+    std::int32_t n_chosen = 0;
     std::vector<std::int64_t> given; // masses of rows that are candidates of k-means||, whose order is their own
 };
+
+// What comes over the network decides where memory is read and written, and anybody may send it. So shapes, and values
+// that would leave no nearest centroid, are checked. Throws Error(PGKM_INVALID).
+[[noreturn]] void raise_shape();
+template <typename T>
+void check_values(const T *values, std::size_t count);
+// One or more rows of d values.
+template <typename T>
+std::vector<T> read_rows(Reader &request, std::size_t count, std::int32_t d)
+{
+    std::vector<T> values = request.get_all<T>();
+    if (count < 1 || count > INT32_MAX || values.size() != count * static_cast<std::size_t>(d))
+        raise_shape();
+    check_values(values.data(), values.size());
+    return values;
+}
+// As many as there are.
+template <typename T>
+std::vector<T> read_rows(Reader &request, std::int32_t d)
+{
+    std::vector<T> values = request.get_all<T>();
+    if (values.empty() || values.size() % static_cast<std::size_t>(d) != 0)
+        raise_shape();
+    check_values(values.data(), values.size());
+    return values;
+}
 
 // Bytes of a row in all arrays of a state, beside its transformed values.
 inline constexpr std::uint64_t state_bytes_per_row = 4 + 4 + 16 + 8 + 4 + 8 + 16;

@@ -28,6 +28,12 @@ std::int64_t tasks_of(std::int64_t n)
     return (n + rows_per_task - 1) / rows_per_task;
 }
 
+void check_bits(std::int32_t bits)
+{
+    if (bits < 0 || bits > most_bucket_bits)
+        raise_shape();
+}
+
 PgkmInt128 split_unsigned(UInt128 value)
 {
     return split(static_cast<Int128>(value));
@@ -76,6 +82,7 @@ void PartSeed<T>::begin()
     const auto n = static_cast<std::size_t>(points_.n);
     state_.nearest.assign(n, std::numeric_limits<double>::infinity());
     state_.chosen.assign(n, 0);
+    state_.n_chosen = 0;
     if (state_.order.size() == n)
         return;
     state_.order.resize(n);
@@ -121,6 +128,9 @@ void PartSeed<T>::with_mass(Reader &request, Body &&body)
 {
     const auto kind = request.get<Mass>();
     const double scale = power_of_two(clamp_exponent(request.get<std::int32_t>()));
+    if ((kind == Mass::weight && points_.weights == nullptr) ||
+        (kind == Mass::given && state_.given.size() != static_cast<std::size_t>(points_.n)))
+        raise_shape();
     switch (kind) {
     case Mass::one:
         return body([](std::uint64_t) { return std::uint64_t{1}; });
@@ -143,8 +153,7 @@ void PartSeed<T>::sums(Reader &request, Writer &reply)
 {
     with_mass(request, [&](auto mass) {
         const auto bits = request.get<std::int32_t>();
-        if (bits < 0 || bits > 30)
-            throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+        check_bits(bits);
         const std::int64_t n = points_.n, tasks = tasks_of(n);
         std::vector<UInt128> sums(std::size_t{1} << bits, 0);
         // A bucket may begin in one task and end in another: those at the ends are added afterwards.
@@ -179,6 +188,7 @@ void PartSeed<T>::keys(Reader &request, Writer &reply)
 {
     with_mass(request, [&](auto mass) {
         const auto bits = request.get<std::int32_t>();
+        check_bits(bits);
         const std::vector<std::uint64_t> buckets = request.get_all<std::uint64_t>();
         std::vector<std::uint64_t> counts, keys;
         std::vector<PgkmInt128> masses;
@@ -250,10 +260,13 @@ template <typename T>
 void PartSeed<T>::add(Reader &request, Writer &reply)
 {
     const auto first = request.get<std::int32_t>();
-    std::vector<T> values = request.get_all<T>();
+    std::vector<T> values = read_rows<T>(request, points_.d);
     PgkmProblem problem = {};
     problem.n_rows = points_.n;
     problem.k = static_cast<std::int32_t>(values.size() / static_cast<std::size_t>(points_.d));
+    if (first != state_.n_chosen)
+        raise_shape();
+    state_.n_chosen += problem.k;
     problem.centroids = values.data();
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
@@ -283,7 +296,7 @@ template <typename T>
 void PartSeed<T>::gains(Reader &request, Writer &reply)
 {
     const double scale = power_of_two(clamp_exponent(request.get<std::int32_t>()));
-    std::vector<T> values = request.get_all<T>();
+    std::vector<T> values = read_rows<T>(request, points_.d);
     const std::size_t trials = values.size() / static_cast<std::size_t>(points_.d);
     const std::int64_t tasks = tasks_of(points_.n);
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
@@ -322,8 +335,10 @@ template <typename T>
 void PartSeed<T>::masses(Reader &request, Writer &reply)
 {
     const auto count = static_cast<std::size_t>(request.get<std::int32_t>());
+    if (count != static_cast<std::size_t>(state_.n_chosen))
+        raise_shape();
     PgkmProblem problem = {};
-    problem.weight_exponent = request.get<std::int32_t>();
+    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
     std::vector<Int128> sums(count, 0);
     for (std::int64_t i = 0; i < points_.n; ++i) {
         if (i % rows_per_task == 0)

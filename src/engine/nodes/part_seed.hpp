@@ -10,6 +10,9 @@
 
 namespace pgkm::nodes {
 
+// Buckets are told by at most so many bits of a key.
+inline constexpr std::int32_t most_bucket_bits = 22;
+
 // By which integers rows are drawn.
 enum class Mass : std::int32_t {
     one,    // each row counts 1

@@ -46,7 +46,8 @@ class Draws {
     {
         masses_ = masses;
         bits_ = static_cast<std::int32_t>(
-            std::clamp(std::log2(static_cast<double>(nodes_.n()) * static_cast<double>(draws)) / 2.0, 0.0, 22.0));
+            std::clamp(std::log2(static_cast<double>(nodes_.n()) * static_cast<double>(draws)) / 2.0, 0.0,
+                       double{most_bucket_bits}));
         Writer request = about(Operation::seed_sums);
         request.put(bits_);
         ends_.assign(std::size_t{1} << bits_, 0);
