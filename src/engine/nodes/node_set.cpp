@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <numeric>
+#include <thread>
 
 namespace pgkm::nodes {
 namespace {
@@ -35,7 +36,21 @@ void NodeSet::load(const PgkmPoints &points)
 {
     points_ = points;
     if (points.n > 0 && !session_)
-        session_.emplace(choice_, open_);
+        session_.emplace(choice_, own_open());
+}
+
+// Of the backend here, which also stops when another server has failed.
+PgkmOpen NodeSet::own_open()
+{
+    PgkmOpen open = open_;
+    open.host.arg = this;
+    open.host.progress = nullptr;
+    open.host.cancelled = [](void *arg) {
+        const auto *self = static_cast<const NodeSet *>(arg);
+        const PgkmHost &host = self->open_.host;
+        return self->stop_.load() || (host.cancelled != nullptr && host.cancelled(host.arg) != 0) ? 1 : 0;
+    };
+    return open;
 }
 
 std::int64_t NodeSet::n() const
@@ -72,14 +87,50 @@ Bytes NodeSet::serve_own(const Writer &request)
 {
     Reader reader(request.bytes());
     Writer reply;
-    Part(*session_, points_, state_, open_.threads, open_.host).serve(reader, reply);
+    Part(*session_, points_, state_, open_.threads, own_open().host).serve(reader, reply);
     return reply.bytes();
+}
+
+// The nodes' answers, behind what is in `replies`.
+void NodeSet::gather(std::vector<Bytes> &replies)
+{
+    const std::size_t own = replies.size();
+    PgkmError error = {};
+    replies.resize(own + nodes_.size());
+    // A node that fails is found while others work, whichever is waited for.
+    std::vector<std::size_t> waiting(nodes_.size());
+    std::iota(waiting.begin(), waiting.end(), 0);
+    while (!waiting.empty()) {
+        poll();
+        for (std::size_t i = 0; i < waiting.size();) {
+            const PgkmNode &node = *nodes_[waiting[i]];
+            const void *bytes = nullptr;
+            std::size_t size = 0;
+            const int state = node.reply(node.arg, i == 0 ? slice_ms : 0, &bytes, &size, &error);
+            if (state < 0)
+                raise(node, error);
+            if (state == 0) {
+                ++i;
+                continue;
+            }
+            const auto *begin = static_cast<const std::byte *>(bytes);
+            replies[own + waiting[i]].assign(begin, begin + size);
+            bytes_moved_ += size;
+            waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
 }
 
 std::vector<Bytes> NodeSet::ask(const Writer &request)
 {
-    std::vector<Bytes> replies;
+    if (nodes_.empty())
+        return {serve_own(request)};
+    std::vector<Bytes> replies(session_ ? 1 : 0);
+    std::exception_ptr failure; // of what is served here
+    Bytes served;
+    std::thread own;
     PgkmError error = {};
+    stop_.store(false);
     try {
         poll();
         for (const PgkmNode *node : nodes_) {
@@ -87,44 +138,29 @@ std::vector<Bytes> NodeSet::ask(const Writer &request)
                 raise(*node, error);
             bytes_moved_ += request.bytes().size();
         }
-        // What fails here may be tried again on another device: then the others' answers must not be under way.
-        std::exception_ptr own_failure;
-        try {
-            if (session_)
-                replies.push_back(serve_own(request));
-        } catch (...) {
-            own_failure = std::current_exception();
-        }
-        // A node that fails is found while others work, whichever is waited for.
-        const std::size_t own = replies.size();
-        replies.resize(own + nodes_.size());
-        std::vector<std::size_t> waiting(nodes_.size());
-        std::iota(waiting.begin(), waiting.end(), 0);
-        while (!waiting.empty()) {
-            poll();
-            for (std::size_t i = 0; i < waiting.size();) {
-                const PgkmNode &node = *nodes_[waiting[i]];
-                const void *bytes = nullptr;
-                std::size_t size = 0;
-                const int state = node.reply(node.arg, i == 0 ? slice_ms : 0, &bytes, &size, &error);
-                if (state < 0)
-                    raise(node, error);
-                if (state == 0) {
-                    ++i;
-                    continue;
+        if (session_)
+            own = std::thread([&] {
+                try {
+                    served = serve_own(request);
+                } catch (...) {
+                    failure = std::current_exception();
                 }
-                const auto *begin = static_cast<const std::byte *>(bytes);
-                replies[own + waiting[i]].assign(begin, begin + size);
-                bytes_moved_ += size;
-                waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
-            }
+            });
+        gather(replies);
+        if (own.joinable()) {
+            own.join();
+            replies[0] = std::move(served);
         }
-        if (own_failure != nullptr)
-            std::rethrow_exception(own_failure);
     } catch (...) {
         cancel();
+        stop_.store(true);
+        if (own.joinable())
+            own.join();
         throw;
     }
+    // It may be tried again on another device: no answer is under way now.
+    if (failure != nullptr)
+        std::rethrow_exception(failure);
     return replies;
 }
 

@@ -1,8 +1,10 @@
 // node_set.hpp - the servers that hold the rows of one fit: asks all of them the same, and gathers their answers.
 //
-// This server may hold rows, too. They are a Part like those of the others, and are served while the others work.
+// This server may hold rows, too. They are a Part like those of the others. A thread serves them while the others work,
+// so that a server that fails is noticed however long that takes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +41,8 @@ class NodeSet {
     void report(const char *phase, std::int32_t iteration, double shift) const;
 
   private:
+    PgkmOpen own_open();
+    void gather(std::vector<Bytes> &replies);
     void cancel();
     Bytes serve_own(const Writer &request);
 
@@ -47,6 +51,7 @@ class NodeSet {
     BackendChoice choice_;
     PgkmPoints points_ = {};
     std::optional<Session> session_;
+    std::atomic<bool> stop_{false}; // what is served here
     PartState state_;
     mutable std::uint64_t bytes_moved_ = 0;
 };
