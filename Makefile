@@ -18,10 +18,10 @@ WERROR = $(if $(filter ON,$(PGKM_WERROR)),-Werror)
 # version 16 the server's macros do not mark the SQL functions. Some of those macros count by ++ on
 # volatile variables, of which clang warns.
 SERVER_INCLUDE = $(shell $(PG_CONFIG) --includedir-server)
-PG_CPPFLAGS = -Isrc -isystem $(SERVER_INCLUDE)
+PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir) -isystem $(SERVER_INCLUDE)
 PG_CXXFLAGS = -std=c++20 -ffp-contract=off -Wall -Wextra -Wno-deprecated-volatile $(WERROR) -MMD -MP
 LIBRARY     = $(BUILD)/libpgkm.a
-SHLIB_LINK  = $(LIBRARY) $$(cat $(BUILD)/link.txt) -lstdc++ -lpthread -ldl -Wl,--version-script=exports.map
+SHLIB_LINK  = $(LIBRARY) $$(cat $(BUILD)/link.txt) $(libpq) -lstdc++ -lpthread -ldl -Wl,--version-script=exports.map
 EXTRA_CLEAN = build $(BUILD) $(OBJS:.o=.d)
 
 # Bitcode would buy nothing for numeric C++ and need a clang.

@@ -256,6 +256,29 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
 COMMENT ON FUNCTION kmeans_loaded IS 'the loads that kmeans_load keeps in the session';
 
+-- Several servers: what a server that runs a fit calls on those that hold rows
+
+CREATE FUNCTION kmeans_node_version() RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_node_version'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_node_version IS 'used between servers: the version that all servers of a fit must have';
+
+CREATE FUNCTION kmeans_node_load(relations regclass[], features text[], weights text[], need_direction boolean)
+RETURNS TABLE (n bigint, d integer, element text)
+AS 'MODULE_PATHNAME', 'pgkm_node_load'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 1;
+COMMENT ON FUNCTION kmeans_node_load IS 'used between servers: reads the rows of tables and keeps them in the session';
+
+CREATE FUNCTION kmeans_node_call(request bytea) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_node_call'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION kmeans_node_call IS 'used between servers: one step of a fit over the rows that kmeans_node_load keeps';
+
+CREATE FUNCTION kmeans_node_unload() RETURNS boolean
+AS 'MODULE_PATHNAME', 'pgkm_node_unload'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION kmeans_node_unload IS 'used between servers: drops the rows that kmeans_node_load keeps';
+
 -- One step
 
 CREATE TYPE kmeans_sums;

@@ -6,13 +6,14 @@
 #include "engine/kmeans/fit.hpp"
 #include "engine/mixture/mixture.hpp"
 #include "engine/pca/pca.hpp"
+#include "engine/serve/serve.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm {
 
 const Algorithm &algorithm_of(const PgkmRequest &request)
 {
-    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca}; // in the order of PgkmAlgorithm
+    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca, &serving}; // in the order of PgkmAlgorithm
     return *table[request.algorithm];
 }
 

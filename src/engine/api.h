@@ -88,7 +88,15 @@ typedef struct PgkmPcaOptions {
     int32_t standardize; /* features are scaled to unit variance first */
 } PgkmPcaOptions;
 
-typedef enum PgkmAlgorithm { PGKM_KMEANS = 0, PGKM_MIXTURE = 1, PGKM_PCA = 2 } PgkmAlgorithm;
+/* A request of another server that runs a fit, about the rows of this one (engine/nodes). */
+typedef struct PgkmPart PgkmPart;
+typedef struct PgkmPartRequest {
+    const void *request;
+    size_t bytes;
+    PgkmPart *part;
+} PgkmPartRequest;
+
+typedef enum PgkmAlgorithm { PGKM_KMEANS = 0, PGKM_MIXTURE = 1, PGKM_PCA = 2, PGKM_PART = 3 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
 typedef struct PgkmGroup {
@@ -101,6 +109,20 @@ typedef struct PgkmGroup {
 /* What a backend keeps of rows from job to job: its context, the rows as loaded there (for a GPU: in
  * its memory), and the statistics of k-means. */
 typedef struct PgkmResident PgkmResident;
+
+/* Another server that holds rows of the fit. Its functions are called by one thread of the job at a time. They never
+ * throw, and wait no longer than they are told. What they ask the server is pgkm_part_* there. */
+typedef struct PgkmNode {
+    const char *name; /* for errors */
+    int64_t n;        /* rows that it holds */
+    void *arg;
+    /* Begins to send a request. 0, or -1 with the reason in *error. */
+    int (*call)(void *arg, const void *request, size_t bytes, PgkmError *error);
+    /* Waits up to `milliseconds` for the answer: 1 with it, valid until the next call; 0 not yet; -1 failed. */
+    int (*reply)(void *arg, int milliseconds, const void **reply, size_t *bytes, PgkmError *error);
+    /* Tells the server to stop, if it is at work. */
+    void (*cancel)(void *arg);
+} PgkmNode;
 
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
@@ -120,13 +142,19 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
+    /* Other servers that hold rows of the fit, each at least one; k-means alone, without groups, labels and distances.
+     * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
+     * where the other servers' rows have them. */
+    const PgkmNode *nodes;
+    int64_t n_nodes;     /* 0: none */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
     union {
         PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
         PgkmPcaOptions pca;
-    }; /* options */
+        PgkmPartRequest part; /* of PGKM_PART: the rows stay in `resident` */
+    };                        /* options */
 } PgkmRequest;
 
 /* --- What comes of it --- */
@@ -176,6 +204,10 @@ typedef struct PgkmResult {
     const double *explained_variance;       /* k, descending; divided by n - 1, 0 where n = 1 */
     const double *explained_variance_ratio; /* k; 0 where there is no variance at all */
     const double *singular_values;          /* k: sqrt((n - 1) explained_variance) */
+
+    /* The answer to the request of another server. */
+    const void *reply;
+    size_t reply_bytes;
 } PgkmResult;
 
 /* --- Jobs --- */
@@ -248,6 +280,12 @@ void pgkm_job_free(PgkmJob *job);
 void pgkm_stop_all_jobs(void);
 /* Bytes that jobs which were stopped still hold: a call of a library, which nothing can stop. */
 uint64_t pgkm_bytes_left_behind(void);
+
+/* --- Rows of this server in a fit that another one runs --- */
+
+/* What is kept between two requests. NULL when there is no memory; free allows NULL. Freed after the jobs. */
+PgkmPart *pgkm_part_create(void);
+void pgkm_part_free(PgkmPart *part);
 
 /* --- Single rows, in the caller's thread --- */
 

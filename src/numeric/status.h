@@ -14,7 +14,8 @@ typedef enum PgkmStatus {
     PGKM_UNAVAILABLE,   /* no usable device, driver or plugin (0A000) */
     PGKM_UNSUPPORTED,   /* this backend lacks the strategy asked for (0A000) */
     PGKM_DEVICE_ERROR,  /* the device failed during the job (58000) */
-    PGKM_INTERNAL       /* a bug (XX000) */
+    PGKM_INTERNAL,      /* a bug (XX000) */
+    PGKM_NODE_FAILED    /* another server failed, or the connection to it (08006, or what it said) */
 } PgkmStatus;
 
 typedef struct PgkmError {

@@ -9,6 +9,7 @@
 extern "C" {
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "access/xact.h"
 #include "utils/acl.h"
 #include "utils/backend_progress.h"
 
@@ -49,7 +50,7 @@ enum ProgressParam {
     PARAM_COUNT
 };
 
-static const char *const backend_names[] = {NULL, "cpu", "cuda"};
+static const char *const backend_names[] = {NULL, "cpu", "cuda", "nodes"};
 
 static ProgressPhase phase_of(PgkmPhase phase)
 {
@@ -105,8 +106,34 @@ static void stop_showing(const PgkmProgressEntry *outer)
     pgstat_progress_update_multi_param(PGSTAT_NUM_PROGRESS_PARAM, params, outer->params);
 }
 
+static TimestampTz next_beat = 0; /* 0: nobody waits for one */
+static TimestampTz beating_statement = 0;
+
+void pgkm_heartbeat_begin(void)
+{
+    beating_statement = GetCurrentStatementStartTimestamp();
+    next_beat = GetCurrentTimestamp() + USECS_PER_SEC;
+}
+
+static void beat(void)
+{
+    if (next_beat == 0)
+        return;
+
+    const TimestampTz now = GetCurrentTimestamp();
+
+    if (GetCurrentStatementStartTimestamp() != beating_statement)
+        next_beat = 0;
+    else if (now >= next_beat) {
+        next_beat = now + USECS_PER_SEC;
+        ereport(NOTICE, (errmsg("pg_kmeans is at work")));
+    }
+}
+
 void pgkm_progress_scan(int64 rows, int64 expected)
 {
+    beat();
+
     static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
     const int64 values[] = {PHASE_SCANNING, rows, expected};
 
@@ -119,6 +146,7 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
                                  PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
     int64 shift;
 
+    beat();
     memcpy(&shift, &job->shift, sizeof shift);
 
     const int64 values[] = {

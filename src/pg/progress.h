@@ -72,6 +72,10 @@ struct PgkmShownFit {
 /* How far a job is. */
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job);
 
+/* For another server that waits for this session's work: from now on to the end of the statement a NOTICE each second,
+ * when progress is told. */
+void pgkm_heartbeat_begin(void);
+
 /* Labels are being returned, or written to the table. */
 void pgkm_progress_writing(void);
 

@@ -55,6 +55,8 @@ static int scan = SCAN_AUTO;
 static bool service = true;
 static int max_gpu_jobs = 4;
 static int gpu_idle_timeout_s = 300;
+static bool distributed = true;
+static int node_timeout_s = 10;
 static char *cuda_plugin = NULL;
 
 static void define_enum(const char *name, const char *text, const char *more, int *value,
@@ -91,6 +93,15 @@ static void define_int(const char *name, const char *text, const char *more, int
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
 }
 
+static void define_nodes(void)
+{
+    DefineCustomBoolVariable("pg_kmeans.distributed", "Has other servers work on the rows that they hold.",
+                             "Off: the rows of foreign tables are read by this server.", &distributed, distributed,
+                             PGC_USERSET, 0, NULL, NULL, NULL);
+    define_int("pg_kmeans.node_timeout", "Time after which another server that says nothing is given up.", NULL,
+               &node_timeout_s, 3, 3600, PGC_USERSET, GUC_UNIT_S);
+}
+
 /* Settings on which the service and all sessions must agree are set in the configuration alone. */
 static void define_service(void)
 {
@@ -123,6 +134,7 @@ void pgkm_settings_define(void)
         define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
                 NULL, &scan, scans);
+    define_nodes();
     define_service();
     MarkGUCPrefixReserved("pg_kmeans");
 }
@@ -153,6 +165,16 @@ int pgkm_max_gpu_jobs(void)
 int pgkm_gpu_idle_timeout(void)
 {
     return gpu_idle_timeout_s;
+}
+
+bool pgkm_distributed(void)
+{
+    return distributed;
+}
+
+int pgkm_node_timeout_ms(void)
+{
+    return node_timeout_s * 1000;
 }
 
 ScanChoice pgkm_scan_choice(void)

@@ -26,6 +26,12 @@ bool pgkm_service_enabled(void);
 int pgkm_max_gpu_jobs(void);
 int pgkm_gpu_idle_timeout(void);
 
+/* pg_kmeans.distributed: whether other servers work on the rows that they hold. */
+bool pgkm_distributed(void);
+
+/* pg_kmeans.node_timeout in ms: how long another server may say nothing. */
+int pgkm_node_timeout_ms(void);
+
 /* pg_kmeans.scan: how table functions read rows. Auto: from the pages where that is possible. */
 enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
 

@@ -60,7 +60,7 @@ for document in README.md docs/sql.md; do
     done
 done
 
-# Not called by users: what the server calls, and what stands behind a view or an UPDATE of ours.
+# Not called by users: what this server or another one calls, and what stands behind a view or an UPDATE of ours.
 query <<'SQL' >"$folder/functions"
 SELECT DISTINCT p.proname
 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'pg_kmeans' JOIN pg_proc p ON p.oid = d.objid
@@ -69,7 +69,7 @@ WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid 
       AND NOT EXISTS (SELECT FROM pg_type WHERE typsend = p.oid)
       AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggcombinefn, aggfinalfn, aggserialfn))
       AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
-      AND p.proname NOT IN ('kmeans_progress', 'kmeans_label_changes', 'kmeans_new_label')
+      AND p.proname NOT IN ('kmeans_progress', 'kmeans_label_changes', 'kmeans_new_label') AND p.proname NOT LIKE 'kmeans_node_%'
 ORDER BY 1;
 SQL
 grep -q . "$folder/functions"

@@ -27,6 +27,8 @@ struct Summary {
 class Session {
   public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
+    // Takes over a context of the choice's backend that is open already.
+    Session(const BackendChoice &choice, PgkmContext *context) : table_(choice.table), context_(context) {}
     ~Session();
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
@@ -37,6 +39,9 @@ class Session {
     void load_own(const PgkmPoints &points);
 
     void unload();
+
+    // What the backend has of the loaded rows.
+    PgkmData *data() { return data_; }
 
     // One for each problem.
     std::vector<Summary> summarise(std::vector<PgkmProblem> &problems, bool want_moments);

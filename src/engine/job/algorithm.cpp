@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/job/resident.hpp"
+#include "engine/nodes/nodes.hpp"
 
 namespace pgkm {
 namespace {
@@ -39,6 +40,11 @@ void check(const Algorithm &algorithm, const PgkmRequest &request)
 std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open, const Algorithm &algorithm,
                                const PgkmRequest &request, Monitor &monitor)
 {
+    if (request.n_nodes > 0) {
+        Workplace place(nodes::nodes_choice(), nodes::open_nodes(request, choice, open), open.threads);
+        monitor.enter(PGKM_LOADING);
+        return algorithm.fit(request, &place, monitor);
+    }
     if (request.resident == nullptr || request.n_groups > 0) {
         Workplace place(choice, open);
         monitor.enter(PGKM_LOADING);
@@ -58,7 +64,10 @@ std::vector<PgkmGroup> groups_of(const PgkmRequest &request)
 {
     if (request.n_groups > 0)
         return {request.groups, request.groups + request.n_groups};
-    return {{request.points.values, request.points.weights, request.points.n, request.k}};
+    std::int64_t n = request.points.n;
+    for (std::int64_t i = 0; i < request.n_nodes; ++i)
+        n += request.nodes[i].n;
+    return {{request.points.values, request.points.weights, n, request.k}};
 }
 
 Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
@@ -81,7 +90,9 @@ std::int32_t threads_of(const PgkmRequest &request, const Work &work)
 std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request)
 {
     double bytes = 0.0, rows = 0.0;
-    for (const PgkmGroup &group : groups_of(request)) {
+    for (PgkmGroup group : groups_of(request)) {
+        if (request.n_nodes > 0)
+            group.n = request.points.n; // the others' memory is theirs
         bytes += algorithm.group_bytes(request, group) + (request.n_groups > 0 ? copied_bytes(request, group) : 0.0);
         rows += static_cast<double>(group.n);
     }
@@ -103,10 +114,11 @@ Outcome run_request(const Algorithm &algorithm, const PgkmRequest &request, Moni
             PgkmError error = {};
             if (algorithm.supported != nullptr && algorithm.supported(request, *choice.table, &error) != PGKM_OK)
                 throw Error(error.status, error.text);
-            monitor.begin_backend(choice.table->name);
+            const BackendChoice used = request.n_nodes > 0 ? nodes::nodes_choice() : choice;
+            monitor.begin_backend(used.table->name);
             const PgkmOpen open = open_options(request, threads_of(request, work), monitor.host());
             outcome.models = fit_on(choice, open, algorithm, request, monitor);
-            outcome.backend = choice.table->name;
+            outcome.backend = used.table->name;
         });
     } else {
         outcome.models = algorithm.fit(request, nullptr, monitor);

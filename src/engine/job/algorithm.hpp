@@ -51,12 +51,12 @@ struct Algorithm {
     std::unique_ptr<Models> (*fit)(const PgkmRequest &request, Workplace *place, Monitor &monitor);
 };
 
-// The groups of a request: its own, or its points as the only one.
+// The groups of a request: its own, or its points as the only one, with those of other servers.
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
 
 inline bool has_rows(const PgkmRequest &request)
 {
-    return request.n_groups > 0 || request.points.values != nullptr;
+    return request.n_groups > 0 || request.n_nodes > 0 || request.points.values != nullptr;
 }
 
 template <typename T, typename Allocator>

@@ -10,6 +10,11 @@ namespace pgkm {
 
 struct Workplace {
     Workplace(const BackendChoice &choice, const PgkmOpen &open) : threads(open.threads), session(choice, open) {}
+    // In a context of the choice's backend that is open already.
+    Workplace(const BackendChoice &choice, PgkmContext *context, std::int32_t threads)
+        : threads(threads), session(choice, context)
+    {
+    }
 
     std::int32_t threads; // the backend's, and for work beside it
 

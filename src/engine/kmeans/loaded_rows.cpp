@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/nodes/nodes.hpp"
 #include "numeric/thread_pool.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
@@ -42,7 +43,7 @@ T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
 } // namespace
 
 LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
-    : points_(request.points), has_moments_(options.tol > 0.0)
+    : points_(request.points), on_nodes_(request.n_nodes > 0), has_moments_(options.tol > 0.0)
 {
     if (points_.element == PGKM_FLOAT32)
         prepare<float>(request, options, session, monitor);
@@ -103,6 +104,10 @@ void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const
 template <typename T>
 void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
+    if (on_nodes_) { // where an attempt on another device may have left them otherwise
+        session.load_own(points_);
+        nodes::transform(session.data(), {}, {}, PGKM_L2);
+    }
     if (options.standardize != 0) {
         const std::vector<Summary> raw = load(session, true);
         for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -110,12 +115,19 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
         }
     }
+    if (on_nodes_) { // which keep the copies
+        session.load_own(points_);
+        const Standardization &standardization = groups_[0].standardization;
+        nodes::transform(session.data(), standardization.center, standardization.scale, options.metric);
+        return;
+    }
     // What was gathered is a copy already.
     T *const to = values_ == nullptr ? allocate<T>(values_, points_) : reinterpret_cast<T *>(values_.get());
     for (const LoadedGroup &group : groups_) {
         const std::int64_t from = group.first_row * points_.d;
-        transform_rows(static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization,
-                       options.metric, monitor, to + from);
+        transform_rows(
+            static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization, options.metric,
+            [&] { monitor.poll(); }, to + from);
     }
     points_.values = values_.get();
 }

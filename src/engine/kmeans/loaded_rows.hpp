@@ -9,7 +9,7 @@
 #include "engine/api.h"
 #include "engine/backends/session.hpp"
 #include "engine/job/algorithm.hpp"
-#include "engine/kmeans/prepare.hpp"
+#include "engine/rows/prepare.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -47,6 +47,7 @@ class LoadedRows {
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
+    bool on_nodes_; // some rows, or all, are other servers'
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered

@@ -4,7 +4,7 @@
 
 #include "engine/api.h"
 #include "numeric/contract.hpp"
-#include "engine/kmeans/prepare.hpp"
+#include "engine/rows/prepare.hpp"
 
 namespace {
 

@@ -201,7 +201,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
                                             request.pca);
     place->session.load_own(points);
     std::vector<PgkmProblem> all(1);
-    all[0].n_rows = points.n;
+    all[0].n_rows = groups_of(request)[0].n;
     std::vector<CrossMoments> moments = moments_of(place->session, points, all);
     moments[0].centre([&] { monitor.poll(); });
     return std::make_unique<Components>(std::move(moments[0]), request.pca);

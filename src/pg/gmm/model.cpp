@@ -83,7 +83,12 @@ void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, in
 
 void pgkm_mixture_check_size(const PgkmRequest *request)
 {
-    const double k = (double)Min(request->k, request->points.n);
+    int64 n = request->points.n;
+
+    for (int64 i = 0; i < request->n_nodes; ++i)
+        n += request->nodes[i].n;
+
+    const double k = (double)Min(request->k, n);
     const double d = request->points.d;
     const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
     const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;

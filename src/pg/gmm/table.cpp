@@ -33,7 +33,7 @@ static TableCall *begin_call(FunctionCallInfo fcinfo)
 /* NULL when there are no rows. The result lives as long as the call. */
 static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
 {
-    if (table_rows_used(rows) == 0)
+    if (table_call_used(call, rows) == 0)
         return NULL;
     table_call_request(call, rows);
     pgkm_mixture_check_size(&call->request);
@@ -54,6 +54,7 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
+    query.on_nodes = true;
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));

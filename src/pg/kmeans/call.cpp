@@ -30,11 +30,11 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
 
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)
 {
-    if (table_rows_used(rows) == 0) {
+    if (table_call_used(call, rows) == 0) {
         scan_dismiss(rows);
         return NULL;
     }
-    pgkm_model_check_size(call->request.k, rows->used->n, rows->used->d);
+    pgkm_model_check_size(call->request.k, table_call_used(call, rows), table_call_features(call, rows));
     table_call_request(call, rows);
     call->request.want_labels = want_labels;
     call->request.want_distances = want_distances;

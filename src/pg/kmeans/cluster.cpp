@@ -4,10 +4,103 @@
 #include "pg/kmeans/call.h"
 
 #include "pg/kmeans/model.h"
+#include "pg/nodes/places.h"
 #include "pg/table/update.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
 PG_FUNCTION_INFO_V1(pgkm_table_cluster);
+}
+
+/* The row type of kmeans_model, in the schema of the function that was called. */
+static TupleDesc model_tupdesc(Oid function)
+{
+    const Oid type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("kmeans_model"),
+                                     ObjectIdGetDatum(get_func_namespace(function)));
+
+    return lookup_rowtype_tupdesc_copy(type, -1);
+}
+
+/* The features of a row as kmeans_predict takes them, of the type that the fit has computed with. */
+static void append_features(StringInfo sql, const TableCall *call)
+{
+    const bool real = table_columns_element(call->features, call->n_features) == PGKM_FLOAT32;
+    const char *const type = real ? "float4" : "float8";
+
+    if (call->features[0].kind != COLUMN_NUMBER) {
+        appendStringInfo(sql, "%s::pg_catalog.%s[]", quote_identifier(call->features[0].name), type);
+        return;
+    }
+    appendStringInfoString(sql, "ARRAY[");
+    for (int i = 0; i < call->n_features; ++i)
+        appendStringInfo(sql, "%s%s::pg_catalog.%s", i == 0 ? "" : ", ", quote_identifier(call->features[i].name),
+                         type);
+    appendStringInfoChar(sql, ']');
+}
+
+/* The label of a row under the model, which stands in the text: so every server that it goes to takes it for a
+ * constant. A row of no weight takes no part. */
+static char *label_expression(const TableCall *call, const PgkmResult *result, Oid function)
+{
+    const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
+    const TupleDesc tupdesc = model_tupdesc(function);
+    const Datum model = pgkm_model_build(result, &call->request.kmeans, tupdesc);
+    const int nest_level = NewGUCNestLevel();
+    StringInfoData sql;
+
+    table_set_for_now("extra_float_digits", "3");
+
+    const char *const text = OidOutputFunctionCall(F_RECORD_OUT, model);
+
+    AtEOXact_GUC(false, nest_level);
+    initStringInfo(&sql);
+    if (call->weight != NULL)
+        appendStringInfo(&sql, "CASE WHEN %s > 0 THEN ", quote_identifier(call->weight->name));
+    appendStringInfo(&sql, "%s.kmeans_predict(%s::%s.kmeans_model, ", schema, quote_literal_cstr(text), schema);
+    append_features(&sql, call);
+    appendStringInfoString(&sql, call->weight != NULL ? ") END" : ")");
+    return sql.data;
+}
+
+/*
+ * Rows that lie on other servers get their labels there, by an UPDATE that says what they are. postgres_fdw sends it
+ * whole where its option `extensions` names ours.
+ */
+static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
+{
+    TableQuery query;
+
+    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT);
+    memset(&query, 0, sizeof query);
+    query.new_snapshot = true;
+    query.on_nodes = call->request.kmeans.init != PGKM_INIT_FIRST;
+
+    TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
+    const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
+
+    pgkm_progress_writing();
+    table_write_expression(
+        call, result == NULL ? "NULL::pg_catalog.int4" : label_expression(call, result, fcinfo->flinfo->fn_oid),
+        target);
+    return result;
+}
+
+static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
+{
+    TableRows *const rows = table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, "kmeans_cluster");
+    const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
+
+    pgkm_progress_writing();
+    table_write_labels(call, rows, result == NULL ? NULL : result->labels, target, fcinfo->flinfo->fn_oid);
+    return result;
 }
 
 /*
@@ -17,7 +110,7 @@ PG_FUNCTION_INFO_V1(pgkm_table_cluster);
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
  *   fit
  *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
- *   UPDATE the rows whose label changes
+ *   UPDATE the rows whose label changes; by kmeans_predict where rows lie on other servers
  *   return the centroids
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
@@ -30,11 +123,9 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 
     ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, KMEANS_WEIGHT, "kmeans_cluster");
-    const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
+    const PgkmResult *const result = node_rows_elsewhere(id) ? cluster_elsewhere(call, fcinfo, id, &target)
+                                                             : cluster_here(call, fcinfo, id, &target);
 
-    pgkm_progress_writing();
-    table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
     if (result != NULL) {
         PgkmModel model;
 

@@ -27,12 +27,13 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
+    query.on_nodes = true;
     call->request.algorithm = PGKM_PCA;
     pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
-    const bool isnull = table_rows_used(rows) == 0;
+    const bool isnull = table_call_used(call, rows) == 0;
 
     if (!isnull) {
         table_call_request(call, rows);

@@ -4,6 +4,7 @@
 #include "pg/plan/plan.h"
 
 #include "pg/kmeans/labels.h"
+#include "pg/query/citus.h"
 #include "pg/scan/scan.h"
 
 extern "C" {
@@ -148,9 +149,12 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
         add_labels_path(rel, call);
 }
 
-static bool others_choose_paths(void)
+static bool others_choose_paths(Oid relation)
 {
-    return previous_hook != NULL || set_rel_pathlist_hook != choose_path;
+    if (previous_hook == NULL && set_rel_pathlist_hook == choose_path)
+        return false;
+    return set_rel_pathlist_hook != choose_path || !citus_owns_hook((void *)previous_hook) ||
+           citus_owns_table(relation);
 }
 
 void labels_path_install(void)

@@ -28,10 +28,10 @@ static bool kind_serves(char relkind, TableUse use)
     case RELKIND_PARTITIONED_TABLE:
         return true;
     case RELKIND_MATVIEW:
-        return use != TABLE_UPDATE;
+        return use != TABLE_UPDATE && use != TABLE_WRITE;
     case RELKIND_VIEW:
     case RELKIND_FOREIGN_TABLE:
-        return use == TABLE_READ;
+        return use == TABLE_READ || (use == TABLE_WRITE && relkind == RELKIND_FOREIGN_TABLE);
     default:
         return false;
     }
@@ -109,7 +109,7 @@ void table_relation_find(TableRelation *relation, Oid id, TableUse use, bool loc
 
     relation->has_rows_of_others = has_subclass(id);
     relation->has_ctid = kind_serves(relkind, TABLE_LOCATE) && !(relation->has_rows_of_others && has_foreign_part(id));
-    if (use != TABLE_READ && !relation->has_ctid)
+    if (use != TABLE_READ && use != TABLE_WRITE && !relation->has_ctid)
         ereport(ERROR,
                 (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                  errmsg("\"%s\" has foreign tables among its partitions: their rows have no ctid", relation->name),

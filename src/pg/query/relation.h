@@ -19,7 +19,8 @@ extern "C" {
 enum TableUse {
     TABLE_READ,   /* rows: tables, partitioned and foreign tables, views, materialized views */
     TABLE_LOCATE, /* rows that have a ctid: tables, partitioned tables, materialized views */
-    TABLE_UPDATE  /* rows that can be updated by ctid: tables and partitioned tables */
+    TABLE_UPDATE, /* rows that can be updated by ctid: tables and partitioned tables */
+    TABLE_WRITE   /* rows that can be updated, on other servers, too */
 };
 
 struct TableRelation {

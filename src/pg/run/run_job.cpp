@@ -24,6 +24,18 @@ struct PgkmJobHolder {
     PgkmResult result;
 };
 
+static char node_state[6] = "08006";
+
+void pgkm_note_node_state(const char *sqlstate)
+{
+    memcpy(node_state, sqlstate, 5);
+}
+
+void pgkm_run_release_channel(int channel)
+{
+    pgkm_service_release(channel);
+}
+
 static int sqlstate_of(PgkmStatus status)
 {
     switch (status) {
@@ -40,6 +52,8 @@ static int sqlstate_of(PgkmStatus status)
         return ERRCODE_SYSTEM_ERROR;
     case PGKM_CANCELLED:
         return ERRCODE_QUERY_CANCELED;
+    case PGKM_NODE_FAILED:
+        return MAKE_SQLSTATE(node_state[0], node_state[1], node_state[2], node_state[3], node_state[4]);
     case PGKM_OK:
     case PGKM_INTERNAL:
         break;
@@ -102,6 +116,8 @@ static char *describe(const PgkmRequest *request)
         return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
     case PGKM_MIXTURE:
         return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
+    case PGKM_PART:
+        return psprintf("Work of %lld rows of %d features for another server", n, d);
     case PGKM_PCA:
         break;
     }
@@ -116,6 +132,7 @@ static PgkmShownFit shown_fit(const PgkmRequest *request)
         return {request->kmeans.max_iter, request->kmeans.n_init};
     case PGKM_MIXTURE:
         return {request->mixture.max_iter, request->mixture.n_init};
+    case PGKM_PART:
     case PGKM_PCA:
         break;
     }
@@ -264,7 +281,8 @@ const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context
     /* The result may be kept for long, as those of many groups are. */
     pgkm_service_release(owner->channel);
     owner->channel = 0;
-    note_fit(&full, &owner->result, owner->job);
+    if (request->algorithm != PGKM_PART)
+        note_fit(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;

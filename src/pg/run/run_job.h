@@ -20,6 +20,13 @@ struct PgkmJobHolder;
 /* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
 
+/* Where another server fails, the engine's error is PGKM_NODE_FAILED and the SQLSTATE is this one: five characters.
+ * From any thread of the job. */
+void pgkm_note_node_state(const char *sqlstate);
+
+/* Gives a connection to the GPU service back that a PgkmResident had. */
+void pgkm_run_release_channel(int channel);
+
 /* For the engine's functions that can take long in the server's thread: 1 when it has been asked to
  * end its statement. A PgkmInterrupted; its answer becomes an ERROR in pgkm_raise. */
 int pgkm_interrupted(void);

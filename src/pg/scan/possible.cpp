@@ -21,9 +21,9 @@ extern "C" {
 #include "utils/rls.h"
 }
 
-static bool (*other_hooks)(void) = NULL;
+static bool (*other_hooks)(Oid relation) = NULL;
 
-void scan_set_other_hooks(bool (*others)(void))
+void scan_set_other_hooks(bool (*others)(Oid relation))
 {
     other_hooks = others;
 }
@@ -36,7 +36,7 @@ static bool may_read_column(Oid table, const char *name, Oid user)
 }
 
 /* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
-static bool privileged(const TableQuery *query)
+bool scan_is_privileged(const TableQuery *query)
 {
     const Oid user = GetUserId();
     const Oid table = query->relation->id;
@@ -52,6 +52,8 @@ static bool privileged(const TableQuery *query)
             return false;
     return true;
 }
+
+static const char others_take_part[] = "Another extension takes part in reading tables.";
 
 static const char *relation_obstacle(const Relation relation)
 {
@@ -82,7 +84,7 @@ static const char *column_obstacle(const Relation relation, const char *name)
 static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
 {
     const Relation relation = table_open(leaf, NoLock);
-    const char *obstacle = relation_obstacle(relation);
+    const char *obstacle = other_hooks != NULL && other_hooks(leaf) ? others_take_part : relation_obstacle(relation);
     const char *name;
 
     for (int i = 0; obstacle == NULL && (name = table_query_column(query, i)) != NULL; ++i)
@@ -91,40 +93,57 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
     return obstacle;
 }
 
-/* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
-static const char *find_obstacle(const TableQuery *query, List **leaves)
+/* What stands against it whatever the leaves are. */
+static const char *query_obstacle(const TableQuery *query)
 {
     const Oid id = query->relation->id;
-    const char relkind = get_rel_relkind(id);
-    const char *obstacle = NULL;
-    ListCell *cell;
 
-    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
-        return "It is not a table or materialized view.";
     if (IsolationIsSerializable())
         return "Serializable transactions need predicate locks.";
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
     /* It may replace scans (of a sharded or compressed table) or guard them. */
-    if ((other_hooks != NULL && other_hooks()) || ExecutorCheckPerms_hook != NULL)
-        return "Another extension takes part in reading tables.";
+    if ((other_hooks != NULL && other_hooks(id)) || ExecutorCheckPerms_hook != NULL)
+        return others_take_part;
     if (query->features[0].kind == COLUMN_VECTOR &&
         scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)
         return "The storage of its vector type is not known.";
-    *leaves = scan_leaves(id);
-    foreach (cell, *leaves) {
-        obstacle = leaf_obstacle(query, lfirst_oid(cell));
+    return NULL;
+}
+
+const char *scan_parts_obstacle(const TableQuery *query, List *leaves)
+{
+    const char *obstacle = query_obstacle(query);
+    ListCell *cell;
+
+    foreach (cell, leaves) {
         if (obstacle != NULL)
             break;
+        obstacle = leaf_obstacle(query, lfirst_oid(cell));
     }
     return obstacle;
+}
+
+/* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
+static const char *find_obstacle(const TableQuery *query, List **leaves)
+{
+    const char relkind = get_rel_relkind(query->relation->id);
+    const char *obstacle;
+
+    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
+        return "It is not a table or materialized view.";
+    obstacle = query_obstacle(query);
+    if (obstacle != NULL)
+        return obstacle;
+    *leaves = scan_leaves(query->relation->id);
+    return scan_parts_obstacle(query, *leaves);
 }
 
 bool scan_possible(const TableQuery *query, List **leaves)
 {
     const ScanChoice choice = pgkm_scan_choice();
 
-    if (choice == SCAN_EXECUTOR || !privileged(query))
+    if (choice == SCAN_EXECUTOR || !scan_is_privileged(query))
         return false;
 
     const char *obstacle = find_obstacle(query, leaves);

@@ -23,9 +23,16 @@ extern "C" {
  */
 bool scan_possible(const TableQuery *query, List **leaves);
 
-/* For whoever hooks the server's choice of paths: `others` tells whether another extension does so, too. Such
- * an extension may read tables in its own way, so that a direct scan is not possible. */
-void scan_set_other_hooks(bool (*others)(void));
+/* Whether the caller may read the query's columns. */
+bool scan_is_privileged(const TableQuery *query);
+
+/* For a query whose other rows are read elsewhere: why those of these leaves (locked, maybe none) cannot be read
+ * directly, a sentence; or NULL, and scan_read may be called with them. */
+const char *scan_parts_obstacle(const TableQuery *query, List *leaves);
+
+/* For whoever hooks the server's choice of paths: `others` tells whether another extension does so, too, for this
+ * relation. Such an extension may read tables in its own way, so that a direct scan is not possible. */
+void scan_set_other_hooks(bool (*others)(Oid relation));
 
 /* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many
  * helped. */

@@ -3,6 +3,7 @@
  */
 #include "pg/table/call.h"
 
+#include "pg/nodes/nodes.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
 
@@ -66,10 +67,46 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     return call->loaded->rows;
 }
 
+/* Has other servers load their rows, and reads those of this one meanwhile. NULL where this server has to read all. */
+static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, MemoryContext context)
+{
+    const PgkmElement element = table_columns_element(query->features, query->n_features);
+    List *local = NIL;
+    int32 workers;
+
+    call->nodes = nodes_begin(query, context, &local);
+    if (call->nodes == NULL)
+        return NULL;
+
+    TableWants nothing;
+
+    memset(&nothing, 0, sizeof nothing);
+
+    TableRows *const rows =
+        local == NIL ? table_rows_create(context, nothing) : scan_read(query, local, context, &workers);
+
+    if (nodes_await(call->nodes, element))
+        return rows;
+    scan_dismiss(rows);
+    nodes_end(call->nodes);
+    call->nodes = NULL;
+    table_rows_clear(rows);
+    return NULL;
+}
+
 /* Takes the way that suits the query, and tells which in *report. */
-static TableRows *read_rows(const TableQuery *query, MemoryContext context, PgkmScanReport *report)
+static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
     List *leaves = NIL;
+
+    if (query->on_nodes) {
+        TableRows *const rows = read_with_nodes(call, query, context);
+
+        report->way = "nodes";
+        report->workers = 0;
+        if (rows != NULL)
+            return rows;
+    }
 
     if (query->need_ctid && !table_may_read_ctid(query->relation))
         table_raise_denied(query->relation,
@@ -97,7 +134,7 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
 
-    TableRows *const rows = read_rows(&query, context, &call->run.scan);
+    TableRows *const rows = read_rows(call, &query, context, &call->run.scan);
 
     table_rows_shrink(rows);
     INSTR_TIME_SET_CURRENT(duration);
@@ -107,10 +144,40 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     return rows;
 }
 
+int64 table_call_used(const TableCall *call, const TableRows *rows)
+{
+    return table_rows_used(rows) + (call->nodes == NULL ? 0 : nodes_rows(call->nodes));
+}
+
+int32 table_call_features(const TableCall *call, const TableRows *rows)
+{
+    return rows->used == NULL ? nodes_features(call->nodes) : rows->used->d;
+}
+
+/* The rows of other servers take part; there may be none here. */
+static void request_nodes(TableCall *call, const TableRows *rows)
+{
+    PgkmRequest *const request = &call->request;
+    static const double none = 0;
+
+    request->nodes = nodes_list(call->nodes, &request->n_nodes);
+    if (rows->used == NULL)
+        request->points = {&none, table_columns_element(call->features, call->n_features), 0,
+                           nodes_features(call->nodes), call->weight == NULL ? NULL : &none};
+    else if (nodes_rows(call->nodes) > 0 && rows->used->d != nodes_features(call->nodes))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("this server has rows of %d features, others have %d",
+                                                                  rows->used->d, nodes_features(call->nodes))));
+}
+
 void table_call_request(TableCall *call, const TableRows *rows)
 {
-    call->request.points = pgkm_rows_points(rows->used);
-    call->request.segment = pgkm_rows_segment(rows->used);
+    if (rows->used != NULL) {
+        call->request.points = pgkm_rows_points(rows->used);
+        call->request.segment = pgkm_rows_segment(rows->used);
+    }
+    if (call->nodes != NULL)
+        request_nodes(call, rows);
     call->request.resident = call->loaded == NULL ? NULL : call->loaded->resident;
 }
 
@@ -133,6 +200,8 @@ void table_call_destroy(TableCall *call)
 {
     if (call->job != NULL)
         pgkm_release_job(call->job);
+    if (call->nodes != NULL)
+        nodes_end(call->nodes);
     pgkm_run_end(&call->run);
     MemoryContextDelete(call->context);
 }

@@ -31,7 +31,8 @@ struct TableCall {
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
     PgkmRun run;
-    PgkmLoaded *loaded; /* the loaded rows that are used instead of the table's; or NULL */
+    struct Nodes *nodes; /* other servers that hold rows, which work on them; or NULL */
+    PgkmLoaded *loaded;  /* the loaded rows that are used instead of the table's; or NULL */
 };
 
 /* The argument number of a function without weights. */
@@ -57,6 +58,12 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
 
 /* Reads them into a context of their own, and takes no loaded ones. */
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
+
+/* Rows that take part, other servers' among them. */
+int64 table_call_used(const TableCall *call, const TableRows *rows);
+
+/* Features of each, when there are any rows. */
+int32 table_call_features(const TableCall *call, const TableRows *rows);
 
 /* Completes call->request for rows of which at least one takes part: points, and what stays of loaded ones.
  * They live as long as the call. */

@@ -143,7 +143,9 @@ static void check_ownership(LabelTarget *target, const TableRelation *relation)
     foreach (cell, target->tables) {
         const Oid table = lfirst_oid(cell);
 
-        if (!is_ours(table, target->name) && (table == relation->id || holds_values(table, target->name)))
+        if (!is_ours(table, target->name) &&
+            (table == relation->id || get_rel_relkind(table) == RELKIND_FOREIGN_TABLE ||
+             holds_values(table, target->name)))
             raise_occupied(target, get_rel_name(table),
                            "It exists, and its comment does not begin with \"" OUR_COMMENT "\".", true);
     }

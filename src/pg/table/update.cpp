@@ -5,6 +5,7 @@
  */
 #include "pg/table/update.h"
 
+#include "pg/query/citus.h"
 #include "pg/table/label_lookup.h"
 
 extern "C" {
@@ -37,19 +38,19 @@ void table_run_utility(const char *sql)
 
 /* Takes LOCK TABLE ... IN SHARE ROW EXCLUSIVE MODE as the caller and looks the relation up under it: from
  * then on nobody else changes its rows, nor what tables lie below it. */
-static void lock_for_update(TableRelation *relation, Oid id)
+static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
 {
     const char *locked;
 
     /* Takes no lock of its own before: two sessions that both hold one and both want the stronger one would wait for
      * each other. The table may get another name before the lock is there. */
-    table_relation_find(relation, id, TABLE_UPDATE, false);
+    table_relation_find(relation, id, use, false);
     if (pg_class_aclcheck(id, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK)
         table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
     do {
         locked = relation->sql_name;
         table_run_utility(psprintf("LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE", locked));
-        table_relation_find(relation, id, TABLE_UPDATE, false);
+        table_relation_find(relation, id, use, false);
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
@@ -137,15 +138,52 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features or be the weight", label)));
 }
 
+static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
+                         TableUse use)
+{
+    lock_for_update(&call->relation, id, use);
+    table_call_find_columns(call, fcinfo, weight);
+    check_label_is_no_input(call, target->name);
+    label_target_check(target, &call->relation, call->request.k);
+}
+
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight)
+{
+    begin_update(call, fcinfo, id, target, weight, TABLE_WRITE);
+    /* Citus adds columns on all of its servers. */
+    if (target->missing && !citus_owns_table(id))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("column \"%s\" is missing, and \"%s\" has rows on other servers", target->name,
+                               call->relation.name),
+                        errhint("Add an integer column there and here, and name it: label_column => %s, overwrite => "
+                                "true.",
+                                quote_literal_cstr(target->name))));
+}
+
+void table_write_expression(const TableCall *call, const char *label, const LabelTarget *target)
+{
+    const char *const column = quote_identifier(target->name);
+    TableRelation relation;
+
+    table_relation_find(&relation, call->relation.id, TABLE_WRITE, false); /* by its name of now */
+    label_target_prepare(target, &relation);
+    SPI_connect();
+
+    const char *const sql =
+        psprintf("UPDATE %s SET %s = %s WHERE %s IS DISTINCT FROM %s", relation.sql_name, column, label, column, label);
+    const int code = SPI_execute(sql, false, 0);
+
+    if (code != SPI_OK_UPDATE)
+        elog(ERROR, "an UPDATE of labels failed: %s", SPI_result_code_string(code));
+    SPI_finish();
+}
+
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
                                  const char *function)
 {
     TableQuery query;
 
-    lock_for_update(&call->relation, id);
-    table_call_find_columns(call, fcinfo, weight);
-    check_label_is_no_input(call, target->name);
-    label_target_check(target, &call->relation, call->request.k);
+    begin_update(call, fcinfo, id, target, weight, TABLE_UPDATE);
 
     memset(&query, 0, sizeof query);
     query.label = target->missing ? NULL : target->name;

@@ -49,6 +49,13 @@ const char *pgkm_column_use(Oid table, AttrNumber column);
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
                                  const char *function);
 
+/* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
+ * where the column is missing over there. */
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight);
+
+/* Writes `label`, an SQL expression over the row, where the row has another label. */
+void table_write_expression(const TableCall *call, const char *label, const LabelTarget *target);
+
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/job/monitor.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -29,9 +29,10 @@ template <typename T>
 bool transform_row(T *row, std::int32_t d, const double *center, const double *scale, PgkmMetric metric);
 
 // All rows (n x d), transformed, to `result`, which may be `rows` themselves. Throws Error(PGKM_INVALID)
-// naming the row (from 1) of a zero vector under the cosine metric.
+// naming the row (from 1) of a zero vector under the cosine metric. Asks poll(), which may throw, every few
+// milliseconds.
 template <typename T>
 void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                    PgkmMetric metric, const Monitor &monitor, T *result);
+                    PgkmMetric metric, const std::function<void()> &poll, T *result);
 
 } // namespace pgkm

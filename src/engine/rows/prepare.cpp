@@ -1,5 +1,5 @@
 // prepare.cpp - standardizes rows and brings them to unit length.
-#include "engine/kmeans/prepare.hpp"
+#include "engine/rows/prepare.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ bool transform_row(T *row, std::int32_t d, const double *center, const double *s
 
 template <typename T>
 void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standardization &standardization,
-                    PgkmMetric metric, const Monitor &monitor, T *result)
+                    PgkmMetric metric, const std::function<void()> &poll, T *result)
 {
     const std::int64_t rows_between_polls = std::max(1, 65536 / d);
     const bool standardize = !standardization.center.empty();
@@ -38,7 +38,7 @@ void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standar
     const double *scale = standardize ? standardization.scale.data() : nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
         if (i % rows_between_polls == 0)
-            monitor.poll();
+            poll();
         if (result != rows)
             std::copy_n(rows + i * d, d, result + i * d);
         if (!transform_row(result + i * d, d, center, scale, metric))
@@ -51,8 +51,8 @@ void transform_rows(const T *rows, std::int64_t n, std::int32_t d, const Standar
 template bool transform_row<float>(float *, std::int32_t, const double *, const double *, PgkmMetric);
 template bool transform_row<double>(double *, std::int32_t, const double *, const double *, PgkmMetric);
 template void transform_rows<float>(const float *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
-                                    const Monitor &, float *);
+                                    const std::function<void()> &, float *);
 template void transform_rows<double>(const double *, std::int64_t, std::int32_t, const Standardization &, PgkmMetric,
-                                     const Monitor &, double *);
+                                     const std::function<void()> &, double *);
 
 } // namespace pgkm

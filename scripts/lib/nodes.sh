@@ -1,0 +1,76 @@
+# More servers beside that of PGHOST, as other nodes of one fit. Sourced after common.sh, in a command of with-postgres.
+#
+# They are copies of the same programs, each with a folder and a socket of its own. Every function names a node by its
+# number, from 1; 0 is the server of PGHOST.
+
+nodes_folder=
+declare -A node_pid=()
+
+# start_nodes COUNT: servers 1 .. COUNT, each with the extension in database postgres.
+start_nodes() {
+    local i
+    nodes_folder=$(mktemp -d /tmp/pgkn.XXXXXX)
+    chmod 755 "$nodes_folder"
+    nodes_as=()
+    if [ "$(id -u)" -eq 0 ]; then
+        local user=nobody
+        if id -u postgres >/dev/null 2>&1; then user=postgres; fi
+        nodes_as=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --clear-groups)
+        chown "$user" "$nodes_folder"
+    fi
+    for ((i = 1; i <= $1; i++)); do
+        (cd / && quietly "${nodes_as[@]}" initdb -D "$nodes_folder/data$i" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync) || return 1
+        "${nodes_as[@]}" mkdir "$nodes_folder/socket$i"
+        printf "%s\n" "listen_addresses = ''" "unix_socket_directories = '$nodes_folder/socket$i'" "port = 5432" \
+            "fsync = off" "synchronous_commit = off" "full_page_writes = off" "shared_buffers = '32MB'" \
+            "max_connections = 20" "log_line_prefix = '%m [%p] '" >>"$nodes_folder/data$i/postgresql.conf"
+        start_node "$i" || return 1
+        on_node "$i" -c "CREATE EXTENSION pg_kmeans" || return 1
+    done
+}
+
+start_node() {
+    local i=$1 try
+    (cd / && exec "${nodes_as[@]}" env LC_ALL=C.UTF-8 postgres -D "$nodes_folder/data$i" >>"$nodes_folder/log$i" 2>&1 </dev/null) &
+    node_pid[$i]=$!
+    for ((try = 0; try < 600; try++)); do
+        if pg_isready -q -h "$nodes_folder/socket$i" -p 5432; then return 0; fi
+        sleep 0.1
+    done
+    cat "$nodes_folder/log$i" >&2
+    return 1
+}
+
+# kill_node NUMBER [SIGNAL]: ends it and waits for that; QUIT is an immediate shutdown.
+kill_node() {
+    kill "-${2:-QUIT}" "${node_pid[$1]}" && wait "${node_pid[$1]}" 2>/dev/null
+    unset "node_pid[$1]"
+}
+
+stop_nodes() {
+    local i
+    for i in "${!node_pid[@]}"; do
+        kill_node "$i" INT || true
+    done
+    [ -z "$nodes_folder" ] || rm -rf "$nodes_folder"
+}
+
+# on_node NUMBER PSQL-ARGUMENT...
+on_node() {
+    local i=$1
+    shift
+    if [ "$i" -eq 0 ]; then
+        psql -XqAt -v ON_ERROR_STOP=1 "$@"
+    else
+        psql -XqAt -v ON_ERROR_STOP=1 -h "$nodes_folder/socket$i" -p 5432 -U postgres -d postgres "$@"
+    fi
+}
+
+# join_node NUMBER: makes it the foreign server node NUMBER of the current database of server 0.
+join_node() {
+    on_node 0 <<SQL
+CREATE SERVER node$1 FOREIGN DATA WRAPPER postgres_fdw
+    OPTIONS (host '$nodes_folder/socket$1', port '5432', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER node$1 OPTIONS (user 'postgres');
+SQL
+}

@@ -1,0 +1,167 @@
+// node_set.cpp - one question to all nodes, and their answers.
+#include "engine/nodes/node_set.hpp"
+
+#include <exception>
+#include <numeric>
+#include <thread>
+
+namespace pgkm::nodes {
+namespace {
+
+// How long one node is waited for before the others, and the cancel flag, are looked at.
+constexpr int slice_ms = 5;
+
+[[noreturn]] void raise(const PgkmNode &node, const PgkmError &error)
+{
+    throw Error(PGKM_NODE_FAILED, std::string(node.name) + ": " + error.text);
+}
+
+} // namespace
+
+NodeSet::NodeSet(const PgkmNode *nodes, std::int64_t n_nodes, const BackendChoice &choice, const PgkmOpen &open)
+    : open_(open), choice_(choice)
+{
+    for (std::int64_t i = 0; i < n_nodes; ++i)
+        if (nodes[i].n > 0)
+            nodes_.push_back(nodes + i);
+}
+
+NodeSet::NodeSet(const BackendChoice &choice, const PgkmOpen &open, std::vector<std::int64_t> given)
+    : open_(open), choice_(choice)
+{
+    state_.given = std::move(given);
+}
+
+void NodeSet::load(const PgkmPoints &points)
+{
+    points_ = points;
+    if (points.n > 0 && !session_)
+        session_.emplace(choice_, own_open());
+}
+
+// Of the backend here, which also stops when another server has failed.
+PgkmOpen NodeSet::own_open()
+{
+    PgkmOpen open = open_;
+    open.host.arg = this;
+    open.host.progress = nullptr;
+    open.host.cancelled = [](void *arg) {
+        const auto *self = static_cast<const NodeSet *>(arg);
+        const PgkmHost &host = self->open_.host;
+        return self->stop_.load() || (host.cancelled != nullptr && host.cancelled(host.arg) != 0) ? 1 : 0;
+    };
+    return open;
+}
+
+std::int64_t NodeSet::n() const
+{
+    return std::accumulate(nodes_.begin(), nodes_.end(), points_.n,
+                           [](std::int64_t n, const PgkmNode *node) { return n + node->n; });
+}
+
+void NodeSet::poll() const
+{
+    if (open_.host.cancelled != nullptr && open_.host.cancelled(open_.host.arg) != 0)
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+void NodeSet::report(const char *phase, std::int32_t iteration, double shift) const
+{
+    if (open_.host.progress == nullptr)
+        return;
+    PgkmProgress progress = {};
+    progress.phase = phase;
+    progress.iteration = iteration;
+    progress.shift = shift;
+    progress.bytes_moved = bytes_moved_;
+    open_.host.progress(open_.host.arg, &progress);
+}
+
+void NodeSet::cancel()
+{
+    for (const PgkmNode *node : nodes_)
+        node->cancel(node->arg);
+}
+
+Bytes NodeSet::serve_own(const Writer &request)
+{
+    Reader reader(request.bytes());
+    Writer reply;
+    Part(*session_, points_, state_, open_.threads, own_open().host).serve(reader, reply);
+    return reply.bytes();
+}
+
+// The nodes' answers, behind what is in `replies`.
+void NodeSet::gather(std::vector<Bytes> &replies)
+{
+    const std::size_t own = replies.size();
+    PgkmError error = {};
+    replies.resize(own + nodes_.size());
+    // A node that fails is found while others work, whichever is waited for.
+    std::vector<std::size_t> waiting(nodes_.size());
+    std::iota(waiting.begin(), waiting.end(), 0);
+    while (!waiting.empty()) {
+        poll();
+        for (std::size_t i = 0; i < waiting.size();) {
+            const PgkmNode &node = *nodes_[waiting[i]];
+            const void *bytes = nullptr;
+            std::size_t size = 0;
+            const int state = node.reply(node.arg, i == 0 ? slice_ms : 0, &bytes, &size, &error);
+            if (state < 0)
+                raise(node, error);
+            if (state == 0) {
+                ++i;
+                continue;
+            }
+            const auto *begin = static_cast<const std::byte *>(bytes);
+            replies[own + waiting[i]].assign(begin, begin + size);
+            bytes_moved_ += size;
+            waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+}
+
+std::vector<Bytes> NodeSet::ask(const Writer &request)
+{
+    if (nodes_.empty())
+        return {serve_own(request)};
+    std::vector<Bytes> replies(session_ ? 1 : 0);
+    std::exception_ptr failure; // of what is served here
+    Bytes served;
+    std::thread own;
+    PgkmError error = {};
+    stop_.store(false);
+    try {
+        poll();
+        for (const PgkmNode *node : nodes_) {
+            if (node->call(node->arg, request.bytes().data(), request.bytes().size(), &error) != 0)
+                raise(*node, error);
+            bytes_moved_ += request.bytes().size();
+        }
+        if (session_)
+            own = std::thread([&] {
+                try {
+                    served = serve_own(request);
+                } catch (...) {
+                    failure = std::current_exception();
+                }
+            });
+        gather(replies);
+        if (own.joinable()) {
+            own.join();
+            replies[0] = std::move(served);
+        }
+    } catch (...) {
+        cancel();
+        stop_.store(true);
+        if (own.joinable())
+            own.join();
+        throw;
+    }
+    // It may be tried again on another device: no answer is under way now.
+    if (failure != nullptr)
+        std::rethrow_exception(failure);
+    return replies;
+}
+
+} // namespace pgkm::nodes

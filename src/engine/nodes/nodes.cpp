@@ -1,0 +1,392 @@
+// nodes.cpp - the functions of the table: each asks all servers and merges what they answer.
+#include "engine/nodes/nodes.hpp"
+
+#include <algorithm>
+
+#include "backend/update.hpp"
+#include "engine/nodes/node_set.hpp"
+#include "engine/nodes/seeder.hpp"
+#include "numeric/contract.hpp"
+
+namespace pgkm::nodes {
+namespace {
+
+NodeSet &self(PgkmData *data)
+{
+    return *reinterpret_cast<NodeSet *>(data);
+}
+NodeSet &self(PgkmContext *context)
+{
+    return *reinterpret_cast<NodeSet *>(context);
+}
+
+template <typename Body>
+void with_element(const NodeSet &nodes, Body &&body)
+{
+    if (nodes.points().element == PGKM_FLOAT32)
+        body(float{});
+    else
+        body(double{});
+}
+
+void require_one(std::int64_t n_problems)
+{
+    if (n_problems != 1)
+        throw Error(PGKM_UNSUPPORTED, "several servers work on one problem at a time");
+}
+
+template <typename T>
+void put_centroids(Writer &request, const PgkmProblem &problem, std::int32_t d)
+{
+    request.put(problem.k);
+    request.put(static_cast<const T *>(problem.centroids), static_cast<std::size_t>(problem.k) * d);
+}
+
+// --- ranges and moments ---
+
+void find_ranges(NodeSet &nodes, PgkmSummary &out)
+{
+    const auto d = static_cast<std::size_t>(nodes.points().d);
+    bool first = true;
+    for (const Bytes &bytes : nodes.ask(Writer(Operation::ranges))) {
+        Reader reply(bytes);
+        const std::vector<double> min = reply.get_all<double>(d), max = reply.get_all<double>(d);
+        const auto max_weight = reply.get<double>();
+        for (std::size_t f = 0; f < d; ++f) {
+            out.min[f] = first ? min[f] : std::min(out.min[f], min[f]);
+            out.max[f] = first ? max[f] : std::max(out.max[f], max[f]);
+        }
+        out.max_weight = first ? max_weight : std::max(out.max_weight, max_weight);
+        first = false;
+    }
+}
+
+void find_moments(NodeSet &nodes, PgkmSummary &out)
+{
+    const auto d = static_cast<std::size_t>(nodes.points().d);
+    Writer request(Operation::moments);
+    request.put(out.min, d);
+    request.put(out.max, d);
+    std::vector<Int128> sums(d, 0), squares(d, 0);
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        const std::vector<PgkmInt128> sum = reply.get_all<PgkmInt128>(d), square = reply.get_all<PgkmInt128>(d);
+        for (std::size_t f = 0; f < d; ++f) {
+            sums[f] += join(sum[f]);
+            squares[f] += join(square[f]);
+        }
+    }
+    for (std::size_t f = 0; f < d; ++f) {
+        const Moments moments = moments_of(moment_scale(out.min[f], out.max[f]), sums[f], squares[f], nodes.n());
+        out.mean[f] = moments.mean;
+        out.variance[f] = moments.variance;
+    }
+}
+
+// --- iterations ---
+
+// Sums of all rows under the problem's centroids. Whether a label changed since the last iteration.
+template <typename T>
+bool iterate(NodeSet &nodes, const PgkmProblem &problem, bool first, Sums &sums)
+{
+    const std::int32_t d = nodes.points().d;
+    Writer request(Operation::iterate);
+    put_centroids<T>(request, problem, d);
+    std::vector<double> origins;
+    std::vector<std::int32_t> exponents;
+    for (std::int32_t f = 0; f < d; ++f) {
+        origins.push_back(problem.feature_scales[f].origin);
+        exponents.push_back(problem.feature_scales[f].exponent);
+    }
+    request.put(origins);
+    request.put(exponents);
+    request.put(problem.weight_exponent);
+    request.put(static_cast<std::uint8_t>(first));
+    sums.reset(problem.k, d);
+    bool changed = false;
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        changed = reply.get<std::uint8_t>() != 0 || changed;
+        const std::vector<PgkmInt128> totals = reply.get_all<PgkmInt128>(sums.totals.size());
+        const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(sums.masses.size());
+        for (std::size_t i = 0; i < totals.size(); ++i)
+            sums.totals[i] += join(totals[i]);
+        for (std::size_t j = 0; j < masses.size(); ++j)
+            sums.masses[j] += join(masses[j]);
+    }
+    return changed;
+}
+
+// Rows of other servers, as far as relocation needs them.
+template <typename T>
+struct FarRows {
+    std::vector<T> values;
+    std::vector<double> weights;
+    PgkmPoints points; // these
+};
+
+template <typename T>
+std::vector<FarRow> ask_farthest(NodeSet &nodes, std::size_t most, FarRows<T> &far)
+{
+    Writer request(Operation::farthest);
+    request.put(static_cast<std::int64_t>(most));
+    std::vector<FarRow> rows;
+    far.values.clear();
+    far.weights.clear();
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        const std::vector<double> squares = reply.get_all<double>();
+        const std::vector<std::int32_t> labels = reply.get_all<std::int32_t>(squares.size());
+        const std::vector<double> weights = reply.get_all<double>(squares.size());
+        const std::vector<T> values = reply.get_all<T>(squares.size() * static_cast<std::size_t>(far.points.d));
+        for (std::size_t i = 0; i < squares.size(); ++i)
+            rows.push_back({squares[i], static_cast<std::int64_t>(far.weights.size() + i), labels[i]});
+        far.weights.insert(far.weights.end(), weights.begin(), weights.end());
+        far.values.insert(far.values.end(), values.begin(), values.end());
+    }
+    far.points.values = far.values.data();
+    far.points.n = static_cast<std::int64_t>(rows.size());
+    if (far.points.weights != nullptr)
+        far.points.weights = far.weights.data();
+    const FarOrder<T> before = {far.points, 0};
+    std::sort(rows.begin(), rows.end(), before);
+    rows.resize(std::min(rows.size(), most));
+    return rows;
+}
+
+template <typename T>
+void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &params)
+{
+    const std::int32_t d = nodes.points().d;
+    problem.n_iter = 0;
+    problem.converged = 0;
+    problem.shift = 0.0;
+    Sums sums;
+    while (problem.n_iter < params.max_iter && problem.converged == 0) {
+        const bool changed = iterate<T>(nodes, problem, problem.n_iter == 0, sums);
+        if (has_empty_cluster(sums)) {
+            FarRows<T> far = {{}, {}, nodes.points()};
+            PgkmProblem among = problem;
+            among.first_row = 0;
+            relocate_by_farthest<T>(far.points, among, sums,
+                                    [&](std::size_t most) { return ask_farthest(nodes, most, far); });
+        }
+        problem.shift = update_centroids<T>(problem, d, params.metric, sums);
+        ++problem.n_iter;
+        problem.converged = !changed || problem.shift <= problem.tol;
+        nodes.report("iterating", problem.n_iter, problem.shift);
+    }
+}
+
+template <typename T>
+void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &out)
+{
+    if (out.labels != nullptr || out.distances != nullptr || out.totals != nullptr || out.masses != nullptr)
+        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
+    Writer request(Operation::assign);
+    put_centroids<T>(request, problem, nodes.points().d);
+    request.put(problem.distance_exponent);
+    const auto k = static_cast<std::size_t>(problem.k);
+    std::vector<Int128> within(k, 0);
+    std::vector<std::int64_t> sizes(k, 0);
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(k);
+        const std::vector<std::int64_t> count = reply.get_all<std::int64_t>(k);
+        for (std::size_t j = 0; j < k; ++j) {
+            within[j] += join(part[j]);
+            sizes[j] += count[j];
+        }
+    }
+    if (out.within != nullptr)
+        std::transform(within.begin(), within.end(), out.within, split);
+    if (out.sizes != nullptr)
+        std::copy(sizes.begin(), sizes.end(), out.sizes);
+}
+
+// --- sums in float64 ---
+
+void add_to(double *totals, const std::vector<double> &part)
+{
+    for (std::size_t i = 0; i < part.size(); ++i)
+        totals[i] += part[i];
+}
+
+void sum_cross(NodeSet &nodes, PgkmMoments &out)
+{
+    const auto d = static_cast<std::size_t>(nodes.points().d);
+    Writer request(Operation::cross);
+    request.put(out.shift, d);
+    std::fill_n(out.sums, d, 0.0);
+    std::fill_n(out.cross, d * (d + 1) / 2, 0.0);
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        add_to(out.sums, reply.get_all<double>(d));
+        add_to(out.cross, reply.get_all<double>(d * (d + 1) / 2));
+    }
+}
+
+// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
+std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    return type == PGKM_COVARIANCE_FULL   ? k * d * d
+           : type == PGKM_COVARIANCE_TIED ? d * d
+           : type == PGKM_COVARIANCE_DIAG ? k * d
+                                          : k;
+}
+std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
+}
+
+void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &out)
+{
+    if (mixture.labels != nullptr || out.labels != nullptr)
+        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
+    const auto d = static_cast<std::size_t>(nodes.points().d), k = static_cast<std::size_t>(mixture.k);
+    const bool labelled = mixture.factors == nullptr, want_sums = out.masses != nullptr;
+    const std::size_t squares = squares_of(mixture.covariance_type, k, d);
+    Writer request(Operation::em_step);
+    request.put(mixture.k);
+    request.put(mixture.covariance_type);
+    request.put(static_cast<std::uint8_t>(want_sums));
+    request.put(mixture.means, k * d);
+    request.put(mixture.factors, labelled ? 0 : factors_of(mixture.covariance_type, k, d));
+    request.put(mixture.log_weights, labelled ? 0 : k);
+    request.put(mixture.log_determinants, labelled ? 0 : k);
+    out.log_likelihood = 0.0;
+    if (want_sums) {
+        std::fill_n(out.masses, k, 0.0);
+        std::fill_n(out.first, k * d, 0.0);
+        if (squares > 0)
+            std::fill_n(out.second, squares, 0.0);
+    }
+    for (const Bytes &bytes : nodes.ask(request)) {
+        Reader reply(bytes);
+        out.log_likelihood += reply.get<double>();
+        add_to(out.masses, reply.get_all<double>(want_sums ? k : 0));
+        add_to(out.first, reply.get_all<double>(want_sums ? k * d : 0));
+        add_to(out.second, reply.get_all<double>(want_sums ? squares : 0));
+    }
+}
+
+// --- the table ---
+
+PgkmStatus table_probe(PgkmDevice *, std::int32_t, std::int32_t *count, PgkmError *error)
+{
+    *count = 0;
+    return set_error(error, PGKM_OK, "");
+}
+
+const char *const *table_strategies(const char *)
+{
+    static const char *const none[] = {nullptr};
+    return none;
+}
+
+PgkmStatus table_open(const PgkmOpen *, PgkmContext **context, PgkmError *error)
+{
+    *context = nullptr;
+    return set_error(error, PGKM_UNSUPPORTED, "several servers are opened by open_nodes()");
+}
+
+void table_close(PgkmContext *context)
+{
+    delete reinterpret_cast<NodeSet *>(context);
+}
+
+PgkmStatus table_load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
+{
+    *data = nullptr;
+    return guarded(error, [&] {
+        self(context).load(*points);
+        *data = reinterpret_cast<PgkmData *>(context);
+    });
+}
+
+void table_unload(PgkmData *) {} // rows stay with their servers until these are told, or the connection ends
+
+PgkmStatus table_summarise(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, std::int32_t want_moments,
+                           PgkmSummary *summaries, PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        find_ranges(self(data), summaries[0]);
+        if (want_moments != 0)
+            find_moments(self(data), summaries[0]);
+    });
+}
+
+PgkmStatus table_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
+                      PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        with_element(self(data), [&](auto element) { seed<decltype(element)>(self(data), problems[0], *params); });
+    });
+}
+
+PgkmStatus table_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
+                     PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        with_element(self(data),
+                     [&](auto element) { fit_problem<decltype(element)>(self(data), problems[0], *params); });
+    });
+}
+
+PgkmStatus table_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                        PgkmAssignment *assignments, PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        with_element(self(data),
+                     [&](auto element) { assign_problem<decltype(element)>(self(data), problems[0], assignments[0]); });
+    });
+}
+
+PgkmStatus table_moments(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, PgkmMoments *moments,
+                         PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        sum_cross(self(data), moments[0]);
+    });
+}
+
+PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, const PgkmMixture *mixtures,
+                         PgkmMixtureSums *sums, PgkmError *error)
+{
+    return guarded(error, [&] {
+        require_one(n_problems);
+        sum_mixture(self(data), mixtures[0], sums[0]);
+    });
+}
+
+} // namespace
+
+BackendChoice nodes_choice()
+{
+    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "nodes",      table_probe,
+                                      table_strategies, table_open,          table_close,  table_load,
+                                      table_unload,     table_summarise,     table_seed,   table_fit,
+                                      table_assign,     table_moments,       table_em_step};
+    return {&table, -1, 0};
+}
+
+PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open)
+{
+    return reinterpret_cast<PgkmContext *>(new NodeSet(request.nodes, request.n_nodes, choice, open));
+}
+
+void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)
+{
+    Writer request(Operation::transform);
+    request.put(center);
+    request.put(scale);
+    request.put(static_cast<std::int32_t>(metric));
+    self(data).ask(request);
+}
+
+} // namespace pgkm::nodes

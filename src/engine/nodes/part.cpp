@@ -1,0 +1,370 @@
+// part.cpp - ranges, iterations and assignments of one server's rows.
+#include "engine/nodes/part.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/update.hpp"
+#include "engine/nodes/part_seed.hpp"
+#include "engine/rows/prepare.hpp"
+#include "numeric/contract.hpp"
+#include "numeric/thread_pool.hpp"
+
+namespace pgkm::nodes {
+namespace {
+
+constexpr std::int64_t rows_per_task = 1 << 14;
+
+// Integer sums of one feature.
+struct MomentSums {
+    Int128 value = 0, square = 0;
+};
+
+PgkmPoints with_values(PgkmPoints points, const PartState &state)
+{
+    if (state.transformed != nullptr)
+        points.values = state.transformed.get();
+    return points;
+}
+
+std::vector<PgkmFeatureScale> read_scales(Reader &request, std::size_t d)
+{
+    const std::vector<double> origins = request.get_all<double>(d);
+    const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
+    std::vector<PgkmFeatureScale> scales(d);
+    for (std::size_t f = 0; f < d; ++f)
+        scales[f] = {origins[f], clamp_exponent(exponents[f])};
+    return scales;
+}
+
+// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
+std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    switch (type) {
+    case PGKM_COVARIANCE_FULL:
+        return k * d * d;
+    case PGKM_COVARIANCE_TIED:
+        return d * d;
+    case PGKM_COVARIANCE_DIAG:
+        return k * d;
+    case PGKM_COVARIANCE_SPHERICAL:
+        return k;
+    }
+    raise_shape();
+}
+std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
+{
+    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
+}
+
+} // namespace
+
+void raise_shape()
+{
+    throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+}
+
+template <typename T>
+void check_values(const T *values, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
+            throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
+}
+template void check_values(const float *, std::size_t);
+template void check_values(const double *, std::size_t);
+
+Part::Part(Session &session, const PgkmPoints &points, PartState &state, std::int32_t threads, const PgkmHost &host)
+    : session_(session), points_(with_values(points, state)), raw_(points), state_(state), threads_(threads),
+      host_(host)
+{
+}
+
+void Part::poll() const
+{
+    if (host_.cancelled != nullptr && host_.cancelled(host_.arg) != 0)
+        throw Error(PGKM_CANCELLED, "cancelled");
+}
+
+PgkmProblem Part::whole() const
+{
+    PgkmProblem problem = {};
+    problem.n_rows = points_.n;
+    return problem;
+}
+
+void Part::serve(Reader &request, Writer &reply)
+{
+    const Operation operation = request.operation();
+    session_.load_own(points_);
+    if (points_.element == PGKM_FLOAT32)
+        serve_as<float>(operation, request, reply);
+    else
+        serve_as<double>(operation, request, reply);
+}
+
+template <typename T>
+void Part::serve_as(Operation operation, Reader &request, Writer &reply)
+{
+    switch (operation) {
+    case Operation::ranges:
+        return ranges<T>(reply);
+    case Operation::moments:
+        return moments<T>(request, reply);
+    case Operation::transform:
+        return transform<T>(request);
+    case Operation::iterate:
+        return iterate<T>(request, reply);
+    case Operation::farthest:
+        return farthest<T>(request, reply);
+    case Operation::assign:
+        return assign<T>(request, reply);
+    case Operation::cross:
+        return cross(request, reply);
+    case Operation::em_step:
+        return em_step<T>(request, reply);
+    default:
+        return PartSeed<T>(session_, points_, state_, threads_, host_).serve(operation, request, reply);
+    }
+}
+
+template <typename T>
+void Part::ranges(Writer &reply)
+{
+    std::vector<PgkmProblem> problems = {whole()};
+    const std::vector<Summary> summaries = session_.summarise(problems, false);
+    reply.put(summaries[0].min);
+    reply.put(summaries[0].max);
+    reply.put(summaries[0].max_weight);
+}
+
+template <typename T>
+void Part::moments(Reader &request, Writer &reply)
+{
+    const auto d = static_cast<std::size_t>(points_.d);
+    const std::vector<double> min = request.get_all<double>(d), max = request.get_all<double>(d);
+    std::vector<MomentScale> scales;
+    for (std::size_t f = 0; f < d; ++f)
+        scales.push_back(moment_scale(min[f], max[f]));
+    const std::int64_t tasks = (points_.n + rows_per_task - 1) / rows_per_task;
+    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads_, tasks)));
+    std::vector<std::vector<MomentSums>> sums(static_cast<std::size_t>(pool.size()), std::vector<MomentSums>(d));
+    pool.run(tasks, [&](std::int64_t task, int worker) {
+        poll();
+        const auto *values = static_cast<const T *>(points_.values);
+        std::vector<MomentSums> &own = sums[static_cast<std::size_t>(worker)];
+        for (std::int64_t row = task * rows_per_task; row < std::min(points_.n, (task + 1) * rows_per_task); ++row)
+            for (std::size_t f = 0; f < d; ++f) {
+                const MomentScale &scale = scales[f];
+                const double centred =
+                    static_cast<double>(values[row * points_.d + static_cast<std::int64_t>(f)]) - scale.middle;
+                const Limbs limbs = quantise_square(centred * centred, power_of_two(scale.square_exponent));
+                own[f].value += quantise(centred, power_of_two(scale.value_exponent));
+                own[f].square += join_limbs(limbs.hi, limbs.lo);
+            }
+    });
+    std::vector<PgkmInt128> value(d), square(d);
+    for (std::size_t f = 0; f < d; ++f) {
+        MomentSums all;
+        for (const std::vector<MomentSums> &own : sums) {
+            all.value += own[f].value;
+            all.square += own[f].square;
+        }
+        value[f] = split(all.value);
+        square[f] = split(all.square);
+    }
+    reply.put(value);
+    reply.put(square);
+}
+
+template <typename T>
+void Part::transform(Reader &request)
+{
+    const Standardization standardization = {request.get_all<double>(), request.get_all<double>()};
+    const auto metric = static_cast<PgkmMetric>(request.get<std::int32_t>());
+    const auto size = static_cast<std::size_t>(raw_.n) * static_cast<std::size_t>(raw_.d) * sizeof(T);
+    if (standardization.center.size() != standardization.scale.size() ||
+        (!standardization.center.empty() && standardization.center.size() != static_cast<std::size_t>(raw_.d)))
+        raise_shape();
+    session_.unload();
+    state_.order.clear();
+    state_.nearest.clear();
+    state_.transformed.reset(); // before the next ones are allocated
+    if (standardization.center.empty() && metric == PGKM_L2)
+        return;
+    std::unique_ptr<std::byte[]> transformed(new std::byte[size]);
+    transform_rows(
+        static_cast<const T *>(raw_.values), raw_.n, raw_.d, standardization, metric, [&] { poll(); },
+        reinterpret_cast<T *>(transformed.get()));
+    check_values(reinterpret_cast<const T *>(transformed.get()), size / sizeof(T));
+    state_.transformed = std::move(transformed);
+}
+
+template <typename T>
+void Part::iterate(Reader &request, Writer &reply)
+{
+    const auto d = static_cast<std::size_t>(points_.d);
+    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
+    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
+    const std::vector<PgkmFeatureScale> scales = read_scales(request, d);
+    PgkmProblem problem = whole();
+    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
+    const bool first = request.get<std::uint8_t>() != 0;
+    problem.k = static_cast<std::int32_t>(k);
+    problem.centroids = centroids.data();
+    problem.feature_scales = scales.data();
+
+    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
+    std::vector<PgkmInt128> totals(k * d), masses(k);
+    PgkmAssignment wanted = {};
+    wanted.labels = labels.data();
+    wanted.totals = totals.data();
+    wanted.masses = masses.data();
+    std::vector<PgkmProblem> problems = {problem};
+    session_.run(&PgkmBackend::assign, problems, &wanted);
+
+    const bool changed = first || labels != state_.labels;
+    state_.labels = std::move(labels);
+    state_.k = problem.k;
+    state_.centroids.resize(k * d * sizeof(T));
+    std::memcpy(state_.centroids.data(), centroids.data(), state_.centroids.size());
+    reply.put(static_cast<std::uint8_t>(changed));
+    reply.put(totals);
+    reply.put(masses);
+}
+
+// The `most` first rows in FarOrder, with all that relocation needs to know of them.
+template <typename T>
+void Part::farthest(Reader &request, Writer &reply)
+{
+    const auto most = static_cast<std::size_t>(request.get<std::int64_t>());
+    if (most < 1)
+        raise_shape();
+    if (state_.labels.size() != static_cast<std::size_t>(points_.n))
+        throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
+    LargeArray<double> squares(static_cast<std::size_t>(points_.n));
+    PgkmProblem problem = whole();
+    problem.k = state_.k;
+    problem.centroids = state_.centroids.data();
+    PgkmAssignment wanted = {};
+    wanted.distances = squares.data();
+    std::vector<PgkmProblem> problems = {problem};
+    session_.run(&PgkmBackend::assign, problems, &wanted);
+
+    const FarOrder<T> before = {points_, 0};
+    std::vector<FarRow> rows; // a heap with the last of them on top
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+        if (i % rows_per_task == 0)
+            poll();
+        const FarRow row = {squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]};
+        if (row.square == 0.0 || (rows.size() == most && !before(row, rows.front())))
+            continue;
+        if (rows.size() == most) {
+            std::pop_heap(rows.begin(), rows.end(), before);
+            rows.pop_back();
+        }
+        rows.push_back(row);
+        std::push_heap(rows.begin(), rows.end(), before);
+    }
+    std::vector<double> far, weights;
+    std::vector<std::int32_t> labels;
+    std::vector<T> values;
+    for (const FarRow &row : rows) {
+        const T *content = static_cast<const T *>(points_.values) + row.row * points_.d;
+        far.push_back(row.square);
+        labels.push_back(row.label);
+        weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
+        values.insert(values.end(), content, content + points_.d);
+    }
+    reply.put(far);
+    reply.put(labels);
+    reply.put(weights);
+    reply.put(values);
+}
+
+template <typename T>
+void Part::assign(Reader &request, Writer &reply)
+{
+    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
+    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
+    PgkmProblem problem = whole();
+    problem.k = static_cast<std::int32_t>(k);
+    problem.centroids = centroids.data();
+    problem.distance_exponent = clamp_exponent(request.get<std::int32_t>());
+    std::vector<PgkmInt128> within(k);
+    std::vector<std::int64_t> sizes(k);
+    PgkmAssignment wanted = {};
+    wanted.within = within.data();
+    wanted.sizes = sizes.data();
+    std::vector<PgkmProblem> problems = {problem};
+    session_.run(&PgkmBackend::assign, problems, &wanted);
+    reply.put(within);
+    reply.put(sizes);
+}
+
+// --- sums in float64, of PCA and mixtures ---
+
+void Part::cross(Reader &request, Writer &reply)
+{
+    const auto d = static_cast<std::size_t>(points_.d);
+    const std::vector<double> shift = request.get_all<double>(d);
+    std::vector<double> sums(d), products(d * (d + 1) / 2);
+    PgkmMoments moments = {shift.data(), sums.data(), products.data()};
+    std::vector<PgkmProblem> problems = {whole()};
+    session_.run(&PgkmBackend::moments, problems, &moments);
+    reply.put(sums);
+    reply.put(products);
+}
+
+// Where there are no factors, each row belongs to the component of the nearest mean.
+template <typename T>
+void Part::em_step(Reader &request, Writer &reply)
+{
+    const auto d = static_cast<std::size_t>(points_.d);
+    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
+    PgkmMixture mixture = {};
+    mixture.k = static_cast<std::int32_t>(k);
+    mixture.covariance_type = request.get<PgkmCovariance>();
+    factors_of(mixture.covariance_type, k, d); // refuses another type
+    const bool want_sums = request.get<std::uint8_t>() != 0;
+    const std::vector<double> means = read_rows<double>(request, k, points_.d);
+    const std::vector<double> factors = request.get_all<double>();
+    const std::vector<double> log_weights = request.get_all<double>(), determinants = request.get_all<double>();
+    std::vector<PgkmProblem> problems = {whole()};
+    LargeArray<std::int32_t> labels;
+    mixture.means = means.data();
+    if (factors.empty()) {
+        std::vector<T> centroids(means.size());
+        std::transform(means.begin(), means.end(), centroids.begin(), [](double mean) { return static_cast<T>(mean); });
+        check_values(centroids.data(), centroids.size());
+        labels.resize(static_cast<std::size_t>(points_.n));
+        problems[0].k = mixture.k;
+        problems[0].centroids = centroids.data();
+        PgkmAssignment wanted = {};
+        wanted.labels = labels.data();
+        session_.run(&PgkmBackend::assign, problems, &wanted);
+        mixture.labels = labels.data();
+    } else if (factors.size() != factors_of(mixture.covariance_type, k, d) || log_weights.size() != k ||
+               determinants.size() != k) {
+        raise_shape();
+    }
+    mixture.log_weights = log_weights.data();
+    mixture.factors = factors.data();
+    mixture.log_determinants = determinants.data();
+    std::vector<double> masses(want_sums ? k : 0), first(want_sums ? k * d : 0),
+        squares(want_sums ? squares_of(mixture.covariance_type, k, d) : 0);
+    PgkmMixtureSums sums = {};
+    if (want_sums) {
+        sums.masses = masses.data();
+        sums.first = first.data();
+        sums.second = squares.data();
+    }
+    problems[0] = whole();
+    session_.run(&PgkmBackend::em_step, problems, &mixture, &sums);
+    reply.put(sums.log_likelihood);
+    reply.put(masses);
+    reply.put(first);
+    reply.put(squares);
+}
+
+} // namespace pgkm::nodes

@@ -1,0 +1,99 @@
+// serve.cpp - one request about the rows of this server, from its bytes to the answer's.
+#include "engine/serve/serve.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "engine/nodes/message.hpp"
+#include "engine/nodes/part.hpp"
+#include "numeric/error.hpp"
+
+struct PgkmPart {
+    pgkm::nodes::PartState state;
+};
+
+namespace pgkm {
+namespace {
+
+using nodes::Operation;
+
+class Answer : public Models {
+  public:
+    explicit Answer(const nodes::Bytes &bytes) : bytes_(bytes) {}
+    void get(std::int64_t, PgkmResult *result) const override
+    {
+        result->reply = bytes_.data();
+        result->reply_bytes = bytes_.size();
+    }
+
+  private:
+    nodes::Bytes bytes_;
+};
+
+// Rows that each row is compared with.
+double compared(const PgkmRequest &request)
+{
+    try {
+        nodes::Reader reader(request.part.request, request.part.bytes);
+        switch (reader.operation()) {
+        case Operation::iterate:
+        case Operation::assign:
+            return reader.get<std::int32_t>();
+        case Operation::cross:
+            return request.points.d;
+        case Operation::em_step:
+            return static_cast<double>(reader.get<std::int32_t>()) * request.points.d;
+        case Operation::seed_add:
+        case Operation::seed_gains:
+            reader.get<std::int32_t>();
+            return static_cast<double>(reader.get<std::uint64_t>()) / std::max(request.points.d, 1);
+        default:
+            return 1.0;
+        }
+    } catch (const Error &) {
+        return 1.0; // which is found out when it is served
+    }
+}
+
+Work work_of_answer(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const double each = static_cast<double>(group.n) * (compared(request) * request.points.d + 10.0);
+    return {time_of(usual_iterations * each), time_of(each + fixed_operations)};
+}
+
+double bytes_of_rows(const PgkmRequest &request, double rows)
+{
+    const double size = request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0;
+    return 1e6 + rows * (static_cast<double>(nodes::state_bytes_per_row) + size * request.points.d);
+}
+
+std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Monitor &monitor)
+{
+    nodes::Reader reader(request.part.request, request.part.bytes);
+    nodes::Writer reply;
+    nodes::Part(place->session, request.points, request.part.part->state, place->threads, monitor.host())
+        .serve(reader, reply);
+    return std::make_unique<Answer>(reply.bytes());
+}
+
+} // namespace
+
+const Algorithm serving = {"work for another server",
+                           [](const PgkmRequest &, const PgkmGroup &) {},
+                           work_of_answer,
+                           bytes_of_rows,
+                           [](const PgkmRequest &, const PgkmGroup &) { return 0.0; },
+                           nullptr,
+                           answer};
+
+} // namespace pgkm
+
+PgkmPart *pgkm_part_create(void)
+{
+    return new (std::nothrow) PgkmPart();
+}
+
+void pgkm_part_free(PgkmPart *part)
+{
+    delete part;
+}

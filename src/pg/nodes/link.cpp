@@ -1,0 +1,199 @@
+/*
+ * link.cpp - one connection to another server.
+ */
+#include "pg/nodes/link.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t link_silence(const NodeLink *link)
+{
+    return now_ms() - link->heard;
+}
+
+void link_heard(NodeLink *link)
+{
+    link->heard = now_ms();
+}
+
+/* Messages of libpq end with line feeds. */
+static int fail(NodeLink *link, const char *sqlstate, const char *text, PgkmError *error)
+{
+    size_t length;
+
+    snprintf(link->sqlstate, sizeof link->sqlstate, "%s", sqlstate == NULL ? "08006" : sqlstate);
+    error->status = PGKM_NODE_FAILED;
+    snprintf(error->text, sizeof error->text, "%s", text);
+    for (length = strlen(error->text); length > 0 && error->text[length - 1] == '\n'; --length)
+        error->text[length - 1] = '\0';
+    return -1;
+}
+
+static int fail_connection(NodeLink *link, PgkmError *error)
+{
+    return fail(link, link->busy ? "08006" : "08001", PQerrorMessage(link->conn), error);
+}
+
+static int fail_silent(NodeLink *link, PgkmError *error)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "the server has not answered for %d ms (pg_kmeans.node_timeout)", link->timeout_ms);
+    return fail(link, "08006", text, error);
+}
+
+/* What the server says beside results is a sign of life, no more. */
+static void heed(void *, const PGresult *) {}
+
+static bool is_ready(NodeLink *link, short events, int milliseconds)
+{
+    struct pollfd wanted = {PQsocket(link->conn), events, 0};
+
+    return poll(&wanted, 1, milliseconds) > 0;
+}
+
+int link_open(NodeLink *link, const char *const *keywords, const char *const *values, PgkmError *error)
+{
+    link->heard = now_ms();
+    link->conn = PQconnectStartParams(keywords, values, 0);
+    if (link->conn == NULL)
+        return fail(link, "53200", "out of memory", error);
+    PQsetNoticeReceiver(link->conn, heed, NULL);
+    return PQstatus(link->conn) == CONNECTION_BAD ? fail_connection(link, error) : 0;
+}
+
+int link_connect(NodeLink *link, int milliseconds, PgkmError *error)
+{
+    switch (PQconnectPoll(link->conn)) {
+    case PGRES_POLLING_OK:
+        if (PQsetnonblocking(link->conn, 1) != 0)
+            return fail_connection(link, error);
+        link->heard = now_ms();
+        return 1;
+    case PGRES_POLLING_FAILED:
+        return fail_connection(link, error);
+    case PGRES_POLLING_WRITING:
+        is_ready(link, POLLOUT, milliseconds);
+        break;
+    default:
+        is_ready(link, POLLIN, milliseconds);
+        break;
+    }
+    return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
+}
+
+static int begin(NodeLink *link, int sent, PgkmError *error)
+{
+    PQclear(link->result);
+    link->result = NULL;
+    if (link->conn == NULL || sent == 0)
+        return link->conn == NULL ? fail(link, "08003", "the connection is closed", error)
+                                  : fail_connection(link, error);
+    link->busy = true;
+    link->heard = now_ms();
+    /* The server begins when it has all. What it has not taken by then goes out in link_wait(). */
+    for (int i = 0; i < 10 && PQflush(link->conn) > 0; ++i)
+        is_ready(link, POLLOUT, 10);
+    return 0;
+}
+
+int link_call(NodeLink *link, const char *sql, int count, const char *const *parameters, PgkmError *error)
+{
+    return begin(link, PQsendQueryParams(link->conn, sql, count, NULL, parameters, NULL, NULL, 0), error);
+}
+
+int link_call_bytes(NodeLink *link, const char *sql, const void *bytes, size_t size, PgkmError *error)
+{
+    const Oid bytea = 17;
+    const char *const value = (const char *)bytes;
+    const int length = (int)size;
+    const int binary = 1;
+
+    if (size > 0x3fffffff)
+        return fail(link, "54000", "a request exceeds the maximum size of a value", error);
+    return begin(link, PQsendQueryParams(link->conn, sql, 1, &bytea, &value, &length, &binary, 1), error);
+}
+
+/* The last result counts, or the first error. */
+static int take_results(NodeLink *link, PgkmError *error)
+{
+    while (!PQisBusy(link->conn)) {
+        PGresult *const result = PQgetResult(link->conn);
+
+        if (result == NULL) {
+            const ExecStatusType status = PQresultStatus(link->result);
+
+            link->busy = false;
+            if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+                return 1;
+            return link->result == NULL ? fail_connection(link, error)
+                                        : fail(link, PQresultErrorField(link->result, PG_DIAG_SQLSTATE),
+                                               PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY) == NULL
+                                                   ? PQresultErrorMessage(link->result)
+                                                   : PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY),
+                                               error);
+        }
+        if (link->result != NULL && PQresultStatus(link->result) == PGRES_FATAL_ERROR) {
+            PQclear(result);
+            continue;
+        }
+        PQclear(link->result);
+        link->result = result;
+    }
+    return 0;
+}
+
+int link_wait(NodeLink *link, int milliseconds, PgkmError *error)
+{
+    if (link->conn == NULL)
+        return fail(link, "08003", "the connection is closed", error);
+
+    const int unsent = PQflush(link->conn);
+    int state;
+
+    if (unsent < 0)
+        return fail_connection(link, error);
+    if ((state = take_results(link, error)) != 0)
+        return state;
+    if (is_ready(link, unsent > 0 ? POLLIN | POLLOUT : POLLIN, milliseconds)) {
+        link->heard = now_ms();
+        if (PQconsumeInput(link->conn) == 0)
+            return fail_connection(link, error);
+        return take_results(link, error);
+    }
+    return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
+}
+
+void link_cancel(NodeLink *link)
+{
+    char text[256];
+
+    /* PQcancel blocks: not for the sake of a server that may be gone. */
+    if (link->conn == NULL || !link->busy || now_ms() - link->heard > 3000)
+        return;
+
+    PGcancel *const cancel = PQgetCancel(link->conn);
+
+    if (cancel != NULL)
+        (void)PQcancel(cancel, text, sizeof text);
+    PQfreeCancel(cancel);
+}
+
+void link_close(NodeLink *link)
+{
+    PQclear(link->result);
+    link->result = NULL;
+    PQfinish(link->conn);
+    link->conn = NULL;
+    link->busy = false;
+}

@@ -1,0 +1,170 @@
+/*
+ * places.cpp - foreign tables among the leaves of a relation.
+ */
+#include "pg/nodes/places.h"
+
+#include "pg/nodes/options.h"
+#include "pg/query/citus.h"
+#include "pg/scan/plan.h"
+#include "pg/scan/scan.h"
+#include "pg/settings.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+static NodePlace *place_of(List **places, Oid server)
+{
+    ListCell *cell;
+
+    foreach (cell, *places)
+        if (((NodePlace *)lfirst(cell))->server == server)
+            return (NodePlace *)lfirst(cell);
+
+    NodePlace *const place = (NodePlace *)palloc0(sizeof(NodePlace));
+
+    place->server = server;
+    *places = lappend(*places, place);
+    return place;
+}
+
+List *node_places(const TableQuery *query, List **local)
+{
+    const char relkind = get_rel_relkind(query->relation->id);
+    List *places = NIL;
+    ListCell *cell;
+
+    *local = NIL;
+    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
+        return NIL;
+    foreach (cell, scan_leaves(query->relation->id)) {
+        const Oid leaf = lfirst_oid(cell);
+
+        if (get_rel_relkind(leaf) != RELKIND_FOREIGN_TABLE) {
+            *local = lappend_oid(*local, leaf);
+            continue;
+        }
+
+        const Oid server = GetForeignTable(leaf)->serverid;
+
+        if (!node_is_postgres(server))
+            return NIL;
+
+        NodePlace *const place = place_of(&places, server);
+
+        place->tables = lappend_oid(place->tables, leaf);
+    }
+    return places;
+}
+
+bool node_rows_elsewhere(Oid relation)
+{
+    const char relkind = get_rel_relkind(relation);
+    bool elsewhere = citus_owns_table(relation);
+    ListCell *cell;
+
+    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
+        return false;
+    foreach (cell, find_all_inheritors(relation, NoLock, NULL)) {
+        const Oid part = lfirst_oid(cell);
+
+        if (get_rel_relkind(part) != RELKIND_FOREIGN_TABLE)
+            continue;
+        if (!node_is_postgres(GetForeignTable(part)->serverid))
+            return false;
+        elsewhere = true;
+    }
+    return elsewhere;
+}
+
+/* Rows that this transaction has changed over there are seen by the connection of postgres_fdw alone. It has one to
+ * change them, and then commands have been counted. */
+static bool may_have_changed_rows(void)
+{
+    bool connected = false;
+
+    if (GetCurrentCommandId(false) == FirstCommandId)
+        return false;
+    SPI_connect();
+    if (SPI_execute(
+            "SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON "
+            "n.oid OPERATOR(pg_catalog.=) e.extnamespace WHERE e.extname OPERATOR(pg_catalog.=) 'postgres_fdw'",
+            true, 1) == SPI_OK_SELECT &&
+        SPI_processed == 1) {
+        const char *const schema = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+        const char *const sql = psprintf("SELECT 1 FROM %s.postgres_fdw_get_connections()", quote_identifier(schema));
+
+        connected = SPI_execute(sql, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
+    }
+    SPI_finish();
+    return connected;
+}
+
+const char *node_obstacle(const TableQuery *query, List *local)
+{
+    if (!pgkm_distributed())
+        return "Setting \"pg_kmeans.distributed\" is off.";
+    if (may_have_changed_rows())
+        return "This transaction may have changed rows on other servers.";
+    return scan_parts_obstacle(query, local);
+}
+
+static Datum text_datum(const char *text)
+{
+    return CStringGetTextDatum(text);
+}
+
+static const char *array_text(Datum *values, int count)
+{
+    ArrayType *const array = construct_array(values, count, TEXTOID, -1, false, TYPALIGN_INT);
+
+    return OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array));
+}
+
+/* The name of a foreign table's column over there. */
+static const char *column_there(Oid table, const char *name)
+{
+    const char *const given = node_option(GetForeignColumnOptions(table, get_attnum(table, name)), "column_name");
+
+    return given == NULL ? name : given;
+}
+
+static const char *table_there(Oid table)
+{
+    List *const options = GetForeignTable(table)->options;
+    const char *const schema = node_option(options, "schema_name");
+    const char *const name = node_option(options, "table_name");
+
+    return quote_qualified_identifier(schema == NULL ? get_namespace_name(get_rel_namespace(table)) : schema,
+                                      name == NULL ? get_rel_name(table) : name);
+}
+
+void node_load_arguments(const TableQuery *query, const NodePlace *place, const char **tables, const char **features,
+                         const char **weights)
+{
+    const int n = list_length(place->tables);
+    Datum *const names = (Datum *)palloc(n * sizeof(Datum));
+    Datum *const columns = (Datum *)palloc((Size)n * query->n_features * sizeof(Datum));
+    Datum *const weighing = (Datum *)palloc(n * sizeof(Datum));
+
+    for (int i = 0; i < n; ++i) {
+        const Oid table = list_nth_oid(place->tables, i);
+
+        names[i] = text_datum(table_there(table));
+        for (int f = 0; f < query->n_features; ++f)
+            columns[i * query->n_features + f] = text_datum(column_there(table, query->features[f].name));
+        if (query->weight != NULL)
+            weighing[i] = text_datum(column_there(table, query->weight->name));
+    }
+    *tables = array_text(names, n);
+    *features = array_text(columns, n * query->n_features);
+    *weights = query->weight == NULL ? NULL : array_text(weighing, n);
+}

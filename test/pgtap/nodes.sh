@@ -1,0 +1,143 @@
+#!/bin/bash
+# A fit over rows of several servers has the bits of one server that holds them all: partitions of postgres_fdw beside
+# local ones, unequal parts, an empty one, NULLs and weights.
+set -uo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/tap.sh"
+source "$here/scripts/lib/nodes.sh"
+
+if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 0 ]; then
+    echo "1..0 # SKIP postgres_fdw is not installed"
+    exit
+fi
+trap stop_nodes EXIT
+start_nodes 3 || exit 1
+
+query <<'SQL'
+CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+CREATE TABLE nodes_all AS
+SELECT i AS id, CASE WHEN i % 97 > 0 THEN sin(i)::real END AS x, cos(i * 7)::real AS y, exp(sin(i * 3))::real AS z,
+       ARRAY[sin(i), sin(i) + cos(i * 5) / 2, i % 3] AS f, CASE WHEN i % 11 > 0 THEN exp(3 * sin(i * 5)) END AS w
+FROM generate_series(1, 12000) AS i;
+UPDATE nodes_all SET (x, y, z) = (NULL, NULL, NULL), f = NULL WHERE x IS NULL;
+CREATE TABLE nodes_rows (LIKE nodes_all) PARTITION BY RANGE (id);
+CREATE TABLE nodes_here PARTITION OF nodes_rows FOR VALUES FROM (0) TO (2000);
+SQL
+# part NUMBER FROM TO: rows of that range lie on that node, under other names.
+part() {
+    query -c "COPY (SELECT id, x, y, z, f, w FROM nodes_all WHERE id >= $2 AND id < $3) TO STDOUT" |
+        on_node "$1" -c "CREATE TABLE part_$2 (id integer, x real, \"Y\" real, z real, f double precision[], w double precision)" \
+            -c "COPY part_$2 FROM STDIN"
+    query -c "CREATE FOREIGN TABLE nodes_$2 PARTITION OF nodes_rows FOR VALUES FROM ($2) TO ($3) SERVER node$1 OPTIONS (schema_name 'public', table_name 'part_$2')" \
+        -c "ALTER FOREIGN TABLE nodes_$2 ALTER COLUMN y OPTIONS (ADD column_name 'Y')"
+}
+for node in 1 2 3; do join_node $node; done
+query -c "INSERT INTO nodes_rows SELECT * FROM nodes_all WHERE id < 2000"
+part 1 2000 2100
+part 2 2100 9000
+part 1 9000 11000
+part 2 11000 12500
+part 3 12500 20000
+
+# same NAME ARGUMENTS: kmeans_fit over all servers, and over one, with the way the rows went.
+same() {
+    local one all way
+    one=$(query -c "SELECT kmeans_fit('nodes_all', $2)")
+    all=$(query -c "SET client_min_messages = warning" -c "SELECT kmeans_fit('nodes_rows', $2)" -c "SELECT scan, backend FROM kmeans_last_run()")
+    way=${all##*$'\n'}
+    [ -n "$one" ] && [ "${all%$'\n'*}" = "$one" ] && [ "$way" = "nodes|nodes" ]
+    result $? "$1"
+    [ "$way" = "nodes|nodes" ] || echo "# way: $way"
+}
+same 'k-means++' "'{x,y,z}', 20"
+same 'k-means||' "'{x,y,z}', 50, init => 'k-means||'"
+same 'random rows' "'{x,y,z}', 30, init => 'random', seed => 7, n_init => 3"
+same 'weights' "'{x,y,z}', 20, weight => 'w'"
+same 'an array column' "'{f}', 20"
+same 'an array column and weights, k-means||' "'{f}', 25, weight => 'w', init => 'k-means||'"
+same 'standardized rows' "'{f}', 9, standardize => true"
+same 'directions' "'{x,y,z}', 9, metric => 'cosine', standardize => true"
+same 'given centroids that leave clusters empty' "'{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0"
+same 'one cluster' "'{x}', 1"
+
+is "$(query -c "SET client_min_messages = notice" -c "SET pg_kmeans.distributed = off" -c "SELECT (kmeans_fit('nodes_rows', '{x,y,z}', 20)).inertia = (kmeans_fit('nodes_all', '{x,y,z}', 20)).inertia" 2>"$nodes_folder/notice")" t 'rows are read by this server where distributed is off'
+grep -q '^NOTICE: *rows of other servers are read by this one' "$nodes_folder/notice"
+result $? 'and a NOTICE says so'
+is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first') = kmeans_fit('nodes_all', '{x,y}', 3, init => 'first')")" t 'the first rows are those of the order of partitions'
+is "$(query -c "SELECT kmeans_fit('nodes_12500', '{x,y}', 3) IS NULL, kmeans_fit('nodes_9000', '{x,y}', 3) = kmeans_fit('nodes_rows', '{x,y}', 3)")" "t|f" 'a foreign table alone; one without rows has no model'
+
+# Sums in float64 are added server by server.
+near() { # NAME FUNCTION ARGUMENTS: all numbers of both models are the same to 1e-12
+    local numbers="jsonb_path_query(to_jsonb(m), 'strict \$.** ? (@.type() == \"number\")')::float8 AS v"
+    is "$(query -c "WITH a AS (SELECT row_number() OVER () AS i, v FROM (SELECT $numbers FROM $2('nodes_all', $3) AS m) AS q),
+        b AS (SELECT row_number() OVER () AS i, v FROM (SELECT $numbers FROM $2('nodes_rows', $3) AS m) AS q)
+        SELECT count(*) > 5 AND bool_and(coalesce(abs(a.v - b.v) <= 1e-12 * greatest(1, abs(a.v)), false)) FROM a FULL JOIN b USING (i)" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" 't nodes' "$1"
+}
+near 'PCA' pca_fit "'{x,y,z}'"
+near 'PCA of standardized rows' pca_fit "'{f}', 2, standardize => true"
+for type in full tied diag spherical; do
+    near "a mixture, $type" gmm_fit "'{x,y,z}', 4, '$type', max_iter => 20"
+done
+near 'a mixture from given parameters' gmm_fit "'{x,y}', 2, 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}'"
+
+# Labels: each server updates its own rows, in the caller's transaction.
+query -c "ALTER TABLE nodes_rows ADD COLUMN cluster_id integer"
+for node in 1 2 3; do on_node $node -c "SELECT format('ALTER TABLE %s ADD COLUMN cluster_id integer;', oid::regclass) FROM pg_class WHERE relname LIKE 'part_%' AND relkind = 'r'" | on_node $node; done
+labels() { # NAME ARGUMENTS: the labels of nodes_rows that differ from those of nodes_all, and how the rows were read
+    is "$(query -c "SELECT kmeans_cluster('nodes_all', $2)" | md5sum | cut -d' ' -f1) $(query -c "SELECT kmeans_cluster('nodes_rows', $2, label_column => 'cluster_id', overwrite => true)" | md5sum | cut -d' ' -f1) $(query -c "SELECT count(*) FILTER (WHERE a.cluster_id IS DISTINCT FROM b.cluster_id), count(b.cluster_id) > 5000 FROM nodes_all a FULL JOIN nodes_rows b USING (id)")" \
+        "$(query -c "SELECT kmeans_cluster('nodes_all', $2)" | md5sum | cut -d' ' -f1 | sed 's/.*/& &/') 0|t" "$1"
+}
+labels 'labels over all servers' "'{x,y,z}', 20"
+labels 'labels of weighted rows' "'{f}', 12, weight => 'w'"
+query -c "ALTER SERVER node2 OPTIONS (ADD extensions 'pg_kmeans')"
+labels 'labels where the UPDATE is sent whole' "'{x,y,z}', 7, metric => 'cosine', standardize => true"
+query -c "SELECT 'EXPLAIN (COSTS OFF, VERBOSE) UPDATE nodes_2100 SET cluster_id = kmeans_predict(' || quote_literal(kmeans_fit('nodes_rows', '{x,y}', 2)) || '::kmeans_model, ARRAY[x::real, y::real])'" | query | grep -q 'Foreign Update on public.nodes_2100'
+result $? 'which postgres_fdw does where it knows the extension'
+before=$(on_node 2 -c "SELECT md5(string_agg(cluster_id::text, ',' ORDER BY id)) FROM part_2100")
+query -c "BEGIN" -c "SELECT count(*) FROM kmeans_cluster('nodes_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true)" -c "ROLLBACK" >/dev/null
+is "$(on_node 2 -c "SELECT md5(string_agg(cluster_id::text, ',' ORDER BY id)) FROM part_2100")" "$before" 'a rollback takes the labels back over there'
+is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', '{x,y}', 3, label_column => 'other')" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 0A000 'a column that is missing has to be added there first'
+is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 42701 'a column that may hold something else is not overwritten'
+
+# What this transaction has changed over there is seen.
+is "$(query -c "BEGIN" -c "DELETE FROM nodes_rows WHERE id >= 2100" -c "SELECT (kmeans_fit('nodes_rows', '{x,y}', 3)).n" -c "ROLLBACK" 2>/dev/null)" "$(query -c "SELECT count(*) FROM nodes_all WHERE id < 2100 AND x IS NOT NULL")" 'changes of the same transaction count'
+is "$(query -c "CREATE TABLE nodes_model AS SELECT kmeans_fit('nodes_rows', '{x,y}', 3) AS m" -c "SELECT scan FROM kmeans_last_run()")" nodes 'CREATE TABLE AS has the rows worked on over there'
+
+# Errors.
+state() { psql -XqAt -v VERBOSITY=sqlstate "$@" 2>&1 | grep -oE '[0-9A-Z]{5}$'; }
+query -c "INSERT INTO nodes_rows VALUES (15000, 'Infinity', 0, 0)"
+said=$(psql -XqAt -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3)" 2>&1)
+grep -q '^ERROR: *server "node3": ' <<<"$said"
+result $? "an error in the rows of a server names it: $(head -n 1 <<<"$said")"
+query -c "DELETE FROM nodes_rows WHERE id = 15000"
+query -c "CREATE ROLE nodes_guest" -c "GRANT SELECT ON nodes_rows TO nodes_guest" -c "GRANT USAGE ON FOREIGN SERVER node1, node2, node3 TO nodes_guest"
+is "$(state -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3)")" 42704 'a user mapping is needed'
+query -c "CREATE USER MAPPING FOR nodes_guest SERVER node1 OPTIONS (user 'postgres')" \
+    -c "CREATE USER MAPPING FOR nodes_guest SERVER node2 OPTIONS (user 'postgres')" -c "CREATE USER MAPPING FOR nodes_guest SERVER node3 OPTIONS (user 'postgres')"
+is "$(state -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3)")" 2F003 'a user who is no superuser needs a password there'
+for node in 1 2 3; do query -c "ALTER USER MAPPING FOR nodes_guest SERVER node$node OPTIONS (ADD password 'secret')"; done
+is "$(state -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3)")" 2F003 'and one that the server asks for'
+for node in 1 2 3; do query -c "ALTER USER MAPPING FOR nodes_guest SERVER node$node OPTIONS (ADD password_required 'false')"; done
+is "$(query -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3) IS NOT NULL" -c "RESET ROLE" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" 't nodes' 'unless a superuser has waived it'
+query -c "REVOKE SELECT ON nodes_rows FROM nodes_guest"
+is "$(state -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3)")" 42501 'privileges of the relation hold'
+
+# A server without the extension.
+on_node 2 -c "DROP EXTENSION pg_kmeans"
+said=$(query -c "SET client_min_messages = notice" -c "SELECT (kmeans_fit('nodes_rows', '{x,y,z}', 20)).inertia = (kmeans_fit('nodes_all', '{x,y,z}', 20)).inertia" 2>&1)
+grep -q 'server "node2" does not have the extension' <<<"$said" && grep -qx t <<<"$said"
+result $? 'where a server lacks the extension, this one reads the rows'
+on_node 2 -c "CREATE EXTENSION pg_kmeans"
+
+# Nothing stays behind.
+for node in 1 2 3; do
+    for i in $(seq 100); do
+        left=$(on_node $node -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name = 'pg_kmeans'")
+        [ "$left" = 0 ] && break
+        sleep 0.05
+    done
+    is "$left" 0 "no session of ours is left on node $node"
+done
+query -c "DROP TABLE nodes_rows, nodes_all, nodes_model" -c "DROP SERVER node1, node2, node3 CASCADE" -c "DROP ROLE nodes_guest"
+echo "1..$number"
