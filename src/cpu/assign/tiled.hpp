@@ -82,6 +82,8 @@ class Tiled final : public Assigner<T> {
         Buffer<double> result;               // their distances
         const T *rows[tiled_width];
         double upper[tiled_width], lower[tiled_width]; // squared distance of the label; distance of the others
+        std::int64_t seen = 0;                         // rows since begin(), to see whether the filter pays
+        std::int64_t work = 0;                         // candidates that they had
         bool measures = false;                         // distances to the nearest image are worth their time
     };
 
@@ -90,6 +92,7 @@ class Tiled final : public Assigner<T> {
     double set_panel(std::int64_t panel);
     double set_images(std::int64_t first, int worker);
     Scratch &scratch(int worker);
+    bool pays(const Scratch &scratch) const;
     void load(Scratch &scratch, const std::int64_t *rows, int count) const;
     void reach(Scratch &scratch, int count) const;
     void multiply(Scratch &scratch, std::int64_t first, std::int64_t panels) const;

@@ -70,8 +70,10 @@ void Tiled<T>::begin(const T *centroids)
     std::fill(start_.begin() + count_, start_.begin() + panels * tiled_panel, largest_float);
     bound_ = ScoreBound(features_, longest, kernels_.fused);
     for (const auto &scratch : scratch_)
-        if (scratch)
+        if (scratch) {
             scratch->measures = false;
+            scratch->seen = scratch->work = 0;
+        }
 }
 
 // Any shift is right; one near the middle of the centroids makes the bound tight.

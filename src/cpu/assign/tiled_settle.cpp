@@ -18,6 +18,7 @@ void Tiled<T>::collect(Scratch &own, std::int64_t first, std::int64_t hits, int 
             continue; // without a bound a score may be anything, even -infinity
         std::int32_t &found = own.found[hit.point];
         if (found == max_candidates) {
+            own.work += found;
             thin_out(own, hit.point, false);
             if (found > max_candidates / 2)
                 thin_out(own, hit.point, true);
@@ -87,6 +88,8 @@ void Tiled<T>::settle(Scratch &own, int count, std::int32_t *labels) const
             continue;
         if (i % per_poll == 0)
             rows_.context.poll();
+        ++own.seen;
+        own.work += own.found[i];
         thin_out(own, i, false);
         const Hit *list = own.candidates.data() + i * max_candidates;
         labels[i] = ids_[list[0].centroid];
