@@ -28,6 +28,13 @@ struct Rows {
     {
     }
 
+    // The same rows for other workers.
+    Rows(const Rows &other, ThreadPool &workers)
+        : context(other.context), pool(workers), values(other.values), weights(other.weights), n(other.n), d(other.d),
+          k(other.k)
+    {
+    }
+
     const T *row(std::int64_t i) const { return values + i * d; }
 
     // Calls body(first, last, worker) for ranges of at most `size` that cover [0, count), from all workers.

@@ -20,7 +20,7 @@ std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
     case Assignment::hamerly:
         return std::make_unique<Hamerly<T>>(rows);
     case Assignment::tiled:
-        return std::make_unique<Tiled<T>>(rows);
+        return std::make_unique<Tiled<T>>(rows, purpose);
     default:
         return std::make_unique<Direct<T>>(rows);
     }

@@ -64,6 +64,14 @@ void Direct<T>::begin(const T *centroids)
 }
 
 template <typename T>
+void Direct<T>::begin_alone(const T *centroids)
+{
+    ThreadPool alone(1);
+    centroids_ = centroids;
+    panels_.set(centroids, Rows<T>(rows_, alone));
+}
+
+template <typename T>
 void Direct<T>::assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances)
 {
     if (rows_.k == 1 && distances == nullptr) {

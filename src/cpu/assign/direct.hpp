@@ -51,6 +51,9 @@ class Direct final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
+    // begin() by the calling worker alone, while others work.
+    void begin_alone(const T *centroids);
+
     // The same for any rows of the problem, by their addresses.
     void assign_rows(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
 

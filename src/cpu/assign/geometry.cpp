@@ -27,12 +27,9 @@ bool Geometry<T>::fits(const Rows<T> &rows)
 template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
     : rows_(rows), kernels_(list_kernels(rows.context.instruction_set)), k_(rows.k),
-      previous_(rows.context.budget, std::int64_t{k_} * rows.d),
-      wide_(rows.context.budget, std::int64_t{k_ + 1} * rows.d), own_(rows.context.budget, k_, 0.0f),
-      others_(rows.context.budget, k_, 0.0f), half_(rows.context.budget, k_, 0.0f),
-      distance_(rows.context.budget, std::int64_t{k_} * k_)
+      previous_(rows.context.budget, std::int64_t{k_} * rows.d), own_(rows.context.budget, k_, 0.0f),
+      others_(rows.context.budget, k_, 0.0f), half_(rows.context.budget, k_, 0.0f)
 {
-    std::fill(wide_.end() - rows.d, wide_.end(), std::numeric_limits<double>::infinity());
 }
 
 template <typename T>
@@ -40,9 +37,10 @@ void Geometry<T>::set(const T *centroids, bool distances)
 {
     follow(centroids);
     first_ = false;
-    if (distances)
+    if (distances) {
+        widen();
         measure();
-    else
+    } else
         std::fill(half_.begin(), half_.end(), 0.0f);
 }
 
@@ -66,7 +64,6 @@ void Geometry<T>::follow(const T *centroids)
                 own_[first + i] = squares[i] == 0.0 ? 0.0f : distance_above(squares[i]);
         }
         std::copy_n(centroids + first * d, count * d, previous_.data() + first * d);
-        std::copy_n(centroids + first * d, count * d, wide_.data() + first * d); // float64 holds either type
     });
     const float *largest = std::max_element(own_.begin(), own_.end());
     float next = 0.0f;
@@ -75,6 +72,20 @@ void Geometry<T>::follow(const T *centroids)
             next = std::max(next, drift);
     std::fill(others_.begin(), others_.end(), *largest);
     others_[largest - own_.begin()] = next;
+}
+
+// The centroids in float64, which holds either type.
+template <typename T>
+void Geometry<T>::widen()
+{
+    if (wide_.size() == 0) {
+        wide_ = Buffer<double>(rows_.context.budget, std::int64_t{k_ + 1} * rows_.d);
+        distance_ = Buffer<float>(rows_.context.budget, std::int64_t{k_} * k_);
+        std::fill(wide_.end() - rows_.d, wide_.end(), std::numeric_limits<double>::infinity());
+    }
+    rows_.for_ranges(std::int64_t{k_} * rows_.d, 65536, [&](std::int64_t first, std::int64_t last, int) {
+        std::copy(previous_.data() + first, previous_.data() + last, wide_.data() + first);
+    });
 }
 
 // Centroids as blocks of points against all centroids.

@@ -18,8 +18,10 @@ class Geometry {
     // Whether the distances between these centroids can be held, and the error bounds hold.
     static bool fits(const Rows<T> &rows);
 
-    // New centroids, k x d; `distances` says whether those between them are wanted this time.
+    // New centroids, k x d; `distances` says whether those between them are wanted this time. Without them there is
+    // neither wide() nor distance(), and drift().half is 0, or what the caller writes to half().
     void set(const T *centroids, bool distances);
+    float *half() { return half_.data(); }
 
     // k + 1 rows of d in float64; the last is at infinity, to fill up lists.
     const double *wide() const { return wide_.data(); }
@@ -31,6 +33,7 @@ class Geometry {
 
   private:
     void follow(const T *centroids);
+    void widen();
     void measure();
 
     Rows<T> rows_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace pgkm::cpu {
 namespace {
@@ -51,7 +53,7 @@ Hamerly<T>::Hamerly(const Rows<T> &rows)
       lower_(rows.context.budget, rows.n)
 {
     if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
-        tiled_ = std::make_unique<Tiled<T>>(rows);
+        tiled_ = std::make_unique<Tiled<T>>(rows, Purpose::iterations);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
 }
@@ -66,10 +68,17 @@ void Hamerly<T>::begin(const T *centroids)
         looked += std::exchange(scratch.looked, 0);
         passed += std::exchange(scratch.passed, 0);
     }
-    dense_iterations_ = dense_iterations_ > 0 ? dense_iterations_ - 1 : passed * 10 > looked * 9 ? dense_stay : 0;
-    geometry_.set(centroids, dense_iterations_ == 0);
+    for (Scratch &scratch : scratch_)
+        scratch.tried = scratch.kept = 0;
     if (tiled_)
         tiled_->begin(centroids);
+    if (tiled_ && tiled_->has_images()) {
+        geometry_.set(centroids, false);
+        tiled_->halve_distances(geometry_.half());
+        return;
+    }
+    dense_iterations_ = dense_iterations_ > 0 ? dense_iterations_ - 1 : passed * 10 > looked * 9 ? dense_stay : 0;
+    geometry_.set(centroids, dense_iterations_ == 0);
     if (!first_)
         return;
     pivots_ = {0};
@@ -99,7 +108,10 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         // A short part first shows whether lists help, before pivots are tried on all.
         const int size =
             std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
-        assign_rows(scratch, worker, first + done, size, labels + done);
+        if (tiled_ && tiled_->has_images())
+            assign_by_images(scratch, worker, first + done, size, labels + done);
+        else
+            assign_rows(scratch, worker, first + done, size, labels + done);
         done += size;
     }
     if (distances != nullptr)
@@ -137,6 +149,62 @@ void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, i
         }
     }
     flush(scratch, worker, first, labels);
+}
+
+// Rows that the bounds leave go to the filter.
+template <typename T>
+void Hamerly<T>::assign_by_images(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
+{
+    int active = count;
+    if (first_) {
+        std::iota(scratch.active.begin(), scratch.active.begin() + count, 0);
+    } else {
+        active = kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
+                                 scratch.active.data());
+        if (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3)
+            active = tighten_alone(scratch, first, active, labels);
+    }
+    for (int done = 0; done < active; done += tiled_width) {
+        const int size = std::min(tiled_width, active - done);
+        const std::int32_t *list = scratch.active.data() + done;
+        std::int64_t rows[tiled_width];
+        std::int32_t found[tiled_width];
+        float upper[tiled_width], lower[tiled_width];
+        for (int i = 0; i < size; ++i)
+            rows[i] = first + list[i];
+        rows_.context.poll();
+        tiled_->assign_block(worker, rows, size, found, {upper, lower});
+        for (int i = 0; i < size; ++i) {
+            labels[list[i]] = found[i];
+            upper_[rows[i]] = upper[i];
+            lower_[rows[i]] = lower[i];
+        }
+    }
+}
+
+// Replaces the upper bounds of the active rows by their distances, and keeps those that must be searched.
+template <typename T>
+int Hamerly<T>::tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels)
+{
+    const PairKernels &pairs = pair_kernels(rows_.context.instruction_set);
+    const std::int64_t per_poll = std::max<std::int64_t>(1, work_per_poll / rows_.d);
+    const Drift drift = geometry_.drift();
+    int open = 0;
+    for (int i = 0; i < active; ++i) {
+        const std::int32_t row = scratch.active[i], label = labels[row];
+        const T *own = centroids_ + std::int64_t{label} * rows_.d;
+        if (i % per_poll == 0)
+            rows_.context.poll();
+        T square;
+        pairs.estimates(rows_.row(first + row), &own, 1, rows_.d, &square);
+        const float upper = distance_above(tiled_->squared_above(static_cast<double>(square)));
+        upper_[first + row] = upper;
+        if (!(upper < std::max(lower_[first + row], drift.half[label])))
+            scratch.active[open++] = row;
+    }
+    scratch.tried += active;
+    scratch.kept += open;
+    return open;
 }
 
 // Replaces the upper bounds of the active rows by distances; returns how many must be searched.
@@ -273,22 +341,23 @@ void Hamerly<T>::put_aside(Scratch &scratch, int worker, std::int64_t first, con
     }
 }
 
-// Labels the rows put aside. The filter gives no bounds: they start anew.
+// Labels the rows put aside.
 template <typename T>
 void Hamerly<T>::flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels)
 {
-    const T *x[tiled_width] = {};
+    std::int64_t rows[tiled_width] = {};
     std::int32_t found[tiled_width];
+    float upper[tiled_width], lower[tiled_width];
     const int count = std::exchange(scratch.dense_count, 0);
     if (count == 0)
         return;
     for (int i = 0; i < count; ++i)
-        x[i] = rows_.values + (first + scratch.dense[i]) * rows_.d;
-    tiled_->assign_block(worker, x, count, found, nullptr);
+        rows[i] = first + scratch.dense[i];
+    tiled_->assign_block(worker, rows, count, found, {upper, lower});
     for (int i = 0; i < count; ++i) {
         labels[scratch.dense[i]] = found[i];
-        upper_[first + scratch.dense[i]] = infinity;
-        lower_[first + scratch.dense[i]] = 0.0f;
+        upper_[rows[i]] = upper[i];
+        lower_[rows[i]] = lower[i];
     }
 }
 

@@ -6,7 +6,8 @@
 // by their centroid, so that the rows of a block share one list and lanes still run over points. In
 // the first iteration the nearest of a few centroids that lie apart takes the part of a. When to
 // use: more than one iteration, or clusters that lie apart; blocks whose list is nearly everything
-// go to the float32 filter (tiled.hpp).
+// go to the float32 filter (tiled.hpp). Where the filter has images of the rows, it is faster than lists: all rows that
+// need another look go to it.
 #pragma once
 
 #include <memory>
@@ -45,6 +46,8 @@ class Hamerly final : public Assigner<T> {
         Buffer<std::int32_t> start;         // where a centroid's rows begin in it
         std::int32_t dense[tiled_width];    // rows put aside for the filter
         int dense_count = 0;
+        std::int64_t tried = 0;  // rows whose upper bound was made exact since begin()
+        std::int64_t kept = 0;   // of them those that had to be searched all the same
         std::int64_t looked = 0; // rows in blocks since begin()
         std::int64_t passed = 0; // of them to the filter
     };
@@ -54,6 +57,8 @@ class Hamerly final : public Assigner<T> {
     void sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const;
     void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
                       std::int32_t a, std::int32_t *labels);
+    void assign_by_images(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    int tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     void search(Scratch &scratch, int lanes, int listed);
     void put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,

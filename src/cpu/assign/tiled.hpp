@@ -1,90 +1,136 @@
 // tiled.hpp - filter and settle: float32 scores for all centroids, exact distances for few.
 //
 // Method: distances as a tiled matrix product (Li, Zhao, Chu, Liu 2010, high dimension), here only
-// as a filter: centroids whose score is within a proven error bound of the lowest are candidates,
-// and more than one candidate is settled by the contract's D. When to use: many features and many
-// centroids without structure that bounds could use.
+// as a filter: centroids whose score is within a proven error bound of the lowest are candidates. Distances of the
+// rows' own precision thin them out, and what is still open is settled by the contract's D. Where rows have many
+// features and images that pay (images.hpp), scores are those of the images. When to use: many features and many
+// centroids.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
+#include "cpu/assign/images.hpp"
+#include "cpu/assign/score_bound.hpp"
 #include "cpu/kernels/pair_kernels.hpp"
 #include "cpu/kernels/tiled_kernels.hpp"
 
 namespace pgkm::cpu {
 
-// What separates a float32 score from its exact value; tiled.cpp derives it.
-class ScoreBound {
-  public:
-    ScoreBound() = default;
-    ScoreBound(std::int32_t d, double largest_centroid, bool fused);
+inline constexpr float largest_float = std::numeric_limits<float>::max();
 
-    // Twice the bound plus what the rounding of D may add: no centroid whose score exceeds the lowest
-    // by more can be nearest. Infinite where float32 cannot hold the scores.
-    double margin(double norm_square) const;
+inline std::int64_t panels_for(std::int64_t count)
+{
+    return (count + tiled_panel - 1) / tiled_panel;
+}
 
-  private:
-    double d_ = 0.0;
-    double largest_ = 0.0; // length of the longest centred centroid
-    double product_ = 0.0; // relative error of a product x.c, in terms of the lengths
-    double half_square_ = 0.0;
+// Rounded up.
+inline float float_above(double value)
+{
+    return static_cast<float>(value + std::fabs(value) * 0x1p-22 + 0x1p-140);
+}
+
+// What the filter knows about rows beside their labels: their distance to it, at most, and to any other centroid, at
+// least.
+struct Bounds {
+    float *upper;
+    float *lower;
 };
 
 template <typename T>
 class Tiled final : public Assigner<T> {
   public:
-    explicit Tiled(const Rows<T> &rows);
+    Tiled(const Rows<T> &rows, Purpose purpose);
     Assignment strategy() const override { return Assignment::tiled; }
     int rows_at_once() const override { return cached_rows(rows_); }
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // The same for any rows of the problem, by their addresses; count <= tiled_width.
-    void assign_block(int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
+    // Whether scores are those of images; from the first begin() on.
+    bool has_images() const { return images_ != nullptr; }
+
+    // Labels and bounds of listed rows; count <= tiled_width.
+    void assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds);
+
+    // The square of a distance, at most, from PairKernels::estimates or D.
+    double squared_above(double estimate) const { return estimate * (1.0 + estimate_error_) + smallest_square_; }
+
+    // half[j] receives half the distance from centroid j to the nearest other one, at most.
+    void halve_distances(float *half);
 
   private:
-    static constexpr int max_candidates = 24; // per point; more go to the direct kernel
+    static constexpr int max_candidates = 32; // of a row
 
+    // One block of rows.
     struct Scratch {
-        Scratch(Budget &budget, std::int32_t d, std::int64_t range);
+        Scratch(Budget &budget, std::int64_t padded, int features, std::int64_t range);
         Buffer<float> block;  // d x tiled_width
+        Buffer<float> image;  // features x tiled_width
         Buffer<float> scores; // range x tiled_width
         Buffer<Hit> hits;     // the same
-        Buffer<float> best, limit, square;
-        Buffer<double> margin;
-        Buffer<Hit> candidates;      // tiled_width x max_candidates, ascending per point
-        Buffer<std::int32_t> found;  // candidates per point; more than fit: direct
-        Buffer<const T *> x, c;      // pairs to settle
-        Buffer<double> result;       // their distances
-        Buffer<const T *> left_rows; // points for the direct kernel
-        int left = 0;
-        std::int64_t rows = 0; // since begin(), to see whether the filter pays
-        std::int64_t work = 0; // distances that had to be settled for them
+        Buffer<float> best, second, index, limit, square;
+        Buffer<double> slack, error, length; // of a score; of an image; of the point
+        Buffer<Hit> candidates;              // tiled_width x max_candidates, ascending per row
+        Buffer<std::int32_t> found;          // candidates of each row; -1: no bound holds
+        Buffer<const T *> x, c;              // pairs to settle
+        Buffer<std::int32_t> cluster;        // of each pair
+        Buffer<double> result;               // their distances
+        const T *rows[tiled_width];
+        double upper[tiled_width], lower[tiled_width]; // squared distance of the label; distance of the others
+        std::int64_t seen = 0;                         // rows since begin(), to see whether the filter pays
+        std::int64_t work = 0;                         // candidates that they had
+        bool measures = false;                         // distances to the nearest image are worth their time
     };
 
     void set_shift(const T *centroids);
-    double set_panel(const T *centroids, std::int64_t panel);
-    void score(Scratch &scratch, int count) const;
-    void collect(Scratch &scratch, std::int64_t first, std::int64_t hits, int count) const;
-    int list_pairs(Scratch &scratch, const T *const *rows, int count, std::int32_t *labels, bool all) const;
-    void settle(Scratch &scratch, int worker, const T *const *rows, int count, std::int32_t *labels, double *distances);
+    void number(const T *centroids);
+    double set_panel(std::int64_t panel);
+    double set_images(std::int64_t first, int worker);
+    Scratch &scratch(int worker);
     bool pays(const Scratch &scratch) const;
+    void load(Scratch &scratch, const std::int64_t *rows, int count) const;
+    void reach(Scratch &scratch, int count) const;
+    void multiply(Scratch &scratch, std::int64_t first, std::int64_t panels) const;
+    void score(Scratch &scratch, int count) const;
+    void lower_limits(Scratch &scratch, int count, const float *before) const;
+    void measure(Scratch &scratch, int row, float index) const;
+    void lower_limit(Scratch &scratch, int row, double square) const;
+    void collect(Scratch &scratch, std::int64_t first, std::int64_t hits, int count) const;
+    void thin_out(Scratch &scratch, int row, bool exact) const;
+    void settle(Scratch &scratch, int count, std::int32_t *labels) const;
+    void give_bounds(const Scratch &scratch, int count, const std::int32_t *labels, const Bounds &bounds) const;
+    void assign_open(Scratch &scratch, int worker, int count, std::int32_t *labels);
+    double squared_below(double estimate) const;
+    const T *centroid(std::int64_t unique) const { return centroids_ + std::int64_t{ids_[unique]} * rows_.d; }
 
     Rows<T> rows_;
+    Purpose purpose_;
     const TiledKernels &kernels_;
     const PairKernels &pairs_;
-    Direct<T> direct_;
+    double estimate_error_, smallest_square_; // of PairKernels::estimates, and of D
     const T *centroids_ = nullptr;
+    int features_; // of panels: d, or the images'
     std::int64_t panel_count_;
-    std::int64_t range_; // centroids scored at a time
-    Buffer<T> shift_;    // d
+    std::int64_t range_;       // centroids scored at a time
+    std::int64_t count_ = 0;   // different centroids
+    Buffer<std::int32_t> ids_; // their numbers, ascending, each the lowest of its twins
+    Buffer<char> has_twin_;    // of all centroids
+    Buffer<T> shift_;          // d
+    std::unique_ptr<Images<T>> images_;
     Buffer<float> panels_;
     Buffer<float> start_; // |c|^2 / 2 per centroid
+    Buffer<float> rest_;  // last feature of their images
     ScoreBound bound_;
+    double centroid_error_ = 0.0;                   // of their images, at most
     std::vector<std::unique_ptr<Scratch>> scratch_; // made by the worker that needs it
+    std::mutex mutex_;
+    std::unique_ptr<Direct<T>> direct_;         // for rows without a bound, from the first on
+    std::int64_t round_ = 0, direct_round_ = 0; // calls of begin(); the one whose centroids it has
 };
 
 } // namespace pgkm::cpu

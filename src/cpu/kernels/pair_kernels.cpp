@@ -58,7 +58,53 @@ void distances(const T *const *x, const T *const *c, std::int64_t count, int d, 
     std::copy_n(last, count - i, out + i);
 }
 
+// Distances of x to C points by S sums for each.
+template <int C, int S, typename T>
+HWY_INLINE void estimate(const T *x, const T *const *c, int d, T *out)
+{
+    const hn::ScalableTag<T> tag;
+    const int width = static_cast<int>(hn::Lanes(tag));
+    hn::Vec<decltype(tag)> sum[C][S];
+    HWY_UNROLL(4)
+    for (int i = 0; i < C; ++i) {
+        HWY_UNROLL(4)
+        for (int s = 0; s < S; ++s)
+            sum[i][s] = hn::Zero(tag);
+    }
+    int f = 0;
+    for (; f + S * width <= d; f += S * width) {
+        HWY_UNROLL(4)
+        for (int s = 0; s < S; ++s) {
+            const auto own = hn::LoadU(tag, x + f + s * width);
+            HWY_UNROLL(4)
+            for (int i = 0; i < C; ++i) {
+                const auto difference = hn::Sub(own, hn::LoadU(tag, c[i] + f + s * width));
+                sum[i][s] = hn::MulAdd(difference, difference, sum[i][s]);
+            }
+        }
+    }
+    for (int i = 0; i < C; ++i) {
+        auto whole = sum[i][0];
+        for (int s = 1; s < S; ++s)
+            whole = hn::Add(whole, sum[i][s]);
+        T rest = hn::GetLane(hn::SumOfLanes(tag, whole));
+        for (int g = f; g < d; ++g)
+            rest += (x[g] - c[i][g]) * (x[g] - c[i][g]);
+        out[i] = rest;
+    }
+}
+
+template <typename T>
+void estimates(const T *x, const T *const *c, int count, int d, T *out)
+{
+    int i = 0;
+    for (; i + 4 <= count; i += 4)
+        estimate<4, 2>(x, c + i, d, out + i);
+    for (; i < count; ++i)
+        estimate<1, 4>(x, c + i, d, out + i);
+}
+
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(PairKernels, pair_kernels, {distances<float>, distances<double>})
+PGKM_KERNELS(PairKernels, pair_kernels, {distances<float>, distances<double>}, {estimates<float>, estimates<double>})

@@ -16,10 +16,14 @@ using Single = hn::ScalableTag<float>;
 using SingleVector = hn::Vec<Single>;
 inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(Single()));
 
-// One panel against tile_vectors of points. Start: the scores begin here, else they go on.
-template <bool Start, bool Best>
+struct LowestVectors {
+    SingleVector best[tile_vectors], second[tile_vectors], index[tile_vectors];
+};
+
+// One panel against tile_vectors of points. Start: the scores begin here, else they go on. Last: they are complete.
+template <bool Start, bool Last>
 HWY_INLINE void add_tile(const float *points, int features, const float *panel, const float *start, float *scores,
-                         SingleVector *best)
+                         float first, LowestVectors &lowest)
 {
     const Single tag;
     SingleVector sum[tiled_panel][tile_vectors];
@@ -49,37 +53,48 @@ HWY_INLINE void add_tile(const float *points, int features, const float *panel, 
             float *score = scores + j * tiled_width + v * single_lanes;
             const SingleVector total = hn::Add(Start ? hn::Set(tag, start[j]) : hn::Load(tag, score), sum[j][v]);
             hn::Store(total, tag, score);
-            if (Best)
-                best[v] = hn::Min(best[v], total);
+            if constexpr (Last) {
+                const auto lower = hn::Lt(total, lowest.best[v]);
+                lowest.second[v] = hn::Min(lowest.second[v], hn::Max(total, lowest.best[v]));
+                lowest.best[v] = hn::Min(lowest.best[v], total);
+                lowest.index[v] = hn::IfThenElse(lower, hn::Set(tag, first + static_cast<float>(j)), lowest.index[v]);
+            }
         }
     }
 }
 
-template <bool Start, bool Best>
+template <bool Start, bool Last>
 void add_panels(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
-                const float *start, float *scores, float *best)
+                const float *start, float *scores, const Lowest *out)
 {
     const Single tag;
-    for (std::int64_t p = 0; p < count; ++p) {
-        for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
-            SingleVector lowest[tile_vectors];
-            for (int v = 0; v < tile_vectors; ++v)
-                lowest[v] = Best ? hn::Load(tag, best + i + v * single_lanes) : hn::Zero(tag);
-            add_tile<Start, Best>(block + i, features, panels + p * panel_stride,
+    for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
+        LowestVectors lowest;
+        for (int v = 0; v < tile_vectors; ++v) {
+            const int at = i + v * single_lanes;
+            lowest.best[v] = Last ? hn::Load(tag, out->best + at) : hn::Zero(tag);
+            lowest.second[v] = Last ? hn::Load(tag, out->second + at) : hn::Zero(tag);
+            lowest.index[v] = Last ? hn::Load(tag, out->index + at) : hn::Zero(tag);
+        }
+        for (std::int64_t p = 0; p < count; ++p)
+            add_tile<Start, Last>(block + i, features, panels + p * panel_stride,
                                   Start ? start + p * tiled_panel : nullptr, scores + p * tiled_panel * tiled_width + i,
-                                  lowest);
-            for (int v = 0; Best && v < tile_vectors; ++v)
-                hn::Store(lowest[v], tag, best + i + v * single_lanes);
+                                  Last ? out->first + static_cast<float>(p * tiled_panel) : 0.0f, lowest);
+        for (int v = 0; Last && v < tile_vectors; ++v) {
+            const int at = i + v * single_lanes;
+            hn::Store(lowest.best[v], tag, out->best + at);
+            hn::Store(lowest.second[v], tag, out->second + at);
+            hn::Store(lowest.index[v], tag, out->index + at);
         }
     }
 }
 
 void add(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
-         const float *start, float *scores, float *best)
+         const float *start, float *scores, const Lowest *lowest)
 {
-    const auto run = start != nullptr ? (best != nullptr ? add_panels<true, true> : add_panels<true, false>)
-                                      : (best != nullptr ? add_panels<false, true> : add_panels<false, false>);
-    run(block, features, panels, panel_stride, count, start, scores, best);
+    const auto run = start != nullptr ? (lowest != nullptr ? add_panels<true, true> : add_panels<true, false>)
+                                      : (lowest != nullptr ? add_panels<false, true> : add_panels<false, false>);
+    run(block, features, panels, panel_stride, count, start, scores, lowest);
 }
 
 void norms(const float *block, int d, float *squares)

@@ -25,6 +25,14 @@ struct Hit {
     float score;
 };
 
+// The lowest scores of each point of a block so far, tiled_width of each.
+struct Lowest {
+    float *best;
+    float *second; // of another centroid; the same on a tie
+    float *index;  // the centroid of the best, the first on a tie; exact below 2^24
+    float first;   // the number of the call's first centroid
+};
+
 struct TiledKernels {
     bool fused; // one rounding per product and sum, not two
 
@@ -39,9 +47,9 @@ struct TiledKernels {
 
     // Adds the products of `features` features to the scores of `panels` panels (panel_stride
     // values apart). Scores are tiled_width per centroid; with start != NULL they begin as
-    // start[centroid]. With best != NULL, best[i] is lowered to the lowest of them.
+    // start[centroid]. With lowest != NULL the sums are complete, and enter the lowest scores of each point.
     void (*add)(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
-                const float *start, float *scores, float *best);
+                const float *start, float *scores, const Lowest *lowest);
 
     // Lists every score at or below limit[i]; hits has room for count * tiled_width entries.
     std::int64_t (*at_most)(const float *scores, std::int64_t count, const float *limit, Hit *hits);

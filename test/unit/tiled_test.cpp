@@ -1,0 +1,214 @@
+// The CPU backend's float32 filter, with and without images of the rows, beside the contract: labels are the nearest by
+// exact distances, and bounds hold. Rows lie near few dimensions, so that images pay.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "cpu/assign/tiled.hpp"
+#include "numeric/contract.hpp"
+
+namespace {
+
+using namespace pgkm;
+using namespace pgkm::cpu;
+
+std::vector<double> near_subspace(std::int64_t n, std::int32_t d, int dimensions, double noise)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(n * 1000 + d));
+    std::normal_distribution<double> normal;
+    std::vector<double> axes(static_cast<std::size_t>(dimensions * d)), rows(static_cast<std::size_t>(n * d));
+    std::generate(axes.begin(), axes.end(), [&] { return normal(random); });
+    for (std::int64_t i = 0; i < n; ++i) {
+        double *row = rows.data() + i * d;
+        for (int a = 0; a < dimensions; ++a) {
+            const double weight = normal(random);
+            for (std::int32_t f = 0; f < d; ++f)
+                row[f] += weight * axes[static_cast<std::size_t>(a * d + f)];
+        }
+        for (std::int32_t f = 0; f < d; ++f)
+            row[f] += noise * normal(random);
+    }
+    return rows;
+}
+
+template <typename T>
+class Filter {
+  public:
+    Filter(const std::vector<double> &rows, std::int32_t d, std::int32_t k, const char *instruction_set = nullptr,
+           std::uint64_t limit = 0)
+        : values_(rows.begin(), rows.end()), n_(static_cast<std::int64_t>(rows.size()) / d), d_(d), k_(k),
+          context_(open(instruction_set, limit), 2),
+          data_{context_, {values_.data(), sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, n_, d, nullptr}},
+          problem_(problem()), rows_(data_, context_.pool, problem_), tiled_(rows_, Purpose::iterations)
+    {
+        for (std::int32_t j = 0; j < k; ++j) // every (n / k)th row, so also first ones that come again
+            std::copy_n(values_.begin() + j * (n_ / k) * d, d, std::back_inserter(centroids));
+    }
+
+    // Two assignments: to the centroids as they are, and to the means of what they got.
+    bool check()
+    {
+        assign();
+        std::vector<double> sums(centroids.size());
+        std::vector<double> sizes(static_cast<std::size_t>(k_));
+        for (std::int64_t i = 0; i < n_; ++i) {
+            ++sizes[static_cast<std::size_t>(labels_[i])];
+            for (std::int32_t f = 0; f < d_; ++f)
+                sums[static_cast<std::size_t>(labels_[i] * d_ + f)] += static_cast<double>(values_[i * d_ + f]);
+        }
+        for (std::size_t at = 0; at < sums.size(); ++at)
+            if (sizes[at / d_] > 0)
+                centroids[at] = static_cast<T>(sums[at] / sizes[at / d_]);
+        assign();
+        return tiled_.has_images();
+    }
+
+    std::vector<T> centroids;
+
+  private:
+    static PgkmOpen open(const char *instruction_set, std::uint64_t limit)
+    {
+        PgkmOpen options = {};
+        options.memory_limit = limit;
+        options.tuning.instruction_set = instruction_set;
+        return options;
+    }
+
+    PgkmProblem problem() const
+    {
+        PgkmProblem problem = {};
+        problem.n_rows = n_;
+        problem.k = k_;
+        return problem;
+    }
+
+    void assign()
+    {
+        tiled_.begin(centroids.data());
+        std::vector<float> half(static_cast<std::size_t>(k_));
+        if (tiled_.has_images())
+            tiled_.halve_distances(half.data());
+        labels_.assign(static_cast<std::size_t>(n_), -1);
+        for (std::int64_t first = 0; first < n_; first += tiled_width) {
+            const int count = static_cast<int>(std::min<std::int64_t>(tiled_width, n_ - first));
+            std::int64_t rows[tiled_width];
+            float upper[tiled_width], lower[tiled_width];
+            std::iota(rows, rows + count, first);
+            tiled_.assign_block(0, rows, count, labels_.data() + first, {upper, lower});
+            for (int i = 0; i < count; ++i)
+                check_row(first + i, upper[i], lower[i], half);
+        }
+    }
+
+    void check_row(std::int64_t i, float upper, float lower, const std::vector<float> &half) const
+    {
+        double best = HUGE_VAL, other = HUGE_VAL;
+        std::int32_t nearest = -1;
+        for (std::int32_t j = 0; j < k_; ++j) {
+            const double square = exact_distance(values_.data() + i * d_, centroids.data() + j * d_, d_);
+            if (square < best || nearest < 0) {
+                other = best;
+                best = square;
+                nearest = j;
+            } else {
+                other = std::min(other, square);
+            }
+        }
+        ASSERT_EQ(labels_[i], nearest) << "row " << i;
+        EXPECT_GE(static_cast<double>(upper), std::sqrt(best)) << "row " << i;
+        EXPECT_LE(static_cast<double>(lower), std::sqrt(other)) << "row " << i;
+        if (i >= k_)
+            return;
+        for (std::int32_t j = 0; j < k_; ++j) { // i is a centroid here
+            const double square = exact_distance(centroids.data() + i * d_, centroids.data() + j * d_, d_);
+            if (j != i) {
+                EXPECT_LE(2.0 * static_cast<double>(half[i]), std::sqrt(square) * (1.0 + 1e-15)) << i << " " << j;
+            }
+        }
+    }
+
+    std::vector<T> values_;
+    std::int64_t n_;
+    std::int32_t d_, k_;
+    Context context_;
+    Data data_;
+    PgkmProblem problem_;
+    Rows<T> rows_;
+    Tiled<T> tiled_;
+    std::vector<std::int32_t> labels_;
+};
+
+template <typename T>
+class TiledFilter : public testing::Test {
+};
+using Elements = testing::Types<float, double>;
+TYPED_TEST_SUITE(TiledFilter, Elements);
+
+TYPED_TEST(TiledFilter, UsesImagesOfRowsNearFewDimensions)
+{
+    for (const std::int32_t d : {127, 200, 513})
+        EXPECT_TRUE(Filter<TypeParam>(near_subspace(1501, d, 6, 0.1), d, 90).check()) << d;
+    EXPECT_TRUE(Filter<TypeParam>(near_subspace(1501, 200, 6, 0.1), 200, 90, "sse4").check());
+    EXPECT_TRUE(Filter<TypeParam>(near_subspace(1501, 200, 6, 0.1), 200, 90, "scalar").check());
+}
+
+TYPED_TEST(TiledFilter, DoesWithoutImages)
+{
+    EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 127, 127, 1.0), 127, 90).check()); // they would not pay
+    EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 12, 3, 0.1), 12, 90).check());     // few features
+    EXPECT_FALSE(Filter<TypeParam>(near_subspace(5, 200, 3, 0.1), 200, 3).check());       // few rows
+    EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 200, 6, 0.1), 200, 90, nullptr, 1'000'000).check()); // no room
+}
+
+TYPED_TEST(TiledFilter, TakesTheFirstOfEqualCentroids)
+{
+    Filter<TypeParam> filter(near_subspace(1501, 150, 6, 0.1), 150, 90);
+    std::copy_n(filter.centroids.begin(), 40 * 150, filter.centroids.begin() + 50 * 150);
+    EXPECT_TRUE(filter.check());
+    std::fill(filter.centroids.begin(), filter.centroids.end(), TypeParam(0.25));
+    filter.check();
+}
+
+// Squares that are sums of ones: many rows are as far from one centroid as from another.
+TYPED_TEST(TiledFilter, BreaksTiesOfZerosAndOnes)
+{
+    std::vector<double> rows = near_subspace(1501, 128, 5, 0.05);
+    for (double &value : rows)
+        value = value > 0.0 ? 1.0 : 0.0;
+    for (std::size_t i = 0; i < rows.size() / 2; ++i) // and each second row comes twice
+        rows[i + rows.size() / 2] = rows[i];
+    Filter<TypeParam>(rows, 128, 90).check();
+    std::vector<double> repeated(std::size_t{1501} * 128);
+    for (std::size_t i = 0; i < repeated.size(); ++i)
+        repeated[i] = rows[i % (std::size_t{7} * 128)];
+    Filter<TypeParam>(repeated, 128, 90).check();
+}
+
+TYPED_TEST(TiledFilter, HoldsAtEveryScale)
+{
+    for (const double scale :
+         {0x1p-148, 0x1p-140, 0x1p-120, 0x1p-70, 0x1p-40, 0x1p40, 0x1p59, 0x1p66, 0x1p100, 0x1p120}) {
+        std::vector<double> rows = near_subspace(801, 129, 4, 0.1);
+        for (double &value : rows)
+            value *= scale;
+        SCOPED_TRACE(scale);
+        Filter<TypeParam>(rows, 129, 70).check();
+    }
+}
+
+// One row, which is a centroid too, lies so far away that no float32 bound holds, or only a poor one.
+TYPED_TEST(TiledFilter, HoldsBesideAFarRow)
+{
+    for (const double far : {1e6, 1e15, 1e25, 1e37}) {
+        std::vector<double> rows = near_subspace(801, 129, 4, 0.1);
+        std::fill_n(rows.begin(), 129, far);
+        SCOPED_TRACE(far);
+        Filter<TypeParam>(rows, 129, 70).check();
+    }
+}
+
+} // namespace
