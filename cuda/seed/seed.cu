@@ -3,155 +3,32 @@
 // k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose picks are fetched from the
 // caller's memory). k-means|| comes back to the host once a round. random and first draw on the host.
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "fit/device_problem.hpp"
 #include "backend/update.hpp"
 #include "numeric/row_key.hpp"
 #include "seed/canonical.hpp"
-#include "seed/seeder.hpp"
+#include "seed/oversampling.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
-// On the host's limit, for rows that are drawn: their numbers and values.
-Claim claim_rows(const Data &data, std::int64_t count)
-{
-    return Claim(data.context.host_budget, static_cast<std::uint64_t>(count) * (data.row_bytes() + 24));
-}
-
-template <typename T>
-const T *row_of(const Data &data, const PgkmProblem &problem, std::int64_t row)
-{
-    return static_cast<const T *>(data.host.values) + (problem.first_row + row) * data.host.d;
-}
-
-// The rows' values, with +0 for -0.
-template <typename T>
-std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
-{
-    const auto d = static_cast<std::size_t>(data.host.d);
-    std::vector<T> values(rows.size() * d);
-    auto out = values.begin();
-    for (const std::int64_t row : rows) {
-        const T *from = row_of<T>(data, problem, row);
-        out = std::transform(from, from + d, out, without_minus_zero<T>);
-    }
-    return values;
-}
-
-// Those of `rows` whose content none before them has.
-template <typename T>
-std::vector<std::int64_t> without_repeats(const Data &data, const PgkmProblem &problem,
-                                          const std::vector<std::int64_t> &rows)
-{
-    constexpr std::size_t rows_per_poll = 1024;
-    std::vector<std::int64_t> kept;
-    std::unordered_multimap<std::uint64_t, const T *> seen; // by key
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i % rows_per_poll == 0)
-            data.context.poll();
-        const T *row = row_of<T>(data, problem, rows[i]);
-        const std::uint64_t key = row_key(row, data.host.d);
-        const auto [first, last] = seen.equal_range(key);
-        if (std::any_of(first, last,
-                        [&](const auto &other) { return compare_content(other.second, row, data.host.d) == 0; }))
-            continue;
-        seen.emplace(key, row);
-        kept.push_back(rows[i]);
-    }
-    return kept;
-}
-
-std::vector<Int128> join_masses(const std::vector<std::int64_t> &sums, std::int32_t count, bool weighted)
-{
-    std::vector<Int128> masses;
-    for (std::int32_t c = 0; c < count; ++c)
-        masses.push_back(sum_of(sums.data(), count, c, weighted));
-    return masses;
-}
-
-// Masses of the rows nearest to each candidate, by the stages of a pass.
-template <typename T>
-std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, std::vector<T> &values, std::int32_t count)
-{
-    PgkmProblem around = problem;
-    around.k = count;
-    around.centroids = values.data();
-    DeviceProblem<T> device(data, around);
-    device.iterates = false;
-    device.upload_centroids(values.data());
-    device.each_slice(0, [&](const View<T> &rows, std::int64_t) {
-        data.context.poll();
-        device.assign_rows(rows, device.control.get(), device.labels.get());
-        device.sum_masses(rows, device.control.get(), device.labels.get());
-        device.wait();
-    });
-    std::vector<std::int64_t> sums(device.masses.count());
-    device.masses.download(sums.data(), sums.size(), device.stream());
-    data.context.wait(device.stream());
-    return join_masses(sums, count, device.weighted);
-}
-
-// The same with little device memory: the candidates stay where they are, and labels are held
-// for few rows at a time.
-template <typename T>
-std::vector<Int128> candidate_masses_within_limit(Data &data, const PgkmProblem &problem, const T *candidates,
-                                                  std::int32_t count)
-{
-    Context &context = data.context;
-    const cudaStream_t stream = context.compute.get();
-    constexpr std::int64_t some = 4096;
-    DeviceArray<std::int32_t> labels(context.budget, some);
-    const int parts = parts_of(data.host.weights != nullptr);
-    DeviceArray<std::int64_t> masses(context.budget,
-                                     2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
-    masses.fill_zero(stream);
-    const Stage<T> stage = {context, stream, nullptr, {}, {}};
-    data.template each_chunk<T>(
-        problem.first_row, problem.n_rows, [&](const T *values, const double *weights, std::int64_t, std::int64_t n) {
-            const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
-            for (std::int64_t done = 0; done < n; done += some) {
-                context.poll();
-                View<T> some_rows = slice(all, done, std::min(some, n - done));
-                assign_generic(stage, some_rows, labels.get());
-                for (some_rows.part = 0; some_rows.part < parts; ++some_rows.part)
-                    sum_masses_global_atomic(stage, some_rows, labels.get(),
-                                             masses.get() + 2 * std::int64_t{some_rows.part} * count);
-                context.wait(stream);
-            }
-        });
-    std::vector<std::int64_t> sums(masses.count());
-    masses.download(sums.data(), sums.size(), stream);
-    context.wait(stream);
-    return join_masses(sums, count, parts == 2);
-}
-
 // Weighted greedy k-means++ among the candidates of k-means||.
 template <typename T>
 std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params,
-                                           const std::vector<std::int64_t> &rows)
+                                           const Candidates &candidates)
 {
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
+    const std::vector<std::int64_t> &rows = candidates.rows;
+    const std::vector<Int128> &masses = candidates.masses;
     const Claim claim = claim_rows(data, static_cast<std::int64_t>(rows.size()));
-    std::vector<T> values = rows_of<T>(data, problem, rows);
+    const std::vector<T> values = rows_of<T>(data, problem, rows);
     const auto count = static_cast<std::int32_t>(rows.size());
-    // What a DeviceProblem of so many centroids takes; the candidates alone may lie on the host.
-    const std::uint64_t n_values = values.size();
-    const auto parts = static_cast<std::uint64_t>(parts_of(data.host.weights != nullptr));
-    const bool roomy = n_values * (4 * sizeof(T) + 16 + 16 * parts) + (std::uint64_t{1} << 20) <= context.budget.room();
-    std::vector<Int128> masses;
-    if (roomy)
-        masses = candidate_masses(data, problem, values, count);
-    NearArray<T> device_values(context.budget, context.host_budget, n_values, context.budget.limit / 4);
+    NearArray<T> device_values(context.budget, context.host_budget, values.size(), context.budget.limit / 4);
     device_values.upload(values.data(), values.size(), stream);
-    if (!roomy)
-        masses = candidate_masses_within_limit(data, problem, device_values.get(), count);
     Int128 total = 0;
     for (const Int128 mass : masses)
         total += mass;
@@ -198,24 +75,16 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         seeder.extend(problem.k, 1);
         return seeder.chosen();
     }
-    std::vector<std::int64_t> chosen = seeder.chosen();
-    const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
-    for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
-        const Claim claim = claim_rows(data, draws);
-        const std::vector<std::int64_t> taken =
-            without_repeats<T>(data, problem, seeder.draw_round(round, static_cast<std::size_t>(draws)));
-        if (taken.empty())
-            break;
-        seeder.add(rows_of<T>(data, problem, taken), static_cast<std::int32_t>(taken.size()));
-        chosen.insert(chosen.end(), taken.begin(), taken.end());
-    }
-    if (static_cast<std::int64_t>(chosen.size()) > problem.k) {
+    Candidates candidates = oversample(data, problem, seeder);
+    if (static_cast<std::int64_t>(candidates.rows.size()) > problem.k) {
         owner.reset(); // their memory may be what the candidates' masses need
         order = {};
-        return among_candidates<T>(data, problem, params, chosen);
+        if (candidates.masses.empty())
+            candidates.masses = candidate_masses<T>(data, problem, candidates.rows);
+        return among_candidates<T>(data, problem, params, candidates);
     }
-    seeder.set_chosen(chosen);
-    seeder.extend(problem.k, static_cast<std::int32_t>(chosen.size()));
+    seeder.set_chosen(candidates.rows);
+    seeder.extend(problem.k, static_cast<std::int32_t>(candidates.rows.size()));
     return seeder.chosen();
 }
 

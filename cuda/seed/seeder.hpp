@@ -115,9 +115,7 @@ class Seeder {
             const std::int32_t some = std::min(most, count - first);
             added.upload(values.data() + static_cast<std::size_t>(first) * d, static_cast<std::size_t>(some) * d,
                          stream());
-            // The largest of all v_i is found anew by each walk over the rows.
-            checked("cudaMemsetAsync",
-                    [&] { return cudaMemsetAsync(&state_.get()->largest, 0, sizeof(unsigned long long), stream()); });
+            forget_largest();
             each([&](const SeedRows<T> &rows) {
                 in_parts(rows, some, [&](const SeedRows<T> &part) {
                     kernels_.update_nearest(part, added.get(), some, false, false);
@@ -125,6 +123,15 @@ class Seeder {
                 context_.wait(stream());
             });
         }
+    }
+
+    // For rows that are added by others: v_i of each row, and the bits of the largest, which each walk over the rows
+    // finds anew.
+    double *nearest() const { return rows_.nearest; }
+    unsigned long long *largest() const { return &state_.get()->largest; }
+    void forget_largest()
+    {
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(largest(), 0, sizeof *largest(), stream()); });
     }
 
     // Makes `rows` the chosen ones, all of them already added.

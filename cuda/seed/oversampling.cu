@@ -1,0 +1,295 @@
+// oversampling.cu (seed) - k-means||: five rounds of 2k draws each, and the mass of the rows nearest to each candidate.
+//
+// The draws of a round are the centroids of an assignment by the plan's strategy: a round costs what an iteration with
+// 2k clusters costs. Rows prepared for it serve all rounds, so k stays: where draws repeat, the last one stands for
+// those left out, and loses every tie to itself. A kernel then keeps, for each row, the nearer of its nearest draw and
+// its candidate so far, so that the masses need no pass over all candidates.
+// Where the device's limit has no room for that, each row is compared with all draws (seeder.hpp), and with all
+// candidates again for the masses.
+// Data: labels and exact distances of a slice of rows; v_i and the candidate of each row.
+// Threads: a row a thread; the largest v_i by an atomic maximum. Each launch reads a row's values in ties alone.
+#include "seed/oversampling.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "assign/measure.hpp"
+#include "fit/device_problem.hpp"
+#include "numeric/row_key.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+template <typename T>
+const T *row_of(const Data &data, const PgkmProblem &problem, std::int64_t row)
+{
+    return static_cast<const T *>(data.host.values) + (problem.first_row + row) * data.host.d;
+}
+
+// Those of `rows` whose content none before them has.
+template <typename T>
+std::vector<std::int64_t> without_repeats(const Data &data, const PgkmProblem &problem,
+                                          const std::vector<std::int64_t> &rows)
+{
+    constexpr std::size_t rows_per_poll = 1024;
+    std::vector<std::int64_t> kept;
+    std::unordered_multimap<std::uint64_t, const T *> seen; // by key
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i % rows_per_poll == 0)
+            data.context.poll();
+        const T *row = row_of<T>(data, problem, rows[i]);
+        const std::uint64_t key = row_key(row, data.host.d);
+        const auto [first, last] = seen.equal_range(key);
+        if (std::any_of(first, last,
+                        [&](const auto &other) { return compare_content(other.second, row, data.host.d) == 0; }))
+            continue;
+        seen.emplace(key, row);
+        kept.push_back(rows[i]);
+    }
+    return kept;
+}
+
+std::vector<Int128> join_masses(const std::vector<std::int64_t> &sums, std::int32_t count, bool weighted)
+{
+    std::vector<Int128> masses;
+    for (std::int32_t c = 0; c < count; ++c)
+        masses.push_back(sum_of(sums.data(), count, c, weighted));
+    return masses;
+}
+
+// Sums of the rows' masses by candidate; label(stage, rows, first) gives the labels of a run of at most `most` rows.
+template <typename T, typename Label>
+std::vector<Int128> sum_by_candidate(Data &data, const PgkmProblem &problem, std::int32_t count, std::int64_t most,
+                                     const T *candidates, Label &&label)
+{
+    Context &context = data.context;
+    const cudaStream_t stream = context.compute.get();
+    const int parts = parts_of(data.host.weights != nullptr);
+    DeviceArray<std::int64_t> masses(context.budget,
+                                     2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
+    masses.fill_zero(stream);
+    const Stage<T> stage = {context, stream, nullptr, {}, {}};
+    data.template each_chunk<T>(
+        problem.first_row, problem.n_rows,
+        [&](const T *values, const double *weights, std::int64_t chunk, std::int64_t n) {
+            const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
+            for (std::int64_t done = 0; done < n; done += most) {
+                context.poll();
+                View<T> rows = slice(all, done, std::min(most, n - done));
+                const std::int32_t *labels = label(stage, rows, chunk + done);
+                for (rows.part = 0; rows.part < parts; ++rows.part)
+                    sum_masses_global_atomic(stage, rows, labels, masses.get() + 2 * std::int64_t{rows.part} * count);
+                context.wait(stream);
+            }
+        });
+    std::vector<std::int64_t> sums(masses.count());
+    masses.download(sums.data(), sums.size(), stream);
+    context.wait(stream);
+    return join_masses(sums, count, parts == 2);
+}
+
+template <typename T>
+struct NearerArguments {
+    View<T> rows;                // under the round's draws
+    const std::int32_t *labels;  // the nearest draw of each row
+    const double *distances;     // from it
+    double *nearest;             // v_i
+    std::int32_t *candidate;     // of each row
+    const T *candidates;         // those before this round
+    std::int32_t first;          // number of the round's first draw among the candidates
+    unsigned long long *largest; // bits of the largest v_i
+    const Control *control;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(threads) nearer_kernel(NearerArguments<T> a)
+{
+    if (stopped(a.control))
+        return;
+    double largest = 0.0;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < a.rows.n; i += stride) {
+        const double distance = a.distances[i], weight = a.rows.weights == nullptr ? 1.0 : a.rows.weights[i];
+        const double product = weight * distance, before = a.nearest[i];
+        bool nearer = product < before;
+        // Equal products may come from different distances; a row without weight has no say.
+        if (product == before && weight != 1.0 && weight != 0.0) {
+            const T *old = a.candidates + std::int64_t{a.candidate[i]} * a.rows.d;
+            nearer = distance < distance_ahead(a.rows.values + i * a.rows.d, old, a.rows.d);
+        }
+        if (nearer) {
+            a.nearest[i] = product;
+            a.candidate[i] = a.first + a.labels[i];
+        }
+        largest = fmax(largest, fmin(product, before));
+    }
+    for (int offset = 16; offset > 0; offset >>= 1)
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    if ((threadIdx.x & 31) == 0 && largest > 0.0)
+        atomicMax(a.largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+}
+
+// The candidates so far, and the rows around them.
+template <typename T>
+class Assigned {
+  public:
+    // Device memory that it takes beside a candidate's number for each row.
+    static std::uint64_t bytes(const Data &data, std::int64_t draws)
+    {
+        const auto k = static_cast<std::uint64_t>(draws), d = static_cast<std::uint64_t>(data.host.d);
+        const auto parts = static_cast<std::uint64_t>(parts_of(data.host.weights != nullptr));
+        return k * d * ((4 + oversampling_rounds) * sizeof(T) + 16 * parts) + k * 256 + (std::uint64_t{1} << 20);
+    }
+
+    Assigned(Data &data, const PgkmProblem &problem, const std::vector<T> &first, std::int32_t draws)
+        : data_(data), candidate_(data.context.budget, data.context.host_budget,
+                                  static_cast<std::size_t>(problem.n_rows), bytes(data, draws)),
+          candidates_(data.context.budget, (oversampling_rounds * static_cast<std::size_t>(draws) + 1) * first.size()),
+          problem_(data, around(problem, draws)), distances_(data.context.budget, problem_.labels.count())
+    {
+        candidates_.upload(first.data(), first.size(), problem_.stream());
+        checked("cudaMemsetAsync", [&] {
+            return cudaMemsetAsync(candidate_.get(), 0, static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t),
+                                   problem_.stream());
+        });
+    }
+
+    // Adds `count` candidates behind the first `known`.
+    void add(std::vector<T> values, std::int32_t known, std::int32_t count, Seeder<T> &seeder)
+    {
+        const auto d = static_cast<std::size_t>(problem_.d);
+        candidates_.upload(values.data(), values.size(), problem_.stream(), static_cast<std::size_t>(known) * d);
+        const std::vector<T> last(values.end() - problem_.d, values.end());
+        for (std::int32_t i = count; i < problem_.k; ++i)
+            values.insert(values.end(), last.begin(), last.end());
+        problem_.upload_centroids(values.data());
+        seeder.forget_largest();
+        const int multiprocessors = data_.context.facts.multiprocessors;
+        problem_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
+            data_.context.poll();
+            const Control *control = problem_.control.get();
+            problem_.assign_rows(rows, control, problem_.labels.get());
+            measure<T>({rows, problem_.labels.get(), distances_.get(), nullptr, 0, control}, multiprocessors,
+                       data_.context.facts.shared_bytes_per_block / 2, problem_.stream());
+            const NearerArguments<T> arguments = {rows,
+                                                  problem_.labels.get(),
+                                                  distances_.get(),
+                                                  seeder.nearest() + first,
+                                                  candidate_.get() + first,
+                                                  candidates_.get(),
+                                                  known,
+                                                  seeder.largest(),
+                                                  control};
+            nearer_kernel<<<blocks_for(rows.n, threads, multiprocessors * 8), threads, 0, problem_.stream()>>>(
+                arguments);
+            launched("nearer_kernel");
+            problem_.wait();
+        });
+    }
+
+    std::vector<Int128> masses(const PgkmProblem &problem, std::int32_t count)
+    {
+        return sum_by_candidate<T>(
+            data_, problem, count, problem.n_rows, nullptr,
+            [&](const Stage<T> &, const View<T> &, std::int64_t first) { return candidate_.get() + first; });
+    }
+
+  private:
+    static PgkmProblem around(const PgkmProblem &problem, std::int32_t draws)
+    {
+        PgkmProblem result = problem;
+        result.k = draws;
+        return result;
+    }
+
+    Data &data_;
+    NearArray<std::int32_t> candidate_; // of each row
+    DeviceArray<T> candidates_;         // their values
+    DeviceProblem<T> problem_;          // a round's draws as centroids
+    DeviceArray<double> distances_;     // of one slice of rows
+};
+
+} // namespace
+
+Claim claim_rows(const Data &data, std::int64_t count)
+{
+    return Claim(data.context.host_budget, static_cast<std::uint64_t>(count) * (data.row_bytes() + 24));
+}
+
+template <typename T>
+std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
+{
+    const auto d = static_cast<std::size_t>(data.host.d);
+    std::vector<T> values(rows.size() * d);
+    auto out = values.begin();
+    for (const std::int64_t row : rows) {
+        const T *from = row_of<T>(data, problem, row);
+        out = std::transform(from, from + d, out, without_minus_zero<T>);
+    }
+    return values;
+}
+
+template <typename T>
+Candidates oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder)
+{
+    Context &context = data.context;
+    Candidates result = {seeder.chosen(), {}};
+    const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
+    std::optional<Assigned<T>> assigned;
+    if (draws * oversampling_rounds < std::numeric_limits<std::int32_t>::max()) {
+        const std::uint64_t bytes = Assigned<T>::bytes(data, draws);
+        context.make_room(bytes);
+        if (context.budget.fits(bytes))
+            within_limit([&] {
+                assigned.emplace(data, problem, rows_of<T>(data, problem, result.rows),
+                                 static_cast<std::int32_t>(draws));
+            });
+    }
+    for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
+        const Claim claim = claim_rows(data, draws);
+        const std::vector<std::int64_t> taken =
+            without_repeats<T>(data, problem, seeder.draw_round(round, static_cast<std::size_t>(draws)));
+        if (taken.empty())
+            break;
+        const auto known = static_cast<std::int32_t>(result.rows.size()),
+                   count = static_cast<std::int32_t>(taken.size());
+        if (assigned)
+            assigned->add(rows_of<T>(data, problem, taken), known, count, seeder);
+        else
+            seeder.add(rows_of<T>(data, problem, taken), count);
+        result.rows.insert(result.rows.end(), taken.begin(), taken.end());
+    }
+    if (assigned && static_cast<std::int64_t>(result.rows.size()) > problem.k)
+        result.masses = assigned->masses(problem, static_cast<std::int32_t>(result.rows.size()));
+    return result;
+}
+
+template <typename T>
+std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
+{
+    Context &context = data.context;
+    constexpr std::int64_t some = 4096;
+    const Claim claim = claim_rows(data, static_cast<std::int64_t>(rows.size()));
+    const std::vector<T> values = rows_of<T>(data, problem, rows);
+    DeviceArray<std::int32_t> labels(context.budget, some);
+    NearArray<T> candidates(context.budget, context.host_budget, values.size(), context.budget.limit / 4);
+    candidates.upload(values.data(), values.size(), context.compute.get());
+    return sum_by_candidate<T>(data, problem, static_cast<std::int32_t>(rows.size()), some, candidates.get(),
+                               [&](const Stage<T> &stage, const View<T> &part, std::int64_t) {
+                                   assign_generic(stage, part, labels.get());
+                                   return labels.get();
+                               });
+}
+
+template std::vector<float> rows_of<float>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
+template std::vector<double> rows_of<double>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
+template Candidates oversample<float>(Data &, const PgkmProblem &, Seeder<float> &);
+template Candidates oversample<double>(Data &, const PgkmProblem &, Seeder<double> &);
+template std::vector<Int128> candidate_masses<float>(Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
+template std::vector<Int128> candidate_masses<double>(Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
+
+} // namespace pgkm::cuda
