@@ -116,7 +116,8 @@ bool device_has(std::uint64_t bytes)
     return bytes + bytes / 16 <= free_bytes;
 }
 
-// Whether the limit and the device hold so much more; what is kept for later goes where they do not.
+} // namespace
+
 bool has_room(Context &context, std::uint64_t bytes)
 {
     context.make_room(bytes);
@@ -128,8 +129,6 @@ bool has_room(Context &context, std::uint64_t bytes)
     context.budget.drop_large();
     return device_has(bytes);
 }
-
-} // namespace
 
 template <typename T>
 std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::int64_t n)

@@ -28,6 +28,9 @@ std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::in
 template <typename T>
 NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
 
+// Whether the limit and the device hold so much more; what is kept for later goes where they do not.
+bool has_room(Context &context, std::uint64_t bytes);
+
 // Turns positions into the rows that stand there.
 void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::vector<std::int64_t> &positions);
 

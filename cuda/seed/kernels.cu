@@ -1,7 +1,8 @@
 // kernels.cu (seed) - the steps of greedy k-means++ and k-means|| on the device, for any number of rows and features.
 //
-// One step of k-means++ is five launches without the host: weigh (masses of slices), pick (all trials), gather,
-// potentials (all trials in one pass over the rows), choose, and the update of the distances to the nearest.
+// One step of k-means++ is six launches without the host: weigh (masses of slices), pick (all trials), gather,
+// potentials (all trials in one pass over the rows), choose, and the update of the distances to the nearest. Rows that
+// the device has room for in fp16 take the steps of greedy.hpp, of which pick alone is here.
 // A round of k-means|| is three: weigh, sum the slices up to parts, draw (a warp a draw).
 // Data: rows as they lie in device memory, up to eight candidates a pass; slices are runs of positions in canonical
 // order; masses are integers of 46 bits, sums of a slice fit 64 and of all rows 128.
@@ -12,68 +13,12 @@
 #include "seed/kernels.hpp"
 
 #include "plan/stages.hpp"
+#include "seed/draws.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-
-struct Found {
-    std::int64_t index;
-    UInt128 left; // what is left of the target at that index
-};
-
-__device__ UInt128 shuffle_up(UInt128 value, int by)
-{
-    const auto low = __shfl_up_sync(~0u, static_cast<unsigned long long>(value), by);
-    const auto high = __shfl_up_sync(~0u, static_cast<unsigned long long>(value >> 64), by);
-    return (UInt128{high} << 64) | low;
-}
-
-__device__ UInt128 shuffle(UInt128 value, int lane)
-{
-    const auto low = __shfl_sync(~0u, static_cast<unsigned long long>(value), lane);
-    const auto high = __shfl_sync(~0u, static_cast<unsigned long long>(value >> 64), lane);
-    return (UInt128{high} << 64) | low;
-}
-
-// First index of value(0), value(1), ... whose running sum passes target; one warp.
-template <typename Value>
-__device__ Found find_in_warp(std::int64_t count, UInt128 target, Value &&value)
-{
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    for (std::int64_t base = 0; base < count; base += 32) {
-        const UInt128 own = base + lane < count ? UInt128{value(base + lane)} : UInt128{0};
-        UInt128 running = own;
-        for (int offset = 1; offset < 32; offset <<= 1) {
-            const UInt128 lower = shuffle_up(running, offset);
-            if (lane >= offset)
-                running += lower;
-        }
-        const unsigned passed = __ballot_sync(~0u, running > target);
-        if (passed != 0) {
-            const int winner = __ffs(static_cast<int>(passed)) - 1;
-            return {base + winner, target - shuffle(running - own, winner)};
-        }
-        target -= shuffle(running, 31);
-    }
-    return {count - 1, 0}; // not reached: target is below the total
-}
-
-__device__ unsigned long long sum_in_block(unsigned long long mine)
-{
-    __shared__ unsigned long long parts[threads / 32];
-    for (int offset = 16; offset > 0; offset >>= 1)
-        mine += __shfl_xor_sync(~0u, mine, offset);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0)
-        parts[threadIdx.x / 32] = mine;
-    __syncthreads();
-    unsigned long long sum = 0;
-    for (const unsigned long long part : parts)
-        sum += part;
-    return sum;
-}
 
 template <typename T>
 __global__ void __launch_bounds__(threads)
@@ -86,51 +31,9 @@ __global__ void __launch_bounds__(threads)
     unsigned long long mine = 0; // 46-bit masses: a slice's sum fits 64 bits
     for (std::int64_t p = start + threadIdx.x; p < min(start + seed_slice, rows.n); p += threads)
         mine += seed_mass(rows, row_at(rows, p), first, scale);
-    mine = sum_in_block(mine);
+    mine = sum_in_block<threads>(mine);
     if (threadIdx.x == 0)
         slices[blockIdx.x] = mine;
-}
-
-// Slices in each part.
-__device__ std::int64_t slices_each(std::int64_t n_slices)
-{
-    return (n_slices + seed_parts - 1) / seed_parts;
-}
-
-// Sums of seed_parts equal shares of the slices, then their total; a block of seed_parts threads.
-__device__ void sum_parts(const unsigned long long *slices, std::int64_t n_slices, UInt128 *parts)
-{
-    const std::int64_t share = slices_each(n_slices);
-    UInt128 mine = 0;
-    for (std::int64_t t = threadIdx.x * share; t < min((threadIdx.x + 1) * share, n_slices); ++t)
-        mine += slices[t];
-    parts[threadIdx.x] = mine;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        UInt128 sum = 0;
-        for (int i = 0; i < seed_parts; ++i)
-            sum += parts[i];
-        parts[seed_parts] = sum;
-    }
-    __syncthreads();
-}
-
-// The row of the first position whose running sum passes the target, by one warp; of the last one where all masses
-// are 0.
-template <typename T>
-__device__ std::int64_t find_row(const SeedRows<T> &rows, const UInt128 *parts, const unsigned long long *slices,
-                                 UInt128 target, bool first, double scale)
-{
-    const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice, share = slices_each(n_slices);
-    const Found part = find_in_warp(seed_parts, target, [&](std::int64_t i) { return parts[i]; });
-    const std::int64_t slice0 = part.index * share;
-    const Found slice =
-        find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });
-    const std::int64_t place0 = (slice0 + slice.index) * seed_slice;
-    const Found place = find_in_warp(min(std::int64_t{seed_slice}, rows.n - place0), slice.left, [&](std::int64_t i) {
-        return seed_mass(rows, row_at(rows, place0 + i), first, scale);
-    });
-    return row_at(rows, place0 + place.index);
 }
 
 // One block; warp t makes draw t.
@@ -208,7 +111,7 @@ __global__ void __launch_bounds__(threads)
     }
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
-        const unsigned long long sum = sum_in_block(mine[c]);
+        const unsigned long long sum = sum_in_block<threads>(mine[c]);
         if (threadIdx.x == 0 && c < trials) {
             atomicAdd(&state->potential[first_trial + c][0], sum & 0xffffffffULL);
             atomicAdd(&state->potential[first_trial + c][1], sum >> 32);
@@ -297,11 +200,16 @@ __global__ void __launch_bounds__(threads)
 } // namespace
 
 template <typename T>
-void SeedKernels<T>::weigh_and_pick(const SeedRows<T> &rows, bool first, int trials) const
+void SeedKernels<T>::weigh(const SeedRows<T> &rows, bool first) const
 {
     const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
     weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, first, slices);
     launched("weigh_kernel");
+}
+
+template <typename T>
+void SeedKernels<T>::pick(const SeedRows<T> &rows, bool first, int trials) const
+{
     pick_kernel<<<1, seed_parts, 0, stream>>>(rows, state, key, first, trials, slices);
     launched("pick_kernel");
 }
@@ -346,10 +254,8 @@ template <typename T>
 void SeedKernels<T>::draw_round(const SeedRows<T> &rows, std::uint32_t round, std::int64_t draws, UInt128 *parts,
                                 std::int64_t *drawn) const
 {
-    const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
-    weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, false, slices);
-    launched("weigh_kernel");
-    parts_kernel<<<1, seed_parts, 0, stream>>>(state, slices, n_slices, parts);
+    weigh(rows, false);
+    parts_kernel<<<1, seed_parts, 0, stream>>>(state, slices, (rows.n + seed_slice - 1) / seed_slice, parts);
     launched("parts_kernel");
     constexpr std::int64_t draws_each = threads / 32;
     draw_kernel<<<static_cast<unsigned>((draws + draws_each - 1) / draws_each), threads, 0, stream>>>(

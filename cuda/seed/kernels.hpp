@@ -13,9 +13,10 @@ struct SeedKernels {
     int multiprocessors;
     cudaStream_t stream;
 
-    // Draws `trials` rows (the first draw: by weight) into state->picks; sets state->done when
-    // no row lies apart.
-    void weigh_and_pick(const SeedRows<T> &rows, bool first, int trials) const;
+    // Masses of all slices, for the first draw by weight.
+    void weigh(const SeedRows<T> &rows, bool first) const;
+    // Draws `trials` rows by these masses into state->picks; sets state->done when no row lies apart.
+    void pick(const SeedRows<T> &rows, bool first, int trials) const;
     // candidates[t] = the row picked by trial t.
     void gather(const SeedRows<T> &rows, int trials, T *candidates) const;
     void potentials(const SeedRows<T> &rows, const T *candidates, int trials) const;

@@ -9,7 +9,7 @@
 
 namespace pgkm::cuda {
 
-inline constexpr int seed_slice = 2048; // rows whose integer masses are summed together
+inline constexpr int seed_slice = 256;  // rows whose integer masses are summed together
 inline constexpr int most_trials = 24;  // greedy_trials(2^31) is 23
 inline constexpr int seed_parts = 1024; // sums of slices' masses that a draw looks at first
 

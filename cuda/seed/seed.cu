@@ -10,6 +10,7 @@
 #include "backend/update.hpp"
 #include "numeric/row_key.hpp"
 #include "seed/canonical.hpp"
+#include "seed/greedy.hpp"
 #include "seed/oversampling.hpp"
 
 namespace pgkm::cuda {
@@ -18,7 +19,7 @@ namespace {
 // Weighted greedy k-means++ among the candidates of k-means||.
 template <typename T>
 std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params,
-                                           const Candidates &candidates)
+                                           const Candidates &candidates, const Frame<T> &frame)
 {
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
@@ -43,13 +44,18 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     device_weights.upload(weights.data(), weights.size(), stream);
     DeviceArray<std::int64_t> device_masses(context.budget, integers.size());
     device_masses.upload(integers.data(), integers.size(), stream);
-    Seeder<T> seeder(context,
-                     {device_values.get(), device_weights.get(), device_masses.get(), count, data.host.d, 0, nullptr},
-                     params, Stream::candidate_first, Stream::candidate_trial, problem.k);
-    seeder.add_first();
-    seeder.extend(problem.k, 1);
+    const SeedRows<T> among = {
+        device_values.get(), device_weights.get(), device_masses.get(), count, data.host.d, 0, nullptr};
+    const SeedKey key = {params.seed, params.restart, Stream::candidate_first, Stream::candidate_trial};
+    std::optional<std::vector<std::int64_t>> chosen = greedy_positions(context, among, frame, key, problem.k);
+    if (!chosen) {
+        Seeder<T> seeder(context, among, key, problem.k);
+        seeder.add_first();
+        seeder.extend(problem.k, 1);
+        chosen = seeder.chosen();
+    }
     std::vector<std::int64_t> result;
-    for (const std::int64_t candidate : seeder.chosen())
+    for (const std::int64_t candidate : *chosen)
         result.push_back(rows[static_cast<std::size_t>(candidate)]);
     return result;
 }
@@ -65,8 +71,16 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         rows.values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * data.host.d;
         rows.weights = data.host.weights == nullptr ? nullptr : data.weights.get() + problem.first_row;
     }
-    std::optional<Seeder<T>> owner(std::in_place, context, rows, params, Stream::first_centroid, Stream::trial,
-                                   problem.k);
+    const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
+    const Frame<T> frame = frame_of<T>(data, problem);
+    if (params.init != PGKM_INIT_KMEANS_PARALLEL && data.resident) {
+        std::optional<std::vector<std::int64_t>> chosen = greedy_positions(context, rows, frame, key, problem.k);
+        if (chosen) {
+            look_up_rows(context, order, *chosen);
+            return *chosen;
+        }
+    }
+    std::optional<Seeder<T>> owner(std::in_place, context, rows, key, problem.k);
     Seeder<T> &seeder = *owner;
     if (!data.resident)
         seeder.stream_from(data, problem.first_row);
@@ -81,7 +95,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         order = {};
         if (candidates.masses.empty())
             candidates.masses = candidate_masses<T>(data, problem, candidates.rows);
-        return among_candidates<T>(data, problem, params, candidates);
+        return among_candidates<T>(data, problem, params, candidates, frame);
     }
     seeder.set_chosen(candidates.rows);
     seeder.extend(problem.k, static_cast<std::int32_t>(candidates.rows.size()));

@@ -15,8 +15,7 @@ namespace pgkm::cuda {
 template <typename T>
 class Seeder {
   public:
-    Seeder(Context &context, SeedRows<T> rows, const PgkmSeedParams &params, Stream first, Stream trial,
-           std::int32_t most)
+    Seeder(Context &context, SeedRows<T> rows, const SeedKey &key, std::int32_t most)
         : context_(context), rows_(rows),
           slices_(context.budget, static_cast<std::size_t>((rows.n + seed_slice - 1) / seed_slice)),
           state_(context.budget, 1), chosen_(context.budget, static_cast<std::size_t>(most)),
@@ -26,11 +25,7 @@ class Seeder {
                                      context.budget.limit / 8);
         rows_.nearest = nearest_.get();
         state_.fill_zero(context.compute.get());
-        kernels_ = {state_.get(),
-                    slices_.get(),
-                    {params.seed, params.restart, first, trial},
-                    context.facts.multiprocessors,
-                    context.compute.get()};
+        kernels_ = {state_.get(), slices_.get(), key, context.facts.multiprocessors, context.compute.get()};
     }
 
     // Where the rows' values are when they are not on the device.
@@ -186,7 +181,8 @@ class Seeder {
 
     void step(bool first, int trials)
     {
-        kernels_.weigh_and_pick(rows_, first, trials);
+        kernels_.weigh(rows_, first);
+        kernels_.pick(rows_, first, trials);
         if (data_ != nullptr)
             rows_.weights = nullptr; // from here on each chunk brings its own
         if (data_ == nullptr)

@@ -82,6 +82,26 @@ std::vector<Case> seed_cases()
         cases.push_back({.name = "seed few rows", .n = 33, .d = 40, .k = 30, .init = init, .any_order = true});
         cases.push_back({.name = "seed two rows", .n = 2, .d = 1, .k = 2, .init = init, .any_order = true});
         cases.push_back({.name = "seed one row", .n = 1, .d = 9, .k = 5, .init = init});
+        cases.push_back({.name = "seed many", .n = 2600, .d = 5, .k = 1200, .init = init, .any_order = true});
+        cases.push_back({.name = "seed many of few",
+                         .n = 3000,
+                         .d = 33,
+                         .k = 150,
+                         .element = PGKM_FLOAT64,
+                         .weighted = true,
+                         .decades = 12.0,
+                         .distinct = 140,
+                         .init = init,
+                         .minus_zeros = true,
+                         .any_order = true});
+        cases.push_back({.name = "seed far away",
+                         .n = 4100,
+                         .d = 65,
+                         .k = 90,
+                         .offset = 1e5,
+                         .init = init,
+                         .mixed_scale = true,
+                         .far_row = true});
     }
     return cases;
 }

@@ -1,0 +1,249 @@
+// gains.cu (seed) - a k-means++ step after its filter: exact distances of the rows that a trial may bring nearer, the
+// choice of a trial, and the masses that follow the chosen one.
+//
+// The trial that leaves the least potential is the one that gains the most: masses of v_i less those of the new v_i,
+// added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
+// largest, since that alone is in the scale; where none does, all are weighed again.
+// Data: a row's position leads to its v_i, and by the order to its values. Lists of positions for each trial.
+// Threads: a pair of row and trial a thread, rows by blockIdx.x and trials by blockIdx.y; atomics add integers. The
+// block that finishes last decides for all. Reference: test/reference/seed.cpp, the same rows.
+#include "device/exact.cuh"
+#include "plan/stages.hpp"
+#include "seed/draws.cuh"
+#include "seed/limits.cuh"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+// True in all threads of the block that is the last one here.
+__device__ bool last_block(GreedyState *state)
+{
+    __threadfence();
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        last = atomicAdd(&state->arrived, 1u) == gridDim.x * gridDim.y - 1;
+        if (last)
+            state->arrived = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+template <typename T>
+__device__ const T *row_at(const GreedyRows<T> &rows, std::int64_t position)
+{
+    return rows.values + row_number(rows, position) * rows.d;
+}
+
+template <typename T>
+__device__ double weighted_distance(const GreedyRows<T> &rows, std::int64_t position, const T *centroid)
+{
+    const double distance = distance_ahead(row_at(rows, position), centroid, rows.d);
+    return rows.weights == nullptr ? distance : rows.weights[position] * distance;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std::int64_t first, std::int64_t count)
+{
+    const T *centroid = row_at(rows, rows.state->seed.picks[0]);
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count; i += stride) {
+        const double nearest = weighted_distance(rows, first + i, centroid);
+        rows.nearest[first + i] = nearest;
+        rows.limits[first + i] = limit_of(rows, first + i, nearest);
+    }
+    if (first + count == rows.n && blockIdx.x == 0 && threadIdx.x == 0)
+        rows.state->rescan = 1;
+}
+
+__device__ void choose(GreedyState *state, int trials, std::int64_t *chosen)
+{
+    SeedState &seed = state->seed;
+    UInt128 most = 0;
+    seed.best = 0;
+    for (int t = 0; t < trials; ++t) {
+        const volatile unsigned long long *parts = seed.potential[t];
+        const UInt128 gain = (UInt128{parts[1]} << 32) + parts[0];
+        if (gain > most) {
+            most = gain;
+            seed.best = t;
+        }
+    }
+    chosen[seed.count] = seed.picks[seed.best];
+    seed.count += 1;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    gains_kernel(GreedyRows<T> rows, std::int64_t first, std::int64_t most, bool last, std::int64_t *chosen)
+{
+    GreedyState *state = rows.state;
+    if (state->seed.done != 0)
+        return;
+    const double scale = seed_scale(&state->seed);
+    const int t = static_cast<int>(blockIdx.y);
+    const std::int64_t end = min(first + most, std::int64_t{state->open[t]});
+    const T *centroid = row_at(rows, state->seed.picks[t]);
+    unsigned long long mine = 0; // of fewer than 2^18 rows
+    for (std::int64_t i = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
+         i += std::int64_t{gridDim.x} * threads) {
+        const std::uint32_t position = rows.lists[t * rows.n + i];
+        const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
+        if (distance < before)
+            mine += static_cast<unsigned long long>(quantise_mass(before, scale) - quantise_mass(distance, scale));
+    }
+    const unsigned long long sum = sum_in_block<threads>(mine);
+    if (threadIdx.x == 0 && sum != 0) {
+        atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
+        atomicAdd(&state->seed.potential[t][1], sum >> 32);
+    }
+    if (last && last_block(state) && threadIdx.x == 0)
+        choose(state, rows.trials, chosen);
+}
+
+__device__ bool is_top(double nearest, int exponent)
+{
+    return nearest > 0.0 && square_exponent(nearest) == exponent;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) update_kernel(GreedyRows<T> rows)
+{
+    GreedyState *state = rows.state;
+    if (state->seed.done != 0)
+        return;
+    const int best = state->seed.best;
+    const double largest = __longlong_as_double(static_cast<long long>(state->seed.largest));
+    const int exponent = square_exponent(largest);
+    const double scale = power_of_two(exponent);
+    const T *centroid = row_at(rows, state->seed.picks[best]);
+    unsigned long long fallen = 0;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads, end = state->open[best];
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end; i += stride) {
+        const std::uint32_t position = rows.lists[best * rows.n + i];
+        const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
+        if (!(distance < before))
+            continue;
+        rows.nearest[position] = distance;
+        rows.limits[position] = limit_of(rows, position, distance);
+        const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(distance, scale);
+        if (loss != 0)
+            atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
+        fallen += is_top(before, exponent) && !is_top(distance, exponent) ? 1 : 0;
+    }
+    const unsigned long long sum = sum_in_block<threads>(fallen);
+    if (threadIdx.x == 0 && sum != 0)
+        atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
+    if (!last_block(state) || threadIdx.x != 0)
+        return;
+    for (std::uint32_t &open : state->open)
+        open = 0;
+    if (*const_cast<volatile unsigned long long *>(&state->tops) == 0) {
+        state->rescan = 1;
+        state->seed.largest = 0;
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads) largest_kernel(GreedyRows<T> rows)
+{
+    if (rows.state->rescan == 0)
+        return;
+    double largest = 0.0;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows.n; i += stride)
+        largest = fmax(largest, rows.nearest[i]);
+    for (int offset = 16; offset > 0; offset >>= 1)
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    if ((threadIdx.x & 31) == 0 && largest > 0.0)
+        atomicMax(&rows.state->seed.largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+}
+
+// A slice a block.
+template <typename T>
+__global__ void __launch_bounds__(threads) masses_kernel(GreedyRows<T> rows)
+{
+    static_assert(seed_slice == threads);
+    GreedyState *state = rows.state;
+    if (*const_cast<volatile std::int32_t *>(&state->rescan) == 0)
+        return;
+    const double largest = __longlong_as_double(static_cast<long long>(state->seed.largest));
+    const int exponent = square_exponent(largest);
+    const double scale = power_of_two(exponent);
+    unsigned long long tops = 0;
+    const std::int64_t slices = (rows.n + seed_slice - 1) / seed_slice;
+    for (std::int64_t slice = blockIdx.x; slice < slices; slice += gridDim.x) {
+        const std::int64_t i = slice * seed_slice + threadIdx.x;
+        const double nearest = i < rows.n ? rows.nearest[i] : 0.0;
+        const unsigned long long sum =
+            sum_in_block<threads>(static_cast<unsigned long long>(quantise_mass(nearest, scale)));
+        if (threadIdx.x == 0)
+            rows.slices[slice] = sum;
+        tops += is_top(nearest, exponent) ? 1 : 0;
+    }
+    const unsigned long long sum = sum_in_block<threads>(tops);
+    if (threadIdx.x == 0 && sum != 0)
+        atomicAdd(&state->tops, sum);
+    if (last_block(state) && threadIdx.x == 0)
+        state->rescan = 0;
+}
+
+template <typename T>
+int most_blocks(const Context &context, std::int64_t items)
+{
+    return blocks_for(items, threads, context.facts.multiprocessors * 8);
+}
+
+} // namespace
+
+template <typename T>
+void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count)
+{
+    begin_kernel<<<most_blocks<T>(context, count), threads, 0, context.compute.get()>>>(rows, first, count);
+    launched("begin_kernel");
+}
+
+template <typename T>
+void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
+               std::int64_t *chosen)
+{
+    // A block adds at most 2^18 masses of 46 bits.
+    const int blocks =
+        std::max(blocks_for(count, threads, context.facts.multiprocessors * 2), static_cast<int>(count >> 17) + 1);
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(rows.trials));
+    gains_kernel<<<grid, threads, 0, context.compute.get()>>>(rows, first, count, last, chosen);
+    launched("gains_kernel");
+}
+
+template <typename T>
+void update_nearest(const Context &context, const GreedyRows<T> &rows)
+{
+    update_kernel<<<most_blocks<T>(context, rows.n), threads, 0, context.compute.get()>>>(rows);
+    launched("update_kernel");
+}
+
+template <typename T>
+void weigh_again(const Context &context, const GreedyRows<T> &rows)
+{
+    const int blocks = most_blocks<T>(context, rows.n);
+    largest_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);
+    launched("largest_kernel");
+    masses_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);
+    launched("masses_kernel");
+}
+
+template void begin_nearest<float>(const Context &, const GreedyRows<float> &, std::int64_t, std::int64_t);
+template void begin_nearest<double>(const Context &, const GreedyRows<double> &, std::int64_t, std::int64_t);
+template void sum_gains<float>(const Context &, const GreedyRows<float> &, std::int64_t, std::int64_t, bool,
+                               std::int64_t *);
+template void sum_gains<double>(const Context &, const GreedyRows<double> &, std::int64_t, std::int64_t, bool,
+                                std::int64_t *);
+template void update_nearest<float>(const Context &, const GreedyRows<float> &);
+template void update_nearest<double>(const Context &, const GreedyRows<double> &);
+template void weigh_again<float>(const Context &, const GreedyRows<float> &);
+template void weigh_again<double>(const Context &, const GreedyRows<double> &);
+
+} // namespace pgkm::cuda

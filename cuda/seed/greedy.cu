@@ -1,0 +1,206 @@
+// greedy.cu (seed) - the steps of greedy k-means++ by filter and gains: memory, the frame of the halves, the loop.
+//
+// All of a step's state lies on the device; the host comes back for a cancel alone. Rows are numbered by position, so
+// that halves, v_i and masses of neighbours in canonical order lie together. Where the device has no room for them, the
+// steps of seeder.hpp serve, which take nothing beside v_i.
+#include "seed/greedy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/stages.hpp"
+#include "plugin/operations.hpp"
+#include "seed/canonical.hpp"
+#include "seed/kernels.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr std::int64_t least_rows = 1024; // fewer are not worth their halves
+constexpr int tile_rows = 16, chunk_features = 32;
+
+__global__ void __launch_bounds__(threads)
+    weights_kernel(const double *weights, const std::uint32_t *order, std::int64_t n, double *out)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride)
+        out[p] = weights[order[p]];
+}
+
+template <typename T>
+class Greedy {
+  public:
+    // Device memory that it takes.
+    static std::uint64_t bytes(const SeedRows<T> &rows, int trials)
+    {
+        const auto n = static_cast<std::uint64_t>(rows.n) + tile_rows;
+        const auto chunks = static_cast<std::uint64_t>(chunks_of(rows.d));
+        return n * (chunks * 64 + 32 + 4 * static_cast<std::uint64_t>(trials)) + (std::uint64_t{1} << 20);
+    }
+    static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
+
+    Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k)
+        : context_(context), k_(k), trials_(greedy_trials(k)), n_(rows.n), shift_(context.budget, frame.shift.size()),
+          halves_(context.budget, count(tiles()) * count(chunks_of(rows.d)) * 64),
+          facts_(context.budget, count(tiles() * tile_rows)), limits_(context.budget, count(tiles() * tile_rows)),
+          lists_(context.budget, count(n_ * trials_)), nearest_(context.budget, count(n_)),
+          slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
+          chosen_(context.budget, count(k))
+    {
+        shift_.upload(frame.shift.data(), frame.shift.size(), stream());
+        state_.fill_zero(stream());
+        const double *weights = rows.weights;
+        if (weights != nullptr && rows.order != nullptr) {
+            weights_ = DeviceArray<double>(context.budget, count(n_));
+            weights_kernel<<<blocks_for(n_, threads, context.facts.multiprocessors * 16), threads, 0, stream()>>>(
+                weights, rows.order, n_, weights_.get());
+            launched("weights_kernel");
+            weights = weights_.get();
+        }
+        masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
+        rows_ = {rows.values,   rows.order,        weights,       nearest_.get(), n_,
+                 rows.d,        chunks_of(rows.d), trials_,       frame.scale,    shift_.get(),
+                 halves_.get(), facts_.get(),      limits_.get(), lists_.get(),   slices_.get(),
+                 state_.get()};
+        kernels_ = {&state_.get()->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
+    }
+
+    std::vector<std::int64_t> run()
+    {
+        in_parts(1, tile_rows,
+                 [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
+        kernels_.weigh(masses_, true);
+        kernels_.pick(masses_, true, 1);
+        kernels_.choose(1, chosen_.get());
+        in_parts(1, 1, [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
+        weigh_again(context_, rows_);
+        // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
+        const double terms = static_cast<double>(n_) * rows_.d * (trials_ + 1);
+        const auto at_once = static_cast<std::int32_t>(std::clamp(terms_per_wait / terms, 1.0, 32.0));
+        for (std::int32_t i = 1; i < k_; ++i) {
+            if (i % at_once == 0 && fetch().done != 0)
+                break;
+            step();
+        }
+        std::vector<std::int64_t> positions(count(fetch().count));
+        chosen_.download(positions.data(), positions.size(), stream());
+        context_.wait(stream());
+        return positions;
+    }
+
+  private:
+    static constexpr double terms_per_wait = 3e10; // of exact distances: some 10 ms
+
+    static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
+    std::int64_t tiles() const { return (n_ + tile_rows - 1) / tile_rows; }
+    cudaStream_t stream() const { return context_.compute.get(); }
+
+    SeedState fetch()
+    {
+        SeedState state;
+        context_.wait(stream()); // the copy itself would wait without a look at the cancel flag
+        checked("cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(&state, &state_.get()->seed, sizeof state, cudaMemcpyDeviceToHost, stream());
+        });
+        context_.wait(stream());
+        return state;
+    }
+
+    // Calls body(first, count) for parts that take some 10 ms, `distances` a row; waits between them.
+    template <typename Body>
+    void in_parts(int distances, std::int64_t multiple, Body &&body)
+    {
+        const auto terms = static_cast<std::int64_t>(terms_per_wait / distances / rows_.d);
+        const std::int64_t most = std::max(terms, std::int64_t{1024}) / multiple * multiple;
+        for (std::int64_t first = 0; first < n_; first += most) {
+            if (first != 0)
+                context_.wait(stream());
+            body(first, std::min(most, n_ - first));
+        }
+    }
+
+    void step()
+    {
+        kernels_.pick(masses_, false, trials_);
+        filter_trials(context_, rows_);
+        in_parts(trials_, 1, [&](std::int64_t first, std::int64_t some) {
+            sum_gains(context_, rows_, first, some, first + some == n_, chosen_.get());
+        });
+        update_nearest(context_, rows_);
+        weigh_again(context_, rows_);
+    }
+
+    Context &context_;
+    std::int32_t k_;
+    int trials_;
+    std::int64_t n_;
+    DeviceArray<T> shift_;
+    DeviceArray<uint4> halves_;
+    DeviceArray<float2> facts_;
+    DeviceArray<float> limits_;
+    DeviceArray<std::uint32_t> lists_;
+    DeviceArray<double> nearest_;
+    DeviceArray<unsigned long long> slices_;
+    DeviceArray<GreedyState> state_;
+    DeviceArray<std::int64_t> chosen_;
+    DeviceArray<double> weights_; // by position
+    SeedRows<T> masses_;          // what draws look at
+    GreedyRows<T> rows_;
+    SeedKernels<T> kernels_;
+};
+
+} // namespace
+
+// The shift is the mean of some rows: where most of them are, fp16 is finest.
+template <typename T>
+Frame<T> frame_of(Data &data, const PgkmProblem &problem)
+{
+    constexpr std::int64_t sample = 512;
+    constexpr int most_exponent = 400, half_exponent = 13;
+    const auto d = static_cast<std::size_t>(data.host.d);
+    const T *values = static_cast<const T *>(data.host.values) + problem.first_row * data.host.d;
+    const std::int64_t taken = std::min(sample, problem.n_rows);
+    std::vector<double> mean(d);
+    for (std::int64_t i = 0; i < taken; ++i) {
+        const T *row = values + i * problem.n_rows / taken * data.host.d;
+        for (std::size_t f = 0; f < d; ++f)
+            mean[f] += static_cast<double>(row[f]) / static_cast<double>(taken);
+    }
+    const Box box = feature_box(data, problem);
+    Frame<T> frame = {std::vector<T>(d), 0.0};
+    double reach = 0.0;
+    for (std::size_t f = 0; f < d; ++f) {
+        frame.shift[f] = static_cast<T>(std::clamp(mean[f], box.min[f], box.max[f]));
+        const auto shift = static_cast<double>(frame.shift[f]);
+        reach = std::max({reach, box.max[f] - shift, shift - box.min[f]});
+    }
+    const int exponent = reach > 0.0 ? std::ilogb(reach) : 0;
+    if (std::abs(exponent) <= most_exponent)
+        frame.scale = std::ldexp(1.0, half_exponent - exponent);
+    return frame;
+}
+
+template <typename T>
+std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
+                                                          const Frame<T> &frame, const SeedKey &key, std::int32_t k)
+{
+    const int trials = greedy_trials(k);
+    const std::size_t shared = filter_bytes(Greedy<T>::chunks_of(rows.d), trials);
+    if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || frame.scale == 0.0 ||
+        shared > static_cast<std::size_t>(context.facts.shared_bytes_per_block) || context.facts.capability < 80 ||
+        !has_room(context, Greedy<T>::bytes(rows, trials)))
+        return {};
+    return Greedy<T>(context, rows, frame, key, k).run();
+}
+
+template Frame<float> frame_of<float>(Data &, const PgkmProblem &);
+template Frame<double> frame_of<double>(Data &, const PgkmProblem &);
+template std::optional<std::vector<std::int64_t>> greedy_positions<float>(Context &, const SeedRows<float> &,
+                                                                          const Frame<float> &, const SeedKey &,
+                                                                          std::int32_t);
+template std::optional<std::vector<std::int64_t>> greedy_positions<double>(Context &, const SeedRows<double> &,
+                                                                           const Frame<double> &, const SeedKey &,
+                                                                           std::int32_t);
+
+} // namespace pgkm::cuda

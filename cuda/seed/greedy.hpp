@@ -1,0 +1,85 @@
+// greedy.hpp - greedy k-means++ over rows on the device: a filter on the tensor cores leaves out the rows that a trial
+// does not bring nearer (filter.cu), so that a step costs one read of the rows in fp16 and few exact distances.
+// Errors throw Error: PGKM_CANCELLED, or a fault of the device.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plugin/context.hpp"
+#include "seed/sampler.cuh"
+
+namespace pgkm::cuda {
+
+// Where rows lie, so that fp16 holds them well: (x - shift) scale is at most 2^14. A scale of 0: none does.
+template <typename T>
+struct Frame {
+    std::vector<T> shift;
+    double scale;
+};
+
+template <typename T>
+Frame<T> frame_of(Data &data, const PgkmProblem &problem);
+
+// The positions of the chosen rows, k of them or all that lie apart; nothing where the device has no room for it, or
+// rows are too few or too wide.
+template <typename T>
+std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
+                                                          const Frame<T> &frame, const SeedKey &key, std::int32_t k);
+
+// ---- what a step's kernels hand to each other ----
+
+struct GreedyState {
+    SeedState seed;
+    std::uint32_t open[most_trials]; // rows on each trial's list
+    unsigned long long tops;         // rows whose v_i has the exponent of the largest
+    std::uint32_t arrived;           // blocks of the kernel at hand that are done
+    std::int32_t rescan;             // no row has that exponent any more: the largest v_i is found anew
+};
+
+// Rows by position; order says where their values are.
+template <typename T>
+struct GreedyRows {
+    const T *values;            // n x d, by row
+    const std::uint32_t *order; // the row at each position; nullptr: rows are their own positions
+    const double *weights;      // by position, or nullptr
+    double *nearest;            // v_i
+    std::int64_t n;
+    std::int32_t d;
+    std::int32_t chunks; // of 32 features, which a row's halves have
+    std::int32_t trials;
+    double scale;               // of the halves: a power of two
+    const T *shift;             // d: what is taken from the values before
+    uint4 *halves;              // tiles of 16 positions: chunks x 2 x 32 lanes (filter.cu)
+    float2 *facts;              // |x~|^2 and |x' - x~|, by position; tiles are filled up
+    float *limits;              // what a trial's product is compared with, by position; tiles are filled up
+    std::uint32_t *lists;       // trials x n: positions that the filter leaves open
+    unsigned long long *slices; // masses of seed_slice positions each
+    GreedyState *state;
+};
+
+// ---- the kernels' launches, each only enqueued ----
+
+// Halves and facts of `count` positions from `first` on, a multiple of 16.
+template <typename T>
+void prepare_halves(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
+// Shared memory that the filter takes.
+std::size_t filter_bytes(std::int32_t chunks, int trials);
+// The lists of the step's trials.
+template <typename T>
+void filter_trials(const Context &context, const GreedyRows<T> &rows);
+// v_i of `count` positions from `first` on, from the first row that was picked.
+template <typename T>
+void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count);
+// What each trial gains by `count` positions of its list from `first` on; `last`: and chooses.
+template <typename T>
+void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
+               std::int64_t *chosen);
+// v_i and masses with the chosen row among the centroids.
+template <typename T>
+void update_nearest(const Context &context, const GreedyRows<T> &rows);
+// The largest v_i and all masses anew, where the step says so.
+template <typename T>
+void weigh_again(const Context &context, const GreedyRows<T> &rows);
+
+} // namespace pgkm::cuda
