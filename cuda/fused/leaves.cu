@@ -148,15 +148,27 @@ __device__ inline float margin_of(const WarpMemory<D> &own, float reach, int d)
                          sqrtf(2.0f * reach) * (1.0f + 0x1p-18f) + 0x1p-60f, d);
 }
 
-// The label of one row among the centroids on a list, by the warp. Lists may be long, so that only centroids near the
-// least distance get the contract's: a distance summed from squares of differences in float32 errs by at most
-// (d + 3) 2^-24 (1 + o(1)) of itself, which is less than 2^-20 for d <= 8, and by 2^-100 where squares underflow; the
-// contract's by far less. One that exceeds the least by more than 2^-18 of it is not the nearest.
+// The label of one row among the centroids on a list, by the warp. Those on a short list get the contract's distance.
+// On a long one, only centroids near the least distance do: a distance summed from squares of differences in float32
+// errs by at most (d + 3) 2^-24 (1 + o(1)) of itself, which is less than 2^-20 for d <= 8, and by 2^-100 where squares
+// underflow; the contract's by far less. One that exceeds the least by more than 2^-18 of it is not the nearest.
 template <int D>
 __device__ __noinline__ int settle(const View<float> &view, const float *row, const Memory<D> &memory, int length,
                                    bool own_list)
 {
+    constexpr int long_list = 64;
+    Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
+    const auto compare_exactly = [&](int j) {
+        const Nearest other = {exact_distance(row, view.centroids + j * view.d, view.d), j};
+        if (before(other, mine))
+            mine = other;
+    };
     const auto number = [&](int i) { return own_list ? memory.warp->heads[i].number : int{memory.list[i]}; };
+    if (length <= long_list) {
+        for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
+            compare_exactly(number(i));
+        return nearest_in_warp(mine).label;
+    }
     float x[D];
     load_row<D>(row, 0, D, x);
     const auto square = [&](int j) {
@@ -178,12 +190,6 @@ __device__ __noinline__ int settle(const View<float> &view, const float *row, co
         least = fminf(least, other);
     }
     const float limit = __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(least))) * (1.0f + 0x1p-18f) + 0x1p-100f;
-    Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
-    const auto compare_exactly = [&](int j) {
-        const Nearest other = {exact_distance(row, view.centroids + j * view.d, view.d), j};
-        if (before(other, mine))
-            mine = other;
-    };
     if (!(second > limit)) { // more than one of the lane's; NaN is none, for values are finite
         for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
             if (!(square(number(i)) > limit))
