@@ -22,7 +22,7 @@ start_nodes() {
         (cd / && quietly "${nodes_as[@]}" initdb -D "$nodes_folder/data$i" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync) || return 1
         "${nodes_as[@]}" mkdir "$nodes_folder/socket$i"
         printf "%s\n" "listen_addresses = ''" "unix_socket_directories = '$nodes_folder/socket$i'" "port = 5432" \
-            "fsync = off" "synchronous_commit = off" "full_page_writes = off" "shared_buffers = '32MB'" \
+            "fsync = off" "full_page_writes = off" "shared_buffers = '32MB'" \
             "max_connections = 20" "log_line_prefix = '%m [%p] '" >>"$nodes_folder/data$i/postgresql.conf"
         start_node "$i" || return 1
         on_node "$i" -c "CREATE EXTENSION pg_kmeans" || return 1
