@@ -57,6 +57,7 @@ class Refiner {
                 break;
             try_once(open);
         }
+        open.clear(); // where the last round left some that go on
         for (const auto &search : searches)
             if (search->improved)
                 open.push_back(search.get());
