@@ -32,6 +32,7 @@ constexpr std::int32_t most_features = 64;
 // Numbers of features to choose from.
 constexpr int sizes[] = {8, 16, 24, 32, 48, most_features};
 constexpr std::int64_t most_centroids = 1024; // that are looked at to choose
+constexpr std::int32_t most_scored = 1 << 24; // the filter numbers them in float32
 
 // Later centroids lie in the middle of their rows. So the remainders of their images are shorter, and a row has fewer
 // candidates than in the first iteration: 0.2 to 0.6 of them on the sets that were tried.
@@ -164,6 +165,8 @@ template <typename T>
 std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes)
 {
     const double whole = product_cost(rows.d, rows.k);
+    if (rows.k >= most_scored)
+        return nullptr;
     std::int32_t most = std::min(most_features, rows.d / 2) - 1;
     while (most >= 7 && preparation_cost(rows.d, rows.k, most) > 0.1 * passes * whole * static_cast<double>(rows.n))
         most = (most + 1) / 2 - 1;
