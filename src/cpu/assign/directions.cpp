@@ -39,7 +39,8 @@ class Sample {
     static std::uint64_t bytes(const Rows<T> &rows, std::int32_t most)
     {
         const auto d = static_cast<std::uint64_t>(rows.d), m = static_cast<std::uint64_t>(most);
-        return 8 * sample_rows * (d + 64) + 4 * m * (d + sample_rows) + 16 * m * d + (1 << 18) * rows.pool.size();
+        return 8 * sample_rows * (d + 64) + 4 * (m + tiled_panel) * (d + sample_rows) + 28 * m * d +
+               (1 << 18) * static_cast<std::uint64_t>(rows.pool.size());
     }
 
     std::int64_t size() const { return blocks_ * tiled_width; }

@@ -55,6 +55,18 @@ double preparation_cost(double d, double k, double directions)
     return d * directions * (200.0 + 3.0 * directions + (std::min<double>(k, most_centroids) + 64.0) / 3.0);
 }
 
+// What images of so many features take, and what the filter allocates after them: panels of the centroids and each
+// worker's block, scores and candidates.
+template <typename T>
+std::uint64_t bytes_with(const Rows<T> &rows, std::uint64_t padded, std::uint64_t size)
+{
+    constexpr std::uint64_t candidates = 1 << 17;
+    const auto n = static_cast<std::uint64_t>(rows.n), k = static_cast<std::uint64_t>(rows.k + tiled_panel);
+    const std::uint64_t scores = (sizeof(float) + sizeof(Hit)) * std::min<std::uint64_t>(k, 512);
+    const std::uint64_t of_worker = tiled_width * (sizeof(float) * (padded + size) + scores) + candidates;
+    return sizeof(float) * (n * size + 2 * padded * size + k * (size + 1)) + rows.pool.size() * of_worker + (1 << 16);
+}
+
 template <typename T>
 class Chooser {
   public:
@@ -184,8 +196,7 @@ std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, 
         rows.context.poll();
         const double cost =
             chooser.cost(size, passes > 1.0 ? later_share : 1.0) + 2.0 * rows.d * (size + 16.0) / 14.0 / passes;
-        if (cost < least && rows.context.budget.allows(4 * static_cast<std::uint64_t>(rows.n) * size +
-                                                       8 * padded(rows.d) * size + (1 << 16))) {
+        if (cost < least && rows.context.budget.allows(bytes_with(rows, padded(rows.d), size))) {
             least = cost;
             chosen = size;
         }
