@@ -135,6 +135,7 @@ class Chooser {
 
     Point add(const T *values, const T *shift) const
     {
+        rows_.context.poll();
         const std::int64_t d = rows_.d;
         std::vector<double> centred(d);
         double square = 0.0;
