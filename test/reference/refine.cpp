@@ -211,7 +211,9 @@ class Refinement {
             const double sum = masses[earlier] + masses[later];
             const double share = masses[earlier] == 0.0 ? 0.0 : masses[earlier] / sum;
             for (std::size_t f = 0; f < at(d_); ++f)
-                centroids[later][f] += share * (centroids[earlier][f] - centroids[later][f]);
+                centroids[later][f] = share == 1.0
+                                          ? centroids[earlier][f]
+                                          : centroids[later][f] + share * (centroids[earlier][f] - centroids[later][f]);
             masses[later] += masses[earlier];
             centroids.erase(centroids.begin() + static_cast<std::ptrdiff_t>(earlier));
             masses.erase(masses.begin() + static_cast<std::ptrdiff_t>(earlier));

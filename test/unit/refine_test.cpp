@@ -171,6 +171,61 @@ TEST(Refine, IsNeverWorse)
                     }
 }
 
+// Every pair's cost, anew for each join; centres of a grid, of which many are equally far apart.
+pgkm::Centres join_all(pgkm::Centres centres, std::int32_t k)
+{
+    const auto d = static_cast<std::size_t>(centres.d);
+    std::vector<double> &masses = centres.masses, &values = centres.centroids;
+    for (; centres.k() > k;) {
+        std::size_t earlier = 0, later = 0;
+        double least = INFINITY;
+        for (std::size_t i = 1; i < masses.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j) {
+                double square = 0.0;
+                pgkm_distances(&values[i * d], &values[j * d], 1, centres.d, &square);
+                const double x = masses[i], y = masses[j];
+                const double cost = x == 0.0 || y == 0.0 ? 0.0 : x / (x + y) * y * square;
+                if (cost < least) {
+                    least = cost;
+                    later = i;
+                    earlier = j;
+                }
+            }
+        const double share = masses[earlier] == 0.0 ? 0.0 : masses[earlier] / (masses[earlier] + masses[later]);
+        for (std::size_t f = 0; f < d; ++f) {
+            double &to = values[later * d + f];
+            const double from = values[earlier * d + f];
+            to = share == 1.0 ? from : to + share * (from - to);
+        }
+        masses[later] += masses[earlier];
+        masses.erase(masses.begin() + static_cast<std::ptrdiff_t>(earlier));
+        values.erase(values.begin() + static_cast<std::ptrdiff_t>(earlier * d),
+                     values.begin() + static_cast<std::ptrdiff_t>(earlier * d + d));
+    }
+    return centres;
+}
+
+// Far from the origin, too, where a union's centre is rounded by much of what lies between centres.
+TEST(Join, IsThatOfAllPairs)
+{
+    const pgkm::Monitor monitor;
+    Draws draws(5);
+    for (const std::int32_t d : {1, 2, 17})
+        for (const double origin : {0.0, 1e6, 0x1p48})
+            for (int attempt = 0; attempt < 10; ++attempt) {
+                pgkm::Centres centres = {{}, {}, d};
+                for (int i = 0; i < 60; ++i) {
+                    centres.masses.push_back(i % 7 == 3 ? 0.0 : std::ceil(3.0 * draws.uniform()) / 100.0);
+                    for (std::int32_t f = 0; f < d; ++f)
+                        centres.centroids.push_back(origin + std::floor(4.0 * draws.uniform()));
+                }
+                const pgkm::Centres all = join_all(centres, 5);
+                pgkm::join_clusters(centres, 5, 1, monitor);
+                ASSERT_EQ(centres.masses, all.masses) << d << " features at " << origin;
+                ASSERT_EQ(centres.centroids, all.centroids) << d << " features at " << origin;
+            }
+}
+
 // Two pairs of near clusters, an empty one, and one that stands alone: the empty one goes first, then the light pair.
 TEST(Join, TakesTheCheapestPairs)
 {

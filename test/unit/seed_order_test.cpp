@@ -17,12 +17,14 @@ namespace {
 // One backend with rows of d features loaded.
 class Seeded {
   public:
-    Seeded(const PgkmBackend *table, std::vector<double> rows, std::int32_t d, std::vector<double> weights = {})
+    Seeded(const PgkmBackend *table, std::vector<double> rows, std::int32_t d, std::vector<double> weights = {},
+           std::uint64_t limit = 0)
         : table_(table), rows_(std::move(rows)), weights_(std::move(weights)), d_(d)
     {
         PgkmOpen options = {};
         options.struct_size = sizeof options;
         options.threads = 1;
+        options.memory_limit = limit;
         const auto n = static_cast<std::int64_t>(rows_.size()) / d;
         const PgkmPoints points = {rows_.data(), PGKM_FLOAT64, n, d, weights_.empty() ? nullptr : weights_.data()};
         EXPECT_EQ(table_->open(&options, &context_, &error_), PGKM_OK);
@@ -36,7 +38,7 @@ class Seeded {
     }
     Seeded(const Seeded &) = delete;
 
-    std::vector<double> centroids(PgkmInit init, std::int32_t k, std::uint64_t seed)
+    std::vector<double> centroids_or_none(PgkmInit init, std::int32_t k, std::uint64_t seed)
     {
         std::vector<double> out(static_cast<std::size_t>(k * d_));
         PgkmProblem problem = {};
@@ -47,10 +49,19 @@ class Seeded {
         if (!weights_.empty())
             problem.weight_exponent = scale_exponent(*std::max_element(weights_.begin(), weights_.end()));
         const PgkmSeedParams params = {init, seed, 0};
-        EXPECT_EQ(table_->seed(data_, &problem, 1, &params, &error_), PGKM_OK) << error_.text;
+        status = table_->seed(data_, &problem, 1, &params, &error_);
         out.resize(static_cast<std::size_t>(problem.k * d_));
         return out;
     }
+
+    std::vector<double> centroids(PgkmInit init, std::int32_t k, std::uint64_t seed)
+    {
+        std::vector<double> out = centroids_or_none(init, k, seed);
+        EXPECT_EQ(status, PGKM_OK) << error_.text;
+        return out;
+    }
+
+    PgkmStatus status = PGKM_OK; // of the last centroids()
 
   private:
     const PgkmBackend *table_;
@@ -165,6 +176,28 @@ TEST(RowKey, TakesMinusZeroForZeroAndTellsPlaces)
     // Fixed for ever: models would change with it.
     EXPECT_EQ(row_key(a, 2), 7537157225452300363u);
     EXPECT_EQ(row_key(wide, 2), 14122473415623700968u);
+}
+
+// Copies of the rows are made where there is room for them and for all that follows: where seeding does without them,
+// no limit above is too low.
+TEST(SeedMemory, IsEnoughFromTheLeastLimitOn)
+{
+    constexpr std::int32_t n = 3000, d = 40, k = 60;
+    std::vector<double> rows;
+    for (int i = 0; i < n * d; ++i)
+        rows.push_back(std::sin(1e3 * i));
+    const std::vector<double> expected = Seeded(cpu_backend(), rows, d).centroids(PGKM_INIT_KMEANS_PLUS_PLUS, k, 1);
+    bool enough = false;
+    for (std::uint64_t limit = 100'000; limit < 1'500'000; limit += 5000) {
+        Seeded seeded(cpu_backend(), rows, d, {}, limit);
+        const std::vector<double> found = seeded.centroids_or_none(PGKM_INIT_KMEANS_PLUS_PLUS, k, 1);
+        if (seeded.status == PGKM_OK) {
+            ASSERT_EQ(found, expected) << limit;
+        }
+        ASSERT_EQ(seeded.status, enough || seeded.status == PGKM_OK ? PGKM_OK : PGKM_LIMIT) << limit;
+        enough = enough || seeded.status == PGKM_OK;
+    }
+    EXPECT_TRUE(enough);
 }
 
 } // namespace

@@ -39,7 +39,8 @@ class Sample {
     static std::uint64_t bytes(const Rows<T> &rows, std::int32_t most)
     {
         const auto d = static_cast<std::uint64_t>(rows.d), m = static_cast<std::uint64_t>(most);
-        return 8 * sample_rows * (d + 64) + 4 * m * (d + sample_rows) + 16 * m * d + (1 << 18) * rows.pool.size();
+        return 8 * sample_rows * (d + 64) + 4 * (m + tiled_panel) * (d + sample_rows) + 28 * m * d +
+               (1 << 18) * static_cast<std::uint64_t>(rows.pool.size());
     }
 
     std::int64_t size() const { return blocks_ * tiled_width; }
@@ -124,12 +125,13 @@ class Sample {
 };
 
 // Gram and Schmidt, twice; what is (nearly) dependent is dropped. Returns how many are left.
-std::int32_t orthonormalise(const VectorKernels &vectors, const std::vector<float> &from, std::int32_t count,
-                            std::int64_t d, std::vector<double> &out)
+std::int32_t orthonormalise(const Context &context, const VectorKernels &vectors, const std::vector<float> &from,
+                            std::int32_t count, std::int64_t d, std::vector<double> &out)
 {
     out.resize(static_cast<std::size_t>(count * d));
     std::int32_t kept = 0;
     for (std::int32_t j = 0; j < count; ++j) {
+        context.poll();
         double *own = out.data() + kept * d;
         std::copy_n(from.data() + j * d, d, own);
         const double before = std::sqrt(vectors.dot(own, own, d));
@@ -147,30 +149,40 @@ std::int32_t orthonormalise(const VectorKernels &vectors, const std::vector<floa
 }
 
 // The directions turned so that the sample's spread along them is uncorrelated, and decreases.
-std::vector<double> by_spread(const std::vector<double> &directions, std::int32_t count, std::int64_t d,
-                              const std::vector<float> &along, std::int64_t size)
+std::vector<double> by_spread(const Context &context, const std::vector<double> &directions, std::int32_t count,
+                              std::int64_t d, const std::vector<float> &along, std::int64_t size)
 {
     using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Matrix w = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
                          along.data(), count, size)
                          .cast<double>();
     const Eigen::SelfAdjointEigenSolver<Matrix> solver(w * w.transpose());
-    const Matrix turned =
-        solver.eigenvectors().rowwise().reverse().transpose() * Eigen::Map<const Matrix>(directions.data(), count, d);
-    return {turned.data(), turned.data() + turned.size()};
+    const Matrix turn = solver.eigenvectors().rowwise().reverse().transpose();
+    std::vector<double> turned(directions.size());
+    constexpr std::int64_t features_per_poll = 4096;
+    for (std::int64_t f = 0; f < d; f += features_per_poll) {
+        context.poll();
+        const std::int64_t width = std::min(features_per_poll, d - f);
+        Eigen::Map<Matrix>(turned.data(), count, d).middleCols(f, width).noalias() =
+            turn * Eigen::Map<const Matrix>(directions.data(), count, d).middleCols(f, width);
+    }
+    return turned;
 }
 
 // The bound of Directions::skew, with what float64 may have rounded away.
-double skew_of(const VectorKernels &vectors, const std::vector<float> &values, std::int32_t count, std::int64_t d)
+double skew_of(const Context &context, const VectorKernels &vectors, const std::vector<float> &values,
+               std::int32_t count, std::int64_t d)
 {
     const std::vector<double> wide(values.begin(), values.end());
     double square = 0.0;
-    for (std::int32_t i = 0; i < count; ++i)
+    for (std::int32_t i = 0; i < count; ++i) {
+        context.poll();
         for (std::int32_t j = 0; j <= i; ++j) {
             const double off = std::fabs(vectors.dot(wide.data() + i * d, wide.data() + j * d, d) - (i == j)) +
                                static_cast<double>(d + 8) * 0x1p-51;
             square += (i == j ? 1.0 : 2.0) * off * off;
         }
+    }
     return std::sqrt(square) * 1.001;
 }
 
@@ -204,7 +216,7 @@ Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t mos
         sample.copy_row(j * sample.size() / count, matrix.data() + j * d);
     for (int round = 0;; ++round) {
         rows.context.poll();
-        count = orthonormalise(vectors, matrix, count, d, orthonormal);
+        count = orthonormalise(rows.context, vectors, matrix, count, d, orthonormal);
         if (count == 0)
             return found;
         std::copy_n(orthonormal.begin(), count * d, matrix.begin());
@@ -213,10 +225,10 @@ Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t mos
             break;
         sample.back(along.data(), count, matrix.data());
     }
-    const std::vector<double> turned = by_spread(orthonormal, count, d, along, sample.size());
+    const std::vector<double> turned = by_spread(rows.context, orthonormal, count, d, along, sample.size());
     found.values.assign(turned.begin(), turned.end());
     found.count = count;
-    found.skew = skew_of(vectors, found.values, count, d);
+    found.skew = skew_of(rows.context, vectors, found.values, count, d);
     if (!std::isfinite(found.skew) || found.skew > 1e-3)
         return {};
     return found;

@@ -32,6 +32,7 @@ constexpr std::int32_t most_features = 64;
 // Numbers of features to choose from.
 constexpr int sizes[] = {8, 16, 24, 32, 48, most_features};
 constexpr std::int64_t most_centroids = 1024; // that are looked at to choose
+constexpr std::int32_t most_scored = 1 << 24; // the filter numbers them in float32
 
 // Later centroids lie in the middle of their rows. So the remainders of their images are shorter, and a row has fewer
 // candidates than in the first iteration: 0.2 to 0.6 of them on the sets that were tried.
@@ -52,6 +53,18 @@ double product_cost(double features, double k)
 double preparation_cost(double d, double k, double directions)
 {
     return d * directions * (200.0 + 3.0 * directions + (std::min<double>(k, most_centroids) + 64.0) / 3.0);
+}
+
+// What images of so many features take, and what the filter allocates after them: panels of the centroids and each
+// worker's block, scores and candidates.
+template <typename T>
+std::uint64_t bytes_with(const Rows<T> &rows, std::uint64_t padded, std::uint64_t size)
+{
+    constexpr std::uint64_t candidates = 1 << 17;
+    const auto n = static_cast<std::uint64_t>(rows.n), k = static_cast<std::uint64_t>(rows.k + tiled_panel);
+    const std::uint64_t scores = (sizeof(float) + sizeof(Hit)) * std::min<std::uint64_t>(k, 512);
+    const std::uint64_t of_worker = tiled_width * (sizeof(float) * (padded + size) + scores) + candidates;
+    return sizeof(float) * (n * size + 2 * padded * size + k * (size + 1)) + rows.pool.size() * of_worker + (1 << 16);
 }
 
 template <typename T>
@@ -122,6 +135,7 @@ class Chooser {
 
     Point add(const T *values, const T *shift) const
     {
+        rows_.context.poll();
         const std::int64_t d = rows_.d;
         std::vector<double> centred(d);
         double square = 0.0;
@@ -164,6 +178,8 @@ template <typename T>
 std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes)
 {
     const double whole = product_cost(rows.d, rows.k);
+    if (rows.k >= most_scored)
+        return nullptr;
     std::int32_t most = std::min(most_features, rows.d / 2) - 1;
     while (most >= 7 && preparation_cost(rows.d, rows.k, most) > 0.1 * passes * whole * static_cast<double>(rows.n))
         most = (most + 1) / 2 - 1;
@@ -181,8 +197,7 @@ std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, 
         rows.context.poll();
         const double cost =
             chooser.cost(size, passes > 1.0 ? later_share : 1.0) + 2.0 * rows.d * (size + 16.0) / 14.0 / passes;
-        if (cost < least && rows.context.budget.allows(4 * static_cast<std::uint64_t>(rows.n) * size +
-                                                       8 * padded(rows.d) * size + (1 << 16))) {
+        if (cost < least && rows.context.budget.allows(bytes_with(rows, padded(rows.d), size))) {
             least = cost;
             chosen = size;
         }

@@ -40,7 +40,12 @@ void Tiled<T>::begin(const T *centroids)
     if (first) {
         set_shift(centroids);
         const double passes = purpose_ == Purpose::iterations ? usual_passes : 1.0;
-        images_ = Images<T>::make(rows_, shift_.data(), centroids, passes);
+        try {
+            images_ = Images<T>::make(rows_, shift_.data(), centroids, passes);
+        } catch (const Error &error) { // other threads may have taken what room there was
+            if (error.status() != PGKM_LIMIT)
+                throw;
+        }
         features_ = images_ ? images_->features() : rows_.d;
         panels_ = Buffer<float>(rows_.context.budget, panel_count_ * tiled_panel * features_);
         rest_ = Buffer<float>(rows_.context.budget, panel_count_ * tiled_panel, 0.0f);

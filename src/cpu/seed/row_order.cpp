@@ -52,23 +52,32 @@ void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t
     sort_entries(runner, middle, last);
 }
 
-// Sorts rows that share the upper half of their keys. Most often they are equal.
+// Sorts rows that share the upper half of their keys. Most often they are equal. So the rows that equal one of them
+// are set aside, and moved to their place among the others, which are sorted.
 template <typename T>
 void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
 {
-    const T *model = rows.row(row_of(*first));
-    const std::int64_t rows_per_poll = std::max<std::int64_t>(1, steps_per_poll / rows.d);
-    const std::uint64_t *next = first + 1;
-    for (; next != last && compare_content(model, rows.row(row_of(*next)), rows.d) == 0; ++next)
-        if ((next - first) % rows_per_poll == 0)
-            runner.poll();
-    if (next == last)
-        return;
-    std::sort(first, last, [&](std::uint64_t a, std::uint64_t b) {
+    std::int64_t steps = 0;
+    const auto take_steps = [&] {
+        steps += rows.d;
+        if (steps < steps_per_poll)
+            return;
+        steps = 0;
+        runner.poll();
+    };
+    const auto before = [&](std::uint64_t a, std::uint64_t b) {
+        take_steps();
         const T *x = rows.row(row_of(a)), *y = rows.row(row_of(b));
         const std::uint64_t key_x = row_key(x, rows.d), key_y = row_key(y, rows.d);
         return key_x != key_y ? key_x < key_y : compare_content(x, y, rows.d) < 0;
+    };
+    const std::uint64_t model = *first;
+    std::uint64_t *others = std::partition(first, last, [&](std::uint64_t entry) {
+        take_steps();
+        return compare_content(rows.row(row_of(model)), rows.row(row_of(entry)), rows.d) == 0;
     });
+    std::sort(others, last, before);
+    std::rotate(first, others, std::lower_bound(others, last, model, before));
 }
 
 template <typename T>

@@ -144,13 +144,26 @@ void SeedTiles<T>::group(const std::int64_t *chosen, std::int32_t n_chosen, cons
     squares_ = Buffer<float>(runner_.budget(), places);
     lost_ = Buffer<float>(runner_.budget(), places);
     limits_ = Buffer<float>(runner_.budget(), places);
-    if (filters_ && runner_.budget().allows(static_cast<std::uint64_t>(places) * rows_.d * sizeof(std::int16_t) + 1024))
+    if (filters_ && runner_.budget().allows(bytes_with_copies()))
         values_ = Buffer<std::int16_t>(runner_.budget(), places * rows_.d);
     const std::int64_t per_task = std::max<std::int64_t>(1, (1 << 18) / (std::int64_t{rows_.d} * seed_tile_rows));
     runner_.run((count_ + per_task - 1) / per_task, [&](std::int64_t task) {
         for (std::int64_t tile = task * per_task; tile < std::min(count_, (task + 1) * per_task); ++tile)
             fill(tile, own, nearest);
     });
+}
+
+// What the copies take, and what is allocated after them: a block for each worker here; the rows that trials win, their
+// gains by task and each worker's view in SeedTrials.
+template <typename T>
+std::uint64_t SeedTiles<T>::bytes_with_copies() const
+{
+    constexpr std::uint64_t padding = 4096; // of all buffers of a worker, or of all others
+    const std::uint64_t places = static_cast<std::uint64_t>(count_) * seed_tile_rows, d = rows_.d;
+    const std::uint64_t of_place = d * sizeof(std::int16_t) + sizeof(std::uint32_t);
+    const std::uint64_t of_task = 2 * sizeof(double) + max_seed_candidates * (sizeof(GainBounds) + sizeof(double));
+    const std::uint64_t of_worker = d * sizeof(float) * (seed_tile_rows + max_seed_candidates) + padding;
+    return places * of_place + (count_ / seed_task_tiles + 1) * of_task + runner_.workers() * of_worker + padding;
 }
 
 // The copies of a tile's rows.

@@ -14,6 +14,9 @@
 
 namespace pgkm::cpu {
 
+// Tiles that a thread takes at once in a step.
+inline constexpr std::int64_t seed_task_tiles = 32;
+
 // The rows that were nearest to one chosen row, the parent, when the groups were made. Lengths in the group's own
 // unit are lengths times `inverse`.
 template <typename T>
@@ -101,6 +104,7 @@ class SeedTiles {
     friend class View;
     void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own);
     void fill(std::int64_t tile, const double *own, const double *nearest);
+    std::uint64_t bytes_with_copies() const;
     void pack(std::int64_t tile, float *block, std::int16_t *values, float *squares, float *lost) const;
 
     const BlockRunner &runner_;

@@ -95,7 +95,7 @@ void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
         distances_to(runner_, rows_, rows_.row(chosen[0]), squares.data());
         tiles_.group(chosen.data(), 1, labels.data(), squares.data(), nearest_);
     }
-    tasks_ = (tiles_.size() + task_tiles - 1) / task_tiles;
+    tasks_ = (tiles_.size() + seed_task_tiles - 1) / seed_task_tiles;
     hits_ = Buffer<Hit>();
     hits_ = Buffer<Hit>(runner_.budget(), tiles_.size() * seed_tile_rows);
     n_hits_ = Buffer<std::int64_t>(runner_.budget(), tasks_);

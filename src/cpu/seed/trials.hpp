@@ -46,8 +46,8 @@ class SeedTrials {
     // What a thread works with.
     struct Worker;
 
-    std::int64_t first_tile(std::int64_t task) const { return task * task_tiles; }
-    std::int64_t last_tile(std::int64_t task) const { return std::min(tiles_.size(), (task + 1) * task_tiles); }
+    std::int64_t first_tile(std::int64_t task) const { return task * seed_task_tiles; }
+    std::int64_t last_tile(std::int64_t task) const { return std::min(tiles_.size(), (task + 1) * seed_task_tiles); }
     std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
     std::uint64_t mass(std::int64_t row, double square, double scale) const;
     Worker &worker(int number);
@@ -58,8 +58,6 @@ class SeedTrials {
     std::vector<int> find_contested(double scale);
     int find_exactly(const std::vector<int> &contested, double scale);
     void find_largest(std::int64_t task);
-
-    static constexpr std::int64_t task_tiles = 32;
 
     const BlockRunner &runner_;
     SeedRows<T> rows_;

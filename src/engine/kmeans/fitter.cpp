@@ -146,8 +146,8 @@ class Fitter {
         for (std::size_t g = 0; g < problems.size(); ++g) {
             PgkmProblem &problem = problems[g];
             Model &model = models[g];
-            problem.distance_exponent =
-                square_exponent(distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k));
+            problem.distance_exponent = square_exponent(
+                distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k, monitor_));
             const auto n = static_cast<std::size_t>(problem.n_rows);
             model.sizes.resize(static_cast<std::size_t>(problem.k));
             model.labels.resize(task_.want_labels ? n : 0);

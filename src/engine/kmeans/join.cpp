@@ -1,8 +1,10 @@
 // join.cpp - pairwise nearest neighbours among centroids.
 //
 // Each cluster keeps its cheapest partner among those before it. A join makes some of these stale: the union's, and
-// those that were one of the two. Their costs stay lower bounds, since a union is never cheaper to join than the
-// cheaper of its halves. So a stale partner is looked for again only when it is the next in turn, and few ever are.
+// those that were one of the two. What is left for these costs no less, so their costs stay lower bounds; 0 is the
+// union's own. The union itself may be cheaper than its halves were by what rounding moved its centre. So each cluster
+// behind it looks at it at once, and every bound is one of costs as they are computed. A stale partner is looked for
+// again only when it is the next in turn, and few ever are.
 // With few features a partner is looked for along the axis in which centroids lie farthest apart.
 #include "engine/kmeans/join.hpp"
 
@@ -24,7 +26,7 @@ constexpr std::int64_t poll_operations = 1 << 22;
 // With more features the distance along one of them says too little.
 constexpr std::int32_t most_features_of_axis = 16;
 
-// What rounding may add to or take from a cost that is a lower bound.
+// What rounding may add to a lower bound of a cost, or take from the cost.
 constexpr double certain = 1.0 - 1e-9;
 
 class Joiner {
@@ -168,23 +170,40 @@ class Joiner {
         const std::int32_t gone = partners_[at(kept)];
         unite(gone, kept);
         for (std::size_t i = 0; i < partners_.size(); ++i)
-            if ((partners_[i] == gone || partners_[i] == kept) && stale_[i] == 0) { // the union's own, too
-                costs_[i] *= certain;
+            if (partners_[i] == gone || partners_[i] == kept)
                 stale_[i] = 1;
-            }
+        costs_[at(kept)] = 0.0;
+        look_at(kept);
         return 1;
+    }
+
+    // Those behind the union that may be cheaper to join with it than with their partners.
+    void look_at(std::int32_t kept)
+    {
+        const double y = mass(kept), here = centroid(kept)[axis_];
+        const auto per_poll = static_cast<std::int32_t>(poll_operations / centres_.d + 1);
+        for (std::int32_t i = kept + 1; i < centres_.k(); ++i) {
+            if (i % per_poll == 0)
+                monitor_.poll();
+            const double x = mass(i), gap = centroid(i)[axis_] - here;
+            if (alive_[at(i)] == 0 || x / (x + y) * y * certain * (gap * gap) > costs_[at(i)])
+                continue;
+            double square = 0.0;
+            pgkm_distances(centroid(i), centroid(kept), 1, centres_.d, &square);
+            consider(i, kept, square);
+        }
     }
 
     void unite(std::int32_t gone, std::int32_t kept)
     {
         const double x = mass(gone), y = mass(kept);
-        const double share = x == 0.0 ? 0.0 : x / (x + y);
+        const double share = x == 0.0 ? 0.0 : x / (x + y); // 1 beside an empty one: no rounding then
         order_.erase(place_of(gone));
         order_.erase(place_of(kept));
         const double *from = centroid(gone);
         double *to = centres_.centroids.data() + std::int64_t{kept} * centres_.d;
         for (std::int32_t f = 0; f < centres_.d; ++f)
-            to[f] += share * (from[f] - to[f]);
+            to[f] = share == 1.0 ? from[f] : to[f] + share * (from[f] - to[f]);
         centres_.masses[at(kept)] += x;
         order_.insert(place_of(kept), kept);
         alive_[at(gone)] = 0;

@@ -14,6 +14,8 @@ namespace {
 
 // Fresh memory takes most of the time of a copy: a thread for some milliseconds of it.
 constexpr std::int64_t values_per_thread = 4 << 20;
+// Of centroids, between two looks at the cancel flag.
+constexpr std::int32_t values_per_poll = 1 << 21;
 
 // Rows of zeros are rows as others are.
 void require_magnitude(const Summary &summary)
@@ -75,7 +77,7 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
             group.feature_scales.push_back(sum_scale(summary.min[f], summary.max[f], summary.max_weight));
         if (points_.weights != nullptr)
             group.weight_exponent = scale_exponent(group.summary.max_weight);
-        distance_bound<T>(group, points_.d, nullptr, 0); // refuses what would overflow before any work is done
+        distance_bound<T>(group, points_.d, nullptr, 0, monitor); // refuses what would overflow before any work is done
     }
 }
 
@@ -169,27 +171,32 @@ std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &r
 }
 
 template <typename T>
-double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k)
+double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k,
+                      const Monitor &monitor)
 {
-    const Summary &summary = group.summary;
-    double bound = 0.0;
-    for (std::int32_t f = 0; f < d; ++f) {
-        double low = summary.min[static_cast<std::size_t>(f)];
-        double high = summary.max[static_cast<std::size_t>(f)];
-        for (std::int32_t j = 0; j < k; ++j) {
-            const double value = static_cast<double>(centroids[std::int64_t{j} * d + f]);
-            low = std::min(low, value);
-            high = std::max(high, value);
+    std::vector<double> low = group.summary.min, high = group.summary.max;
+    const auto features = static_cast<std::size_t>(d);
+    const std::int32_t per_poll = values_per_poll / d + 1;
+    for (std::int32_t j = 0; j < k; ++j) {
+        if (j % per_poll == 0)
+            monitor.poll();
+        const T *centroid = centroids + std::int64_t{j} * d;
+        for (std::size_t f = 0; f < features; ++f) {
+            low[f] = std::min(low[f], static_cast<double>(centroid[f]));
+            high[f] = std::max(high[f], static_cast<double>(centroid[f]));
         }
-        bound += (high - low) * (high - low);
     }
-    bound *= summary.max_weight * (1.0 + 0x1p-20); // the margin covers every rounding
+    double bound = 0.0;
+    for (std::size_t f = 0; f < features; ++f)
+        bound += (high[f] - low[f]) * (high[f] - low[f]);
+    bound *= group.summary.max_weight * (1.0 + 0x1p-20); // the margin covers every rounding
     if (!std::isfinite(bound))
         throw Error(PGKM_INVALID, "weights and features are too large together: their squares overflow");
     return bound;
 }
 
-template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t);
-template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t);
+template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t, const Monitor &);
+template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t,
+                                       const Monitor &);
 
 } // namespace pgkm

@@ -68,6 +68,7 @@ std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &r
 // No (weighted) squared distance between a row of the group and one of k centroids (k x d) can be
 // larger. Throws Error(PGKM_INVALID) when it is not finite.
 template <typename T>
-double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k);
+double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k,
+                      const Monitor &monitor);
 
 } // namespace pgkm

@@ -57,6 +57,7 @@ class Refiner {
                 break;
             try_once(open);
         }
+        open.clear(); // where the last round left some that go on
         for (const auto &search : searches)
             if (search->improved)
                 open.push_back(search.get());
@@ -218,7 +219,7 @@ class Refiner {
             PgkmProblem &problem = problems[i];
             const LoadedGroup &group = rows_.groups()[open[i]->group];
             const T *centroids = static_cast<const T *>(problem.centroids);
-            problem.distance_exponent = square_exponent(distance_bound(group, d(), centroids, problem.k));
+            problem.distance_exponent = square_exponent(distance_bound(group, d(), centroids, problem.k, monitor_));
             within.emplace_back(at(problem.k));
             masses.emplace_back(at(weighted ? problem.k : 0));
             open[i]->trial.sizes.resize(at(problem.k));
