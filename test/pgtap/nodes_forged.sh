@@ -12,6 +12,9 @@ state=$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_node_call('\x01')" 2>
 is "$state" 55000 'there is no answer before a load'
 is "$(query -c "SELECT n, d, element FROM kmeans_node_load('{forged,forged}', '{x,y,y,x}', '{w,w}', false)" -c "SELECT kmeans_node_unload(), kmeans_node_unload()" | paste -sd ' ')" '1000|2|double precision t|f' 'rows of two tables'
 is "$(query -c "SELECT kmeans_node_version() <> ''")" t 'a version'
+is "$(query -c "CREATE ROLE forged_other" -c "SELECT n FROM kmeans_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT kmeans_node_unload()" -c "RESET ROLE" -c "SELECT kmeans_node_unload()" | paste -sd ' ')" '500 f t' 'another role does not unload the rows'
+is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT n FROM kmeans_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT kmeans_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 55000 'and has no answer about them'
+query -c "DROP ROLE forged_other"
 # Statements: each request in a block of its own, so that an error ends no more than that.
 python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
@@ -47,11 +50,50 @@ def ask(numbers):
 ask([i for i in range(len(good)) if i not in unweighted])
 print("SELECT kmeans_node_load('{forged}', '{x,y}', NULL, false) IS NULL;")
 ask(unweighted)
+for body in op(10, mass(0) + struct.pack("<i", 3) + array("Q", [3, 3])), op(11, mass(0) + array("Q", [2, 1])):
+    print("SELECT 'disorder', kmeans_node_call('\\x%s');" % body.hex())
 print("SELECT 'alive', length(kmeans_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON
 said=$(psql -XqAt -v VERBOSITY=sqlstate -f "/tmp/pgkm_forged.$$" 2>&1)
 rm -f "/tmp/pgkm_forged.$$"
 is "$(grep -c '^good|t$' <<<"$said")" 18 'requests in order are answered'
 is "$(tail -n 1 <<<"$said")" 'alive|t' 'the session survives 3000 forged ones'
+is "$(tail -n 3 <<<"$said" | grep -oE '[0-9A-Z]{5}$' | paste -sd ' ')" '22023 22023' 'buckets and keys come in order and once'
 is "$(grep -oE 'ERROR: +[0-9A-Z]{5}' <<<"$said" | grep -vE '22023|53200|54000|XX000' | sort | uniq -c)" '' 'which are errors of their own'
+
+# Servers that are none of ours: one whose host says nothing (its queue of connections is full), one that answers with a COPY.
+if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 1 ]; then
+    ports=/tmp/pgkm_ports.$$
+    python3 - >"$ports" <<'PYTHON' &
+import socket, struct
+def listener(backlog):
+    at = socket.socket(); at.bind(("127.0.0.1", 0)); at.listen(backlog)
+    return at
+silent, copies = listener(0), listener(5)
+waiting = [socket.socket() for _ in range(4)]
+for one in waiting: one.setblocking(False); one.connect_ex(silent.getsockname())
+print(silent.getsockname()[1], copies.getsockname()[1], flush=True)
+while True:
+    server, _ = copies.accept()
+    while struct.unpack(">II", server.recv(8, socket.MSG_WAITALL))[1] in (80877103, 80877104): server.sendall(b"N")
+    server.sendall(b"R" + struct.pack(">II", 8, 0) + b"Z" + struct.pack(">Ic", 5, b"I"))
+    said = b""
+    while b"S\0\0\0\4" not in said: said += server.recv(65536)
+    server.sendall(b"1\0\0\0\0042\0\0\0\4H" + struct.pack(">IbH", 7, 0, 0))
+    while server.recv(65536): pass
+PYTHON
+    python=$!
+    for ((i = 0; i < 200; i++)); do [ -s "$ports" ] && break || sleep 0.05; done
+    read -r silent copies <"$ports"
+    query -c "CREATE EXTENSION IF NOT EXISTS postgres_fdw" -c "CREATE TABLE forged_rows (x float8, y float8) PARTITION BY RANGE (x)" -c "CREATE SERVER forger FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '$silent')" \
+        -c "CREATE USER MAPPING FOR CURRENT_USER SERVER forger" -c "CREATE FOREIGN TABLE forged_there PARTITION OF forged_rows FOR VALUES FROM (0) TO (9) SERVER forger"
+    fit() { psql -XqAt -v VERBOSITY=sqlstate -c "$1" -c "SELECT kmeans_fit('forged_rows', '{x,y}', 2)" 2>&1 | grep -oE '[0-9A-Z]{5}$'; }
+    is "$(fit "SET statement_timeout = '1s'")" 57014 'a host that says nothing does not hold up a cancel'
+    is "$(fit "SET pg_kmeans.node_timeout = '3s'")" 08006 'and is given up'
+    query -c "ALTER SERVER forger OPTIONS (SET port '$copies')"
+    is "$(fit "SET statement_timeout = '30s'")" 08P01 'an answer that is a COPY is an error'
+    query -c "DROP TABLE forged_rows" -c "DROP SERVER forger CASCADE"
+    kill $python
+    rm -f "$ports"
+fi
 echo "1..$number"

@@ -49,6 +49,7 @@ class Server {
     PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
     int calls_left = -1; // before it dies; -1: it does not
     int cancels = 0;
+    std::function<void(std::vector<std::byte> &)> forge; // changes its answer about the farthest rows
 
   private:
     static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
@@ -81,6 +82,14 @@ class Server {
             return -1;
         *bytes = result.reply;
         *size = result.reply_bytes;
+        std::uint32_t operation = 0;
+        std::memcpy(&operation, self->request_.data() + 4, sizeof operation);
+        if (self->forge && operation == 4) {
+            const auto *begin = static_cast<const std::byte *>(result.reply);
+            self->forged_.assign(begin, begin + result.reply_bytes);
+            self->forge(self->forged_);
+            *bytes = self->forged_.data();
+        }
         return 1;
     }
     static void cancel(void *arg) { ++static_cast<Server *>(arg)->cancels; }
@@ -89,7 +98,7 @@ class Server {
     PgkmResident *resident_;
     PgkmPart *part_;
     PgkmJob *job_ = nullptr;
-    std::vector<std::byte> request_;
+    std::vector<std::byte> request_, forged_;
 };
 
 // What a fit has said, as bytes that can be compared.
@@ -239,6 +248,44 @@ TEST(Nodes, FillEmptyClusters)
             request.kmeans.tol = 0.0;
         },
         30);
+}
+
+// An answer: a number of rows, their squares; the number, their labels; the number, their weights; then their values.
+TEST(Nodes, RefuseForgedFarRows)
+{
+    const auto rows =
+        make_rows<double>(300, 2, true, [](auto &random) { return std::normal_distribution<double>()(random); });
+    const auto put = [](std::vector<std::byte> &bytes, std::size_t at, auto value) {
+        ASSERT_LE(at + sizeof value, bytes.size());
+        std::memcpy(bytes.data() + at, &value, sizeof value);
+    };
+    const auto count = [](const std::vector<std::byte> &bytes) {
+        std::uint64_t n = 0;
+        std::memcpy(&n, bytes.data(), sizeof n);
+        return static_cast<std::size_t>(n);
+    };
+    const double nan = std::nan(""), infinity = HUGE_VAL;
+    const auto square = [&](double value) { return [=](auto &bytes) { put(bytes, 8, value); }; };
+    const auto label = [&](std::int32_t value) {
+        return [=](auto &bytes) { put(bytes, 16 + 8 * count(bytes), value); };
+    };
+    const auto weight = [&](double value) { return [=](auto &bytes) { put(bytes, 24 + 12 * count(bytes), value); }; };
+    const auto value = [&](double value) { return [=](auto &bytes) { put(bytes, 32 + 20 * count(bytes), value); }; };
+    const std::vector<std::function<void(std::vector<std::byte> &)>> forgeries = {
+        square(0.0), square(nan), square(infinity), label(-1),  label(30),      label(INT32_MAX),
+        weight(-1),  weight(nan), weight(infinity), value(nan), value(infinity)};
+    std::vector<double> start(2 * 30, -1e6);
+    start[0] = start[1] = 1.0;
+    for (std::size_t i = 0; i <= forgeries.size(); ++i) {
+        Server server(rows, 100, 200);
+        server.forge = i == forgeries.size() ? [](std::vector<std::byte> &) {} : forgeries[i];
+        const PgkmNode node = server.node("forger");
+        PgkmRequest request = request_of(rows.points(0, 100), 30);
+        request.kmeans.init_centroids = {start.data(), 2, {30, 2, 0}};
+        request.nodes = &node;
+        request.n_nodes = 1;
+        EXPECT_EQ(run(request).status, i == forgeries.size() ? PGKM_OK : PGKM_INVALID) << i;
+    }
 }
 
 TEST(Nodes, NameTheOneThatFails)

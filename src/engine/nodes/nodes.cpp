@@ -2,6 +2,7 @@
 #include "engine/nodes/nodes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/update.hpp"
 #include "engine/nodes/node_set.hpp"
@@ -126,7 +127,7 @@ struct FarRows {
 };
 
 template <typename T>
-std::vector<FarRow> ask_farthest(NodeSet &nodes, std::size_t most, FarRows<T> &far)
+std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
     Writer request(Operation::farthest);
     request.put(static_cast<std::int64_t>(most));
@@ -139,8 +140,13 @@ std::vector<FarRow> ask_farthest(NodeSet &nodes, std::size_t most, FarRows<T> &f
         const std::vector<std::int32_t> labels = reply.get_all<std::int32_t>(squares.size());
         const std::vector<double> weights = reply.get_all<double>(squares.size());
         const std::vector<T> values = reply.get_all<T>(squares.size() * static_cast<std::size_t>(far.points.d));
-        for (std::size_t i = 0; i < squares.size(); ++i)
+        check_values(values.data(), values.size());
+        for (std::size_t i = 0; i < squares.size(); ++i) {
+            if (!(squares[i] > 0.0 && std::isfinite(squares[i])) || labels[i] < 0 || labels[i] >= k ||
+                !(weights[i] >= 0.0 && weights[i] <= max_magnitude))
+                raise_shape();
             rows.push_back({squares[i], static_cast<std::int64_t>(far.weights.size() + i), labels[i]});
+        }
         far.weights.insert(far.weights.end(), weights.begin(), weights.end());
         far.values.insert(far.values.end(), values.begin(), values.end());
     }
@@ -169,7 +175,7 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
             PgkmProblem among = problem;
             among.first_row = 0;
             relocate_by_farthest<T>(far.points, among, sums,
-                                    [&](std::size_t most) { return ask_farthest(nodes, most, far); });
+                                    [&](std::size_t most) { return ask_farthest(nodes, problem.k, most, far); });
         }
         problem.shift = update_centroids<T>(problem, d, params.metric, sums);
         ++problem.n_iter;

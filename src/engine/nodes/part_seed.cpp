@@ -5,6 +5,7 @@
 #include "engine/nodes/part_seed.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "backend/update.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::int64_t rows_per_task = 1 << 14;
 constexpr int most_sort_bits = 12;
+constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
 
 std::uint64_t bucket_of(std::uint64_t key, int bits)
 {
@@ -32,6 +34,19 @@ void check_bits(std::int32_t bits)
 {
     if (bits < 0 || bits > most_bucket_bits)
         raise_shape();
+}
+
+// What is asked for comes in order and once, so that no answer has more than all rows.
+void check_ascending(const std::vector<std::uint64_t> &values)
+{
+    if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end())
+        raise_shape();
+}
+
+void check_reply(std::size_t bytes)
+{
+    if (bytes > most_reply_bytes)
+        throw Error(PGKM_LIMIT, "an answer to another server exceeds the maximum size of a value");
 }
 
 PgkmInt128 split_unsigned(UInt128 value)
@@ -190,6 +205,7 @@ void PartSeed<T>::keys(Reader &request, Writer &reply)
         const auto bits = request.get<std::int32_t>();
         check_bits(bits);
         const std::vector<std::uint64_t> buckets = request.get_all<std::uint64_t>();
+        check_ascending(buckets);
         std::vector<std::uint64_t> counts, keys;
         std::vector<PgkmInt128> masses;
         for (const std::uint64_t bucket : buckets) {
@@ -205,6 +221,7 @@ void PartSeed<T>::keys(Reader &request, Writer &reply)
                     sum += mass(place->second);
                 keys.push_back(key);
                 masses.push_back(split_unsigned(sum));
+                check_reply(keys.size() * (sizeof key + sizeof masses[0]));
             }
             counts.push_back(keys.size() - begin);
         }
@@ -220,6 +237,7 @@ void PartSeed<T>::rows(Reader &request, Writer &reply)
 {
     with_mass(request, [&](auto mass) {
         const std::vector<std::uint64_t> keys = request.get_all<std::uint64_t>();
+        check_ascending(keys);
         std::vector<std::uint64_t> counts;
         std::vector<PgkmInt128> masses;
         std::vector<T> values;
@@ -237,6 +255,7 @@ void PartSeed<T>::rows(Reader &request, Writer &reply)
                     sum += mass(place->second);
                 values.insert(values.end(), content, content + points_.d);
                 masses.push_back(split_unsigned(sum));
+                check_reply(masses.size() * sizeof masses[0] + values.size() * sizeof(T));
             }
             counts.push_back(masses.size() - begin);
         }
@@ -266,7 +285,6 @@ void PartSeed<T>::add(Reader &request, Writer &reply)
     problem.k = static_cast<std::int32_t>(values.size() / static_cast<std::size_t>(points_.d));
     if (first != state_.n_chosen)
         raise_shape();
-    state_.n_chosen += problem.k;
     problem.centroids = values.data();
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
@@ -289,6 +307,7 @@ void PartSeed<T>::add(Reader &request, Writer &reply)
         }
         largest[static_cast<std::size_t>(task)] = most;
     });
+    state_.n_chosen += problem.k; // not before: a request that failed on a GPU is served again
     reply.put(*std::max_element(largest.begin(), largest.end()));
 }
 

@@ -122,7 +122,7 @@ class Draws {
             std::size_t next = 0;
             for (std::size_t b = 0; b < wanted.size(); ++b)
                 for (std::uint64_t i = 0; i < counts[b]; ++i, ++next)
-                    found[b][keys.at(next)] += join_unsigned(masses[next]);
+                    found[b][keys.at(next)] += join_unsigned(masses.at(next));
         }
         std::vector<std::uint64_t> keys;
         for (std::size_t i = 0; i < buckets.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/job/resident.hpp"
 #include "engine/nodes/message.hpp"
 #include "engine/nodes/part.hpp"
 #include "numeric/error.hpp"
@@ -71,6 +72,9 @@ std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Mon
 {
     nodes::Reader reader(request.part.request, request.part.bytes);
     nodes::Writer reply;
+    // The transformed rows go away: no backend may keep them, whichever served the last request.
+    if (request.resident != nullptr && nodes::Reader(reader).operation() == Operation::transform)
+        request.resident->unload();
     nodes::Part(place->session, request.points, request.part.part->state, place->threads, monitor.host())
         .serve(reader, reply);
     return std::make_unique<Answer>(reply.bytes());

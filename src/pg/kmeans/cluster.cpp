@@ -63,7 +63,7 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
     AtEOXact_GUC(false, nest_level);
     initStringInfo(&sql);
     if (call->weight != NULL)
-        appendStringInfo(&sql, "CASE WHEN %s > 0 THEN ", quote_identifier(call->weight->name));
+        appendStringInfo(&sql, "CASE WHEN %s OPERATOR(pg_catalog.>) 0 THEN ", quote_identifier(call->weight->name));
     appendStringInfo(&sql, "%s.kmeans_predict(%s::%s.kmeans_model, ", schema, quote_literal_cstr(text), schema);
     append_features(&sql, call);
     appendStringInfoString(&sql, call->weight != NULL ? ") END" : ")");

@@ -69,26 +69,29 @@ int link_open(NodeLink *link, const char *const *keywords, const char *const *va
     if (link->conn == NULL)
         return fail(link, "53200", "out of memory", error);
     PQsetNoticeReceiver(link->conn, heed, NULL);
+    link->wanted = POLLOUT;
     return PQstatus(link->conn) == CONNECTION_BAD ? fail_connection(link, error) : 0;
 }
 
 int link_connect(NodeLink *link, int milliseconds, PgkmError *error)
 {
-    switch (PQconnectPoll(link->conn)) {
-    case PGRES_POLLING_OK:
-        if (PQsetnonblocking(link->conn, 1) != 0)
+    /* PQconnectPoll() blocks where the socket is not ready. */
+    if (is_ready(link, link->wanted, milliseconds))
+        switch (PQconnectPoll(link->conn)) {
+        case PGRES_POLLING_OK:
+            if (PQsetnonblocking(link->conn, 1) != 0)
+                return fail_connection(link, error);
+            link->heard = now_ms();
+            return 1;
+        case PGRES_POLLING_FAILED:
             return fail_connection(link, error);
-        link->heard = now_ms();
-        return 1;
-    case PGRES_POLLING_FAILED:
-        return fail_connection(link, error);
-    case PGRES_POLLING_WRITING:
-        is_ready(link, POLLOUT, milliseconds);
-        break;
-    default:
-        is_ready(link, POLLIN, milliseconds);
-        break;
-    }
+        case PGRES_POLLING_WRITING:
+            link->wanted = POLLOUT;
+            break;
+        default:
+            link->wanted = POLLIN;
+            break;
+        }
     return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
 }
 
@@ -124,6 +127,14 @@ int link_call_bytes(NodeLink *link, const char *sql, const void *bytes, size_t s
     return begin(link, PQsendQueryParams(link->conn, sql, 1, &bytea, &value, &length, &binary, 1), error);
 }
 
+/* In a COPY libpq returns the same result again and again. */
+static bool is_copy(const PGresult *result)
+{
+    const ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
 /* The last result counts, or the first error. */
 static int take_results(NodeLink *link, PgkmError *error)
 {
@@ -142,6 +153,11 @@ static int take_results(NodeLink *link, PgkmError *error)
                                                    ? PQresultErrorMessage(link->result)
                                                    : PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY),
                                                error);
+        }
+        if (is_copy(result)) {
+            PQclear(result);
+            link_close(link);
+            return fail(link, "08P01", "unexpected COPY response", error);
         }
         if (link->result != NULL && PQresultStatus(link->result) == PGRES_FATAL_ERROR) {
             PQclear(result);
@@ -174,20 +190,39 @@ int link_wait(NodeLink *link, int milliseconds, PgkmError *error)
     return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
 }
 
+#ifdef LIBPQ_HAS_ASYNC_CANCEL
+/* Waits for so long at most until the server has taken it. */
+static void send_cancel(PGcancelConn *cancel, int milliseconds)
+{
+    const int64_t end = now_ms() + milliseconds;
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    while (state == PGRES_POLLING_WRITING || state == PGRES_POLLING_READING) {
+        const short events = state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+        struct pollfd wanted = {PQcancelSocket(cancel), events, 0};
+        const int64_t left = end - now_ms();
+
+        if (left <= 0 || poll(&wanted, 1, (int)left) <= 0)
+            return;
+        state = PQcancelPoll(cancel);
+    }
+}
+
 void link_cancel(NodeLink *link)
 {
-    char text[256];
-
-    /* PQcancel blocks: not for the sake of a server that may be gone. */
-    if (link->conn == NULL || !link->busy || now_ms() - link->heard > 3000)
+    /* Not for the sake of a server that may be gone. */
+    if (link->conn == NULL || !link->busy || link_silence(link) > 3000)
         return;
 
-    PGcancel *const cancel = PQgetCancel(link->conn);
+    PGcancelConn *const cancel = PQcancelCreate(link->conn);
 
-    if (cancel != NULL)
-        (void)PQcancel(cancel, text, sizeof text);
-    PQfreeCancel(cancel);
+    if (PQcancelStart(cancel) != 0)
+        send_cancel(cancel, 100);
+    PQcancelFinish(cancel);
 }
+#else
+void link_cancel(NodeLink *) {}
+#endif
 
 void link_close(NodeLink *link)
 {

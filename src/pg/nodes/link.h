@@ -19,6 +19,7 @@ struct NodeLink {
     PGconn *conn;     /* NULL: none, or closed */
     PGresult *result; /* of the last call, until the next one */
     bool busy;        /* a call is under way */
+    short wanted;     /* what the socket has to be ready for while it connects: an event of poll() */
     int timeout_ms;   /* of a call; 0: the caller minds it */
     int64_t heard;    /* when anything came from it last: ms of a clock that only goes on */
     char sqlstate[6];
@@ -41,7 +42,8 @@ int link_wait(NodeLink *link, int milliseconds, PgkmError *error);
 int64_t link_silence(const NodeLink *link);
 void link_heard(NodeLink *link);
 
-/* Tells the server to cancel the call, if one is under way and the server has answered lately. */
+/* Tells the server to cancel the call, if one is under way and the server has answered lately. With a libpq before 17,
+ * which cannot do so without blocking, nothing is told: the server notices when the connection is closed. */
 void link_cancel(NodeLink *link);
 
 /* Closes it. What the server is doing for it ends when the server notices, within a second. */

@@ -278,7 +278,7 @@ Nodes *nodes_begin(const TableQuery *query, MemoryContext context, List **local)
     Nodes *nodes = NULL;
 
     if (places != NIL && scan_is_privileged(query)) {
-        const char *const obstacle = node_obstacle(query, *local);
+        const char *const obstacle = node_obstacle(query, places, *local);
 
         if (obstacle != NULL) {
             ereport(NOTICE, (errmsg("rows of other servers are read by this one"), errdetail("%s", obstacle)));
@@ -331,8 +331,16 @@ static void node_cancel(void *arg)
     link_cancel(&((NodeServer *)arg)->link);
 }
 
+[[noreturn]] static void raise_unexpected(const NodeServer *server)
+{
+    ereport(ERROR, (errcode(ERRCODE_FDW_ERROR), errmsg("%s returned an unexpected result", server->name)));
+    pg_unreachable();
+}
+
 bool nodes_await(Nodes *nodes, PgkmElement element)
 {
+    int64 rows = 0;
+
     await_all(nodes);
     nodes->list = (PgkmNode *)palloc0(nodes->count * sizeof(PgkmNode));
     for (int i = 0; i < nodes->count; ++i) {
@@ -340,10 +348,14 @@ bool nodes_await(Nodes *nodes, PgkmElement element)
         const PGresult *const result = server->link.result;
 
         if (PQntuples(result) != 1 || PQnfields(result) != 3)
-            ereport(ERROR, (errcode(ERRCODE_FDW_ERROR), errmsg("%s returned an unexpected result", server->name)));
+            raise_unexpected(server);
         server->link.timeout_ms = pgkm_node_timeout_ms();
         server->n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
         server->d = atoi(PQgetvalue(result, 0, 1));
+        /* Half of the range is room for the rows here. */
+        if (server->n < 0 || server->n > PG_INT64_MAX / 2 - rows || (server->n > 0 && server->d < 1))
+            raise_unexpected(server);
+        rows += server->n;
         server->element = strcmp(PQgetvalue(result, 0, 2), "real") == 0 ? PGKM_FLOAT32 : PGKM_FLOAT64;
         nodes->list[i] = {server->name, server->n, server, node_call, node_reply, node_cancel};
         if (server->element != element) {

@@ -45,17 +45,18 @@ static bool needs_password(UserMapping *user)
     return required == NULL || !parse_bool(required, &value) || value;
 }
 
-[[noreturn]] static void raise_password(const char *detail)
+bool node_lacks_password(UserMapping *user)
 {
-    ereport(ERROR, (errcode(ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED), errmsg("password is required"),
-                    errdetail_internal("%s", detail)));
-    pg_unreachable();
+    const char *const password = node_option(user->options, "password");
+
+    return needs_password(user) && (password == NULL || password[0] == '\0');
 }
 
 void node_check_password(UserMapping *user, bool password_used)
 {
     if (needs_password(user) && !password_used)
-        raise_password("Non-superuser cannot connect if the server does not request a password.");
+        ereport(ERROR, (errcode(ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED), errmsg("password is required"),
+                        errdetail("Non-superuser cannot connect if the server does not request a password.")));
 }
 
 /* Whether it is an option of connections, and no other one of the foreign-data wrapper. */
@@ -69,7 +70,6 @@ static bool is_of_connection(const PQconninfoOption *known, const char *name)
 
 void node_connect_options(const ForeignServer *server, UserMapping *user, const char ***keywords, const char ***values)
 {
-    const char *const password = node_option(user->options, "password");
     PQconninfoOption *const known = PQconndefaults();
     List *const all = list_concat_copy(server->options, user->options);
     int count = 0;
@@ -92,6 +92,4 @@ void node_connect_options(const ForeignServer *server, UserMapping *user, const 
     (*keywords)[count] = "client_encoding";
     (*values)[count] = GetDatabaseEncodingName();
     PQconninfoFree(known);
-    if (needs_password(user) && (password == NULL || password[0] == '\0'))
-        raise_password("Non-superusers must provide a password in the user mapping.");
 }

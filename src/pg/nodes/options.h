@@ -14,8 +14,10 @@ extern "C" {
 /* Whether a server belongs to postgres_fdw. */
 bool node_is_postgres(Oid server);
 
-/* The options of libpq for a server and a user mapping, palloc'd, with a NULL behind the last. 2F003 where a user who
- * is no superuser gives no password, as postgres_fdw says it. */
+/* Whether a user who is no superuser gives no password in the mapping, as postgres_fdw wants it. */
+bool node_lacks_password(UserMapping *user);
+
+/* The options of libpq for a server and a user mapping, palloc'd, with a NULL behind the last. */
 void node_connect_options(const ForeignServer *server, UserMapping *user, const char ***keywords, const char ***values);
 
 /* 2F003 where a user who has to give a password was let in without it. To be asked when the connection stands. */

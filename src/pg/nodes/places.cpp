@@ -15,6 +15,7 @@ extern "C" {
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -108,13 +109,31 @@ static bool may_have_changed_rows(void)
     return connected;
 }
 
-const char *node_obstacle(const TableQuery *query, List *local)
+/* postgres_fdw may still find a way to connect without a password. */
+static const char *password_obstacle(List *places)
+{
+    ListCell *cell;
+
+    foreach (cell, places) {
+        const Oid server = ((NodePlace *)lfirst(cell))->server;
+
+        if (node_lacks_password(GetUserMapping(GetUserId(), server)))
+            return psprintf("The user mapping for server \"%s\" has no password.",
+                            GetForeignServer(server)->servername);
+    }
+    return NULL;
+}
+
+const char *node_obstacle(const TableQuery *query, List *places, List *local)
 {
     if (!pgkm_distributed())
         return "Setting \"pg_kmeans.distributed\" is off.";
     if (may_have_changed_rows())
         return "This transaction may have changed rows on other servers.";
-    return scan_parts_obstacle(query, local);
+
+    const char *const obstacle = password_obstacle(places);
+
+    return obstacle != NULL ? obstacle : scan_parts_obstacle(query, local);
 }
 
 static Datum text_datum(const char *text)

@@ -24,7 +24,7 @@ List *node_places(const TableQuery *query, List **local);
 bool node_rows_elsewhere(Oid relation);
 
 /* Why the executor has to read the rows, a sentence; NULL: it need not. */
-const char *node_obstacle(const TableQuery *query, List *local);
+const char *node_obstacle(const TableQuery *query, List *places, List *local);
 
 /* Arguments of kmeans_node_load for the tables of one server, as texts: regclass[], text[] of the features of all
  * tables, text[] of their weights (NULL: none). */

@@ -4,7 +4,7 @@
  *
  * The other server has a session here, as the user that its user mapping names, and calls these functions in it. The
  * rows stay in the session until the next load, an unload, or its end. Everybody may call the functions: they show
- * and use no more than kmeans_load does.
+ * and use no more than kmeans_load does, and only for the role that loaded the rows.
  */
 #include "pg/table/call.h"
 
@@ -14,6 +14,7 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 
@@ -27,6 +28,7 @@ PG_FUNCTION_INFO_V1(pgkm_node_unload);
 struct Served {
     MemoryContextCallback on_reset;
     MemoryContext context; /* holds all of it */
+    Oid owner;             /* the role that loaded them */
     PgkmRows *rows;        /* NULL: none takes part */
     PgkmElement element;
     PgkmResident *resident;
@@ -70,14 +72,23 @@ static Served *create(void)
     Served *const fresh = (Served *)MemoryContextAllocZero(context, sizeof(Served));
 
     fresh->context = context;
+    fresh->owner = GetUserId();
+    return fresh;
+}
+
+/* From now on the session's and no more the query's. What is registered last goes first: the backends let go of the
+ * rows before these go. */
+static void keep(Served *fresh)
+{
     fresh->on_reset.func = forget;
     fresh->on_reset.arg = fresh;
-    MemoryContextRegisterResetCallback(context, &fresh->on_reset);
+    MemoryContextRegisterResetCallback(fresh->context, &fresh->on_reset);
     fresh->resident = pgkm_resident_create();
     fresh->part = pgkm_part_create();
     if (fresh->resident == NULL || fresh->part == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    return fresh;
+    MemoryContextSetParent(fresh->context, TopMemoryContext);
+    served = fresh;
 }
 
 /* The rows of one more table behind the others. */
@@ -166,8 +177,7 @@ Datum pgkm_node_load(PG_FUNCTION_ARGS)
         load_table(fresh, DatumGetObjectId(tables[i]), slice_of(features, i * each, each),
                    weights == NULL ? NULL : TextDatumGetCString(weights[i]), PG_GETARG_BOOL(3));
     unload(); /* what a view has loaded meanwhile */
-    MemoryContextSetParent(fresh->context, TopMemoryContext);
-    served = fresh;
+    keep(fresh);
 
     const PgkmRows *const rows = fresh->rows;
 
@@ -182,7 +192,7 @@ Datum pgkm_node_call(PG_FUNCTION_ARGS)
     bytea *const message = PG_GETARG_BYTEA_PP(0);
     PgkmRequest request;
 
-    if (served == NULL || served->rows == NULL)
+    if (served == NULL || served->rows == NULL || served->owner != GetUserId())
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("no rows are loaded")));
     memset(&request, 0, sizeof request);
     request.algorithm = PGKM_PART;
@@ -208,8 +218,9 @@ Datum pgkm_node_call(PG_FUNCTION_ARGS)
     PG_RETURN_BYTEA_P(reply);
 }
 
-/* kmeans_node_unload() -> boolean: gives the rows back; whether there were any. */
+/* kmeans_node_unload() -> boolean: gives the rows back; whether there were any, loaded by a role that the current one
+ * is a member of. */
 Datum pgkm_node_unload(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(unload());
+    PG_RETURN_BOOL(served != NULL && is_member_of_role(GetUserId(), served->owner) && unload());
 }

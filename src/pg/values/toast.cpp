@@ -216,13 +216,11 @@ static void open_index(PgkmToast *toast)
 /* Starts to look up the chunks of a value from this one on. */
 static void begin_lookup(PgkmToast *toast, const Chunk *chunk)
 {
-    ScanKeyData keys[2];
-
     if (toast->lookup == NULL)
         open_index(toast);
-    ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(chunk->id));
-    ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(chunk->number));
-    index_rescan(toast->lookup, keys, 2, NULL, 0);
+    ScanKeyInit(&toast->keys[0], 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(chunk->id));
+    ScanKeyInit(&toast->keys[1], 2, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(chunk->number));
+    index_rescan(toast->lookup, toast->keys, 2, NULL, 0);
 }
 
 /* Copies the chunk from where the index has it. */
@@ -260,7 +258,7 @@ static bool read_chunks(PgkmToast *toast, Oid id, int32 bytes, char *to)
         bytes -= chunk.bytes;
     }
     if (looking_up) /* else a page of the index stays pinned */
-        index_rescan(toast->lookup, NULL, 0, NULL, 0);
+        index_rescan(toast->lookup, toast->keys, 2, NULL, 0);
     return found;
 }
 

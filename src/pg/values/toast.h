@@ -13,6 +13,7 @@ extern "C" {
 #include "postgres.h"
 #include "access/htup_details.h"
 #include "access/genam.h"
+#include "access/skey.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapshot.h"
@@ -32,6 +33,7 @@ struct PgkmToast {
     PgkmToastPlace place;
     Relation relation;    /* NULL: none is open, and nothing below is set */
     IndexScanDesc lookup; /* in the index; NULL: not needed yet */
+    ScanKeyData keys[2];  /* of the lookup */
     Relation *indexes;    /* set with it */
     int n_indexes;
     Snapshot snapshot;
