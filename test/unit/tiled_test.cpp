@@ -1,14 +1,16 @@
-// The CPU backend's float32 filter, with and without images of the rows, beside the contract: labels are the nearest by
-// exact distances, and bounds hold. Rows lie near few dimensions, so that images pay.
+// The CPU backend's filter, with images of the rows and with rows as 16-bit integers, beside the contract: labels are
+// the nearest by exact distances, and bounds hold. Where rows lie near few dimensions of many, images pay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "cpu/assign/tiled.hpp"
+#include "cpu/kernels/narrow_kernels.hpp"
 #include "numeric/contract.hpp"
 
 namespace {
@@ -164,8 +166,37 @@ TYPED_TEST(TiledFilter, DoesWithoutImages)
     EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 200, 6, 0.1), 200, 90, nullptr, 1'000'000).check()); // no room
 }
 
+TYPED_TEST(TiledFilter, NarrowsRowsOfAnyShape)
+{
+    for (const std::int32_t d : {1, 2, 3, 7, 8, 9, 17, 40, 63})
+        EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, d, d, 1.0), d, 90).check()) << d;
+    for (const std::int32_t k : {1, 2, 5, 513, 600, 750}) // also more than are scored at a time
+        EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, k).check()) << k;
+    for (const char *set : {"sse4", "scalar"})
+        EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, 90, set).check()) << set;
+    // No room to keep the rows.
+    EXPECT_FALSE(Filter<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 400'000).check());
+}
+
+// One feature is a thousand times as large as the others, and all lie far from 0.
+TYPED_TEST(TiledFilter, NarrowsFeaturesOfDifferentSize)
+{
+    std::vector<double> rows = near_subspace(1501, 10, 10, 1.0);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = rows[i] * (i % 10 == 3 ? 1000.0 : 1.0) + 500.0;
+    Filter<TypeParam>(rows, 10, 90).check();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = i % 10 == 3 ? rows[i] : 0.0;
+    Filter<TypeParam>(rows, 10, 90).check();
+}
+
 TYPED_TEST(TiledFilter, TakesTheFirstOfEqualCentroids)
 {
+    Filter<TypeParam> narrow(near_subspace(1501, 15, 15, 0.1), 15, 90);
+    std::copy_n(narrow.centroids.begin(), 40 * 15, narrow.centroids.begin() + 50 * 15);
+    EXPECT_FALSE(narrow.check());
+    std::fill(narrow.centroids.begin(), narrow.centroids.end(), TypeParam(0.25));
+    narrow.check();
     Filter<TypeParam> filter(near_subspace(1501, 150, 6, 0.1), 150, 90);
     std::copy_n(filter.centroids.begin(), 40 * 150, filter.centroids.begin() + 50 * 150);
     EXPECT_TRUE(filter.check());
@@ -176,27 +207,32 @@ TYPED_TEST(TiledFilter, TakesTheFirstOfEqualCentroids)
 // Squares that are sums of ones: many rows are as far from one centroid as from another.
 TYPED_TEST(TiledFilter, BreaksTiesOfZerosAndOnes)
 {
-    std::vector<double> rows = near_subspace(1501, 128, 5, 0.05);
-    for (double &value : rows)
-        value = value > 0.0 ? 1.0 : 0.0;
-    for (std::size_t i = 0; i < rows.size() / 2; ++i) // and each second row comes twice
-        rows[i + rows.size() / 2] = rows[i];
-    Filter<TypeParam>(rows, 128, 90).check();
-    std::vector<double> repeated(std::size_t{1501} * 128);
-    for (std::size_t i = 0; i < repeated.size(); ++i)
-        repeated[i] = rows[i % (std::size_t{7} * 128)];
-    Filter<TypeParam>(repeated, 128, 90).check();
+    for (const std::int32_t d : {12, 30, 128}) {
+        const auto width = static_cast<std::size_t>(d);
+        std::vector<double> rows = near_subspace(1501, d, 5, 0.05);
+        for (double &value : rows)
+            value = value > 0.0 ? 1.0 : 0.0;
+        for (std::size_t i = 0; i < rows.size() / 2; ++i) // and each second row comes twice
+            rows[i + rows.size() / 2] = rows[i];
+        Filter<TypeParam>(rows, d, 90).check();
+        std::vector<double> repeated(1501 * width);
+        for (std::size_t i = 0; i < repeated.size(); ++i)
+            repeated[i] = rows[i % (7 * width)];
+        Filter<TypeParam>(repeated, d, 90).check();
+    }
 }
 
 TYPED_TEST(TiledFilter, HoldsAtEveryScale)
 {
     for (const double scale :
          {0x1p-148, 0x1p-140, 0x1p-120, 0x1p-70, 0x1p-40, 0x1p40, 0x1p59, 0x1p66, 0x1p100, 0x1p120}) {
-        std::vector<double> rows = near_subspace(801, 129, 4, 0.1);
-        for (double &value : rows)
-            value *= scale;
         SCOPED_TRACE(scale);
-        Filter<TypeParam>(rows, 129, 70).check();
+        for (const std::int32_t d : {21, 129}) {
+            std::vector<double> rows = near_subspace(801, d, 4, 0.1);
+            for (double &value : rows)
+                value *= scale;
+            Filter<TypeParam>(rows, d, 70).check();
+        }
     }
 }
 
@@ -204,10 +240,32 @@ TYPED_TEST(TiledFilter, HoldsAtEveryScale)
 TYPED_TEST(TiledFilter, HoldsBesideAFarRow)
 {
     for (const double far : {1e6, 1e15, 1e25, 1e37}) {
-        std::vector<double> rows = near_subspace(801, 129, 4, 0.1);
-        std::fill_n(rows.begin(), 129, far);
         SCOPED_TRACE(far);
-        Filter<TypeParam>(rows, 129, 70).check();
+        for (const std::int32_t d : {21, 129}) {
+            std::vector<double> rows = near_subspace(801, d, 4, 0.1);
+            std::fill_n(rows.begin(), d, far);
+            Filter<TypeParam>(rows, d, 70).check();
+        }
+    }
+}
+
+// Sums of squares in one lane lose much of these values, and most of them are rounded up.
+TEST(Narrow, LengthHoldsForMostFeatures)
+{
+    constexpr int d = 1 << 16;
+    std::vector<float> row;
+    for (int f = 0; f < d; ++f)
+        row.push_back(static_cast<float>((f % 8 < 6 ? 179.56931473641848 : 180.56931473641848) * 0.012806822919529937));
+    const std::vector<float> shift(d, 0.0F);
+    std::vector<std::int32_t> words(static_cast<std::size_t>(narrow_words(d)));
+    const float *rows[] = {row.data()};
+    for (const char *const *set = strategy_names("instruction_set"); *set != nullptr; ++set) {
+        narrow_kernels(parse_instruction_set(*set)).narrow(rows, 1, d, shift.data(), 1.0, words.data());
+        std::vector<std::int16_t> integers(d);
+        std::memcpy(integers.data(), words.data() + narrow_head, d * sizeof(std::int16_t));
+        const double square = std::inner_product(integers.begin(), integers.end(), integers.begin(), 0.0);
+        EXPECT_LE(std::sqrt(square), most_narrow_length) << *set;
+        EXPECT_GT(std::sqrt(square), 0.99 * most_narrow_length) << *set;
     }
 }
 

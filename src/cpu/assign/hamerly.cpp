@@ -12,9 +12,12 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// The float32 filter beats lists that hold more than a third of the centroids: four times the
-// lanes' work per cycle, less what packing and settling take.
-constexpr double filter_share = 0.35;
+// The filter beats lists that hold more than this share of the centroids: eight times the lanes' work per cycle, less
+// what packing and settling take, which is more beside few features.
+constexpr double filter_share(int d)
+{
+    return d < 16 ? 0.35 : 0.2;
+}
 // Iterations to stay with the filter when nearly all rows went to it.
 constexpr int dense_stay = 4;
 // Rows after which a worker judges that.
@@ -132,11 +135,9 @@ void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, i
                                  scratch.active.data());
     }
     if (is_dense(scratch)) {
-        for (int i = 0; i < active; i += tiled_width) {
-            rows_.context.poll();
-            put_aside(scratch, worker, first, scratch.active.data() + i, std::min(tiled_width, active - i), labels);
-        }
         scratch.looked += active;
+        scratch.passed += active;
+        filter(scratch, worker, first, active, labels);
     } else {
         if (!first_) // in the order of memory, which brings the rows that stay into
                      // cache
@@ -161,9 +162,16 @@ void Hamerly<T>::assign_by_images(Scratch &scratch, int worker, std::int64_t fir
     } else {
         active = kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
                                  scratch.active.data());
-        if (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3)
-            active = tighten_alone(scratch, first, active, labels);
     }
+    filter(scratch, worker, first, active, labels);
+}
+
+// Labels the active rows by the filter. If that spares enough of them, their upper bounds are made exact first.
+template <typename T>
+void Hamerly<T>::filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels)
+{
+    if (!first_ && (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
+        active = tighten_alone(scratch, first, active, labels);
     for (int done = 0; done < active; done += tiled_width) {
         const int size = std::min(tiled_width, active - done);
         const std::int32_t *list = scratch.active.data() + done;
@@ -291,7 +299,7 @@ void Hamerly<T>::assign_block(Scratch &scratch, int worker, std::int64_t first, 
     float beyond = infinity;
     const int listed = kernels_.select(geometry_.distance(a), rows_.k, radius, scratch.list.data(), &beyond);
     scratch.looked += count;
-    if (tiled_ && listed > filter_share * rows_.k) {
+    if (tiled_ && listed > filter_share(rows_.d) * rows_.k) {
         scratch.passed += count;
         put_aside(scratch, worker, first, rows, count, labels);
         return;

@@ -58,6 +58,7 @@ class Hamerly final : public Assigner<T> {
     void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
                       std::int32_t a, std::int32_t *labels);
     void assign_by_images(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    void filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels);
     int tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     void search(Scratch &scratch, int lanes, int listed);

@@ -49,6 +49,12 @@ double product_cost(double features, double k)
     return features + k * (features + 16.0) / 14.0;
 }
 
+// The same with rows as 16-bit integers (narrow.hpp).
+double narrow_cost(double features, double k)
+{
+    return features + k * (features + 40.0) / 24.0;
+}
+
 // Cycles to find so many directions, and to choose among them.
 double preparation_cost(double d, double k, double directions)
 {
@@ -177,7 +183,7 @@ class Chooser {
 template <typename T>
 std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes)
 {
-    const double whole = product_cost(rows.d, rows.k);
+    const double whole = narrow_cost(rows.d, rows.k);
     if (rows.k >= most_scored)
         return nullptr;
     std::int32_t most = std::min(most_features, rows.d / 2) - 1;

@@ -1,10 +1,10 @@
-// tiled.hpp - filter and settle: float32 scores for all centroids, exact distances for few.
+// tiled.hpp - filter and settle: scores for all centroids, exact distances for few.
 //
 // Method: distances as a tiled matrix product (Li, Zhao, Chu, Liu 2010, high dimension), here only
 // as a filter: centroids whose score is within a proven error bound of the lowest are candidates. Distances of the
 // rows' own precision thin them out, and what is still open is settled by the contract's D. Where rows have many
-// features and images that pay (images.hpp), scores are those of the images. When to use: many features and many
-// centroids.
+// features and images that pay (images.hpp), scores are those of the images, in float32; else those of the rows as
+// 16-bit integers (narrow.hpp). When to use: many features and many centroids.
 #pragma once
 
 #include <cmath>
@@ -16,6 +16,7 @@
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/images.hpp"
+#include "cpu/assign/narrow.hpp"
 #include "cpu/assign/score_bound.hpp"
 #include "cpu/kernels/pair_kernels.hpp"
 #include "cpu/kernels/tiled_kernels.hpp"
@@ -68,9 +69,10 @@ class Tiled final : public Assigner<T> {
 
     // One block of rows.
     struct Scratch {
-        Scratch(Budget &budget, std::int64_t padded, int features, std::int64_t range);
-        Buffer<float> block;  // d x tiled_width
+        Scratch(Budget &budget, std::int64_t padded, int features, int words, std::int64_t range);
+        Buffer<float> block;  // d x tiled_width, of centroids that get images
         Buffer<float> image;  // features x tiled_width
+        NarrowScratch narrow; // without images
         Buffer<float> scores; // range x tiled_width
         Buffer<Hit> hits;     // the same
         Buffer<float> best, second, index, limit, square;
@@ -89,14 +91,19 @@ class Tiled final : public Assigner<T> {
 
     void set_shift(const T *centroids);
     void number(const T *centroids);
-    double set_panel(std::int64_t panel);
+    double longest_of(const T *centroids) const;
+    void begin_first();
+    void begin_images();
     double set_images(std::int64_t first, int worker);
     Scratch &scratch(int worker);
     bool pays(const Scratch &scratch) const;
+    void forget(Scratch &scratch) const;
     void load(Scratch &scratch, const std::int64_t *rows, int count) const;
+    void load_images(Scratch &scratch, const std::int64_t *rows, int count) const;
     void reach(Scratch &scratch, int count) const;
     void multiply(Scratch &scratch, std::int64_t first, std::int64_t panels) const;
     void score(Scratch &scratch, int count) const;
+    void score_narrow(Scratch &scratch, int count) const;
     void lower_limits(Scratch &scratch, int count, const float *before) const;
     void measure(Scratch &scratch, int row, float index) const;
     void lower_limit(Scratch &scratch, int row, double square) const;
@@ -104,6 +111,7 @@ class Tiled final : public Assigner<T> {
     void thin_out(Scratch &scratch, int row, bool exact) const;
     void settle(Scratch &scratch, int count, std::int32_t *labels) const;
     void give_bounds(const Scratch &scratch, int count, const std::int32_t *labels, const Bounds &bounds) const;
+    void give_narrow_bounds(Scratch &scratch, int count, const std::int32_t *labels, const Bounds &bounds) const;
     void assign_open(Scratch &scratch, int worker, int count, std::int32_t *labels);
     double squared_below(double estimate) const;
     const T *centroid(std::int64_t unique) const { return centroids_ + std::int64_t{ids_[unique]} * rows_.d; }
@@ -116,12 +124,15 @@ class Tiled final : public Assigner<T> {
     const T *centroids_ = nullptr;
     int features_; // of panels: d, or the images'
     std::int64_t panel_count_;
-    std::int64_t range_;       // centroids scored at a time
+    std::int64_t range_ = 0;   // centroids scored at a time, a multiple of tiled_panel
     std::int64_t count_ = 0;   // different centroids
     Buffer<std::int32_t> ids_; // their numbers, ascending, each the lowest of its twins
     Buffer<char> has_twin_;    // of all centroids
     Buffer<T> shift_;          // d
     std::unique_ptr<Images<T>> images_;
+    std::unique_ptr<Narrow<T>> narrow_; // without images
+    bool holds_ = true;                 // float32 holds the centroids; without images
+    bool any_twin_ = false;
     Buffer<float> panels_;
     Buffer<float> start_; // |c|^2 / 2 per centroid
     Buffer<float> rest_;  // last feature of their images

@@ -15,6 +15,15 @@ namespace {
 // Assignments of a fit over which images are expected to pay.
 constexpr double usual_passes = 10.0;
 
+// Centroids whose scores are kept at a time: those of images are looked through for each row, others for few.
+constexpr std::int64_t most_of_images = 512, most_narrow = 1024;
+
+std::int64_t range_for(std::int64_t features, std::int64_t most)
+{
+    constexpr std::int64_t work = 16 * work_per_poll / tiled_width; // products between two looks at the cancel flag
+    return std::clamp<std::int64_t>(work / features / tiled_panel * tiled_panel, tiled_panel, most);
+}
+
 // Of the bits of a point.
 template <typename T>
 std::uint64_t hash(const T *values, std::int64_t d)
@@ -37,48 +46,78 @@ void Tiled<T>::begin(const T *centroids)
     const bool first = centroids_ == nullptr;
     centroids_ = centroids;
     ++round_;
-    if (first) {
-        set_shift(centroids);
-        const double passes = purpose_ == Purpose::iterations ? usual_passes : 1.0;
-        try {
-            images_ = Images<T>::make(rows_, shift_.data(), centroids, passes);
-        } catch (const Error &error) { // other threads may have taken what room there was
-            if (error.status() != PGKM_LIMIT)
-                throw;
-        }
-        features_ = images_ ? images_->features() : rows_.d;
-        panels_ = Buffer<float>(rows_.context.budget, panel_count_ * tiled_panel * features_);
-        rest_ = Buffer<float>(rows_.context.budget, panel_count_ * tiled_panel, 0.0f);
-    } else if (!images_) {
-        set_shift(centroids);
-    }
+    if (first)
+        begin_first();
     number(centroids);
-    const std::int64_t panels = panels_for(count_);
-    double longest = 0.0;
-    if (images_) {
-        std::vector<double> lengths((count_ + tiled_width - 1) / tiled_width);
-        rows_.for_ranges(count_, tiled_width, [&](std::int64_t j, std::int64_t, int worker) {
-            lengths[j / tiled_width] = set_images(j, worker);
-        });
-        longest = *std::max_element(lengths.begin(), lengths.end());
-        centroid_error_ = images_->error(longest);
-    } else {
-        std::vector<double> lengths(panels);
-        const std::int64_t per_task = std::max<std::int64_t>(1, 16384 / (tiled_panel * std::int64_t{rows_.d}));
-        rows_.for_ranges(panels, per_task, [&](std::int64_t p, std::int64_t last, int) {
-            for (; p < last; ++p)
-                lengths[p] = set_panel(p);
-        });
-        longest = *std::max_element(lengths.begin(), lengths.end());
-    }
-    // Centroids that only fill the last panel score too high to be hit.
-    std::fill(start_.begin() + count_, start_.begin() + panels * tiled_panel, largest_float);
-    bound_ = ScoreBound(features_, longest, kernels_.fused);
+    if (images_)
+        begin_images();
+    else
+        holds_ = narrow_->set(centroids, ids_.data(), count_);
     for (const auto &scratch : scratch_)
         if (scratch) {
             scratch->measures = false;
             scratch->seen = scratch->work = 0;
         }
+}
+
+// Images, if they pay, or narrow rows.
+template <typename T>
+void Tiled<T>::begin_first()
+{
+    Budget &budget = rows_.context.budget;
+    const std::int64_t all = panel_count_ * tiled_panel;
+    set_shift(centroids_);
+    try {
+        images_ =
+            Images<T>::make(rows_, shift_.data(), centroids_, purpose_ == Purpose::iterations ? usual_passes : 1.0);
+    } catch (const Error &error) { // other threads may have taken what room there was
+        if (error.status() != PGKM_LIMIT)
+            throw;
+    }
+    if (!images_) {
+        // All workers' scores and hits, with as much to spare.
+        const std::uint64_t bytes = 2 * most_narrow * tiled_width * (sizeof(float) + sizeof(Hit)) * rows_.pool.size();
+        range_ = std::min(range_for(rows_.d, budget.allows(bytes) ? most_narrow : most_of_images), all);
+        narrow_ =
+            std::make_unique<Narrow<T>>(rows_, shift_.data(), longest_of(centroids_), purpose_ == Purpose::iterations);
+        return;
+    }
+    features_ = images_->features();
+    range_ = std::min(range_for(features_, most_of_images), all);
+    panels_ = Buffer<float>(budget, all * features_);
+    start_ = Buffer<float>(budget, all);
+    rest_ = Buffer<float>(budget, all, 0.0f);
+}
+
+// The length of the longest of a few centroids less the shift.
+template <typename T>
+double Tiled<T>::longest_of(const T *centroids) const
+{
+    double longest = 0.0;
+    for (std::int64_t j = 0; j < rows_.k; j += (rows_.k + 255) / 256) {
+        double square = 0.0;
+        for (std::int64_t f = 0; f < rows_.d; ++f) {
+            const double value = static_cast<double>(centroids[j * rows_.d + f]) - static_cast<double>(shift_[f]);
+            square += value * value;
+        }
+        longest = std::max(longest, square);
+    }
+    return std::sqrt(longest);
+}
+
+template <typename T>
+void Tiled<T>::begin_images()
+{
+    const std::int64_t panels = panels_for(count_);
+    std::vector<double> lengths((count_ + tiled_width - 1) / tiled_width);
+    rows_.for_ranges(count_, tiled_width, [&](std::int64_t j, std::int64_t, int worker) {
+        lengths[j / tiled_width] = set_images(j, worker);
+    });
+    const double longest = *std::max_element(lengths.begin(), lengths.end());
+    centroid_error_ = images_->error(longest);
+    // Centroids that only fill the last panel score too high to be hit.
+    std::fill(start_.begin() + count_, start_.begin() + panels * tiled_panel, largest_float);
+    bound_ = ScoreBound(features_, longest, kernels_.fused);
 }
 
 // Any shift is right; one near the middle of the centroids makes the bound tight.
@@ -123,31 +162,10 @@ void Tiled<T>::number(const T *centroids)
     for (std::int32_t j = 0; j < rows_.k; ++j)
         if (is_later[j] == 0)
             ids_[count_++] = j;
+    any_twin_ = count_ < rows_.k;
 }
 
-// Fills a panel and returns the length of its longest centroid, rounded up.
-template <typename T>
-double Tiled<T>::set_panel(std::int64_t panel)
-{
-    const std::int64_t d = rows_.d;
-    float *values = panels_.data() + panel * tiled_panel * d;
-    double longest = 0.0;
-    for (std::int64_t j = 0; j < tiled_panel; ++j) {
-        const std::int64_t cluster = panel * tiled_panel + j;
-        double square = 0.0;
-        for (std::int64_t f = 0; f < d; ++f) {
-            const double centred =
-                cluster < count_ ? static_cast<double>(centroid(cluster)[f]) - static_cast<double>(shift_[f]) : 0.0;
-            square += centred * centred;
-            values[f * tiled_panel + j] = -static_cast<float>(centred);
-        }
-        start_[cluster] = static_cast<float>(square / 2.0);
-        longest = std::max(longest, std::sqrt(square) * (1.0 + static_cast<double>(d + 8) * 0x1p-52) + 0x1p-500);
-    }
-    return longest;
-}
-
-// The same for 64 centroids from `first` on, and their images.
+// The images of 64 centroids from `first` on, as panels. Returns the length of the longest, rounded up.
 template <typename T>
 double Tiled<T>::set_images(std::int64_t first, int worker)
 {
@@ -190,6 +208,7 @@ void Tiled<T>::halve_distances(float *half)
                 own.image[f * tiled_width + i] =
                     -panels_[(j / tiled_panel * features_ + f) * tiled_panel + j % tiled_panel];
         }
+        forget(own);
         reach(own, count);
         for (std::int64_t c = 0; c < all; c += range_)
             multiply(own, c, std::min(range_, all - c) / tiled_panel);

@@ -86,9 +86,13 @@ void Tiled<T>::settle(Scratch &own, int count, std::int32_t *labels) const
         first[i] = pairs;
         if (own.found[i] < 0)
             continue;
+        ++own.seen;
+        if (own.found[i] == 0) {
+            labels[i] = ids_[static_cast<std::int64_t>(own.index[i])];
+            continue;
+        }
         if (i % per_poll == 0)
             rows_.context.poll();
-        ++own.seen;
         own.work += own.found[i];
         thin_out(own, i, false);
         const Hit *list = own.candidates.data() + i * max_candidates;

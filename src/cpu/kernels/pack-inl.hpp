@@ -40,7 +40,11 @@ HWY_INLINE void transpose4(V &a, V &b, V &c, V &d)
     d = hn::BitCast(tag, hn::InterleaveUpper(wide, ah, ch));
 }
 
-// Stores four floats as four values of type Out.
+// Stores four values as four of type Out.
+HWY_INLINE void store4(hn::Vec<hn::FixedTag<std::int32_t, 4>> v, std::int32_t *to)
+{
+    hn::StoreU(v, hn::FixedTag<std::int32_t, 4>(), to);
+}
 HWY_INLINE void store4(hn::Vec<hn::FixedTag<float, 4>> v, float *to)
 {
     hn::StoreU(v, hn::FixedTag<float, 4>(), to);
@@ -54,10 +58,10 @@ HWY_INLINE void store4(hn::Vec<hn::FixedTag<float, 4>> v, double *to)
 }
 
 // Rows i .. i+3, features f .. f+3.
-template <typename Out>
-HWY_INLINE void pack4x4(const float *const *rows, int f, const float *shift, int width, Out *to)
+template <typename T, typename Out>
+HWY_INLINE void pack4x4(const T *const *rows, int f, const T *shift, int width, Out *to)
 {
-    const hn::FixedTag<float, 4> tag;
+    const hn::FixedTag<T, 4> tag;
     auto a = hn::LoadU(tag, rows[0] + f), b = hn::LoadU(tag, rows[1] + f);
     auto c = hn::LoadU(tag, rows[2] + f), d = hn::LoadU(tag, rows[3] + f);
     if (shift != nullptr) {

@@ -4,6 +4,7 @@
 #include "cpu/kernels/tiled_kernels.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #define HWY_TARGET_INCLUDE "cpu/kernels/tiled_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
@@ -121,6 +122,8 @@ std::int64_t at_most(const float *scores, std::int64_t count, const float *limit
     std::int64_t found = 0;
     for (int i = 0; i < tiled_width; i += single_lanes) {
         const SingleVector limits = hn::Load(tag, limit + i);
+        if (hn::AllTrue(tag, hn::Lt(limits, hn::Set(tag, -std::numeric_limits<float>::max()))))
+            continue;
         for (std::int64_t j = 0; j < count; ++j) {
             const auto low = hn::Le(hn::Load(tag, scores + j * tiled_width + i), limits);
             if (HWY_LIKELY(hn::AllFalse(tag, low)))

@@ -1,9 +1,9 @@
 // tiled_kernels.hpp - float32 scores of a block of points against panels of centroids.
 //
-// A score is |c|^2 / 2 - x.c on centred float32 data, in the form of a blocked matrix
+// A score is |c|^2 / 2 - x.c on float32 images (assign/images.hpp), in the form of a blocked matrix
 // product: one fused operation per feature where the exact D takes two in float64, four
 // times the speed of direct_kernels.hpp. What a score may be off by is worked out in
-// tiled.cpp; these kernels only fix the order: the features of a call are one chain per
+// score_bound.hpp; these kernels only fix the order: the features of a call are one chain per
 // centroid from 0, whose sum is then added to the score.
 #pragma once
 
