@@ -93,23 +93,38 @@ void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t
     }
 }
 
-template <typename T>
-Buffer<std::uint64_t> find_entries(const BlockRunner &runner, const SeedRows<T> &rows)
+// Calls done(keys, first, last) when the keys of these rows are there.
+template <typename T, typename Done>
+Buffer<std::uint64_t> keys_of(const BlockRunner &runner, const SeedRows<T> &rows, Done &&done)
 {
-    Buffer<std::uint64_t> entries(runner.budget(), rows.n);
+    Buffer<std::uint64_t> keys(runner.budget(), rows.n);
     const KeyKernels &kernels = key_kernels(runner.instruction_set());
     const KeyMarks marks(runner.budget(), rows.d, sizeof(T));
     const std::int64_t size = seed_block_rows(rows.d);
     runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
         const std::int64_t first = block * size, last = std::min(first + size, rows.n);
-        kernels.keys(rows.row(first), last - first, rows.d, marks, entries.data() + first);
+        kernels.keys(rows.row(first), last - first, rows.d, marks, keys.data() + first);
+        done(keys.data(), first, last);
+    });
+    return keys;
+}
+
+template <typename T>
+Buffer<std::uint64_t> find_entries(const BlockRunner &runner, const SeedRows<T> &rows)
+{
+    return keys_of(runner, rows, [](std::uint64_t *entries, std::int64_t first, std::int64_t last) {
         for (std::int64_t row = first; row < last; ++row)
             entries[row] = (entries[row] & ~std::uint64_t{0xffffffff}) | static_cast<std::uint64_t>(row);
     });
-    return entries;
 }
 
 } // namespace
+
+template <typename T>
+Buffer<std::uint64_t> find_keys(const BlockRunner &runner, const SeedRows<T> &rows)
+{
+    return keys_of(runner, rows, [](std::uint64_t *, std::int64_t, std::int64_t) {});
+}
 
 void check_row_count(std::int64_t n)
 {
@@ -152,6 +167,8 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
     return order;
 }
 
+template Buffer<std::uint64_t> find_keys(const BlockRunner &, const SeedRows<float> &);
+template Buffer<std::uint64_t> find_keys(const BlockRunner &, const SeedRows<double> &);
 template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<float> &);
 template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<double> &);
 

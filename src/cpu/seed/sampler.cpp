@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cpu/seed/few_rows.hpp"
 #include "cpu/seed/trials.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
@@ -80,8 +81,21 @@ void SeedSampler<T>::extend(std::int32_t k)
 {
     if (static_cast<std::int32_t>(chosen_.size()) >= k)
         return;
-    SeedTrials<T> trials(runner_, rows_, nearest_.data(), labels_.data(), masses_, greedy_trials(k));
-    trials.group(chosen_);
+    if (FewRowTrials<T>::serves(rows_))
+        extend_by<FewRowTrials<T>>(k);
+    else
+        extend_by<SeedTrials<T>>(k);
+}
+
+template <typename T>
+template <typename Trials>
+void SeedSampler<T>::extend_by(std::int32_t k)
+{
+    Trials trials(runner_, rows_, nearest_.data(), labels_.data(), greedy_trials(k));
+    std::vector<const T *> chosen;
+    for (const std::int64_t row : chosen_)
+        chosen.push_back(rows_.row(row));
+    trials.group(chosen);
     std::vector<const T *> candidates(greedy_trials(k));
     std::vector<std::int64_t> drawn(candidates.size());
     while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(trials.largest())) {
@@ -95,8 +109,10 @@ void SeedSampler<T>::extend(std::int32_t k)
         }
         const int best = trials.find_best(candidates, scale_);
         chosen_.push_back(drawn[best]);
-        trials.choose(best, static_cast<std::int32_t>(chosen_.size()) - 1, scale_);
-        trials.group_again(chosen_);
+        chosen.push_back(candidates[best]);
+        trials.choose(best, static_cast<std::int32_t>(chosen_.size()) - 1, scale_,
+                      [&](std::int64_t row, std::uint64_t mass) { masses_.subtract(row, mass); });
+        trials.group_again(chosen);
         runner_.report(chosen_.size());
     }
 }
@@ -136,6 +152,29 @@ std::vector<std::int64_t> SeedSampler<T>::draw_round(std::uint32_t round, std::i
     return rows;
 }
 
+template <typename T>
+std::vector<std::int64_t> choose_among(const BlockRunner &runner, const T *values, std::int32_t d,
+                                       const std::vector<Int128> &totals, std::int32_t k, const PgkmSeedParams &params)
+{
+    const int shift = mass_shift(static_cast<UInt128>(std::accumulate(totals.begin(), totals.end(), Int128{0})));
+    std::vector<double> weights;
+    std::vector<std::int64_t> masses;
+    for (const Int128 mass : totals) {
+        weights.push_back(candidate_weight(mass));
+        masses.push_back(static_cast<std::int64_t>(mass >> shift));
+    }
+    const SeedRows<T> candidates = {values, weights.data(), static_cast<std::int64_t>(totals.size()), d};
+    SeedSampler<T> among(runner, candidates, nullptr, {masses.data(), 1.0}, params,
+                         {Stream::candidate_first, Stream::candidate_trial});
+    among.choose_first();
+    among.extend(k);
+    return among.chosen();
+}
+
+template std::vector<std::int64_t> choose_among(const BlockRunner &, const float *, std::int32_t,
+                                                const std::vector<Int128> &, std::int32_t, const PgkmSeedParams &);
+template std::vector<std::int64_t> choose_among(const BlockRunner &, const double *, std::int32_t,
+                                                const std::vector<Int128> &, std::int32_t, const PgkmSeedParams &);
 template class SeedSampler<float>;
 template class SeedSampler<double>;
 

@@ -22,6 +22,12 @@ struct FirstMasses {
     double weight_scale;       // of quantise(); unused without weights
 };
 
+// Weighted k-means++ among the candidates of k-means|| (values), of which each weighs as much as the rows nearest to it
+// (totals: integers): up to k of them, by number.
+template <typename T>
+std::vector<std::int64_t> choose_among(const BlockRunner &runner, const T *values, std::int32_t d,
+                                       const std::vector<Int128> &totals, std::int32_t k, const PgkmSeedParams &params);
+
 template <typename T>
 class SeedSampler {
   public:
@@ -52,6 +58,8 @@ class SeedSampler {
         return draw(params_.seed, params_.restart, stream, round, index);
     }
     std::int64_t first_mass(std::int64_t row) const;
+    template <typename Trials>
+    void extend_by(std::int32_t k);
     double largest() const; // weight * nearest()
     bool weigh(double largest);
 

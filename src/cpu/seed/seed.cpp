@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
 #include <vector>
 
 #include "cpu/assign/assigner.hpp"
@@ -11,6 +10,7 @@
 #include "cpu/seed/sampler.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
+#include "backend/random_places.hpp"
 #include "backend/update.hpp"
 
 namespace pgkm::cpu {
@@ -23,32 +23,12 @@ constexpr std::int64_t small_problem_values = 1 << 19;
 
 // Cheap steps between two looks at the cancel flag.
 constexpr std::int64_t steps_per_poll = 1 << 14;
-// What one element of an unordered_set costs: a node with its link, a bucket, the allocator.
-constexpr std::uint64_t bytes_per_set_element = 64;
 
 RowList first_rows(std::int32_t k)
 {
     RowList rows(k);
     std::iota(rows.begin(), rows.end(), 0);
     return rows;
-}
-
-// Floyd's sampling of k places out of n without replacement, in the order of insertion.
-RowList random_places(const BlockRunner &runner, std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
-{
-    const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(k) * bytes_per_set_element);
-    RowList chosen;
-    std::unordered_set<std::int64_t> taken;
-    for (std::int64_t j = n - k; j < n; ++j) {
-        if (j % steps_per_poll == 0)
-            runner.poll();
-        const std::uint64_t bits =
-            draw(params.seed, params.restart, Stream::random_rows, 0, static_cast<std::uint64_t>(j - (n - k)));
-        const auto row = static_cast<std::int64_t>(scale_draw(bits, static_cast<std::uint64_t>(j) + 1));
-        chosen.push_back(taken.insert(row).second ? row : j);
-        taken.insert(chosen.back());
-    }
-    return chosen;
 }
 
 // Brings nearest() and labels() of the sampler to rows that are about to be added: one assignment to them.
@@ -85,10 +65,10 @@ void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const RowList &added)
     });
 }
 
-// Weighted k-means++ among the sampled candidates, each weighing what lies nearest to it.
+// k rows among the sampled candidates.
 template <typename T>
-RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
-                     const SeedRows<T> &rows, SeedSampler<T> &sampled, const PgkmSeedParams &params)
+RowList choose_among_sampled(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
+                             const SeedRows<T> &rows, SeedSampler<T> &sampled, const PgkmSeedParams &params)
 {
     const RowList &chosen = sampled.chosen();
     Buffer<T> values(runner.budget(), chosen.size() * rows.d);
@@ -96,28 +76,13 @@ RowList choose_among(const BlockRunner &runner, const PgkmPoints &points, const 
     for (const std::int64_t row : chosen)
         out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
     std::vector<Int128> totals(chosen.size(), 0);
-    Int128 total = 0;
     for (std::int64_t i = 0; i < rows.n; ++i) {
         if (i % steps_per_poll == 0)
             runner.poll();
-        const Int128 mass = row_mass(points, problem, problem.first_row + i);
-        totals[sampled.labels()[i]] += mass;
-        total += mass;
+        totals[sampled.labels()[i]] += row_mass(points, problem, problem.first_row + i);
     }
-    const int shift = mass_shift(static_cast<UInt128>(total));
-    std::vector<double> weights;
-    std::vector<std::int64_t> masses;
-    for (const Int128 mass : totals) {
-        weights.push_back(candidate_weight(mass));
-        masses.push_back(static_cast<std::int64_t>(mass >> shift));
-    }
-    const SeedRows<T> candidates = {values.data(), weights.data(), static_cast<std::int64_t>(chosen.size()), rows.d};
-    SeedSampler<T> among(runner, candidates, nullptr, {masses.data(), 1.0}, params,
-                         {Stream::candidate_first, Stream::candidate_trial});
-    among.choose_first();
-    among.extend(problem.k);
     RowList result;
-    for (const std::int64_t candidate : among.chosen())
+    for (const std::int64_t candidate : choose_among(runner, values.data(), rows.d, totals, problem.k, params))
         result.push_back(chosen[candidate]);
     return result;
 }
@@ -139,7 +104,7 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
             sampler.add(drawn);
         }
         if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
-            return choose_among(runner, points, problem, rows, sampler, params);
+            return choose_among_sampled(runner, points, problem, rows, sampler, params);
     }
     sampler.extend(problem.k);
     return sampler.chosen();
@@ -156,7 +121,8 @@ RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &
         order = canonical_order(runner, rows);
     if (params.init != PGKM_INIT_RANDOM)
         return sampled_rows(runner, all, points, problem, rows, order.data(), params);
-    RowList chosen = random_places(runner, problem.n_rows, at_most_n, params);
+    const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(at_most_n) * bytes_per_random_place);
+    RowList chosen = random_places(problem.n_rows, at_most_n, params, [&] { runner.poll(); });
     for (std::int64_t &place : chosen)
         place = order[place];
     return chosen;

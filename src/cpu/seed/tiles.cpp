@@ -127,12 +127,12 @@ void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const
 }
 
 template <typename T>
-void SeedTiles<T>::group(const std::int64_t *chosen, std::int32_t n_chosen, const std::int32_t *labels,
-                         const double *own, const double *nearest)
+void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const std::int32_t *labels, const double *own,
+                         const double *nearest)
 {
     groups_.assign(n_chosen, {});
     for (std::int32_t g = 0; g < n_chosen; ++g)
-        groups_[g].parent = rows_.row(chosen[g]);
+        groups_[g].parent = chosen[g];
     values_ = Buffer<std::int16_t>(); // what stood there, before there is more
     deal(n_chosen, labels, own);
     const std::int64_t places = count_ * seed_tile_rows;

@@ -51,9 +51,9 @@ class SeedTiles {
   public:
     SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows);
 
-    // Groups the rows by `labels`, which name rows of `chosen`; `own` has the squared distances to those, `nearest`
-    // those to the nearest of all chosen rows.
-    void group(const std::int64_t *chosen, std::int32_t n_chosen, const std::int32_t *labels, const double *own,
+    // Groups the rows by `labels`, which name rows of `chosen` (these stay the caller's); `own` has the squared
+    // distances to those, `nearest` those to the nearest of all chosen rows.
+    void group(const T *const *chosen, std::int32_t n_chosen, const std::int32_t *labels, const double *own,
                const double *nearest);
 
     std::int64_t size() const { return count_; }

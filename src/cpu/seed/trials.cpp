@@ -25,6 +25,18 @@ int pairs_at_once(std::int32_t d)
 
 } // namespace
 
+std::vector<int> contested_trials(const std::vector<GainBounds> &gains)
+{
+    double most_certain = 0.0;
+    for (const GainBounds &gain : gains)
+        most_certain = std::max(most_certain, gain.least);
+    std::vector<int> contested;
+    for (std::size_t trial = 0; trial < gains.size(); ++trial)
+        if (gains[trial].most >= most_certain)
+            contested.push_back(static_cast<int>(trial));
+    return contested;
+}
+
 template <typename T>
 void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares)
 {
@@ -57,9 +69,9 @@ struct SeedTrials<T>::Worker {
 
 template <typename T>
 SeedTrials<T>::SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels,
-                          SeedMasses &masses, int most)
-    : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), masses_(masses), most_(most),
-      tiles_(runner, rows), workers_(runner.workers())
+                          int most)
+    : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), most_(most), tiles_(runner, rows),
+      workers_(runner.workers())
 {
 }
 
@@ -82,7 +94,7 @@ typename SeedTrials<T>::Worker &SeedTrials<T>::worker(int number)
 }
 
 template <typename T>
-void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
+void SeedTrials<T>::group(const std::vector<const T *> &chosen)
 {
     const std::size_t groups = chosen.size();
     next_group_ = std::max(first_groups, groups * group_growth);
@@ -92,7 +104,7 @@ void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
     } else { // too many: one group, whose parent is nearest to few of its rows
         Buffer<double> squares(runner_.budget(), n);
         const Buffer<std::int32_t> labels(runner_.budget(), n, 0);
-        distances_to(runner_, rows_, rows_.row(chosen[0]), squares.data());
+        distances_to(runner_, rows_, chosen[0], squares.data());
         tiles_.group(chosen.data(), 1, labels.data(), squares.data(), nearest_);
     }
     tasks_ = (tiles_.size() + seed_task_tiles - 1) / seed_task_tiles;
@@ -107,7 +119,7 @@ void SeedTrials<T>::group(const std::vector<std::int64_t> &chosen)
 }
 
 template <typename T>
-void SeedTrials<T>::group_again(const std::vector<std::int64_t> &chosen)
+void SeedTrials<T>::group_again(const std::vector<const T *> &chosen)
 {
     if (chosen.size() >= next_group_ && chosen.size() * rows_per_group <= static_cast<std::size_t>(rows_.n))
         group(chosen);
@@ -206,17 +218,16 @@ void SeedTrials<T>::settle(std::int64_t task, Worker &worker, Win &&win)
     finish();
 }
 
-// The trials that may be the best, in their order.
 template <typename T>
-std::vector<int> SeedTrials<T>::find_contested(double scale)
+std::vector<GainBounds> SeedTrials<T>::bound_gains(const std::vector<const T *> &candidates, double scale)
 {
+    candidates_ = candidates;
     const int count = static_cast<int>(candidates_.size());
     look_at(candidates_.data(), count);
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) { screen(task, worker(number), scale); });
     // Sums of non-negative float64: what rounding changes is far below this share.
     const double rounded = 0x1p-20;
     std::vector<GainBounds> gains(count, {0.0, 0.0});
-    double most_certain = 0.0;
     for (int trial = 0; trial < count; ++trial) {
         double size = 0.0;
         for (std::int64_t task = 0; task < tasks_; ++task) {
@@ -227,21 +238,16 @@ std::vector<int> SeedTrials<T>::find_contested(double scale)
         }
         gains[trial].least -= size * rounded;
         gains[trial].most += size * rounded;
-        most_certain = std::max(most_certain, gains[trial].least);
     }
-    std::vector<int> contested;
-    for (int trial = 0; trial < count; ++trial)
-        if (gains[trial].most >= most_certain)
-            contested.push_back(trial);
-    return contested;
+    return gains;
 }
 
 template <typename T>
-int SeedTrials<T>::find_exactly(const std::vector<int> &contested, double scale)
+std::vector<UInt128> SeedTrials<T>::find_gains(const std::vector<int> &which, double scale)
 {
-    wanted_ = contested;
+    wanted_ = which;
     std::vector<const T *> candidates;
-    for (const int trial : contested)
+    for (const int trial : which)
         candidates.push_back(candidates_[trial]);
     look_at(candidates.data(), static_cast<int>(candidates.size()));
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
@@ -251,30 +257,25 @@ int SeedTrials<T>::find_exactly(const std::vector<int> &contested, double scale)
             gains[trial] += mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale);
         });
     });
-    int best = contested[0];
-    UInt128 most = 0;
-    for (const int trial : contested) {
-        UInt128 gain = 0;
+    std::vector<UInt128> all(which.size(), 0);
+    for (std::size_t i = 0; i < which.size(); ++i)
         for (std::int64_t task = 0; task < tasks_; ++task)
-            gain += gains_[task * most_ + trial];
-        if (gain > most) {
-            most = gain;
-            best = trial;
-        }
-    }
-    return best;
+            all[i] += gains_[task * most_ + which[i]];
+    return all;
 }
 
 template <typename T>
 int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double scale)
 {
-    candidates_ = candidates;
-    const std::vector<int> contested = find_contested(scale);
-    return contested.size() == 1 ? contested[0] : find_exactly(contested, scale);
+    const std::vector<int> contested = contested_trials(bound_gains(candidates, scale));
+    if (contested.size() == 1)
+        return contested[0];
+    const std::vector<UInt128> gains = find_gains(contested, scale);
+    return contested[std::max_element(gains.begin(), gains.end()) - gains.begin()];
 }
 
 template <typename T>
-void SeedTrials<T>::choose(int best, std::int32_t index, double scale)
+void SeedTrials<T>::choose(int best, std::int32_t index, double scale, const Subtract &subtract)
 {
     wanted_ = {best};
     look_at(&candidates_[best], 1);
@@ -284,7 +285,7 @@ void SeedTrials<T>::choose(int best, std::int32_t index, double scale)
             if (changed != tile && changed >= 0)
                 tiles_.refresh(changed);
             changed = tile;
-            masses_.subtract(row, mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale));
+            subtract(row, mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale));
             nearest_[row] = square;
             labels_[row] = index;
             tiles_.lower(tile, i, square);

@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include "cpu/seed/masses.hpp"
 #include "cpu/seed/tiles.hpp"
+#include "numeric/philox.hpp"
 
 namespace pgkm::cpu {
 
@@ -19,26 +20,35 @@ namespace pgkm::cpu {
 template <typename T>
 void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares);
 
+// The trials that may be the best, in their order, by bounds of what each gains.
+std::vector<int> contested_trials(const std::vector<GainBounds> &gains);
+
 template <typename T>
 class SeedTrials {
   public:
-    // nearest, labels and the sums of masses are the sampler's; a choice changes them. At most `most` trials a step.
-    SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels,
-               SeedMasses &masses, int most);
+    // Takes from the mass of a row; from any thread.
+    using Subtract = std::function<void(std::int64_t row, std::uint64_t mass)>;
+
+    // nearest and labels are the sampler's; a choice changes them. At most `most` trials a step.
+    SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels, int most);
     ~SeedTrials();
 
-    // Groups the rows around the chosen ones.
-    void group(const std::vector<std::int64_t> &chosen);
+    // Groups the rows around the chosen ones, which stay the caller's.
+    void group(const std::vector<const T *> &chosen);
     // The same, when the last time was long enough ago.
-    void group_again(const std::vector<std::int64_t> &chosen);
+    void group_again(const std::vector<const T *> &chosen);
 
     // The largest weight * squared distance.
     double largest() const { return *std::max_element(largest_.begin(), largest_.end()); }
 
     // The trial that leaves the smallest potential in integers of this scale, the first on a tie.
     int find_best(const std::vector<const T *> &candidates, double scale);
-    // Chooses the trial that was the best; it is the index-th chosen row.
-    void choose(int best, std::int32_t index, double scale);
+    // The same in two steps, for trials over several servers: bounds of what each trial takes from the potential; and
+    // that number itself, of those that are asked for. The sum of bounds may be off by 2^-40 of itself.
+    std::vector<GainBounds> bound_gains(const std::vector<const T *> &candidates, double scale);
+    std::vector<UInt128> find_gains(const std::vector<int> &which, double scale);
+    // Chooses the trial that was the best; it is the index-th chosen row. Masses are integers of the scale.
+    void choose(int best, std::int32_t index, double scale, const Subtract &subtract);
 
   private:
     // A row that a trial may win: the place within the task in the lower half, the trial in the upper.
@@ -55,15 +65,12 @@ class SeedTrials {
     void screen(std::int64_t task, Worker &worker, double scale);
     template <typename Win>
     void settle(std::int64_t task, Worker &worker, Win &&win);
-    std::vector<int> find_contested(double scale);
-    int find_exactly(const std::vector<int> &contested, double scale);
     void find_largest(std::int64_t task);
 
     const BlockRunner &runner_;
     SeedRows<T> rows_;
     double *nearest_;
     std::int32_t *labels_;
-    SeedMasses &masses_;
     int most_;
     SeedTiles<T> tiles_;
     std::size_t next_group_ = 0; // chosen rows
