@@ -6,9 +6,10 @@
 nodes_folder=
 declare -A node_pid=()
 
-# start_nodes COUNT: servers 1 .. COUNT, each with the extension in database postgres.
+# start_nodes COUNT [SETTING]...: servers 1 .. COUNT, each with the extension in database postgres; "name = 'value'".
 start_nodes() {
-    local i
+    local i count=$1
+    shift
     nodes_folder=$(mktemp -d /tmp/pgkn.XXXXXX)
     chmod 755 "$nodes_folder"
     nodes_as=()
@@ -18,15 +19,39 @@ start_nodes() {
         nodes_as=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --clear-groups)
         chown "$user" "$nodes_folder"
     fi
-    for ((i = 1; i <= $1; i++)); do
+    for ((i = 1; i <= count; i++)); do
         (cd / && quietly "${nodes_as[@]}" initdb -D "$nodes_folder/data$i" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync) || return 1
         "${nodes_as[@]}" mkdir "$nodes_folder/socket$i"
         printf "%s\n" "listen_addresses = ''" "unix_socket_directories = '$nodes_folder/socket$i'" "port = 5432" \
             "fsync = off" "full_page_writes = off" "shared_buffers = '32MB'" \
-            "max_connections = 20" "log_line_prefix = '%m [%p] '" >>"$nodes_folder/data$i/postgresql.conf"
+            "max_connections = 20" "log_line_prefix = '%m [%p] '" "$@" >>"$nodes_folder/data$i/postgresql.conf"
         start_node "$i" || return 1
         on_node "$i" -c "CREATE EXTENSION pg_kmeans" || return 1
     done
+}
+
+# begin_with_nodes COUNT: for a test (tap.sh). The servers, until it ends, and postgres_fdw here; skips without that.
+begin_with_nodes() {
+    if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 0 ]; then
+        echo "1..0 # SKIP postgres_fdw is not installed"
+        exit
+    fi
+    trap stop_nodes EXIT
+    start_nodes "$1" || exit 1
+    query -c "CREATE EXTENSION IF NOT EXISTS postgres_fdw"
+}
+
+# begin_with_citus COUNT: for a test (tap.sh). The server of PGHOST is a coordinator, others are its workers.
+begin_with_citus() {
+    local i
+    trap stop_nodes EXIT
+    start_nodes "$1" "shared_preload_libraries = 'citus'" "citus.enable_statistics_collection = off" || exit 1
+    query -c "CREATE EXTENSION citus" -c "SELECT citus_set_coordinator_host('$PGHOST', $PGPORT)" >/dev/null
+    for ((i = 1; i <= $1; i++)); do
+        on_node "$i" -c "CREATE EXTENSION citus"
+        query -c "SELECT citus_add_node('$nodes_folder/socket$i', 5432)" >/dev/null
+    done
+    query -c "CREATE EXTENSION pg_kmeans"
 }
 
 start_node() {

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 
-#include "backend/backend.h"
+#include "backend/host.hpp"
 #include "backend/strategies.hpp"
 #include "cpu/kernels/instruction_set.hpp"
 #include "cpu/memory.hpp"
@@ -32,14 +33,11 @@ struct Context {
         parse_strategy<Execution>(on_cpu, options.tuning.execution);
         parse_strategy<FeatureSum>(on_cpu, options.tuning.feature_sum);
         parse_strategy<MassSum>(on_cpu, options.tuning.mass_sum);
+        parse_strategy<ReductionLayout>(on_cpu, options.tuning.reduction_layout);
     }
 
     // From any thread; call it every few milliseconds of work.
-    void poll() const
-    {
-        if (host.cancelled != nullptr && host.cancelled(host.arg) != 0)
-            throw Error(PGKM_CANCELLED, "cancelled");
-    }
+    void poll() const { pgkm::poll(host); }
     // From the calling thread only.
     void report(const char *phase, std::int64_t problem, std::int32_t iteration, double shift) const
     {
@@ -61,6 +59,8 @@ struct Data {
     PgkmPoints points;
     // The rows of problems, by first row and number, in canonical order, as soon as seeding has made it (cpu/seed).
     std::map<std::pair<std::int64_t, std::int64_t>, Buffer<std::uint32_t>> row_orders = {};
+    // What a caller keeps from one iteration to the next who has them made one at a time (engine/nodes).
+    std::shared_ptr<void> iteration = {};
 };
 
 inline Context *self(PgkmContext *context)

@@ -9,6 +9,9 @@
 
 namespace pgkm::cpu {
 
+// Multiply-adds of an iteration that are not worth waking a thread.
+inline constexpr double small_work = 1 << 18;
+
 // Calls body(p, pool) for every problem p, of work(p) multiply-adds (an iteration): one by one with
 // the context's threads inside for those that are large, and side by side with one thread each
 // for the others. Small ones gain nothing from threads inside (an iteration is over before they
@@ -16,13 +19,12 @@ namespace pgkm::cpu {
 template <typename Work, typename Body>
 void for_problems(Data &data, std::int64_t count, Work &&work, Body &&body)
 {
-    constexpr double small = 1 << 18; // multiply-adds that are not worth waking a thread
     ThreadPool &pool = data.context.pool;
     double total = 0.0;
     for (std::int64_t p = 0; p < count; ++p)
         total += work(p);
     // Larger than a fair share among the threads' tasks: it would be the one all wait for.
-    const double large = std::max(small, total / (4.0 * pool.size()));
+    const double large = std::max(small_work, total / (4.0 * pool.size()));
     std::vector<std::int64_t> side_by_side;
     ThreadPool alone(1);
     for (std::int64_t p = 0; p < count; ++p) {

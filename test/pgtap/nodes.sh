@@ -7,15 +7,9 @@ source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"
 
-if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 0 ]; then
-    echo "1..0 # SKIP postgres_fdw is not installed"
-    exit
-fi
-trap stop_nodes EXIT
-start_nodes 3 || exit 1
+begin_with_nodes 3
 
 query <<'SQL'
-CREATE EXTENSION IF NOT EXISTS postgres_fdw;
 CREATE TABLE nodes_all AS
 SELECT i AS id, CASE WHEN i % 97 > 0 THEN sin(i)::real END AS x, cos(i * 7)::real AS y, exp(sin(i * 3))::real AS z,
        ARRAY[sin(i), sin(i) + cos(i * 5) / 2, i % 3] AS f, CASE WHEN i % 11 > 0 THEN exp(3 * sin(i * 5)) END AS w
@@ -60,12 +54,35 @@ same 'standardized rows' "'{f}', 9, standardize => true"
 same 'directions' "'{x,y,z}', 9, metric => 'cosine', standardize => true"
 same 'given centroids that leave clusters empty' "'{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0"
 same 'one cluster' "'{x}', 1"
+same 'clusters that are split and joined' "'{x,y,z}', 20, refine => true"
+
+# A sweep loads once. Its indices are sums in float64, added server by server.
+swept() { # NAME ARGUMENTS
+    is "$(query -c "SET client_min_messages = warning" -c "CREATE TEMP TABLE swept AS SELECT * FROM kmeans_sweep('nodes_rows', $2)" -c "SELECT scan, backend FROM kmeans_last_run()" \
+        -c "SELECT count(*) >= 5 AND bool_and((a.k, a.inertia, a.clusters, a.n_iter, a.converged) = (b.k, b.inertia, b.clusters, b.n_iter, b.converged)
+            AND (a.k = 1 AND b.davies_bouldin IS NULL OR abs(a.davies_bouldin / b.davies_bouldin - 1) + abs(a.calinski_harabasz / b.calinski_harabasz - 1)
+                + abs(a.simplified_silhouette / b.simplified_silhouette - 1) < 1e-12)) FROM kmeans_sweep('nodes_all', $2) AS a FULL JOIN swept AS b USING (k)" | paste -sd ' ')" 'nodes|nodes t' "$1"
+}
+swept 'a sweep' "'{x,y,z}', 1, 6"
+swept 'a sweep of weighted rows, standardized' "'{f}', 2, 7, weight => 'w', standardize => true"
 
 is "$(query -c "SET client_min_messages = notice" -c "SET pg_kmeans.distributed = off" -c "SELECT (kmeans_fit('nodes_rows', '{x,y,z}', 20)).inertia = (kmeans_fit('nodes_all', '{x,y,z}', 20)).inertia" 2>"$nodes_folder/notice")" t 'rows are read by this server where distributed is off'
 grep -q '^NOTICE: *rows of other servers are read by this one' "$nodes_folder/notice"
 result $? 'and a NOTICE says so'
 is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first') = kmeans_fit('nodes_all', '{x,y}', 3, init => 'first')")" t 'the first rows are those of the order of partitions'
 is "$(query -c "SELECT kmeans_fit('nodes_12500', '{x,y}', 3) IS NULL, kmeans_fit('nodes_9000', '{x,y}', 3) = kmeans_fit('nodes_rows', '{x,y}', 3)")" "t|f" 'a foreign table alone; one without rows has no model'
+
+# Rows that stay loaded on their servers, for one fit after the other.
+is "$(query -c "SET client_min_messages = warning" -c "SELECT kmeans_load('nodes_rows', '{x,y,z}')" -c "SELECT n, d FROM kmeans_loaded()" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 20, standardize => true, metric => 'cosine', loaded => true) = kmeans_fit('nodes_all', '{x,y,z}', 20, standardize => true, metric => 'cosine')" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 30, init => 'k-means||', loaded => true) = kmeans_fit('nodes_all', '{x,y,z}', 30, init => 'k-means||')" \
+    -c "SELECT (pca_fit('nodes_rows', '{x,y,z}', loaded => true)).n, (gmm_fit('nodes_rows', '{x,y,z}', 2, loaded => true)).n, (SELECT count(*) FROM kmeans_sweep('nodes_rows', '{x,y,z}', 2, 4, loaded => true))" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 2, loaded => true) IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" -c "SELECT kmeans_unload()" | paste -sd ' ')" \
+    "$(query -c "SELECT count(x) FROM nodes_all" | sed 's/.*/& &|3 t t &|&|3 f loaded|nodes 1/')" 'rows stay loaded'
+loaded_state() { psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "$@" 2>&1 | grep -oE '[0-9A-Z]{5}$|^[tf]$' | paste -sd ' '; }
+again=(-c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, loaded => true) IS NULL")
+is "$(loaded_state -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first', loaded => true)" "${again[@]}" -c "SELECT count(*) FROM kmeans_labels('nodes_rows', '{x,y}', 3, loaded => true)" "${again[@]}")" 't 0A000 f 42809 f' 'but neither first rows nor labels are here'
+is "$(loaded_state -c "SET statement_timeout = '2s'" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 300, init => 'random', tol => 0, n_init => 1000000, loaded => true)" -c "RESET statement_timeout" "${again[@]}" -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "${again[@]}")" 't 57014 55000 t f' 'after a cancel they have to be loaded again'
 
 # Sums in float64 are added server by server.
 near() { # NAME FUNCTION ARGUMENTS: all numbers of both models are the same to 1e-12

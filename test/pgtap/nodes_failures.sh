@@ -7,14 +7,8 @@ source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"
 
-if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 0 ]; then
-    echo "1..0 # SKIP postgres_fdw is not installed"
-    exit
-fi
-trap stop_nodes EXIT
-start_nodes 2 || exit 1
+begin_with_nodes 2
 query <<'SQL'
-CREATE EXTENSION IF NOT EXISTS postgres_fdw;
 CREATE TABLE failing_rows (id integer, x double precision, y double precision) PARTITION BY RANGE (id);
 CREATE TABLE failing_here PARTITION OF failing_rows FOR VALUES FROM (0) TO (20000);
 INSERT INTO failing_rows SELECT i, sin(i), cos(i * 7) FROM generate_series(0, 19999) AS i;

@@ -20,7 +20,7 @@ python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
 random.seed(5)
 def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%d%s" % (len(values), kind), *values)
-def op(number, body=b""): return struct.pack("<II", 0x50474B01, number) + body
+def op(number, body=b""): return struct.pack("<II", 0x50474B02, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
 good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d", [0, 0]) + array("d", [1, 2]) + struct.pack("<i", 1)),
@@ -29,8 +29,9 @@ good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d"
         op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<i", 40)), op(6, array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 2, 1) + rows(2) + array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 0, 1) + rows(2) + array("d", []) + array("d", []) + array("d", [])),
-        op(8), op(9, mass(1) + struct.pack("<i", 5)), op(10, mass(2) + struct.pack("<i", 3) + array("Q", [0, 3, 7])), op(11, mass(0) + array("Q", [1, 2])),
-        op(12), op(13, struct.pack("<i", 0) + rows(2)), op(14, struct.pack("<i", 40) + rows(2)), op(15, struct.pack("<ii", 2, 43))]
+        op(8, struct.pack("<i", 3)), op(9, mass(1)), op(10, array("Q", [0, 3, 7])), op(11, struct.pack("<i", 3) + array("Q", [1, 2])), op(11, struct.pack("<i", 64) + array("Q", [1, 2])),
+        op(12), op(13, struct.pack("<i", 0) + rows(2)), op(9, mass(2)), op(14, rows(2)), op(15, array("i", [0, 1])), op(16, struct.pack("<i", 1)), op(17, struct.pack("<ii", 3, 43)),
+        op(18, struct.pack("<i", 3) + rows(3)), op(19, struct.pack("<i", 3) + rows(3) + array("d", [0] * 9))]
 def mutate(message):
     data = bytearray(message)
     for _ in range(random.randint(1, 3)):
@@ -50,15 +51,18 @@ def ask(numbers):
 ask([i for i in range(len(good)) if i not in unweighted])
 print("SELECT kmeans_node_load('{forged}', '{x,y}', NULL, false) IS NULL;")
 ask(unweighted)
-for body in op(10, mass(0) + struct.pack("<i", 3) + array("Q", [3, 3])), op(11, mass(0) + array("Q", [2, 1])):
+print("SELECT 'good', length(kmeans_node_call('\\x%s')) >= 0;" % op(8, struct.pack("<i", 3)).hex())
+for body in op(4, struct.pack("<q", 0)), op(4, struct.pack("<q", -1)):
+    print("SELECT 'no rows', kmeans_node_call('\\x%s');" % body.hex())
+for body in op(10, array("Q", [3, 3])), op(11, struct.pack("<i", 64) + array("Q", [2, 1])):
     print("SELECT 'disorder', kmeans_node_call('\\x%s');" % body.hex())
 print("SELECT 'alive', length(kmeans_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON
 said=$(psql -XqAt -v VERBOSITY=sqlstate -f "/tmp/pgkm_forged.$$" 2>&1)
 rm -f "/tmp/pgkm_forged.$$"
-is "$(grep -c '^good|t$' <<<"$said")" 18 'requests in order are answered'
+is "$(grep -c '^good|t$' <<<"$said")" 25 'requests in order are answered'
 is "$(tail -n 1 <<<"$said")" 'alive|t' 'the session survives 3000 forged ones'
-is "$(tail -n 3 <<<"$said" | grep -oE '[0-9A-Z]{5}$' | paste -sd ' ')" '22023 22023' 'buckets and keys come in order and once'
+is "$(tail -n 5 <<<"$said" | grep -oE '[0-9A-Z]{5}$' | paste -sd ' ')" '22023 22023 22023 22023' 'farthest rows are one or more; buckets and keys come in order and once'
 is "$(grep -oE 'ERROR: +[0-9A-Z]{5}' <<<"$said" | grep -vE '22023|53200|54000|XX000' | sort | uniq -c)" '' 'which are errors of their own'
 
 # Servers that are none of ours: one whose host says nothing (its queue of connections is full), one that answers with a COPY.

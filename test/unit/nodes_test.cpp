@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "cpu/cpu_backend.hpp"
 #include "engine/api.h"
+#include "engine/nodes/share.hpp"
 
 namespace {
 
@@ -34,13 +36,13 @@ struct RowSet {
 class Server {
   public:
     Server(const RowSet &rows, std::int64_t first, std::int64_t count)
-        : points_(rows.points(first, count)), resident_(pgkm_resident_create()), part_(pgkm_part_create())
+        : points_(rows.points(first, count)), resident_(pgkm_resident_create()), share_(pgkm_share_create())
     {
     }
     ~Server()
     {
         pgkm_job_free(job_);
-        pgkm_part_free(part_);
+        pgkm_share_free(share_);
         pgkm_resident_free(resident_);
     }
     Server(const Server &) = delete;
@@ -63,11 +65,11 @@ class Server {
         const auto *begin = static_cast<const std::byte *>(request);
         self->request_.assign(begin, begin + bytes);
         PgkmRequest asked = {};
-        asked.algorithm = PGKM_PART;
+        asked.algorithm = PGKM_SHARE;
         asked.points = self->points_;
         asked.resident = self->resident_;
         asked.settings.backend = PGKM_BACKEND_CPU;
-        asked.part = {self->request_.data(), bytes, self->part_};
+        asked.share = {self->request_.data(), bytes, self->share_};
         pgkm_job_free(self->job_);
         self->job_ = nullptr;
         return pgkm_job_start(&asked, &self->job_, error) == PGKM_OK ? 0 : -1;
@@ -96,9 +98,50 @@ class Server {
 
     PgkmPoints points_;
     PgkmResident *resident_;
-    PgkmPart *part_;
+    PgkmShare *share_;
     PgkmJob *job_ = nullptr;
     std::vector<std::byte> request_, forged_;
+};
+
+// A server whose rows a device serves.
+class DeviceServer {
+  public:
+    DeviceServer(const PgkmBackend &device, const PgkmPoints &points)
+        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, {}, {}, 0, {}}, session_({&device, -1, 0}, open_)
+    {
+    }
+    PgkmNode node()
+    {
+        return {"device", points_.n, this, call, reply, [](void *) {}};
+    }
+
+  private:
+    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
+    {
+        auto *const self = static_cast<DeviceServer *>(arg);
+        return pgkm::guarded(error,
+                             [&] {
+                                 pgkm::nodes::Reader reader(request, bytes);
+                                 self->reply_ = pgkm::nodes::Writer();
+                                 pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_)
+                                     .serve(reader, self->reply_);
+                             }) == PGKM_OK
+                   ? 0
+                   : -1;
+    }
+    static int reply(void *arg, int, const void **bytes, std::size_t *size, PgkmError *)
+    {
+        const pgkm::nodes::Bytes &said = static_cast<DeviceServer *>(arg)->reply_.bytes();
+        *bytes = said.data();
+        *size = said.size();
+        return 1;
+    }
+
+    PgkmPoints points_;
+    PgkmOpen open_;
+    pgkm::nodes::ShareState state_;
+    pgkm::nodes::Writer reply_;
+    pgkm::Session session_;
 };
 
 // What a fit has said, as bytes that can be compared.
@@ -217,6 +260,74 @@ TEST(Nodes, HaveTheBitsOfOneServer)
             expect_same(make_rows<double>(500, 3, weighted, few), change, 70); // equal rows, fewer than k of them
             expect_same(make_rows<float>(40, 2, weighted, normal), change, 40);
         }
+}
+
+// More equal rows than a 64-bit sum of masses holds: on one server, or on two.
+TEST(Nodes, DrawAmongManyEqualRows)
+{
+    int next = 0;
+    const auto rows = make_rows<float>(1 << 20, 1, false, [&](auto &) { return static_cast<float>(next++ % 2); });
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL}) {
+        PgkmRequest request = request_of(rows.points(0, rows.n()), 3);
+        request.kmeans.init = init;
+        const Said one = run(request);
+        EXPECT_EQ(one.status, PGKM_OK) << one.text;
+        EXPECT_EQ(run_on_servers(rows, request, {0.0, 1.0}).numbers, one.numbers);
+        EXPECT_EQ(run_on_servers(rows, request, {0.4, 0.6}).numbers, one.numbers);
+    }
+}
+
+// Of wide rows no whole buckets travel, but keys first.
+TEST(Nodes, DrawAmongWideRows)
+{
+    const auto rows =
+        make_rows<double>(2000, 400, true, [](auto &random) { return std::normal_distribution<double>()(random); });
+    PgkmRequest request = request_of(rows.points(0, rows.n()), 100);
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL}) {
+        request.kmeans.init = init;
+        request.kmeans.max_iter = 2;
+        EXPECT_EQ(run_on_servers(rows, request, {0.3, 0.1, 0.6}).numbers, run(request).numbers);
+    }
+}
+
+// A node that has a device asks it for distances. Here that is the CPU by another name.
+TEST(Nodes, WorkWithADevice)
+{
+    const PgkmBackend device = *pgkm::cpu_backend();
+    for (const bool weighted : {false, true}) {
+        const auto rows =
+            make_rows<float>(5000, 4, weighted, [](auto &random) { return std::normal_distribution<float>()(random); });
+        for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM}) {
+            PgkmRequest request = request_of(rows.points(0, rows.n()), 25);
+            request.kmeans.init = init;
+            request.kmeans.n_init = 2;
+            const Said one = run(request);
+            DeviceServer server(device, rows.points(2000, 3000));
+            const PgkmNode node = server.node();
+            request.points = rows.points(0, 2000);
+            request.nodes = &node;
+            request.n_nodes = 1;
+            const Said several = run(request);
+            EXPECT_EQ(several.numbers, one.numbers) << several.text;
+        }
+    }
+}
+
+// Later iterations go on from the one before: in bounds, labels and sums.
+TEST(Nodes, GoOnFromTheIterationBefore)
+{
+    const auto rows =
+        make_rows<float>(30000, 6, false, [](auto &random) { return std::normal_distribution<float>()(random); });
+    for (const std::int64_t k : {40, 300})
+        expect_same(
+            rows,
+            [&](PgkmRequest &request) {
+                request.kmeans.init = PGKM_INIT_RANDOM;
+                request.kmeans.tol = 0.0;
+                request.kmeans.max_iter = 40;
+                request.kmeans.n_init = 2;
+            },
+            k);
 }
 
 TEST(Nodes, TransformTheirRows)

@@ -18,26 +18,30 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B01u;
+inline constexpr std::uint32_t message_magic = 0x50474B02u;
 
-// What a node is asked. The names of the fields are those of part.cpp and part_seed.cpp, where they are read.
+// What a node is asked. The names of the fields are those of share.cpp and share_seed.cpp, where they are read.
 enum class Operation : std::uint32_t {
-    ranges,     // least and greatest values, the largest weight
-    moments,    // integer sums of values and squares about the middle of given ranges
-    transform,  // standardize, bring to unit length
-    iterate,    // centroids down, integer sums up
-    farthest,   // of the last iteration: rows for empty clusters
-    assign,     // centroids down; sizes and sums of squares up
-    cross,      // float64 sums of products about a shift
-    em_step,    // a mixture down, float64 sums up
-    seed_begin, // bring rows into canonical order
-    seed_sums,  // masses by bucket of keys
-    seed_keys,  // the keys of some buckets, and their masses
-    seed_rows,  // the contents behind some keys, and their masses
-    seed_last,  // the last row in canonical order
-    seed_add,   // new chosen rows: distances to them
-    seed_gains, // by how much each trial would lower the potential
-    seed_masses // masses by nearest chosen row
+    ranges,         // least and greatest values, the largest weight
+    moments,        // integer sums of values and squares about the middle of given ranges
+    transform,      // standardize, bring to unit length
+    iterate,        // centroids down, integer sums up
+    farthest,       // of the last iteration: rows for empty clusters
+    assign,         // centroids down; sizes and sums of squares up
+    cross,          // float64 sums of products about a shift
+    em_step,        // a mixture down, float64 sums up
+    seed_begin,     // bring rows into canonical order
+    seed_sums,      // masses by bucket of keys
+    seed_keys,      // the keys of some buckets, and their masses
+    seed_rows,      // the contents of some buckets, or behind some keys, and their masses
+    seed_last,      // the last row in canonical order
+    seed_add,       // new chosen rows: distances to them
+    seed_gains,     // bounds of how much each trial would lower the potential
+    seed_exact,     // the same exactly, of some trials
+    seed_choose,    // a trial becomes a chosen row: how masses change
+    seed_masses,    // masses by nearest chosen row
+    cluster_totals, // sums of the rows of each cluster, in float64
+    cluster_spreads // their distances to its mean, in float64
 };
 
 class Writer {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <thread>
 
+#include "backend/host.hpp"
+
 namespace pgkm::nodes {
 namespace {
 
@@ -26,12 +28,6 @@ NodeSet::NodeSet(const PgkmNode *nodes, std::int64_t n_nodes, const BackendChoic
             nodes_.push_back(nodes + i);
 }
 
-NodeSet::NodeSet(const BackendChoice &choice, const PgkmOpen &open, std::vector<std::int64_t> given)
-    : open_(open), choice_(choice)
-{
-    state_.given = std::move(given);
-}
-
 void NodeSet::load(const PgkmPoints &points)
 {
     points_ = points;
@@ -47,8 +43,7 @@ PgkmOpen NodeSet::own_open()
     open.host.progress = nullptr;
     open.host.cancelled = [](void *arg) {
         const auto *self = static_cast<const NodeSet *>(arg);
-        const PgkmHost &host = self->open_.host;
-        return self->stop_.load() || (host.cancelled != nullptr && host.cancelled(host.arg) != 0) ? 1 : 0;
+        return self->stop_.load() || is_cancelled(self->open_.host) ? 1 : 0;
     };
     return open;
 }
@@ -57,12 +52,6 @@ std::int64_t NodeSet::n() const
 {
     return std::accumulate(nodes_.begin(), nodes_.end(), points_.n,
                            [](std::int64_t n, const PgkmNode *node) { return n + node->n; });
-}
-
-void NodeSet::poll() const
-{
-    if (open_.host.cancelled != nullptr && open_.host.cancelled(open_.host.arg) != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
 }
 
 void NodeSet::report(const char *phase, std::int32_t iteration, double shift) const
@@ -87,7 +76,7 @@ Bytes NodeSet::serve_own(const Writer &request)
 {
     Reader reader(request.bytes());
     Writer reply;
-    Part(*session_, points_, state_, open_.threads, own_open().host).serve(reader, reply);
+    Share(*session_, points_, state_, own_open()).serve(reader, reply);
     return reply.bytes();
 }
 
@@ -101,7 +90,7 @@ void NodeSet::gather(std::vector<Bytes> &replies)
     std::vector<std::size_t> waiting(nodes_.size());
     std::iota(waiting.begin(), waiting.end(), 0);
     while (!waiting.empty()) {
-        poll();
+        poll(open_.host);
         for (std::size_t i = 0; i < waiting.size();) {
             const PgkmNode &node = *nodes_[waiting[i]];
             const void *bytes = nullptr;
@@ -132,7 +121,7 @@ std::vector<Bytes> NodeSet::ask(const Writer &request)
     PgkmError error = {};
     stop_.store(false);
     try {
-        poll();
+        poll(open_.host);
         for (const PgkmNode *node : nodes_) {
             if (node->call(node->arg, request.bytes().data(), request.bytes().size(), &error) != 0)
                 raise(*node, error);

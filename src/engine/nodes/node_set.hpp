@@ -1,7 +1,7 @@
 // node_set.hpp - the servers that hold the rows of one fit: asks all of them the same, and gathers their answers.
 //
-// This server may hold rows, too. They are a Part like those of the others. A thread serves them while the others work,
-// so that a server that fails is noticed however long that takes.
+// This server may hold rows, too. They are a Share like those of the others. A thread serves them while the others
+// work, so that a server that fails is noticed however long that takes.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "engine/api.h"
 #include "engine/backends/session.hpp"
 #include "engine/nodes/message.hpp"
-#include "engine/nodes/part.hpp"
+#include "engine/nodes/share.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::nodes {
@@ -23,9 +23,6 @@ class NodeSet {
   public:
     // nodes stay the caller's. The rows of this server, if there are any, are served by the backend of `choice`.
     NodeSet(const PgkmNode *nodes, std::int64_t n_nodes, const BackendChoice &choice, const PgkmOpen &open);
-
-    // Rows of this server alone, as they are, given as masses for seeding in their own order (k-means|| candidates).
-    NodeSet(const BackendChoice &choice, const PgkmOpen &open, std::vector<std::int64_t> given);
 
     // The rows of this server, which stay the caller's. Their element and d are those of all nodes.
     void load(const PgkmPoints &points);
@@ -37,7 +34,6 @@ class NodeSet {
     const PgkmPoints &points() const { return points_; } // of this server
     std::int64_t n() const;                              // of all servers
     const PgkmOpen &open() const { return open_; }
-    void poll() const;
     void report(const char *phase, std::int32_t iteration, double shift) const;
 
   private:
@@ -52,7 +48,7 @@ class NodeSet {
     PgkmPoints points_ = {};
     std::optional<Session> session_;
     std::atomic<bool> stop_{false}; // what is served here
-    PartState state_;
+    ShareState state_;
     mutable std::uint64_t bytes_moved_ = 0;
 };
 

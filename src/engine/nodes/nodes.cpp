@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "backend/update.hpp"
 #include "engine/nodes/node_set.hpp"
@@ -43,6 +44,18 @@ void put_centroids(Writer &request, const PgkmProblem &problem, std::int32_t d)
     request.put(static_cast<const T *>(problem.centroids), static_cast<std::size_t>(problem.k) * d);
 }
 
+void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &part)
+{
+    for (std::size_t i = 0; i < part.size(); ++i)
+        totals[i] += join(part[i]);
+}
+
+void add_to(double *totals, const std::vector<double> &part)
+{
+    for (std::size_t i = 0; i < part.size(); ++i)
+        totals[i] += part[i];
+}
+
 // --- ranges and moments ---
 
 void find_ranges(NodeSet &nodes, PgkmSummary &out)
@@ -71,11 +84,8 @@ void find_moments(NodeSet &nodes, PgkmSummary &out)
     std::vector<Int128> sums(d, 0), squares(d, 0);
     for (const Bytes &bytes : nodes.ask(request)) {
         Reader reply(bytes);
-        const std::vector<PgkmInt128> sum = reply.get_all<PgkmInt128>(d), square = reply.get_all<PgkmInt128>(d);
-        for (std::size_t f = 0; f < d; ++f) {
-            sums[f] += join(sum[f]);
-            squares[f] += join(square[f]);
-        }
+        add_to(sums, reply.get_all<PgkmInt128>(d));
+        add_to(squares, reply.get_all<PgkmInt128>(d));
     }
     for (std::size_t f = 0; f < d; ++f) {
         const Moments moments = moments_of(moment_scale(out.min[f], out.max[f]), sums[f], squares[f], nodes.n());
@@ -108,12 +118,8 @@ bool iterate(NodeSet &nodes, const PgkmProblem &problem, bool first, Sums &sums)
     for (const Bytes &bytes : nodes.ask(request)) {
         Reader reply(bytes);
         changed = reply.get<std::uint8_t>() != 0 || changed;
-        const std::vector<PgkmInt128> totals = reply.get_all<PgkmInt128>(sums.totals.size());
-        const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(sums.masses.size());
-        for (std::size_t i = 0; i < totals.size(); ++i)
-            sums.totals[i] += join(totals[i]);
-        for (std::size_t j = 0; j < masses.size(); ++j)
-            sums.masses[j] += join(masses[j]);
+        add_to(sums.totals, reply.get_all<PgkmInt128>(sums.totals.size()));
+        add_to(sums.masses, reply.get_all<PgkmInt128>(sums.masses.size()));
     }
     return changed;
 }
@@ -197,12 +203,9 @@ void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &
     std::vector<std::int64_t> sizes(k, 0);
     for (const Bytes &bytes : nodes.ask(request)) {
         Reader reply(bytes);
-        const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(k);
-        const std::vector<std::int64_t> count = reply.get_all<std::int64_t>(k);
-        for (std::size_t j = 0; j < k; ++j) {
-            within[j] += join(part[j]);
-            sizes[j] += count[j];
-        }
+        add_to(within, reply.get_all<PgkmInt128>(k));
+        const std::vector<std::int64_t> counts = reply.get_all<std::int64_t>(k);
+        std::transform(counts.begin(), counts.end(), sizes.begin(), sizes.begin(), std::plus<>());
     }
     if (out.within != nullptr)
         std::transform(within.begin(), within.end(), out.within, split);
@@ -211,12 +214,6 @@ void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &
 }
 
 // --- sums in float64 ---
-
-void add_to(double *totals, const std::vector<double> &part)
-{
-    for (std::size_t i = 0; i < part.size(); ++i)
-        totals[i] += part[i];
-}
 
 void sum_cross(NodeSet &nodes, PgkmMoments &out)
 {
@@ -370,14 +367,20 @@ PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *, std::int64_t n_pro
     });
 }
 
+PgkmStatus table_reduce(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmReduction *, PgkmReduced *,
+                        PgkmError *error)
+{
+    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
+}
+
 } // namespace
 
 BackendChoice nodes_choice()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "nodes",      table_probe,
-                                      table_strategies, table_open,          table_close,  table_load,
-                                      table_unload,     table_summarise,     table_seed,   table_fit,
-                                      table_assign,     table_moments,       table_em_step};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "nodes",       table_probe,
+                                      table_strategies, table_open,          table_close,   table_load,
+                                      table_unload,     table_summarise,     table_seed,    table_fit,
+                                      table_assign,     table_moments,       table_em_step, table_reduce};
     return {&table, -1, 0};
 }
 

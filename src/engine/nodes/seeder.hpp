@@ -1,8 +1,9 @@
 // seeder.hpp - chooses first centroids among the rows of several servers, by the rules of numeric/row_key.hpp and
 // test/reference/seed.hpp: as if one server held them all.
 //
-// A draw asks for masses by bucket of keys, then for the keys of its bucket, then for the contents behind its key.
-// All draws of a step travel together. What is chosen are contents: rows with numbers exist on their own server alone.
+// What is chosen are contents: rows with numbers exist on their own server alone. A step of k-means++ takes three round
+// trips: the contents of the draws' buckets; bounds of what each trial gains (and once more, exactly, where bounds do
+// not tell the best); the choice, which brings the changes of the masses with it.
 #pragma once
 
 #include "backend/backend.h"

@@ -6,11 +6,11 @@
 
 #include "engine/job/resident.hpp"
 #include "engine/nodes/message.hpp"
-#include "engine/nodes/part.hpp"
+#include "engine/nodes/share.hpp"
 #include "numeric/error.hpp"
 
-struct PgkmPart {
-    pgkm::nodes::PartState state;
+struct PgkmShare {
+    pgkm::nodes::ShareState state;
 };
 
 namespace pgkm {
@@ -35,17 +35,18 @@ class Answer : public Models {
 double compared(const PgkmRequest &request)
 {
     try {
-        nodes::Reader reader(request.part.request, request.part.bytes);
+        nodes::Reader reader(request.share.request, request.share.bytes);
         switch (reader.operation()) {
         case Operation::iterate:
         case Operation::assign:
+        case Operation::cluster_totals:
+        case Operation::cluster_spreads:
             return reader.get<std::int32_t>();
         case Operation::cross:
             return request.points.d;
         case Operation::em_step:
             return static_cast<double>(reader.get<std::int32_t>()) * request.points.d;
         case Operation::seed_add:
-        case Operation::seed_gains:
             reader.get<std::int32_t>();
             return static_cast<double>(reader.get<std::uint64_t>()) / std::max(request.points.d, 1);
         default:
@@ -68,15 +69,15 @@ double bytes_of_rows(const PgkmRequest &request, double rows)
     return 1e6 + rows * (static_cast<double>(nodes::state_bytes_per_row) + size * request.points.d);
 }
 
-std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Monitor &monitor)
+std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Monitor &)
 {
-    nodes::Reader reader(request.part.request, request.part.bytes);
+    nodes::Reader reader(request.share.request, request.share.bytes);
     nodes::Writer reply;
     // The transformed rows go away: no backend may keep them, whichever served the last request.
-    if (request.resident != nullptr && nodes::Reader(reader).operation() == Operation::transform)
+    if (nodes::Reader(reader).operation() == Operation::transform)
         request.resident->unload();
-    nodes::Part(place->session, request.points, request.part.part->state, place->threads, monitor.host())
-        .serve(reader, reply);
+    const PgkmOpen open = open_options(request, place->threads, request.resident->relay.host());
+    nodes::Share(place->session, request.points, request.share.share->state, open).serve(reader, reply);
     return std::make_unique<Answer>(reply.bytes());
 }
 
@@ -92,12 +93,12 @@ const Algorithm serving = {"work for another server",
 
 } // namespace pgkm
 
-PgkmPart *pgkm_part_create(void)
+PgkmShare *pgkm_share_create(void)
 {
-    return new (std::nothrow) PgkmPart();
+    return new (std::nothrow) PgkmShare();
 }
 
-void pgkm_part_free(PgkmPart *part)
+void pgkm_share_free(PgkmShare *share)
 {
-    delete part;
+    delete share;
 }

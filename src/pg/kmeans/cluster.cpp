@@ -76,11 +76,13 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
  */
 static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
 {
+    const bool unchanged = !node_may_have_changed(id); /* the lock is work of Citus, too */
     TableQuery query;
 
     table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT);
     memset(&query, 0, sizeof query);
     query.new_snapshot = true;
+    query.unchanged = unchanged;
     query.on_nodes = call->request.kmeans.init != PGKM_INIT_FIRST;
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);

@@ -1,7 +1,7 @@
 /*
  * sweep.cpp - kmeans_sweep: which k suits a table.
  */
-#include "pg/kmeans/call.h"
+#include "pg/kmeans/sweep.h"
 
 #include <cmath>
 
@@ -13,16 +13,6 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(pgkm_table_sweep);
 }
-
-/* After relation and features. */
-enum SweepArgument {
-    SWEEP_K_MIN = TABLE_FEATURES + 1,
-    SWEEP_K_MAX,
-    SWEEP_INIT,
-    SWEEP_N_INIT, /* the other options follow in the order of kmeans_options */
-    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 2,
-    SWEEP_LOADED
-};
 
 /* The options are all but init_centroids, which would fit one k alone. */
 static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
@@ -62,6 +52,35 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
     }
 }
 
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 *count)
+{
+    int64 k_max;
+    TableCall *const call = read_arguments(fcinfo, &k_max);
+    TableQuery query;
+    PgkmRequest *request = &call->request;
+
+    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
+    memset(&query, 0, sizeof query);
+    query.on_nodes = request->kmeans.init != PGKM_INIT_FIRST;
+
+    TableRows *const rows = table_call_read(call, function, &query);
+    const int64 n = table_call_used(call, rows);
+
+    *count = 0;
+    if (n == 0)
+        return call;
+    table_call_request(call, rows);
+    request->k_last = k_max;
+    request->k_last = pgkm_sweep_last(request);
+    if (request->k_last < k_max)
+        ereport(NOTICE,
+                (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)request->k_last, (long long)n)));
+    pgkm_model_check_size(request->k_last, n, table_call_features(call, rows));
+    table_call_fit(call, rows);
+    *count = request->k_last - request->k + 1;
+    return call;
+}
+
 /*
  * kmeans_sweep(relation, features, k_min, k_max, ...) -> setof (k, inertia, indices, clusters, n_iter, converged)
  *
@@ -70,29 +89,11 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
  */
 Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
-    int64 k_max;
-    TableCall *const call = read_arguments(fcinfo, &k_max);
-    TableQuery query;
-    PgkmRequest *request = &call->request;
-
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+    int64 count;
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", &count);
 
-    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
-    memset(&query, 0, sizeof query);
-
-    TableRows *const rows = table_call_read(call, "kmeans_sweep", &query);
-
-    if (table_rows_used(rows) > 0) {
-        table_call_request(call, rows);
-        request->k_last = k_max;
-        request->k_last = pgkm_sweep_last(request);
-        if (request->k_last < k_max)
-            ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)request->k_last,
-                                    (long long)rows->used->n)));
-        pgkm_model_check_size(request->k_last, rows->used->n, rows->used->d);
-        table_call_fit(call, rows);
-        put_results(call, request->k_last - request->k + 1, target);
-    }
+    put_results(call, count, target);
     table_call_destroy(call);
     return (Datum)0;
 }

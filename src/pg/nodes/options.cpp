@@ -1,5 +1,5 @@
 /*
- * options.cpp - options of libpq from those of a foreign server and of a user mapping, by the rules of postgres_fdw.
+ * options.cpp - options of libpq, and the rules of postgres_fdw for those of a foreign server and of a user mapping.
  */
 #include "pg/nodes/options.h"
 
@@ -68,20 +68,19 @@ static bool is_of_connection(const PQconninfoOption *known, const char *name)
     return false;
 }
 
-void node_connect_options(const ForeignServer *server, UserMapping *user, const char ***keywords, const char ***values)
+void node_connect_options(List *options, const char ***keywords, const char ***values)
 {
     PQconninfoOption *const known = PQconndefaults();
-    List *const all = list_concat_copy(server->options, user->options);
     int count = 0;
     ListCell *cell;
 
     if (known == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    *keywords = (const char **)palloc0((list_length(all) + 3) * sizeof(char *));
-    *values = (const char **)palloc0((list_length(all) + 3) * sizeof(char *));
+    *keywords = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
+    *values = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
     (*keywords)[count] = "fallback_application_name";
     (*values)[count++] = "pg_kmeans";
-    foreach (cell, all) {
+    foreach (cell, options) {
         DefElem *const option = (DefElem *)lfirst(cell);
 
         if (!is_of_connection(known, option->defname))

@@ -17,8 +17,9 @@ bool node_is_postgres(Oid server);
 /* Whether a user who is no superuser gives no password in the mapping, as postgres_fdw wants it. */
 bool node_lacks_password(UserMapping *user);
 
-/* The options of libpq for a server and a user mapping, palloc'd, with a NULL behind the last. */
-void node_connect_options(const ForeignServer *server, UserMapping *user, const char ***keywords, const char ***values);
+/* As libpq takes them: those of these options that are for connections, palloc'd, with a NULL behind the last. The last
+ * of a name counts. */
+void node_connect_options(List *options, const char ***keywords, const char ***values);
 
 /* 2F003 where a user who has to give a password was let in without it. To be asked when the connection stands. */
 void node_check_password(UserMapping *user, bool password_used);

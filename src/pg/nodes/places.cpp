@@ -1,9 +1,10 @@
 /*
- * places.cpp - foreign tables among the leaves of a relation.
+ * places.cpp - foreign tables among the leaves of a relation, or its shards.
  */
 #include "pg/nodes/places.h"
 
 #include "pg/nodes/options.h"
+#include "pg/nodes/shards.h"
 #include "pg/query/citus.h"
 #include "pg/scan/plan.h"
 #include "pg/scan/scan.h"
@@ -22,6 +23,14 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+NodeTable *node_table(const char *name, Oid foreign)
+{
+    NodeTable *const table = (NodeTable *)palloc(sizeof(NodeTable));
+
+    *table = {name, foreign};
+    return table;
+}
+
 static NodePlace *place_of(List **places, Oid server)
 {
     ListCell *cell;
@@ -32,9 +41,20 @@ static NodePlace *place_of(List **places, Oid server)
 
     NodePlace *const place = (NodePlace *)palloc0(sizeof(NodePlace));
 
+    place->name = psprintf("server \"%s\"", GetForeignServer(server)->servername);
     place->server = server;
     *places = lappend(*places, place);
     return place;
+}
+
+static const char *table_there(Oid table)
+{
+    List *const options = GetForeignTable(table)->options;
+    const char *const schema = node_option(options, "schema_name");
+    const char *const name = node_option(options, "table_name");
+
+    return quote_qualified_identifier(schema == NULL ? get_namespace_name(get_rel_namespace(table)) : schema,
+                                      name == NULL ? get_rel_name(table) : name);
 }
 
 List *node_places(const TableQuery *query, List **local)
@@ -46,6 +66,8 @@ List *node_places(const TableQuery *query, List **local)
     *local = NIL;
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
         return NIL;
+    if (citus_owns_table(query->relation->id))
+        return shard_places(query->relation->id);
     foreach (cell, scan_leaves(query->relation->id)) {
         const Oid leaf = lfirst_oid(cell);
 
@@ -61,7 +83,7 @@ List *node_places(const TableQuery *query, List **local)
 
         NodePlace *const place = place_of(&places, server);
 
-        place->tables = lappend_oid(place->tables, leaf);
+        place->tables = lappend(place->tables, node_table(table_there(leaf), leaf));
     }
     return places;
 }
@@ -88,10 +110,12 @@ bool node_rows_elsewhere(Oid relation)
 
 /* Rows that this transaction has changed over there are seen by the connection of postgres_fdw alone. It has one to
  * change them, and then commands have been counted. */
-static bool may_have_changed_rows(void)
+bool node_may_have_changed(Oid relation)
 {
     bool connected = false;
 
+    if (citus_owns_table(relation))
+        return shard_transaction();
     if (GetCurrentCommandId(false) == FirstCommandId)
         return false;
     SPI_connect();
@@ -128,8 +152,12 @@ const char *node_obstacle(const TableQuery *query, List *places, List *local)
 {
     if (!pgkm_distributed())
         return "Setting \"pg_kmeans.distributed\" is off.";
-    if (may_have_changed_rows())
+    if (!query->unchanged && node_may_have_changed(query->relation->id))
         return "This transaction may have changed rows on other servers.";
+
+    /* Citus takes part in its tables, of course. */
+    if (citus_owns_table(query->relation->id))
+        return scan_query_obstacle(query);
 
     const char *const obstacle = password_obstacle(places);
 
@@ -148,22 +176,13 @@ static const char *array_text(Datum *values, int count)
     return OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array));
 }
 
-/* The name of a foreign table's column over there. */
+/* The name of a table's column over there. Shards have those of here. */
 static const char *column_there(Oid table, const char *name)
 {
-    const char *const given = node_option(GetForeignColumnOptions(table, get_attnum(table, name)), "column_name");
+    const char *const given =
+        !OidIsValid(table) ? NULL : node_option(GetForeignColumnOptions(table, get_attnum(table, name)), "column_name");
 
     return given == NULL ? name : given;
-}
-
-static const char *table_there(Oid table)
-{
-    List *const options = GetForeignTable(table)->options;
-    const char *const schema = node_option(options, "schema_name");
-    const char *const name = node_option(options, "table_name");
-
-    return quote_qualified_identifier(schema == NULL ? get_namespace_name(get_rel_namespace(table)) : schema,
-                                      name == NULL ? get_rel_name(table) : name);
 }
 
 void node_load_arguments(const TableQuery *query, const NodePlace *place, const char **tables, const char **features,
@@ -175,13 +194,13 @@ void node_load_arguments(const TableQuery *query, const NodePlace *place, const 
     Datum *const weighing = (Datum *)palloc(n * sizeof(Datum));
 
     for (int i = 0; i < n; ++i) {
-        const Oid table = list_nth_oid(place->tables, i);
+        const NodeTable *const table = (const NodeTable *)list_nth(place->tables, i);
 
-        names[i] = text_datum(table_there(table));
+        names[i] = text_datum(table->name);
         for (int f = 0; f < query->n_features; ++f)
-            columns[i * query->n_features + f] = text_datum(column_there(table, query->features[f].name));
+            columns[i * query->n_features + f] = text_datum(column_there(table->foreign, query->features[f].name));
         if (query->weight != NULL)
-            weighing[i] = text_datum(column_there(table, query->weight->name));
+            weighing[i] = text_datum(column_there(table->foreign, query->weight->name));
     }
     *tables = array_text(names, n);
     *features = array_text(columns, n * query->n_features);

@@ -10,11 +10,23 @@ extern "C" {
 #include "nodes/pg_list.h"
 }
 
-/* The foreign tables of one server. */
-struct NodePlace {
-    Oid server;
-    List *tables; /* OIDs */
+/* A table on another server. */
+struct NodeTable {
+    const char *name; /* there, as in SQL */
+    Oid foreign;      /* the foreign table of postgres_fdw; InvalidOid: a shard of Citus */
 };
+
+/* The tables on one server. */
+struct NodePlace {
+    const char *name; /* for errors: server "..." */
+    List *tables;     /* NodeTable */
+    Oid server;       /* of postgres_fdw; InvalidOid: a server of Citus, with what follows */
+    int32 node;       /* its number in pg_dist_node */
+    const char *host;
+    const char *port;
+};
+
+NodeTable *node_table(const char *name, Oid foreign);
 
 /* The servers that hold rows of the query, as NodePlace; *local: tables that hold the others. NIL where none does, or
  * where foreign tables are not all of postgres_fdw. All tables are locked as by a SELECT. */
@@ -22,6 +34,9 @@ List *node_places(const TableQuery *query, List **local);
 
 /* Whether the relation can be updated but has rows on other servers: of postgres_fdw alone, or of Citus. */
 bool node_rows_elsewhere(Oid relation);
+
+/* Whether this transaction may have changed rows on other servers, which the connections of a fit would not see. */
+bool node_may_have_changed(Oid relation);
 
 /* Why the executor has to read the rows, a sentence; NULL: it need not. */
 const char *node_obstacle(const TableQuery *query, List *places, List *local);

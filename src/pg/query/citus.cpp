@@ -1,7 +1,9 @@
 /*
  * citus.cpp - which tables are Citus's.
  *
- * Citus lists them in pg_catalog.pg_dist_partition. It hooks the choice of paths for all tables.
+ * Citus lists them in pg_catalog.pg_dist_partition. It hooks the choice of paths for all tables, and takes no
+ * other library's hook before its own. Then it loads citus_columnar, whose hook minds tables of that access method
+ * alone.
  */
 #include "pg/query/citus.h"
 
@@ -12,8 +14,16 @@ extern "C" {
 #include "access/table.h"
 #include "catalog/pg_namespace.h"
 #include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+}
+
+static bool is_loaded(void)
+{
+    const int flags = GetConfigOptionFlags("citus.node_conninfo", true);
+
+    return flags != 0 && (flags & GUC_CUSTOM_PLACEHOLDER) == 0;
 }
 
 bool citus_owns_hook(void *hook)
@@ -24,7 +34,8 @@ bool citus_owns_hook(void *hook)
     if (dladdr(hook, &where) == 0 || where.dli_fname == NULL)
         return false;
     name = strrchr(where.dli_fname, '/');
-    return strcmp(name == NULL ? where.dli_fname : name + 1, "citus.so") == 0;
+    name = name == NULL ? where.dli_fname : name + 1;
+    return strcmp(name, "citus.so") == 0 || (strcmp(name, "citus_columnar.so") == 0 && is_loaded());
 }
 
 bool citus_owns_table(Oid relation)

@@ -93,6 +93,7 @@ TableRows *table_order_restore(const TableOrder *order, TableRows *rows)
     TableRows *const sorted = table_rows_create(rows->context, rows->wants);
     const PgkmRows *from = rows->used;
 
+    sorted->widths = rows->widths;
     /* Counted on the new rows, which release it if an error comes in between. */
     pgkm_memory_reserve(bytes);
     sorted->reserved += bytes;

@@ -23,6 +23,7 @@ struct TableQuery {
     bool need_direction;       /* a row of zeros, which has none, is an error */
     bool new_snapshot;         /* see what was committed until now, not what the query sees */
     bool on_nodes;             /* other servers may work on the rows that they hold */
+    bool unchanged;            /* the caller knows that the transaction has changed none of these rows there */
     bool keep_crew;            /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
 

@@ -215,7 +215,7 @@ static bool classify_column(TableColumn *column, const char *name, Oid type)
     return has_cast_to_real_array(type);
 }
 
-static void find_feature(TableColumn *column, const TableRelation *relation, const char *name)
+void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name)
 {
     const Oid type = column_type(relation, name);
 
@@ -236,6 +236,24 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
                                relation->name, format_type_be(type)),
                         errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
                                 "precision or numeric.")));
+}
+
+void table_label_find(const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (type != INT2OID && type != INT4OID && type != INT8OID)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("label column \"%s\" of relation \"%s\" has type %s, not smallint, integer or bigint",
+                               name, relation->name, format_type_be(type))));
+}
+
+bool table_columns_are_mixed(const TableColumn *columns, int count)
+{
+    for (int i = 0; i < count && count > 1; ++i)
+        if (columns[i].kind != COLUMN_NUMBER)
+            return true;
+    return false;
 }
 
 PgkmElement table_columns_element(const TableColumn *columns, int count)
@@ -260,7 +278,7 @@ TableColumn *table_features_find(const TableRelation *relation, ArrayType *names
     for (int i = 0; i < *count; ++i) {
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("features must not contain a null")));
-        find_feature(&columns[i], relation, TextDatumGetCString(values[i]));
+        table_feature_find(&columns[i], relation, TextDatumGetCString(values[i]));
         if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                             errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",

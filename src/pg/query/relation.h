@@ -57,11 +57,21 @@ bool table_may_read_ctid(const TableRelation *relation);
  * 42804 when it is no number. */
 void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
 
+/* Checks a column that holds labels. 42703 when there is none of that name, 42804 when it is no integer. */
+void table_label_find(const TableRelation *relation, const char *name);
+
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);
 
 /* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
 PgkmElement table_columns_element(const TableColumn *columns, int count);
+
+/* Looks one feature column up. 42703 and 42804 as below. */
+void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name);
+
+/* Whether arrays or vectors stand beside other columns: the rows of such columns hold all their values, side by side.
+ */
+bool table_columns_are_mixed(const TableColumn *columns, int count);
 
 /* The feature columns of these names (text[]): numbers, or one array or vector. Their count goes to *count.
  * 42703 when there is none of a name, 42804 for a type that is none of these, 22023 and 22004 for a bad list. */

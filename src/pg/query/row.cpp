@@ -6,6 +6,7 @@
 extern "C" {
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 }
 
 /* "(0,1)", or with partitions "(0,1) of name"; NULL where there is no ctid that the caller may see. */
@@ -90,13 +91,17 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
 static bool is_null_row(const TableRowShape *shape, const Datum *values, const bool *nulls, bool *opened,
                         PgkmVector *vector, PgkmRowFault *fault)
 {
-    for (int i = 0; i < shape->query->n_features; ++i)
-        if (!nulls[i] && shape->query->features[i].kind == COLUMN_NUMBER)
+    bool is_null = true;
+
+    for (int i = 0; i < shape->query->n_features && is_null; ++i) {
+        if (nulls[i])
+            continue;
+        if (shape->query->features[i].kind == COLUMN_NUMBER)
             return false;
-    if (shape->query->features[0].kind == COLUMN_NUMBER || nulls[0])
-        return true;
-    *opened = pgkm_open_vector(values[0], vector, fault);
-    return !*opened && fault->kind == PGKM_ROW_NULL;
+        *opened = pgkm_open_vector(values[i], vector, fault);
+        is_null = !*opened && fault->kind == PGKM_ROW_NULL;
+    }
+    return is_null;
 }
 
 /* An array, whose first row decides d for all. */
@@ -113,6 +118,78 @@ static void append_array(const TableRowShape *shape, const PgkmVector *vector, c
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
+/* The number of a column; false and *fault for one that must not be. */
+static bool read_value(const TableColumn *column, Datum value, bool isnull, int number, PgkmElement element, char *out,
+                       PgkmRowFault *fault)
+{
+    double read = 0;
+
+    fault->kind = PGKM_ROW_NULL_ELEMENT;
+    if (isnull || !pgkm_read_number(value, column->type, number, &read, fault))
+        return false;
+    if (element == PGKM_FLOAT32)
+        *(float *)out = (float)read;
+    else
+        *(double *)out = read;
+    return true;
+}
+
+/* Opens the array of a column in a row that takes part. */
+static void open_array(const TableRowShape *shape, int column, const Datum *values, const bool *nulls,
+                       const TableOrigin *origin, PgkmVector *vector)
+{
+    PgkmRowFault fault;
+
+    fault.kind = PGKM_ROW_NULL;
+    if (!nulls[column] && pgkm_open_vector(values[column], vector, &fault))
+        return;
+    if (fault.kind == PGKM_ROW_NULL)
+        raise_column(shape->query->features[column].name, PGKM_ROW_NULL_ELEMENT, place_of(shape, origin));
+    pgkm_raise_row_fault(&fault, place_of(shape, origin));
+}
+
+/* Arrays beside other columns. The first row decides how long each is. */
+static void append_mixed(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin,
+                         TableRows *rows)
+{
+    const TableColumn *const columns = shape->query->features;
+    const int count = shape->query->n_features;
+    PgkmVector vector;
+
+    if (rows->used == NULL) {
+        int64 d = 0;
+
+        rows->widths = (int32 *)MemoryContextAlloc(rows->context, count * sizeof(int32));
+        for (int i = 0; i < count; ++i) {
+            vector.length = 1;
+            if (columns[i].kind != COLUMN_NUMBER)
+                open_array(shape, i, values, nulls, origin, &vector);
+            d += rows->widths[i] = vector.length;
+        }
+        if (d > (int64)MaxArraySize)
+            ereport(ERROR,
+                    (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                     errmsg("columns have %lld values in a row, of at most %d", (long long)d, (int)MaxArraySize)));
+        rows->used = pgkm_rows_create(rows->context, table_columns_element(columns, count), (int32)d,
+                                      shape->query->weight != NULL);
+    }
+
+    const PgkmElement element = rows->used->element;
+    char *out = (char *)pgkm_rows_next(rows->used);
+    PgkmRowFault fault;
+
+    for (int i = 0; i < count; out += rows->widths[i++] * pgkm_element_size(element)) {
+        if (columns[i].kind == COLUMN_NUMBER) {
+            if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
+                raise_column(columns[i].name, fault.kind, place_of(shape, origin));
+            continue;
+        }
+        open_array(shape, i, values, nulls, origin, &vector);
+        if (!pgkm_copy_row(&vector, element, rows->widths[i], out, &fault))
+            pgkm_raise_row_fault(&fault, place_of(shape, origin));
+    }
+}
+
 static void append_numbers(const TableRowShape *shape, const Datum *values, const bool *nulls,
                            const TableOrigin *origin, TableRows *rows)
 {
@@ -125,21 +202,13 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
 
     void *const row = pgkm_rows_next(rows->used);
     const PgkmElement element = rows->used->element;
+    PgkmRowFault fault;
 
     for (int i = 0; i < count; ++i) {
-        double value = 0;
-        PgkmRowFault fault;
-        bool good = !nulls[i];
+        char *const out = (char *)row + i * pgkm_element_size(element);
 
-        fault.kind = PGKM_ROW_NULL_ELEMENT;
-        if (good)
-            good = pgkm_read_number(values[i], columns[i].type, i + 1, &value, &fault);
-        if (!good)
+        if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
             raise_column(columns[i].name, fault.kind, place_of(shape, origin));
-        if (element == PGKM_FLOAT32)
-            ((float *)row)[i] = (float)value;
-        else
-            ((double *)row)[i] = value;
     }
 }
 
@@ -157,7 +226,9 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
 
     if (weight == 0.0)
         return false;
-    if (shape->query->features[0].kind == COLUMN_NUMBER)
+    if (table_columns_are_mixed(shape->query->features, shape->query->n_features))
+        append_mixed(shape, values, nulls, origin, rows);
+    else if (shape->query->features[0].kind == COLUMN_NUMBER)
         append_numbers(shape, values, nulls, origin, rows);
     else if (opened)
         append_array(shape, &vector, origin, rows);

@@ -32,7 +32,7 @@ struct Served {
     PgkmRows *rows;        /* NULL: none takes part */
     PgkmElement element;
     PgkmResident *resident;
-    PgkmPart *part;
+    PgkmShare *share;
     PgkmJobHolder *job;
 };
 
@@ -45,7 +45,7 @@ static void forget(void *argument)
 
     if (gone->job != NULL)
         pgkm_release_job(gone->job);
-    pgkm_part_free(gone->part);
+    pgkm_share_free(gone->share);
     pgkm_resident_free(gone->resident);
     pgkm_run_release_channel(channel);
     if (served == gone)
@@ -84,8 +84,8 @@ static void keep(Served *fresh)
     fresh->on_reset.arg = fresh;
     MemoryContextRegisterResetCallback(fresh->context, &fresh->on_reset);
     fresh->resident = pgkm_resident_create();
-    fresh->part = pgkm_part_create();
-    if (fresh->resident == NULL || fresh->part == NULL)
+    fresh->share = pgkm_share_create();
+    if (fresh->resident == NULL || fresh->share == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
     MemoryContextSetParent(fresh->context, TopMemoryContext);
     served = fresh;
@@ -195,13 +195,13 @@ Datum pgkm_node_call(PG_FUNCTION_ARGS)
     if (served == NULL || served->rows == NULL || served->owner != GetUserId())
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("no rows are loaded")));
     memset(&request, 0, sizeof request);
-    request.algorithm = PGKM_PART;
+    request.algorithm = PGKM_SHARE;
     request.points = pgkm_rows_points(served->rows);
     request.segment = pgkm_rows_segment(served->rows);
     request.resident = served->resident;
-    request.part.request = VARDATA_ANY(message);
-    request.part.bytes = VARSIZE_ANY_EXHDR(message);
-    request.part.part = served->part;
+    request.share.request = VARDATA_ANY(message);
+    request.share.bytes = VARSIZE_ANY_EXHDR(message);
+    request.share.share = served->share;
     pgkm_heartbeat_begin();
 
     const PgkmResult *const result = pgkm_run_job(&request, served->context, &served->job, NULL);

@@ -64,6 +64,12 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
         return table_call_read_into(call, function, how, call->context);
     pgkm_run_begin(&call->run, function, call->relation.id);
     call->run.scan.way = "loaded";
+    call->nodes = call->loaded->nodes;
+    if (call->nodes != NULL && !how->on_nodes)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("rows of relation \"%s\" are loaded on other servers", call->relation.name),
+                        errdetail("Labels, and the first rows as centroids, need all rows on this one."),
+                        errhint("Set \"pg_kmeans.distributed\" to off and call kmeans_load again.")));
     return call->loaded->rows;
 }
 
@@ -178,7 +184,10 @@ void table_call_request(TableCall *call, const TableRows *rows)
     }
     if (call->nodes != NULL)
         request_nodes(call, rows);
-    call->request.resident = call->loaded == NULL ? NULL : call->loaded->resident;
+    if (call->loaded == NULL)
+        call->request.resident = call->resident;
+    else
+        call->request.resident = call->nodes == NULL ? call->loaded->resident : NULL;
 }
 
 static void end_reading(void *rows)
@@ -191,6 +200,8 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
     const PgkmMeanwhile meanwhile = {end_reading, rows};
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
+    if (call->nodes != NULL)
+        nodes_rest(call->nodes);
     if (call->request.k_last == 0)
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
     return result;
@@ -200,7 +211,7 @@ void table_call_destroy(TableCall *call)
 {
     if (call->job != NULL)
         pgkm_release_job(call->job);
-    if (call->nodes != NULL)
+    if (call->nodes != NULL && call->loaded == NULL)
         nodes_end(call->nodes);
     pgkm_run_end(&call->run);
     MemoryContextDelete(call->context);

@@ -31,8 +31,9 @@ struct TableCall {
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
     PgkmRun run;
-    struct Nodes *nodes; /* other servers that hold rows, which work on them; or NULL */
-    PgkmLoaded *loaded;  /* the loaded rows that are used instead of the table's; or NULL */
+    struct Nodes *nodes;    /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */
+    PgkmResident *resident; /* what backends keep of the rows from job to job, unless they are loaded; or NULL */
+    PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
 };
 
 /* The argument number of a function without weights. */

@@ -6,6 +6,7 @@
  * it are locked, so nobody else can change the answers meanwhile.
  */
 #include "pg/table/update.h"
+#include "pg/compat.h"
 
 extern "C" {
 #include "access/table.h"
@@ -117,7 +118,7 @@ static bool holds_values(Oid table, const char *column)
 
     if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind)) {
         const Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
-        const TableScanDesc scan = table_beginscan(relation, snapshot, 0, NULL);
+        const TableScanDesc scan = pgkm_table_beginscan(relation, snapshot);
         TupleTableSlot *const slot = table_slot_create(relation, NULL);
 
         while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot)) {

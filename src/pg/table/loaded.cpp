@@ -62,14 +62,30 @@ static void unload(PgkmLoaded *loaded)
         MemoryContextDelete(loaded->context);
 }
 
-static void end_use(void *loaded)
+/* Servers that an error has left at work are told to end it, and forget the rows. */
+static void end_use(void *argument)
 {
-    --((PgkmLoaded *)loaded)->users;
+    PgkmLoaded *const loaded = (PgkmLoaded *)argument;
+
+    --loaded->users;
+    if (loaded->nodes != NULL && nodes_are_at_work(loaded->nodes))
+        nodes_end(loaded->nodes);
+}
+
+/* NULL, too, where other servers have lost theirs. */
+static PgkmLoaded *find_whole(const TableCall *call)
+{
+    PgkmLoaded *const loaded = find(call);
+
+    if (loaded == NULL || loaded->nodes == NULL || nodes_stand(loaded->nodes))
+        return loaded;
+    unload(loaded);
+    return NULL;
 }
 
 PgkmLoaded *pgkm_loaded_use(const TableCall *call)
 {
-    PgkmLoaded *const loaded = find(call);
+    PgkmLoaded *const loaded = find_whole(call);
 
     if (loaded == NULL)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -227,18 +243,21 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     unload(find(call));
     memset(&query, 0, sizeof query);
     query.need_ctid = table_may_read_ctid(&call->relation);
+    query.on_nodes = true;
 
     PgkmLoaded *const loaded = create(call, context);
 
     loaded->rows = table_call_read_into(call, "kmeans_load", &query, context);
+    loaded->nodes = call->nodes;
     if (loaded->rows->wants.ctid)
         note_files(loaded);
     /* Reading a view may have loaded it, too. */
     unload(find(call));
     keep(loaded);
 
-    const int64 used = table_rows_used(loaded->rows);
+    const int64 used = table_call_used(call, loaded->rows);
 
+    call->nodes = NULL; /* they stay */
     table_call_destroy(call);
     PG_RETURN_INT64(used);
 }
@@ -290,11 +309,12 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
 
     for (const PgkmLoaded *loaded = all_loaded; loaded != NULL; loaded = loaded->next) {
         const PgkmRows *const used = loaded->rows->used;
+        const int64 n = table_rows_used(loaded->rows) + (loaded->nodes == NULL ? 0 : nodes_rows(loaded->nodes));
+        const int32 d = used != NULL ? used->d : loaded->nodes == NULL ? 0 : nodes_features(loaded->nodes);
 
         if (is_member_of_role(GetUserId(), loaded->owner))
-            pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight,
-                                     table_rows_used(loaded->rows), used == NULL ? PgkmValue() : used->d,
-                                     (int64)bytes_of(loaded), loaded->loaded_at});
+            pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight, n,
+                                     pgkm_value_if(n > 0, d), (int64)bytes_of(loaded), loaded->loaded_at});
     }
     return (Datum)0;
 }

@@ -4,12 +4,14 @@
  * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when it is told
  * to (loaded => true), for the relation, the features and the weight under which they were loaded, and only
  * for the role that loaded them. Other roles that are members of that one may list and unload them, no more.
+ * Rows on other servers stay there, as long as the connections stand.
  * Rows stay, with what a backend made of them, until kmeans_unload, the end of the session, or until other
  * rows of the session need their memory (PgkmReclaimHooks).
  */
 #ifndef PGKM_PG_TABLE_LOADED_H
 #define PGKM_PG_TABLE_LOADED_H
 
+#include "pg/nodes/nodes.h"
 #include "pg/table/call.h"
 
 /* A table, and the file that its rows lay in. */
@@ -26,8 +28,9 @@ struct PgkmLoaded {
     const char *name; /* of the relation, then */
     int n_features;
     const char **features;
-    const char *weight; /* NULL: none */
-    TableRows *rows;
+    const char *weight;  /* NULL: none */
+    TableRows *rows;     /* of this server */
+    struct Nodes *nodes; /* the other servers that keep theirs; or NULL */
     int n_files;
     LoadedFile *files; /* of the tables that hold the rows, where these have ctids */
     PgkmResident *resident;

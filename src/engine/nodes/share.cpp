@@ -1,11 +1,13 @@
-// part.cpp - ranges, iterations and assignments of one server's rows.
-#include "engine/nodes/part.hpp"
+// share.cpp - ranges and moments, assignments, and sums in float64 of one server's rows.
+#include "engine/nodes/share.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "backend/host.hpp"
 #include "backend/update.hpp"
-#include "engine/nodes/part_seed.hpp"
+#include "engine/nodes/cluster_sums.hpp"
+#include "engine/nodes/share_seed.hpp"
 #include "engine/rows/prepare.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/thread_pool.hpp"
@@ -14,27 +16,18 @@ namespace pgkm::nodes {
 namespace {
 
 constexpr std::int64_t rows_per_task = 1 << 14;
+constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
 
 // Integer sums of one feature.
 struct MomentSums {
     Int128 value = 0, square = 0;
 };
 
-PgkmPoints with_values(PgkmPoints points, const PartState &state)
+PgkmPoints with_values(PgkmPoints points, const ShareState &state)
 {
     if (state.transformed != nullptr)
         points.values = state.transformed.get();
     return points;
-}
-
-std::vector<PgkmFeatureScale> read_scales(Reader &request, std::size_t d)
-{
-    const std::vector<double> origins = request.get_all<double>(d);
-    const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
-    std::vector<PgkmFeatureScale> scales(d);
-    for (std::size_t f = 0; f < d; ++f)
-        scales[f] = {origins[f], clamp_exponent(exponents[f])};
-    return scales;
 }
 
 // Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
@@ -64,6 +57,12 @@ void raise_shape()
     throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
 }
 
+void check_reply(std::size_t bytes)
+{
+    if (bytes > most_reply_bytes)
+        throw Error(PGKM_LIMIT, "an answer to another server exceeds the maximum size of a value");
+}
+
 template <typename T>
 void check_values(const T *values, std::size_t count)
 {
@@ -74,26 +73,19 @@ void check_values(const T *values, std::size_t count)
 template void check_values(const float *, std::size_t);
 template void check_values(const double *, std::size_t);
 
-Part::Part(Session &session, const PgkmPoints &points, PartState &state, std::int32_t threads, const PgkmHost &host)
-    : session_(session), points_(with_values(points, state)), raw_(points), state_(state), threads_(threads),
-      host_(host)
+Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
+    : session_(session), points_(with_values(points, state)), raw_(points), state_(state), open_(open)
 {
 }
 
-void Part::poll() const
-{
-    if (host_.cancelled != nullptr && host_.cancelled(host_.arg) != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
-}
-
-PgkmProblem Part::whole() const
+PgkmProblem Share::whole() const
 {
     PgkmProblem problem = {};
     problem.n_rows = points_.n;
     return problem;
 }
 
-void Part::serve(Reader &request, Writer &reply)
+void Share::serve(Reader &request, Writer &reply)
 {
     const Operation operation = request.operation();
     session_.load_own(points_);
@@ -104,7 +96,7 @@ void Part::serve(Reader &request, Writer &reply)
 }
 
 template <typename T>
-void Part::serve_as(Operation operation, Reader &request, Writer &reply)
+void Share::serve_as(Operation operation, Reader &request, Writer &reply)
 {
     switch (operation) {
     case Operation::ranges:
@@ -123,13 +115,16 @@ void Part::serve_as(Operation operation, Reader &request, Writer &reply)
         return cross(request, reply);
     case Operation::em_step:
         return em_step<T>(request, reply);
+    case Operation::cluster_totals:
+    case Operation::cluster_spreads:
+        return serve_cluster_sums<T>(session_, points_, open_.threads, open_.host, operation, request, reply);
     default:
-        return PartSeed<T>(session_, points_, state_, threads_, host_).serve(operation, request, reply);
+        return ShareSeed<T>(session_, points_, state_, open_).serve(operation, request, reply);
     }
 }
 
 template <typename T>
-void Part::ranges(Writer &reply)
+void Share::ranges(Writer &reply)
 {
     std::vector<PgkmProblem> problems = {whole()};
     const std::vector<Summary> summaries = session_.summarise(problems, false);
@@ -139,7 +134,7 @@ void Part::ranges(Writer &reply)
 }
 
 template <typename T>
-void Part::moments(Reader &request, Writer &reply)
+void Share::moments(Reader &request, Writer &reply)
 {
     const auto d = static_cast<std::size_t>(points_.d);
     const std::vector<double> min = request.get_all<double>(d), max = request.get_all<double>(d);
@@ -147,10 +142,10 @@ void Part::moments(Reader &request, Writer &reply)
     for (std::size_t f = 0; f < d; ++f)
         scales.push_back(moment_scale(min[f], max[f]));
     const std::int64_t tasks = (points_.n + rows_per_task - 1) / rows_per_task;
-    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads_, tasks)));
+    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(open_.threads, tasks)));
     std::vector<std::vector<MomentSums>> sums(static_cast<std::size_t>(pool.size()), std::vector<MomentSums>(d));
     pool.run(tasks, [&](std::int64_t task, int worker) {
-        poll();
+        poll(open_.host);
         const auto *values = static_cast<const T *>(points_.values);
         std::vector<MomentSums> &own = sums[static_cast<std::size_t>(worker)];
         for (std::int64_t row = task * rows_per_task; row < std::min(points_.n, (task + 1) * rows_per_task); ++row)
@@ -178,7 +173,7 @@ void Part::moments(Reader &request, Writer &reply)
 }
 
 template <typename T>
-void Part::transform(Reader &request)
+void Share::transform(Reader &request)
 {
     const Standardization standardization = {request.get_all<double>(), request.get_all<double>()};
     const auto metric = static_cast<PgkmMetric>(request.get<std::int32_t>());
@@ -187,103 +182,20 @@ void Part::transform(Reader &request)
         (!standardization.center.empty() && standardization.center.size() != static_cast<std::size_t>(raw_.d)))
         raise_shape();
     session_.unload();
-    state_.order.clear();
-    state_.nearest.clear();
+    state_.seeding.reset();
     state_.transformed.reset(); // before the next ones are allocated
     if (standardization.center.empty() && metric == PGKM_L2)
         return;
     std::unique_ptr<std::byte[]> transformed(new std::byte[size]);
     transform_rows(
-        static_cast<const T *>(raw_.values), raw_.n, raw_.d, standardization, metric, [&] { poll(); },
+        static_cast<const T *>(raw_.values), raw_.n, raw_.d, standardization, metric, [&] { poll(open_.host); },
         reinterpret_cast<T *>(transformed.get()));
     check_values(reinterpret_cast<const T *>(transformed.get()), size / sizeof(T));
     state_.transformed = std::move(transformed);
 }
 
 template <typename T>
-void Part::iterate(Reader &request, Writer &reply)
-{
-    const auto d = static_cast<std::size_t>(points_.d);
-    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
-    const std::vector<PgkmFeatureScale> scales = read_scales(request, d);
-    PgkmProblem problem = whole();
-    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
-    const bool first = request.get<std::uint8_t>() != 0;
-    problem.k = static_cast<std::int32_t>(k);
-    problem.centroids = centroids.data();
-    problem.feature_scales = scales.data();
-
-    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
-    std::vector<PgkmInt128> totals(k * d), masses(k);
-    PgkmAssignment wanted = {};
-    wanted.labels = labels.data();
-    wanted.totals = totals.data();
-    wanted.masses = masses.data();
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
-
-    const bool changed = first || labels != state_.labels;
-    state_.labels = std::move(labels);
-    state_.k = problem.k;
-    state_.centroids.resize(k * d * sizeof(T));
-    std::memcpy(state_.centroids.data(), centroids.data(), state_.centroids.size());
-    reply.put(static_cast<std::uint8_t>(changed));
-    reply.put(totals);
-    reply.put(masses);
-}
-
-// The `most` first rows in FarOrder, with all that relocation needs to know of them.
-template <typename T>
-void Part::farthest(Reader &request, Writer &reply)
-{
-    const auto most = static_cast<std::size_t>(request.get<std::int64_t>());
-    if (most < 1)
-        raise_shape();
-    if (state_.labels.size() != static_cast<std::size_t>(points_.n))
-        throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
-    LargeArray<double> squares(static_cast<std::size_t>(points_.n));
-    PgkmProblem problem = whole();
-    problem.k = state_.k;
-    problem.centroids = state_.centroids.data();
-    PgkmAssignment wanted = {};
-    wanted.distances = squares.data();
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
-
-    const FarOrder<T> before = {points_, 0};
-    std::vector<FarRow> rows; // a heap with the last of them on top
-    for (std::int64_t i = 0; i < points_.n; ++i) {
-        if (i % rows_per_task == 0)
-            poll();
-        const FarRow row = {squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]};
-        if (row.square == 0.0 || (rows.size() == most && !before(row, rows.front())))
-            continue;
-        if (rows.size() == most) {
-            std::pop_heap(rows.begin(), rows.end(), before);
-            rows.pop_back();
-        }
-        rows.push_back(row);
-        std::push_heap(rows.begin(), rows.end(), before);
-    }
-    std::vector<double> far, weights;
-    std::vector<std::int32_t> labels;
-    std::vector<T> values;
-    for (const FarRow &row : rows) {
-        const T *content = static_cast<const T *>(points_.values) + row.row * points_.d;
-        far.push_back(row.square);
-        labels.push_back(row.label);
-        weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
-        values.insert(values.end(), content, content + points_.d);
-    }
-    reply.put(far);
-    reply.put(labels);
-    reply.put(weights);
-    reply.put(values);
-}
-
-template <typename T>
-void Part::assign(Reader &request, Writer &reply)
+void Share::assign(Reader &request, Writer &reply)
 {
     const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
     std::vector<T> centroids = read_rows<T>(request, k, points_.d);
@@ -304,7 +216,7 @@ void Part::assign(Reader &request, Writer &reply)
 
 // --- sums in float64, of PCA and mixtures ---
 
-void Part::cross(Reader &request, Writer &reply)
+void Share::cross(Reader &request, Writer &reply)
 {
     const auto d = static_cast<std::size_t>(points_.d);
     const std::vector<double> shift = request.get_all<double>(d);
@@ -318,7 +230,7 @@ void Part::cross(Reader &request, Writer &reply)
 
 // Where there are no factors, each row belongs to the component of the nearest mean.
 template <typename T>
-void Part::em_step(Reader &request, Writer &reply)
+void Share::em_step(Reader &request, Writer &reply)
 {
     const auto d = static_cast<std::size_t>(points_.d);
     const auto k = static_cast<std::size_t>(request.get<std::int32_t>());

@@ -1,15 +1,15 @@
-// part.hpp - the rows of one server, and what it does with them when it is asked (message.hpp).
+// share.hpp - the rows of one server, and what it does with them when it is asked (message.hpp).
 //
 // The node's own backend does the work: its CPU, or its GPU. What has to last from one request to the next is a
-// PartState; its arrays have one element a row.
+// ShareState. Beside that a CPU backend keeps bounds and sums of iterations, as long as the rows are loaded.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
+#include "cpu/context.hpp"
 #include "engine/backends/session.hpp"
 #include "engine/nodes/message.hpp"
 #include "numeric/large_array.hpp"
@@ -17,28 +17,26 @@
 
 namespace pgkm::nodes {
 
-// A row in canonical order: its key and its number.
-using KeyedRow = std::pair<std::uint64_t, std::uint64_t>;
-
-struct PartState {
+struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
     // Of the last iteration.
     std::int32_t k = 0;
     Bytes centroids;
     LargeArray<std::int32_t> labels;
-    // Of seeding: rows by key, then content; per row the squared distance to the nearest chosen row, and which.
-    LargeArray<KeyedRow> order;
-    LargeArray<double> nearest;
-    LargeArray<std::int32_t> chosen;
-    std::int32_t n_chosen = 0;
-    std::vector<std::int64_t> given; // masses of rows that are candidates of k-means||, whose order is their own
+    std::int64_t iterations = 0;
+    std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
 };
+
+// The rows as the CPU backend has loaded them; NULL where that is not the session's.
+cpu::Data *cpu_data(Session &session);
 
 // What comes over the network decides where memory is read and written, and anybody may send it. So shapes, and values
 // that would leave no nearest centroid, are checked. Throws Error(PGKM_INVALID).
 [[noreturn]] void raise_shape();
 template <typename T>
 void check_values(const T *values, std::size_t count);
+// Refuses an answer of so many bytes before it takes the memory. Throws Error(PGKM_LIMIT).
+void check_reply(std::size_t bytes);
 // One or more rows of d values.
 template <typename T>
 std::vector<T> read_rows(Reader &request, std::size_t count, std::int32_t d)
@@ -60,13 +58,14 @@ std::vector<T> read_rows(Reader &request, std::int32_t d)
     return values;
 }
 
-// Bytes of a row in all arrays of a state, beside its transformed values.
-inline constexpr std::uint64_t state_bytes_per_row = 4 + 4 + 16 + 8 + 4 + 8 + 16;
+// Bytes of a row beside its values: while it is seeded, or its label and bounds.
+inline constexpr std::uint64_t state_bytes_per_row = 56;
 
-class Part {
+class Share {
   public:
     // points: of the request that loaded them, as they are; they stay the caller's.
-    Part(Session &session, const PgkmPoints &points, PartState &state, std::int32_t threads, const PgkmHost &host);
+    // open: how the session's backend was opened, with a host that lasts as long as the state.
+    Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open);
 
     // Answers one request. Throws Error.
     void serve(Reader &request, Writer &reply);
@@ -83,6 +82,10 @@ class Part {
     template <typename T>
     void iterate(Reader &request, Writer &reply);
     template <typename T>
+    bool assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
+    template <typename T>
+    bool go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
+    template <typename T>
     void farthest(Reader &request, Writer &reply);
     template <typename T>
     void assign(Reader &request, Writer &reply);
@@ -90,14 +93,12 @@ class Part {
     template <typename T>
     void em_step(Reader &request, Writer &reply);
     PgkmProblem whole() const;
-    void poll() const;
 
     Session &session_;
     PgkmPoints points_; // as they are clustered
     const PgkmPoints raw_;
-    PartState &state_;
-    std::int32_t threads_;
-    PgkmHost host_;
+    ShareState &state_;
+    const PgkmOpen open_;
 };
 
 } // namespace pgkm::nodes

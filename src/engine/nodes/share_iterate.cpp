@@ -1,0 +1,194 @@
+// share_iterate.cpp - iterations of one server's rows, and the rows that may fill empty clusters.
+//
+// A CPU goes on from the iteration before, with its bounds and sums. A device begins anew each time.
+#include "engine/nodes/share.hpp"
+
+#include <algorithm>
+
+#include "backend/host.hpp"
+#include "backend/update.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/fit/iteration.hpp"
+#include "cpu/for_problems.hpp"
+#include "engine/nodes/seeding.hpp"
+#include "numeric/thread_pool.hpp"
+
+namespace pgkm::nodes {
+namespace {
+
+constexpr std::int64_t rows_per_poll = 1 << 14;
+
+// Lloyd's iterations on the CPU, from one request to the next.
+template <typename T>
+struct KeptIteration {
+    KeptIteration(cpu::Data &data, const PgkmProblem &problem, std::vector<PgkmFeatureScale> given,
+                  std::int32_t *labels)
+        : k(problem.k), weight_exponent(problem.weight_exponent), scales(std::move(given)),
+          iteration(data, is_small(data, problem) ? alone : data.context.pool, problem, cpu::Purpose::iterations,
+                    labels)
+    {
+    }
+    static bool is_small(const cpu::Data &data, const PgkmProblem &problem)
+    {
+        return static_cast<double>(problem.n_rows) * problem.k * data.points.d < cpu::small_work;
+    }
+    bool precedes(const PgkmProblem &problem, const std::vector<PgkmFeatureScale> &wanted, std::int64_t before) const
+    {
+        return number == before && k == problem.k && weight_exponent == problem.weight_exponent &&
+               std::equal(wanted.begin(), wanted.end(), scales.begin(), scales.end(), [](const auto &a, const auto &b) {
+                   return a.origin == b.origin && a.exponent == b.exponent;
+               });
+    }
+
+    std::int32_t k, weight_exponent;
+    std::vector<PgkmFeatureScale> scales;
+    std::int64_t number = 0; // of the last, in ShareState.iterations
+    ThreadPool alone{1};
+    cpu::Iteration<T> iteration;
+};
+
+std::vector<PgkmFeatureScale> read_scales(Reader &request, std::size_t d)
+{
+    const std::vector<double> origins = request.get_all<double>(d);
+    const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
+    std::vector<PgkmFeatureScale> scales(d);
+    for (std::size_t f = 0; f < d; ++f)
+        scales[f] = {origins[f], clamp_exponent(exponents[f])};
+    return scales;
+}
+
+} // namespace
+
+cpu::Data *cpu_data(Session &session)
+{
+    return session.table() == cpu_backend() ? cpu::self(session.data()) : nullptr;
+}
+
+template <typename T>
+void Share::iterate(Reader &request, Writer &reply)
+{
+    const auto d = static_cast<std::size_t>(points_.d);
+    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
+    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
+    const std::vector<PgkmFeatureScale> scales = read_scales(request, d);
+    PgkmProblem problem = whole();
+    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
+    const bool first = request.get<std::uint8_t>() != 0;
+    problem.k = static_cast<std::int32_t>(k);
+    problem.centroids = centroids.data();
+    problem.feature_scales = scales.data();
+
+    std::vector<PgkmInt128> totals(k * d), masses(k);
+    if (first && state_.seeding != nullptr) // until the next restart
+        static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
+    cpu::Data *const data = cpu_data(session_);
+    const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals.data(), masses.data())
+                                         : go_on<T>(*data, problem, first, totals.data(), masses.data());
+    ++state_.iterations;
+    state_.k = problem.k;
+    state_.centroids.resize(k * d * sizeof(T));
+    std::memcpy(state_.centroids.data(), centroids.data(), state_.centroids.size());
+    reply.put(static_cast<std::uint8_t>(changed));
+    reply.put(totals);
+    reply.put(masses);
+}
+
+// Whether a label changed.
+template <typename T>
+bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
+{
+    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
+    PgkmAssignment wanted = {};
+    wanted.labels = labels.data();
+    wanted.totals = totals;
+    wanted.masses = masses;
+    std::vector<PgkmProblem> problems = {problem};
+    session_.run(&PgkmBackend::assign, problems, &wanted);
+    const bool changed = first || labels != state_.labels;
+    state_.labels = std::move(labels);
+    return changed;
+}
+
+// The same with the bounds and sums of the last iteration, unless that is not the one before.
+template <typename T>
+bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
+{
+    const std::vector<PgkmFeatureScale> scales(problem.feature_scales, problem.feature_scales + points_.d);
+    auto kept = std::static_pointer_cast<KeptIteration<T>>(data.iteration);
+    LargeArray<std::int32_t> before; // where nothing is kept
+    if (first || kept == nullptr || !kept->precedes(problem, scales, state_.iterations)) {
+        kept.reset();
+        data.iteration.reset();
+        before = std::move(state_.labels);
+        state_.labels.assign(static_cast<std::size_t>(points_.n), -1);
+        data.iteration = kept = std::make_shared<KeptIteration<T>>(data, problem, scales, state_.labels.data());
+    }
+    kept->number = -1; // if it fails, nothing goes on from it
+    bool changed = kept->iteration.run(static_cast<const T *>(problem.centroids));
+    if (!first && !before.empty())
+        changed = before != state_.labels;
+    kept->number = state_.iterations + 1;
+    const cpu::ClusterSums<T> &sums = kept->iteration.sums();
+    std::transform(sums.totals().begin(), sums.totals().end(), totals, split);
+    std::transform(sums.masses().begin(), sums.masses().end(), masses, split);
+    return changed;
+}
+
+// The `most` first rows in FarOrder, with all that relocation needs to know of them.
+template <typename T>
+void Share::farthest(Reader &request, Writer &reply)
+{
+    const auto wanted_rows = request.get<std::int64_t>();
+    if (wanted_rows < 1)
+        raise_shape();
+    if (state_.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
+        throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
+    LargeArray<double> squares(static_cast<std::size_t>(points_.n));
+    PgkmProblem problem = whole();
+    problem.k = state_.k;
+    problem.centroids = state_.centroids.data();
+    PgkmAssignment wanted = {};
+    wanted.distances = squares.data();
+    std::vector<PgkmProblem> problems = {problem};
+    session_.run(&PgkmBackend::assign, problems, &wanted);
+
+    const auto most = static_cast<std::size_t>(wanted_rows);
+    const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 2 * sizeof(double) + 4;
+    const FarOrder<T> before = {points_, 0};
+    std::vector<FarRow> rows; // a heap with the last of them on top
+    for (std::int64_t i = 0; i < points_.n; ++i) {
+        if (i % rows_per_poll == 0)
+            poll(open_.host);
+        const FarRow row = {squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]};
+        if (row.square == 0.0 || (rows.size() == most && !before(row, rows.front())))
+            continue;
+        if (rows.size() == most) {
+            std::pop_heap(rows.begin(), rows.end(), before);
+            rows.pop_back();
+        }
+        rows.push_back(row);
+        check_reply(rows.size() * bytes_of_row);
+        std::push_heap(rows.begin(), rows.end(), before);
+    }
+    std::vector<double> far, weights;
+    std::vector<std::int32_t> labels;
+    std::vector<T> values;
+    for (const FarRow &row : rows) {
+        const T *content = static_cast<const T *>(points_.values) + row.row * points_.d;
+        far.push_back(row.square);
+        labels.push_back(row.label);
+        weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
+        values.insert(values.end(), content, content + points_.d);
+    }
+    reply.put(far);
+    reply.put(labels);
+    reply.put(weights);
+    reply.put(values);
+}
+
+template void Share::iterate<float>(Reader &, Writer &);
+template void Share::iterate<double>(Reader &, Writer &);
+template void Share::farthest<float>(Reader &, Writer &);
+template void Share::farthest<double>(Reader &, Writer &);
+
+} // namespace pgkm::nodes

@@ -1,0 +1,31 @@
+// cluster_sums.hpp - sums over labelled rows, of which the indices of a clustering are made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "numeric/platform.hpp"
+
+namespace pgkm {
+
+// In float64. Rows are summed in blocks and blocks in order, so that the sums do not depend on the number of threads.
+struct LabelledRows {
+    const PgkmPoints points;
+    const std::int32_t *const labels;
+    const std::int32_t k;
+    const int threads;
+    const std::function<void()> poll; // may throw
+
+    // Of each cluster the weighted features, then the weights: k x (d + 1).
+    std::vector<double> totals() const;
+
+    // Of each cluster the weighted distances to its mean; then of all rows their squares, and the silhouettes relative
+    // to the centroids (k x d): k + 2. means has d + 1 values a cluster, of which the last is not read.
+    std::vector<double> spreads(const double *means, const double *centroids) const;
+};
+
+double square_distance(const double *a, const double *b, std::int32_t d);
+
+} // namespace pgkm

@@ -1,0 +1,108 @@
+#!/bin/bash
+# The connection to a server of a fit is cut, or says nothing any more, at each request that the fit sends there: the
+# error names the server and comes in time, nothing stays behind there, and the same fit works when the network does.
+if ! command -v python3 >/dev/null; then
+    echo "1..0 # SKIP no python3"
+    exit 0
+fi
+set -uo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+source "$here/scripts/lib/common.sh"
+source "$here/scripts/lib/tap.sh"
+source "$here/scripts/lib/nodes.sh"
+
+begin_with_nodes 2
+proxy=
+stop_proxy() {
+    [ -z "$proxy" ] || kill "$proxy"
+    proxy=
+}
+trap 'stop_proxy; stop_nodes' EXIT
+query -c "CREATE TABLE phases_rows (id integer, x double precision, y double precision) PARTITION BY RANGE (id)" \
+    -c "CREATE TABLE phases_here PARTITION OF phases_rows FOR VALUES FROM (0) TO (3000)" \
+    -c "INSERT INTO phases_rows SELECT i, sin(i), cos(i * 7) FROM generate_series(0, 2999) AS i"
+for node in 1 2; do
+    join_node $node
+    on_node $node -c "CREATE TABLE part AS SELECT i AS id, sin(i * 3) AS x, cos(i * 5) AS y FROM generate_series(${node}00000, ${node}02999) AS i"
+    query -c "CREATE FOREIGN TABLE phases_$node PARTITION OF phases_rows FOR VALUES FROM (${node}00000) TO (${node}03000) SERVER node$node OPTIONS (table_name 'part')"
+done
+mkdir "$nodes_folder/proxy"
+through() { query -c "ALTER SERVER node2 OPTIONS (SET host '$nodes_folder/$1')"; }
+
+# fail_at HEX CUT-OR-HANG: what the connections to node 2 do from now on.
+fail_at() {
+    local i
+    rm -f "$nodes_folder/proxy/.s.PGSQL.5432"
+    : >"$nodes_folder/said"
+    python3 "$here/test/support/failing_proxy.py" "$nodes_folder/proxy/.s.PGSQL.5432" "$nodes_folder/socket2/.s.PGSQL.5432" "$1" "$2" >"$nodes_folder/said" &
+    proxy=$!
+    for ((i = 0; i < 600; i++)); do grep -q ready "$nodes_folder/said" && break || sleep 0.05; done
+    through proxy
+}
+# fails CUT-OR-HANG NAME HEX STATEMENT: what the statement says when the connection to node 2 fails at these bytes.
+fails() {
+    local said left i
+    fail_at "$3" "$1"
+    said=$(psql -XqAt -v VERBOSITY=verbose -c "SET pg_kmeans.node_timeout = '3s'" -c "SET statement_timeout = '60s'" -c "$4" 2>&1)
+    grep -q failed "$nodes_folder/said" && grep -qE 'ERROR: +08[0-9A-Z]{3}: server "node2": ' <<<"$said"
+    result $? "$2, $1: $(grep -m 1 -E 'ERROR|FATAL' <<<"$said")"
+    for node in 1 2; do
+        for ((i = 0; i < 300; i++)); do
+            left=$(on_node $node -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pg_kmeans'")
+            [ "$left" = 0 ] && break
+            # What hangs at both ends is noticed there when the proxy goes.
+            [ "$1" != hang ] || stop_proxy
+            sleep 0.05
+        done
+        is "$left" 0 "$2, $1: nothing is left on node $node"
+    done
+    stop_proxy
+    through socket2
+}
+# A request: the magic number and the operation (message.hpp).
+request() { printf '024b4750%02x000000' "$1"; }
+text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
+
+plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
+empty="SELECT kmeans_fit('phases_rows', '{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0)"
+rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, init => 'k-means||')"
+fails cut 'a connection' "$(text kmeans_node_version)" "$plain"
+fails cut 'a load' "$(text kmeans_node_load)" "$plain"
+while read -r operation ways name statement; do
+    for way in ${ways//,/ }; do fails "$way" "${name//_/ }" "$(request "$operation")" "${!statement}"; done
+done <<'PHASES'
+0 cut,hang ranges plain
+3 cut,hang an_iteration plain
+4 cut empty_clusters empty
+5 cut,hang sizes plain
+8 cut the_beginning_of_seeding plain
+9 cut masses plain
+11 cut draws plain
+14 cut,hang gains plain
+16 cut,hang a_choice plain
+13 cut a_round rounds
+17 cut masses_of_candidates rounds
+PHASES
+fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, standardize => true)"
+fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, metric => 'cosine')"
+fails cut 'products' "$(request 6)" "SELECT pca_fit('phases_rows', '{x,y}')"
+fails cut 'a mixture' "$(request 7)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
+
+# Labels are written by postgres_fdw, in the caller's transaction.
+query -c "ALTER TABLE phases_rows ADD COLUMN cluster_id integer"
+for node in 1 2; do on_node $node -c "ALTER TABLE part ADD COLUMN cluster_id integer"; done
+fail_at "$(text 'UPDATE public.part')" cut
+psql -XqAt -c "SET statement_timeout = '60s'" -c "SELECT count(*) FROM kmeans_cluster('phases_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true)" >"$nodes_folder/labels" 2>&1
+grep -q failed "$nodes_folder/said" && grep -q '^ERROR' "$nodes_folder/labels"
+result $? "labels: $(grep -m 1 ERROR "$nodes_folder/labels")"
+stop_proxy
+through socket2
+is "$(query -c "SELECT count(cluster_id) FROM phases_rows")" 0 'and no server has kept any'
+
+# A server that has restarted serves the next call of the session that it failed.
+is "$(query -c "SELECT (kmeans_fit('phases_rows', '{x,y}', 20)).n" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" '9000 nodes' 'the fit works when the network does'
+kill_node 2
+start_node 2
+is "$(query -c "SELECT (kmeans_fit('phases_rows', '{x,y}', 20)).n" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" '9000 nodes' 'and after a restart'
+query -c "DROP TABLE phases_rows" -c "DROP SERVER node1, node2 CASCADE"
+echo "1..$number"
