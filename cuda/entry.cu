@@ -3,13 +3,16 @@
 // The first thing a call does is to make the context's device current: CUDA's current device
 // belongs to the thread, and the host may call from any.
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "backend/generate/compiler.hpp"
 #include "groups/groups.hpp"
 #include "mixture/em_step.hpp"
 #include "moments/moments.hpp"
 #include "plugin/operations.hpp"
 #include "plugin/probe.hpp"
+#include "reduce/reduce.hpp"
 
 namespace pgkm::cuda {
 
@@ -164,15 +167,28 @@ PgkmStatus cuda_em_step(PgkmData *rows, const PgkmProblem *problems, std::int64_
     });
 }
 
+// Without a compiler for generated kernels there is none.
+PgkmStatus cuda_reduce(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems,
+                       const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error)
+{
+    if (std::string why; !generate::has_compiler(&why))
+        return set_error(error, PGKM_UNSUPPORTED, why.c_str());
+    if (rows == nullptr)
+        return guarded(error, [] {});
+    return with_rows(rows, error, [&](Data &data, auto element) {
+        reduce_problems<decltype(element)>(data, problems, n_problems, *reduction, reduced);
+    });
+}
+
 } // namespace
 } // namespace pgkm::cuda
 
 extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
 {
     using namespace pgkm::cuda;
-    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",      probe,
-                                      cuda_strategies,  cuda_open,           cuda_close,  cuda_load,
-                                      cuda_unload,      cuda_summarise,      cuda_seed,   cuda_fit,
-                                      cuda_assign,      cuda_moments,        cuda_em_step};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",       probe,
+                                      cuda_strategies,  cuda_open,           cuda_close,   cuda_load,
+                                      cuda_unload,      cuda_summarise,      cuda_seed,    cuda_fit,
+                                      cuda_assign,      cuda_moments,        cuda_em_step, cuda_reduce};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

@@ -256,6 +256,72 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
 COMMENT ON FUNCTION kmeans_loaded IS 'the loads that kmeans_load keeps in the session';
 
+-- Users' own reductions
+
+CREATE FUNCTION reduce(
+    relation regclass, name text DEFAULT NULL, params jsonb DEFAULT NULL,
+    index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
+    filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL)
+RETURNS TABLE (cell bigint, value double precision[])
+AS 'MODULE_PATHNAME', 'pgkm_reduce'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION reduce IS 'reduces the rows of a table to cells: for each row R[index] = R[index] op value';
+
+CREATE FUNCTION reduce_many(
+    relation regclass, objects jsonb, params jsonb DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT false)
+RETURNS TABLE (object text, cell bigint, value double precision[])
+AS 'MODULE_PATHNAME', 'pgkm_reduce_many'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION reduce_many IS 'reduces the rows of a table to several reduction objects in one pass';
+
+CREATE FUNCTION reduction_source(
+    relation regclass, name text DEFAULT NULL, params jsonb DEFAULT NULL,
+    index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
+    filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL,
+    layout text DEFAULT NULL, capability integer DEFAULT 90)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_source_of_reduction'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION reduction_source IS 'the CUDA C++ that a reduction becomes on a GPU';
+
+CREATE TABLE reduction_definitions (
+    name       text PRIMARY KEY,
+    owner      regrole NOT NULL DEFAULT current_user::regrole,
+    runners    regrole[],
+    definition jsonb NOT NULL
+);
+COMMENT ON TABLE reduction_definitions IS 'reductions that reduction_define keeps; runners may run one beside its owner, NULL means everybody';
+CREATE FUNCTION reduction_check_owner() RETURNS trigger
+AS 'MODULE_PATHNAME', 'pgkm_reduction_check_owner'
+LANGUAGE C;
+COMMENT ON FUNCTION reduction_check_owner IS 'refuses to write or delete reductions of others';
+CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON reduction_definitions
+    FOR EACH ROW EXECUTE FUNCTION reduction_check_owner();
+GRANT SELECT, INSERT, DELETE ON reduction_definitions TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('reduction_definitions', '');
+
+CREATE FUNCTION reduction_define(
+    name text, index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
+    filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT false,
+    runners regrole[] DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'pgkm_reduction_define'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION reduction_define IS 'keeps a reduction under a name, for reduce and reduction_iterate';
+
+CREATE FUNCTION reduction_drop(name text) RETURNS void
+AS 'MODULE_PATHNAME', 'pgkm_reduction_drop'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION reduction_drop IS 'drops a reduction that reduction_define keeps';
+
+CREATE FUNCTION reduction_iterate(
+    relation regclass, name text, start jsonb, update jsonb, until text DEFAULT NULL, max_iter integer DEFAULT 100,
+    params OUT jsonb, n_iter OUT integer, converged OUT boolean)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pgkm_reduction_iterate'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION reduction_iterate IS 'runs a reduction in a loop, with parameters made of its last result';
+
 -- Several servers: what a server that runs a fit calls on those that hold rows
 
 CREATE FUNCTION kmeans_node_version() RETURNS text
@@ -305,19 +371,19 @@ CREATE TYPE kmeans_sums (
     INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
 COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged';
 
-CREATE FUNCTION kmeans_sums_centroids(kmeans_sums) RETURNS double precision[]
+CREATE FUNCTION kmeans_sums_centroids(sums kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_centroids'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_centroids IS 'the new centroids, k x d; NULLs for a cluster without rows';
-CREATE FUNCTION kmeans_sums_masses(kmeans_sums) RETURNS double precision[]
+CREATE FUNCTION kmeans_sums_masses(sums kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_masses'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_masses IS 'the number of rows, or the sum of weights, of each cluster';
-CREATE FUNCTION kmeans_sums_features(kmeans_sums) RETURNS double precision[]
+CREATE FUNCTION kmeans_sums_features(sums kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_features'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_features IS 'sums of the features of each cluster, k x d';
-CREATE FUNCTION kmeans_sums_inertia(kmeans_sums) RETURNS double precision
+CREATE FUNCTION kmeans_sums_inertia(sums kmeans_sums) RETURNS double precision
 AS 'MODULE_PATHNAME', 'pgkm_sums_inertia'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_inertia IS 'sum of squared distances to the nearest centroids';
@@ -333,7 +399,7 @@ COMMENT ON FUNCTION kmeans_sums_add IS 'implementation of + operator';
 CREATE OPERATOR + (LEFTARG = kmeans_sums, RIGHTARG = kmeans_sums, FUNCTION = kmeans_sums_add, COMMUTATOR = +);
 COMMENT ON OPERATOR + (kmeans_sums, kmeans_sums) IS 'merges sums over the same centroids';
 
-CREATE AGGREGATE kmeans_merge(kmeans_sums) (
+CREATE AGGREGATE kmeans_merge(sums kmeans_sums) (
     SFUNC = kmeans_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE);
 COMMENT ON AGGREGATE kmeans_merge(kmeans_sums) IS 'merges sums over the same centroids';
 
@@ -509,11 +575,44 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
 COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table';
 
+-- Pictures
+
+CREATE FUNCTION kmeans_plot(
+    relation regclass, features text[], k bigint DEFAULT NULL,
+    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, label_column text DEFAULT NULL,
+    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_plot'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION kmeans_plot IS 'draws the clusters of a table, or what its label column says, as SVG';
+
+CREATE FUNCTION kmeans_sweep_plot(
+    relation regclass, features text[], k_min bigint, k_max bigint,
+    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
+    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_sweep_plot'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
+COMMENT ON FUNCTION kmeans_sweep_plot IS 'draws how good the clusters of a table are for each k of a range, as SVG';
+
+CREATE FUNCTION gmm_plot(
+    model gmm_model, width integer DEFAULT 720, height integer DEFAULT 320, title text DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_gmm_plot'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION gmm_plot IS 'draws the log-likelihood of a mixture at each iteration of its fit, as SVG';
+
 -- Functions and aggregates of feature vectors
 
 -- One overload for each type of vector (%1$s), so that ARRAY[x, y] needs no cast whatever kind of number x and
 -- y are, and for each number of optional arguments (%2$s). States of gmm are made of rows as those of kmeans
--- are, and merged, written and read by its functions.
+-- are, and merged, written and read by its functions. SSPACE = -1 says that a state grows with its rows: without it
+-- PostgreSQL 19 collects rows below a join (eager aggregation), and the join multiplies whole states.
 DO $do$
 DECLARE
     features  text;
@@ -525,8 +624,9 @@ BEGIN
         ('FUNCTION', 'kmeans_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
          'transition function of the aggregate kmeans: collects a row'),
-        ('AGGREGATE', 'kmeans(%1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
-         '(SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_final, FINALFUNC_MODIFY = READ_ONLY,
+        ('AGGREGATE', 'kmeans(features %1$s, k bigint%2$s)',
+         ARRAY['', ', options kmeans_options', ', options kmeans_options, weight double precision'],
+         '(SFUNC = kmeans_transition, STYPE = internal, SSPACE = -1, FINALFUNC = kmeans_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
          'k-means clustering of feature vectors: (features, k [, options [, weight]])'),
         ('FUNCTION', 'kmeans_label(features %1$s, k bigint%2$s)', ARRAY['', ', options kmeans_options'],
@@ -544,13 +644,13 @@ BEGIN
         ('FUNCTION', 'kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
          $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
-        ('AGGREGATE', 'kmeans_step(%1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
+        ('AGGREGATE', 'kmeans_step(features %1$s, centroids double precision[]%2$s)', ARRAY['', ', weight double precision'],
          '(SFUNC = kmeans_step_accum, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE)',
          'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])'),
         ('FUNCTION', 'pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options'],
          $$RETURNS pca_sums AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate pca'),
-        ('AGGREGATE', 'pca(%1$s%2$s)', ARRAY['', ', pca_options'],
+        ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options'],
          '(SFUNC = pca_accum, STYPE = pca_sums, FINALFUNC = pca_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pca_combine, PARALLEL = SAFE)',
          'principal component analysis of feature vectors: (features [, options])'),
@@ -563,8 +663,8 @@ BEGIN
         ('FUNCTION', 'gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_gmm_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
          'transition function of the aggregate gmm: collects a row'),
-        ('AGGREGATE', 'gmm(%1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
-         '(SFUNC = gmm_transition, STYPE = internal, FINALFUNC = gmm_final, FINALFUNC_MODIFY = READ_ONLY,
+        ('AGGREGATE', 'gmm(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
+         '(SFUNC = gmm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = gmm_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
          'Gaussian mixture of feature vectors: (features, k [, options])'),
         ('FUNCTION', 'gmm_label(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
@@ -590,6 +690,92 @@ BEGIN
                 EXECUTE pg_catalog.format('COMMENT ON %s %s IS %L', made.kind, signature, made.comment);
             END LOOP;
         END LOOP;
+    END LOOP;
+END
+$do$;
+
+-- Comments of columns
+
+DO $do$
+DECLARE
+    made record;
+BEGIN
+    FOR made IN SELECT * FROM (VALUES
+        ('kmeans_options.init', 'k-means++, k-means||, random or first'),
+        ('kmeans_options.init_centroids', 'first centroids, k x d, instead of init'),
+        ('kmeans_options.n_init', 'runs from different first centroids; the best one counts'),
+        ('kmeans_options.max_iter', 'iterations at most'),
+        ('kmeans_options.tol', 'a run ends when the centroids move less: a share of the mean variance of the features'),
+        ('kmeans_options.seed', 'of the random choices'),
+        ('kmeans_options.metric', 'l2 or cosine'),
+        ('kmeans_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
+        ('kmeans_options.refine', 'whether better optima are searched for'),
+        ('kmeans_model.k', 'number of clusters found'),
+        ('kmeans_model.d', 'number of features'),
+        ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),
+        ('kmeans_model.size', 'number of rows of each cluster'),
+        ('kmeans_model.within_ss', 'sum of weighted squared distances of each cluster'),
+        ('kmeans_model.inertia', 'sum of within_ss'),
+        ('kmeans_model.n_iter', 'iterations run'),
+        ('kmeans_model.converged', 'false if max_iter ended the run'),
+        ('kmeans_model.n', 'number of rows used'),
+        ('kmeans_model.metric', 'l2 or cosine'),
+        ('kmeans_model.seed', 'of the random choices'),
+        ('kmeans_model.center', 'mean of each feature if standardized, else zeros'),
+        ('kmeans_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('pca_options.n_components', 'components to keep; below 1: the share of the variance that they explain'),
+        ('pca_options.whiten', 'whether scores have variance 1'),
+        ('pca_options.standardize', 'whether each feature is divided by its standard deviation'),
+        ('pca_model.n_components', 'number of components kept'),
+        ('pca_model.d', 'number of features'),
+        ('pca_model.mean', 'of each feature'),
+        ('pca_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('pca_model.components', 'n_components x d, each of length 1, of (features - mean) / scale'),
+        ('pca_model.explained_variance', 'variance along each component, descending'),
+        ('pca_model.explained_variance_ratio', 'share of each component in the variance of all'),
+        ('pca_model.singular_values', 'sqrt((n - 1) explained_variance)'),
+        ('pca_model.n', 'number of rows used'),
+        ('pca_model.whiten', 'whether scores have variance 1'),
+        ('gmm_options.covariance_type', 'full, tied, diag or spherical'),
+        ('gmm_options.tol', 'EM ends when the mean log-likelihood of a row gains less'),
+        ('gmm_options.reg_covar', 'added to the diagonal of each covariance'),
+        ('gmm_options.max_iter', 'iterations at most'),
+        ('gmm_options.n_init', 'runs from different first parameters; the best one counts'),
+        ('gmm_options.weights_init', 'first weights, k values'),
+        ('gmm_options.means_init', 'first means, k x d'),
+        ('gmm_options.precisions_init', 'first inverse covariances'),
+        ('gmm_options.seed', 'of the random choices'),
+        ('gmm_model.k', 'number of components'),
+        ('gmm_model.d', 'number of features'),
+        ('gmm_model.covariance_type', 'full, tied, diag or spherical'),
+        ('gmm_model.weights', 'k values, their sum is 1'),
+        ('gmm_model.means', 'k x d'),
+        ('gmm_model.covariances', 'k x d x d, d x d, k x d or k, as covariance_type says'),
+        ('gmm_model.log_likelihood', 'total over the rows'),
+        ('gmm_model.trace', 'log-likelihood at each iteration, before its M step'),
+        ('gmm_model.n_iter', 'iterations run'),
+        ('gmm_model.converged', 'false if max_iter ended the run'),
+        ('gmm_model.aic', 'information criterion of Akaike; lower is better'),
+        ('gmm_model.bic', 'Bayesian information criterion; lower is better'),
+        ('gmm_model.n', 'number of rows used'),
+        ('gmm_model.seed', 'of the random choices'),
+        ('pg_stat_progress_kmeans.pid', 'process of the session'),
+        ('pg_stat_progress_kmeans.datid', 'its database'),
+        ('pg_stat_progress_kmeans.datname', 'name of that database'),
+        ('pg_stat_progress_kmeans.relid', 'the table; NULL for an aggregate'),
+        ('pg_stat_progress_kmeans.phase', 'what it does now'),
+        ('pg_stat_progress_kmeans.rows_scanned', 'rows read'),
+        ('pg_stat_progress_kmeans.rows_expected', 'rows that the planner expects; NULL: no estimate'),
+        ('pg_stat_progress_kmeans.bytes_moved', 'bytes moved to and from the device'),
+        ('pg_stat_progress_kmeans.iteration', 'the iteration that runs'),
+        ('pg_stat_progress_kmeans.max_iter', 'iterations at most'),
+        ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
+        ('pg_stat_progress_kmeans.n_init', 'runs in all'),
+        ('pg_stat_progress_kmeans.shift', 'sum of squared distances that the centroids moved; of a mixture the growth of the mean log-likelihood'),
+        ('pg_stat_progress_kmeans.backend', 'cpu or cuda')
+    ) AS list (name, comment)
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);
     END LOOP;
 END
 $do$;

@@ -2,7 +2,7 @@
 LOAD 'pg_kmeans';
 SELECT name, boot_val, unit, context, vartype, min_val, max_val, enumvals FROM pg_settings WHERE name LIKE 'pg\_kmeans.%' ORDER BY name;
 -- a line about each strategy
-SELECT name, extra_desc FROM pg_settings WHERE name ~ 'pg_kmeans.(assignment|execution|(feature|mass)_sum)' ORDER BY name;
+SELECT name, extra_desc FROM pg_settings WHERE name ~ 'pg_kmeans.(assignment|execution|(feature|mass)_sum|reduction_layout)' ORDER BY name;
 SET pg_kmeans.backend = 'gpu';
 SET pg_kmeans.cpu_threads = -1;
 SET pg_kmeans.device = -2;

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "backend/host.hpp"
+
 namespace pgkm::cuda {
 namespace {
 
@@ -36,6 +38,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     forced.execution = parse_strategy<Execution>(on_cuda, tuning.execution);
     forced.feature_sum = parse_strategy<FeatureSum>(on_cuda, tuning.feature_sum);
     forced.mass_sum = parse_strategy<MassSum>(on_cuda, tuning.mass_sum);
+    forced.reduction_layout = parse_strategy<ReductionLayout>(on_cuda, tuning.reduction_layout);
     if (tuning.instruction_set != nullptr && std::strcmp(tuning.instruction_set, "auto") != 0)
         throw_no_strategy(on_cuda, "instruction_set", tuning.instruction_set,
                           strategy_names(on_cuda, "instruction_set"));
@@ -66,13 +69,12 @@ void Context::make_current() const
 
 bool Context::is_cancelled() const
 {
-    return host.cancelled != nullptr && host.cancelled(host.arg) != 0;
+    return pgkm::is_cancelled(host);
 }
 
 void Context::poll() const
 {
-    if (is_cancelled())
-        throw Error(PGKM_CANCELLED, "cancelled");
+    pgkm::poll(host);
 }
 
 void Context::wait(cudaStream_t stream, std::int32_t *stop, const std::function<void()> &tick)

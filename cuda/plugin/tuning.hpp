@@ -17,6 +17,7 @@ struct Forced {
     Execution execution = Execution::automatic;
     FeatureSum feature_sum = FeatureSum::automatic;
     MassSum mass_sum = MassSum::automatic;
+    ReductionLayout reduction_layout = ReductionLayout::automatic;
 };
 
 // What choose() decides: nothing is automatic any more.

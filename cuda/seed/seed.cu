@@ -1,12 +1,12 @@
 // seed.cu (seed) - initial centroids: test/reference/seed.cpp's definition, run on the device.
 //
-// k-means++ enqueues all its steps without waiting for any (streamed rows excepted, whose picks are fetched from the
-// caller's memory). k-means|| comes back to the host once a round. random and first draw on the host.
+// k-means++ looks at its state every few steps, some 10 ms of work. k-means|| comes back to the host once a round.
+// random and first draw on the host.
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
+#include "backend/random_places.hpp"
 #include "backend/update.hpp"
 #include "numeric/row_key.hpp"
 #include "seed/canonical.hpp"
@@ -102,21 +102,6 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     return seeder.chosen();
 }
 
-// Floyd's sampling of k positions out of n without replacement, in the order of insertion.
-std::vector<std::int64_t> random_positions(std::int64_t n, std::int32_t k, const PgkmSeedParams &params)
-{
-    std::vector<std::int64_t> chosen;
-    std::unordered_set<std::int64_t> taken;
-    for (std::int64_t j = n - k; j < n; ++j) {
-        const std::uint64_t bits =
-            draw(params.seed, params.restart, Stream::random_rows, 0, static_cast<std::uint64_t>(j - (n - k)));
-        const auto row = static_cast<std::int64_t>(scale_draw(bits, static_cast<std::uint64_t>(j) + 1));
-        chosen.push_back(taken.count(row) != 0 ? j : row);
-        taken.insert(chosen.back());
-    }
-    return chosen;
-}
-
 } // namespace
 
 template <typename T>
@@ -126,7 +111,7 @@ void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params
     const Claim claim = claim_rows(data, at_most_n);
     std::vector<std::int64_t> rows;
     if (params.init == PGKM_INIT_RANDOM) {
-        rows = random_positions(problem.n_rows, at_most_n, params);
+        rows = random_places(problem.n_rows, at_most_n, params, [&] { data.context.poll(); });
         look_up_rows(data.context, canonical_order<T>(data, problem.first_row, problem.n_rows), rows);
     } else if (params.init == PGKM_INIT_FIRST) {
         for (std::int64_t i = 0; i < at_most_n; ++i)

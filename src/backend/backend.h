@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backend/reduction.h"
 #include "numeric/feature_scale.h"
 #include "numeric/status.h"
 
@@ -24,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 5
+#define PGKM_BACKEND_ABI 6
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -48,7 +49,7 @@ typedef struct PgkmInt128 {
 /* One device as probe() found it. */
 typedef struct PgkmDevice {
     int32_t ordinal;
-    int32_t usable;           /* 0: reason says why not */
+    int32_t usable;           /* 0: reason says why not; else what it cannot do, or nothing */
     int32_t capability_major; /* CUDA compute capability; 0 for the CPU */
     int32_t capability_minor;
     int32_t units;          /* multiprocessors, or logical processors */
@@ -66,7 +67,8 @@ typedef struct PgkmTuning {
     const char *execution;
     const char *feature_sum;
     const char *mass_sum;
-    const char *instruction_set; /* CPU: "scalar", "sse4", "avx2", "avx512", "neon"; for tests */
+    const char *reduction_layout; /* of reduce() */
+    const char *instruction_set;  /* CPU: "scalar", "sse4", "avx2", "avx512", "neon"; for tests */
 } PgkmTuning;
 
 typedef struct PgkmProgress {
@@ -223,7 +225,7 @@ typedef struct PgkmBackend {
     PgkmStatus (*probe)(PgkmDevice *devices, int32_t capacity, int32_t *count, PgkmError *error);
 
     /* Names of the strategies of one kind ("assignment", "execution", "feature_sum", "mass_sum",
-     * "instruction_set") that can run on this machine: a static NULL-ended list without "auto".
+     * "reduction_layout", "instruction_set") that can run on this machine: a static NULL-ended list without "auto".
      * They come from backend/strategies.hpp. */
     const char *const *(*strategies)(const char *kind);
 
@@ -250,10 +252,10 @@ typedef struct PgkmBackend {
     PgkmStatus (*assign)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmAssignment *assignments,
                          PgkmError *error);
 
-    /* The last two are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
-     * run to run of one backend and instruction set, whatever the number of threads. Points have
-     * no weights. Of a problem only first_row and n_rows are read. With data NULL and n_problems 0
-     * they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */
+    /* The last three are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
+     * run to run of one backend and instruction set, whatever the number of threads; float64 sums of
+     * reduce() by a GPU's atomics (cuda/reduce) aside. Points have no weights. Of a problem only first_row and n_rows
+     * are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */
 
     /* moments[i] receives the sums of problems[i]. */
     PgkmStatus (*moments)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmMoments *moments,
@@ -262,6 +264,11 @@ typedef struct PgkmBackend {
     /* The E step under mixtures[i] and the sums of the M step over problems[i]. */
     PgkmStatus (*em_step)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, const PgkmMixture *mixtures,
                           PgkmMixtureSums *sums, PgkmError *error);
+
+    /* A user's reduction of each problem's rows: reduced[i] receives that of problems[i], which has at least one row.
+     * The program is one that check_program() accepts. PGKM_INVALID with reduced[i].fault where a row fails. */
+    PgkmStatus (*reduce)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
+                         const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
 } PgkmBackend;
 
 #ifdef __cplusplus

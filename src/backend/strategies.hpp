@@ -10,10 +10,10 @@
 namespace pgkm {
 
 // What is chosen for a fit; each is a member of PgkmTuning.
-enum class StrategyKind : std::uint8_t { assignment, execution, feature_sum, mass_sum };
-inline constexpr int strategy_kinds = 4;
+enum class StrategyKind : std::uint8_t { assignment, execution, feature_sum, mass_sum, reduction_layout };
+inline constexpr int strategy_kinds = 5;
 inline constexpr const char *strategy_kind_names[strategy_kinds] = {"assignment", "execution", "feature_sum",
-                                                                    "mass_sum"};
+                                                                    "mass_sum", "reduction_layout"};
 
 // How rows find their nearest centroids.
 enum class Assignment : std::int8_t {
@@ -49,6 +49,16 @@ enum class MassSum : std::int8_t {
     partitioned_local,
     partitioned_private
 };
+// Where the variables of a user's reduction lie.
+enum class ReductionLayout : std::int8_t {
+    automatic,
+    thread_no_sorting,
+    thread_greedy,
+    thread_write_first,
+    block,
+    global,
+    parts
+};
 
 template <typename Id>
 inline constexpr StrategyKind kind_of{};
@@ -60,6 +70,8 @@ template <>
 inline constexpr StrategyKind kind_of<FeatureSum> = StrategyKind::feature_sum;
 template <>
 inline constexpr StrategyKind kind_of<MassSum> = StrategyKind::mass_sum;
+template <>
+inline constexpr StrategyKind kind_of<ReductionLayout> = StrategyKind::reduction_layout;
 
 // Backends, as bits.
 inline constexpr unsigned on_cpu = 1, on_cuda = 2;
@@ -120,6 +132,18 @@ inline constexpr Strategy strategies[] = {
     {MassSum::partitioned_global, "partitioned_global", on_cuda, "each block has masses of its own in global memory"},
     {MassSum::partitioned_local, "partitioned_local", on_cuda, "each block has masses of its own in shared memory"},
     {MassSum::partitioned_private, "partitioned_private", on_cuda, "each thread has masses of its own in registers"},
+
+    {ReductionLayout::thread_no_sorting, "thread_no_sorting", on_cuda,
+     "a copy of R a thread, variables in shared memory in the order of declaration (Ma, Agrawal 2009)"},
+    {ReductionLayout::thread_greedy, "thread_greedy", on_cuda,
+     "a copy of R a thread, variables in shared memory by increasing size (Ma, Agrawal 2009)"},
+    {ReductionLayout::thread_write_first, "thread_write_first", on_cuda,
+     "a copy of R a thread, variables in shared memory by increasing size, written ones first (Ma, Agrawal 2009)"},
+    {ReductionLayout::block, "block", on_cuda, "a copy of R a block in shared memory, with atomics",
+     "R in shared memory"},
+    {ReductionLayout::global, "global", on_cuda, "one R in device memory, with atomics"},
+    {ReductionLayout::parts, "parts", on_cuda,
+     "R is cut into parts that fit shared memory, and each part's blocks read all rows"},
 };
 
 // How many strategies of that kind there are.
@@ -133,7 +157,7 @@ constexpr int count_strategies(StrategyKind kind)
 
 constexpr bool strategies_are_in_order()
 {
-    int next[strategy_kinds] = {1, 1, 1, 1}, last = 0;
+    int next[strategy_kinds] = {1, 1, 1, 1, 1}, last = 0;
     for (const Strategy &strategy : strategies) {
         const int kind = static_cast<int>(strategy.kind);
         if (kind < last || strategy.id != next[kind]++)

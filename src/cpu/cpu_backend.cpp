@@ -72,8 +72,8 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-// call(data, arguments...) as a function of the table. Without data nothing is done: moments() and em_step() are asked
-// so whether they are there.
+// call(data, arguments...) as a function of the table. Without data nothing is done: the generalised reductions are
+// asked so whether they are there.
 template <auto call>
 struct Guarded;
 
@@ -106,7 +106,8 @@ const PgkmBackend *cpu_backend()
                                       Guarded<cpu::fit>::run,
                                       Guarded<cpu::assign>::run,
                                       Guarded<cpu::moments>::run,
-                                      Guarded<cpu::em_step>::run};
+                                      Guarded<cpu::em_step>::run,
+                                      Guarded<cpu::reduce>::run};
     return &table;
 }
 

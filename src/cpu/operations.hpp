@@ -24,4 +24,8 @@ void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Pg
 void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
              PgkmMixtureSums *sums);
 
+// reduce/: a user's reduction. Throws Error(PGKM_INVALID) where a row fails, with reduced[p].fault set.
+void reduce(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,
+            PgkmReduced *reduced);
+
 } // namespace pgkm::cpu

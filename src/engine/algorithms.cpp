@@ -6,6 +6,7 @@
 #include "engine/kmeans/fit.hpp"
 #include "engine/mixture/mixture.hpp"
 #include "engine/pca/pca.hpp"
+#include "engine/reduction/reduction.hpp"
 #include "engine/serve/serve.hpp"
 #include "numeric/error.hpp"
 
@@ -13,7 +14,8 @@ namespace pgkm {
 
 const Algorithm &algorithm_of(const PgkmRequest &request)
 {
-    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca, &serving}; // in the order of PgkmAlgorithm
+    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca, &serving,
+                                             &reductions}; // in the order of PgkmAlgorithm
     return *table[request.algorithm];
 }
 

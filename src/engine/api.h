@@ -5,7 +5,7 @@
  * crosses a frame that owns a C++ object. No function here throws. One that can fail returns
  * a status and leaves a text in *error.
  *
- * A request (PgkmRequest) says what to fit: k-means, a mixture or PCA. A job works on it in
+ * A request (PgkmRequest) says what to fit: k-means, a mixture or PCA; or what to reduce rows to. A job works on it in
  * threads of its own, which never call the server. The caller waits in short steps
  * (pgkm_job_wait) and serves its interrupts in between.
  *
@@ -89,14 +89,20 @@ typedef struct PgkmPcaOptions {
 } PgkmPcaOptions;
 
 /* A request of another server that runs a fit, about the rows of this one (engine/nodes). */
-typedef struct PgkmPart PgkmPart;
-typedef struct PgkmPartRequest {
+typedef struct PgkmShare PgkmShare;
+typedef struct PgkmShareRequest {
     const void *request;
     size_t bytes;
-    PgkmPart *part;
-} PgkmPartRequest;
+    PgkmShare *share;
+} PgkmShareRequest;
 
-typedef enum PgkmAlgorithm { PGKM_KMEANS = 0, PGKM_MIXTURE = 1, PGKM_PCA = 2, PGKM_PART = 3 } PgkmAlgorithm;
+typedef enum PgkmAlgorithm {
+    PGKM_KMEANS = 0,
+    PGKM_MIXTURE = 1,
+    PGKM_PCA = 2,
+    PGKM_SHARE = 3,
+    PGKM_REDUCTION = 4
+} PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
 typedef struct PgkmGroup {
@@ -111,7 +117,7 @@ typedef struct PgkmGroup {
 typedef struct PgkmResident PgkmResident;
 
 /* Another server that holds rows of the fit. Its functions are called by one thread of the job at a time. They never
- * throw, and wait no longer than they are told. What they ask the server is pgkm_part_* there. */
+ * throw, and wait no longer than they are told. What they ask the server is pgkm_share_* there. */
 typedef struct PgkmNode {
     const char *name; /* for errors */
     int64_t n;        /* rows that it holds */
@@ -153,8 +159,9 @@ typedef struct PgkmRequest {
         PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
         PgkmPcaOptions pca;
-        PgkmPartRequest part; /* of PGKM_PART: the rows stay in `resident` */
-    };                        /* options */
+        PgkmShareRequest share;  /* of PGKM_SHARE: the rows stay in `resident` */
+        PgkmReduction reduction; /* no weights, groups and nodes; points.n may be 0 */
+    };                           /* options */
 } PgkmRequest;
 
 /* --- What comes of it --- */
@@ -204,6 +211,10 @@ typedef struct PgkmResult {
     const double *explained_variance;       /* k, descending; divided by n - 1, 0 where n = 1 */
     const double *explained_variance_ratio; /* k; 0 where there is no variance at all */
     const double *singular_values;          /* k: sqrt((n - 1) explained_variance) */
+
+    /* Reductions. Where its fault is not PGKM_FAULT_NONE a row or a total failed, and values and counts mean nothing.
+     */
+    const PgkmReduced *reduced;
 
     /* The answer to the request of another server. */
     const void *reply;
@@ -284,8 +295,8 @@ uint64_t pgkm_bytes_left_behind(void);
 /* --- Rows of this server in a fit that another one runs --- */
 
 /* What is kept between two requests. NULL when there is no memory; free allows NULL. Freed after the jobs. */
-PgkmPart *pgkm_part_create(void);
-void pgkm_part_free(PgkmPart *part);
+PgkmShare *pgkm_share_create(void);
+void pgkm_share_free(PgkmShare *share);
 
 /* --- Single rows, in the caller's thread --- */
 
@@ -333,11 +344,22 @@ PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const
  * the row is too far from all components for float64, and posterior means nothing. */
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
 
+/* What an operation of a reduction, PGKM_NEGATE to PGKM_CASE, makes of up to three numbers; an infinity or NaN where it
+ * fails. */
+double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
+
+/* The CUDA C++ that a reduction of `rows` rows of d values becomes, in a layout (a name of pg_kmeans.reduction_layout;
+ * NULL: the one that is chosen) for devices of a compute capability (90: 9.0). pgkm_text_free() takes it back. NULL
+ * with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for a layout that there is not. */
+char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
+                            const char *layout, int32_t capability, PgkmError *error);
+void pgkm_text_free(char *text);
+
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {
     char backend[32];
     int32_t available;
-    PgkmDevice device; /* its reason says why a backend is not available */
+    PgkmDevice device; /* its reason says why a backend is not available, or what it cannot do */
     int32_t served;    /* 1: by the GPU service, whose state follows */
     int32_t jobs;
     int32_t jobs_waiting;

@@ -28,6 +28,8 @@ void relax()
 
 ThreadPool::ThreadPool(int threads) noexcept
 {
+    if (threads <= 1) // one is made for each small problem: no system call
+        return;
     const SignalsBlocked blocked;
     try {
         for (int worker = 1; worker < threads; ++worker)

@@ -3,6 +3,8 @@
  */
 #include "pg/settings.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <climits>
 
@@ -10,7 +12,6 @@
 
 extern "C" {
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 }
@@ -29,7 +30,8 @@ static struct {
     {"pg_kmeans.assignment", "Forces how rows are assigned to centroids.", 0},
     {"pg_kmeans.execution", "Forces how assignment and sums share the passes over the rows.", 0},
     {"pg_kmeans.feature_sum", "Forces how features are summed.", 0},
-    {"pg_kmeans.mass_sum", "Forces how cluster masses are summed.", 0}};
+    {"pg_kmeans.mass_sum", "Forces how cluster masses are summed.", 0},
+    {"pg_kmeans.reduction_layout", "Forces where the variables of a reduction of your own lie.", 0}};
 
 using StrategyEntries = std::array<config_enum_entry, std::size(pgkm::strategies) + 2>;
 
@@ -114,7 +116,7 @@ static void define_service(void)
                "0 means never. One that was started with the server stays.", &gpu_idle_timeout_s, 0, INT_MAX / 1000,
                PGC_SIGHUP, GUC_UNIT_S);
     DefineCustomStringVariable("pg_kmeans.cuda_plugin", "Path of the CUDA plugin.",
-                               "Empty: pg_kmeans_cuda.so in the library directory.", &cuda_plugin, "", PGC_SIGHUP,
+                               "Empty: pg_kmeans_cuda.so beside this library.", &cuda_plugin, "", PGC_SIGHUP,
                                GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 }
 
@@ -182,13 +184,19 @@ ScanChoice pgkm_scan_choice(void)
     return (ScanChoice)scan;
 }
 
+/* Empty: the one beside this library, wherever dynamic_library_path has it. */
 static const char *plugin_path(void)
 {
     static char path[MAXPGPATH];
+    Dl_info library;
 
     if (cuda_plugin[0] != '\0')
         return cuda_plugin;
-    snprintf(path, sizeof path, "%s/pg_kmeans_cuda.so", pkglib_path);
+    if (dladdr((void *)pgkm_settings_fill, &library) == 0 || library.dli_fname == NULL)
+        library.dli_fname = "";
+    strlcpy(path, library.dli_fname, sizeof path);
+    get_parent_directory(path);
+    strlcat(path, "/pg_kmeans_cuda.so", sizeof path);
     return path;
 }
 
@@ -204,5 +212,6 @@ void pgkm_settings_fill(PgkmSettings *settings)
     settings->tuning.execution = forced_name(pgkm::StrategyKind::execution);
     settings->tuning.feature_sum = forced_name(pgkm::StrategyKind::feature_sum);
     settings->tuning.mass_sum = forced_name(pgkm::StrategyKind::mass_sum);
+    settings->tuning.reduction_layout = forced_name(pgkm::StrategyKind::reduction_layout);
     settings->plugin = plugin_path();
 }

@@ -11,6 +11,7 @@
 #include "compare.hpp"
 #include "long_job.hpp"
 #include "parameters.hpp"
+#include "support/program.hpp"
 
 namespace conformance {
 namespace {
@@ -301,6 +302,25 @@ TEST_P(Cancel, StaysCancelled)
     for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(session.fit(problems.list.data(), 1, {PGKM_L2, 3}), PGKM_CANCELLED);
         EXPECT_EQ(session.seed(problems.list.data(), 1, seed_params(PGKM_INIT_KMEANS_PLUS_PLUS, 0)), PGKM_CANCELLED);
+    }
+}
+
+// A reduction whose every row, or what it computes before all rows, takes for ever.
+TEST_P(Cancel, Reduce)
+{
+    PgkmError error = {};
+    if (GetParam().table->reduce(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_UNSUPPORTED)
+        GTEST_SKIP() << "not in this backend";
+    for (const bool of_row : {true, false}) {
+        Program program;
+        const std::int32_t i = program.loop(INT32_MAX - 1), index = program.index(i);
+        const std::int32_t angle = program.add(PGKM_ADD, {index, of_row ? program.column(0) : program.constant(1.0)});
+        program.item(program.add(PGKM_SUM, {program.add(PGKM_SIN, {angle})}, i));
+        program.object(1, -1);
+        expect_cancelled([&](Session &session, LongJob &job) {
+            Reduced out(program);
+            return session.reduce(&job.problem, 1, program.view(), &out.view);
+        });
     }
 }
 

@@ -44,8 +44,9 @@ TEST_P(Host, ReportsProgressFromTheCallingThread)
 
 TEST_P(Host, UnknownStrategyIsUnsupported)
 {
-    for (const char *PgkmTuning::*stage : {&PgkmTuning::assignment, &PgkmTuning::execution, &PgkmTuning::feature_sum,
-                                           &PgkmTuning::mass_sum, &PgkmTuning::instruction_set}) {
+    for (const char *PgkmTuning::*stage :
+         {&PgkmTuning::assignment, &PgkmTuning::execution, &PgkmTuning::feature_sum, &PgkmTuning::mass_sum,
+          &PgkmTuning::reduction_layout, &PgkmTuning::instruction_set}) {
         PgkmOpen options = {};
         options.struct_size = sizeof options;
         options.device = GetParam().device;

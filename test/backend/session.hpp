@@ -60,6 +60,12 @@ class Session {
         return table_->em_step(data_, problems, static_cast<std::int64_t>(count), mixtures, sums, &error);
     }
 
+    PgkmStatus reduce(const PgkmProblem *problems, std::size_t count, const PgkmReduction &reduction,
+                      PgkmReduced *reduced)
+    {
+        return table_->reduce(data_, problems, static_cast<std::int64_t>(count), &reduction, reduced, &error);
+    }
+
     PgkmData *data() const { return data_; }
 
     PgkmError error = {};

@@ -16,6 +16,7 @@
 
 #include "check_answer.hpp"
 #include "check_faults.hpp"
+#include "check_reductions.hpp"
 #include "reference/reference.hpp"
 
 namespace {
@@ -142,6 +143,8 @@ int main(int argc, char **argv)
         if (failures > 40)
             break;
     }
+    if (argc <= 4) // all cases, and not those of one process of many
+        failures += check_reductions(backend, &comparisons);
     std::printf("check: %d comparisons, %d failures\n", comparisons, failures);
     return failures == 0 ? 0 : 1;
 }

@@ -15,7 +15,7 @@ import time
 
 import psycopg2
 
-ALLOWED = {"22004", "22023", "22003", "2202E", "42P01", "42703", "42804", "42809", "54000", "55000", "22P02", "42883", "0A000", "57014"}
+ALLOWED = {"22004", "22023", "22003", "2202E", "42P01", "42701", "42703", "42804", "42809", "54000", "55000", "22P02", "42883", "0A000", "57014"}
 TYPES = ["real", "double precision", "integer", "bigint", "smallint", "numeric"]
 VALUES = ["0", "1", "-1", "0.5", "3", "7", "-12345", "1e-30", "1e6", "1e30", "1e-310", "1e160", "NaN", "Infinity", "-Infinity"]
 
@@ -130,6 +130,9 @@ def tables(dice, k, source):
              f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",
              f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}', overwrite => {many})",
              f"SELECT pca_fit('fuzz', '{{f}}', {dice.choice(['NULL', '1', '0.9', '40'])}, {dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})",
+             f"SELECT kmeans_plot('fuzz', '{{f}}', {k}, loaded => {many}, standardize => {dice.choice(['true', 'false'])}, sample => {dice.choice(['10', '50'])})",
+             f"SELECT kmeans_plot('fuzz', '{{f}}', label_column => '{dice.choice(['g', 'i', 'f', 'w', 'no such'])}')",
+             f"SELECT kmeans_sweep_plot('fuzz', '{{f}}', 1, {dice.choice(['3', '9', '0'])}, loaded => {many})",
              "SELECT kmeans_unload()", "SELECT * FROM kmeans_loaded()", "SELECT * FROM kmeans_last_run()"]
     chosen = dice.sample(calls, 4) if dice.random() < 0.5 else [calls[0]] + dice.sample(calls[1:], 3)
     return "; ".join([f"CREATE TEMP TABLE fuzz AS SELECT * FROM {source}"] + chosen)

@@ -8,6 +8,7 @@
 #include "numeric/error.hpp"
 #include "reference/mixture.hpp"
 #include "reference/moments.hpp"
+#include "reference/reduction.hpp"
 #include "reference/seed.hpp"
 #include "backend/update.hpp"
 
@@ -274,14 +275,25 @@ PgkmStatus reference_em_step(PgkmData *data, const PgkmProblem *problems, std::i
     });
 }
 
+PgkmStatus reference_reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                            const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error)
+{
+    return guarded(error, [&] {
+        for (std::int64_t p = 0; p < n_problems; ++p)
+            with_element(*self(data), [&](auto element) {
+                reference_reduce_of<decltype(element)>(self(data)->points, problems[p], *reduction, reduced[p]);
+            });
+    });
+}
+
 } // namespace
 
 const PgkmBackend *reference_backend()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI,     sizeof(PgkmBackend), "reference",      reference_probe,
-                                      reference_strategies, reference_open,      reference_close,  reference_load,
-                                      reference_unload,     reference_summarise, reference_seed,   reference_fit,
-                                      reference_assign,     reference_moments,   reference_em_step};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI,     sizeof(PgkmBackend), "reference",       reference_probe,
+                                      reference_strategies, reference_open,      reference_close,   reference_load,
+                                      reference_unload,     reference_summarise, reference_seed,    reference_fit,
+                                      reference_assign,     reference_moments,   reference_em_step, reference_reduce};
     return &table;
 }
 

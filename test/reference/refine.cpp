@@ -1,3 +1,4 @@
+// refine.cpp - the definition of option refine (refine.hpp): rounds of splits and joins, kept where the inertia falls.
 #include "reference/refine.hpp"
 
 #include <algorithm>

@@ -294,6 +294,15 @@ PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_p
                              : pgkm::cpu_backend()->em_step(cpu_of(data), problems, n_problems, mixtures, sums, error);
 }
 
+PgkmStatus reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,
+                  PgkmReduced *reduced, PgkmError *error)
+{
+    const PgkmStatus status = suffer("reduce", host_of(data), error);
+    return status != PGKM_OK
+               ? status
+               : pgkm::cpu_backend()->reduce(cpu_of(data), problems, n_problems, reduction, reduced, error);
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
@@ -312,6 +321,7 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
                                       fit,
                                       assign,
                                       moments,
-                                      em_step};
+                                      em_step,
+                                      reduce};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

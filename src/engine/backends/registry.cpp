@@ -65,7 +65,8 @@ std::vector<PgkmDevice> probe(const PgkmBackend &table, std::string *why)
 bool wants_device(const PgkmSettings &settings, const Work &work)
 {
     const CoreSeconds pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
-    return settings.backend == PGKM_BACKEND_CUDA || (settings.backend == PGKM_BACKEND_AUTO && work.shared >= pays);
+    return settings.backend == PGKM_BACKEND_CUDA ||
+           (settings.backend == PGKM_BACKEND_AUTO && !work.at_home && work.shared >= pays);
 }
 
 std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, const Work &work)

@@ -40,6 +40,7 @@ class Session {
 
     void unload();
 
+    const PgkmBackend *table() const { return table_; }
     // What the backend has of the loaded rows.
     PgkmData *data() { return data_; }
 

@@ -50,6 +50,18 @@ void append(const char *name, std::vector<PgkmDevice> devices, const std::string
     }
 }
 
+// Generated kernels want a compiler, which is no part of the driver.
+void note_reductions(const PgkmSettings &settings, PgkmDevice *device)
+{
+    std::string why;
+    const PgkmBackend *const table =
+        settings.channel > 0 ? pgkm::service::client_backend() : pgkm::cuda_backend(settings.plugin, &why);
+    PgkmError error = {};
+    if (table != nullptr && table->reduce(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_UNSUPPORTED)
+        std::snprintf(device->reason, sizeof device->reason, "reductions of your own run on the CPU: %.200s",
+                      error.text);
+}
+
 std::vector<PgkmBackendStatus> status_of(const PgkmSettings &settings)
 {
     std::vector<PgkmBackendStatus> lines;
@@ -62,6 +74,8 @@ std::vector<PgkmBackendStatus> status_of(const PgkmSettings &settings)
         if (std::strcmp(line.backend, "cuda") != 0)
             continue;
         line.served = settings.channel > 0 ? 1 : 0;
+        if (line.available != 0)
+            note_reductions(settings, &line.device);
         for (std::int32_t i = 0; i < counts.n_devices; ++i) {
             const PgkmDeviceCounts &own = counts.devices[i];
             if (own.ordinal != line.device.ordinal)

@@ -28,8 +28,9 @@ constexpr CoreSeconds time_of(double operations)
 }
 
 struct Work {
-    CoreSeconds shared; // over the rows, by fits of at most 30 iterations: what a device or more threads can take
-    CoreSeconds most;   // all there is to do when no fit ends before max_iter
+    CoreSeconds shared;   // over the rows, by fits of at most 30 iterations: what a device or more threads can take
+    CoreSeconds most;     // all there is to do when no fit ends before max_iter
+    bool at_home = false; // a device has to be asked for: backend = auto leaves it to the CPU
 };
 
 // Opening a backend, memory, a model; an iteration or a restart without rows.

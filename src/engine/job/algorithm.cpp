@@ -24,7 +24,7 @@ double copied_bytes(const PgkmRequest &request, const PgkmGroup &group)
 void check(const Algorithm &algorithm, const PgkmRequest &request)
 {
     for (const PgkmGroup &group : groups_of(request)) {
-        if (group.n < 1 || request.points.d < 1)
+        if (group.n < (algorithm.without_rows ? 0 : 1) || request.points.d < 1)
             throw Error(PGKM_INVALID, "there are no rows to fit");
         algorithm.check(request, group);
     }
@@ -77,6 +77,7 @@ Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
         const Work work = algorithm.work(request, group);
         all.shared += work.shared;
         all.most += work.most;
+        all.at_home = all.at_home || work.at_home;
     }
     return all;
 }

@@ -49,6 +49,8 @@ struct Algorithm {
 
     // Fits all groups. There is no place where the request has no rows. Throws Error.
     std::unique_ptr<Models> (*fit)(const PgkmRequest &request, Workplace *place, Monitor &monitor);
+
+    bool without_rows = false; // whether no rows at all have a model
 };
 
 // The groups of a request: its own, or its points as the only one, with those of other servers.
@@ -56,7 +58,7 @@ std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
 
 inline bool has_rows(const PgkmRequest &request)
 {
-    return request.n_groups > 0 || request.n_nodes > 0 || request.points.values != nullptr;
+    return request.n_groups > 0 || request.n_nodes > 0 || (request.points.values != nullptr && request.points.n > 0);
 }
 
 template <typename T, typename Allocator>

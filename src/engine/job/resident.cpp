@@ -21,7 +21,7 @@ std::string key_of(const BackendChoice &choice, const PgkmOpen &open)
           is_cpu(choice) ? static_cast<std::int64_t>(open.memory_limit) : 0})
         key += "/" + std::to_string(number);
     for (const char *name : {open.tuning.assignment, open.tuning.execution, open.tuning.feature_sum,
-                             open.tuning.mass_sum, open.tuning.instruction_set})
+                             open.tuning.mass_sum, open.tuning.reduction_layout, open.tuning.instruction_set})
         key += std::string("/") + (name == nullptr ? "" : name);
     return key;
 }

@@ -55,6 +55,7 @@ struct TableRows {
     int64 *skipped; /* positions, ascending, of rows that are not in `used` */
     int64 n_skipped;
     int64 skipped_capacity;
+    int32 *widths;        /* values of each column, where arrays stand beside other columns; else NULL */
     uint64 reserved;      /* bytes of the arrays above, counted against the limit */
     uint64 estimate;      /* bytes that they and `used` will take, for the error; 0: not known */
     dsm_segment *segment; /* holds those arrays, which cannot grow then; or NULL */

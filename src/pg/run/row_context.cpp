@@ -8,7 +8,7 @@ extern "C" {
 }
 
 /* Whether this process has a part of the group alone, as in a parallel plan. */
-static bool is_part(fmNodePtr node)
+static bool is_part(const Node *node)
 {
     return node != NULL && IsA(node, AggState) && DO_AGGSPLIT_SKIPFINAL(((const AggState *)node)->aggsplit);
 }
@@ -26,7 +26,7 @@ static void tell_row(void *argument)
         errcontext("row %lld of the group, skipped rows not counted", (long long)context->row);
 }
 
-static void begin(PgkmRowContext *context, int64 row, bool of_partition, fmNodePtr node)
+static void begin(PgkmRowContext *context, int64 row, bool of_partition, Node *node)
 {
     context->row = row;
     context->of_partition = of_partition;

@@ -14,7 +14,7 @@ struct PgkmRowContext {
     ErrorContextCallback callback;
     int64 row; /* from 1 */
     bool of_partition;
-    fmNodePtr node; /* the executor's, of an aggregate */
+    struct Node *node; /* the executor's, of an aggregate */
 };
 
 /* For row number `row`, from 1, skipped ones not counted, in the transition function called with `fcinfo`.

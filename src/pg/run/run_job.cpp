@@ -116,8 +116,10 @@ static char *describe(const PgkmRequest *request)
         return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
     case PGKM_MIXTURE:
         return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
-    case PGKM_PART:
+    case PGKM_SHARE:
         return psprintf("Work of %lld rows of %d features for another server", n, d);
+    case PGKM_REDUCTION:
+        return psprintf("A reduction of %lld rows of %d values", n, d);
     case PGKM_PCA:
         break;
     }
@@ -132,8 +134,9 @@ static PgkmShownFit shown_fit(const PgkmRequest *request)
         return {request->kmeans.max_iter, request->kmeans.n_init};
     case PGKM_MIXTURE:
         return {request->mixture.max_iter, request->mixture.n_init};
-    case PGKM_PART:
+    case PGKM_SHARE:
     case PGKM_PCA:
+    case PGKM_REDUCTION:
         break;
     }
     return {0, 0};
@@ -229,11 +232,13 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
 }
 
 /* All that comes before the start; fills in the settings of *request. */
-static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder)
+static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder, bool aside)
 {
     PgkmSettings *const settings = &request->settings;
 
     pgkm_settings_fill(settings);
+    if (aside)
+        settings->backend = PGKM_BACKEND_CPU;
     settings->memory_limit = engine_memory_limit(request);
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
@@ -261,12 +266,12 @@ static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJ
     pgkm_run_note_fit(&report, job);
 }
 
-const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
-                               const PgkmMeanwhile *meanwhile)
+static const PgkmResult *run(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                             const PgkmMeanwhile *meanwhile, bool aside)
 {
     const PgkmShownFit shown = shown_fit(request);
     PgkmRequest full = *request;
-    PgkmJobHolder *const owner = prepare(&full, context, holder);
+    PgkmJobHolder *const owner = prepare(&full, context, holder, aside);
     PgkmError error;
 
     if (pgkm_job_start(&full, &owner->job, &error) != PGKM_OK)
@@ -281,11 +286,22 @@ const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context
     /* The result may be kept for long, as those of many groups are. */
     pgkm_service_release(owner->channel);
     owner->channel = 0;
-    if (request->algorithm != PGKM_PART)
+    if (request->algorithm != PGKM_SHARE && !aside)
         note_fit(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')
         ereport(WARNING, (errmsg("%s", owner->result.notice)));
     return &owner->result;
+}
+
+const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
+                               const PgkmMeanwhile *meanwhile)
+{
+    return run(request, context, holder, meanwhile, false);
+}
+
+const PgkmResult *pgkm_run_aside(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder)
+{
+    return run(request, context, holder, NULL, true);
 }
 
 void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result)

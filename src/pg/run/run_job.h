@@ -57,6 +57,9 @@ struct PgkmMeanwhile {
 const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
                                const PgkmMeanwhile *meanwhile);
 
+/* The same for a small calculation beside another job: on the CPU, and not noted. */
+const PgkmResult *pgkm_run_aside(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder);
+
 /* After that: result `i` as of pgkm_job_result, which lives as long. */
 void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result);
 

@@ -88,6 +88,8 @@ static ScanFast find_fast(ScanAccess *access)
 
     access->n_runs = 0;
     access->last_feature = 0;
+    if (plan->mixed)
+        return SCAN_SLOW;
     for (int32 i = 0; i < plan->n_features; ++i) {
         const AttrNumber number = access->numbers[i];
         const Form_pg_attribute attribute = TupleDescAttr(access->desc, number - 1);

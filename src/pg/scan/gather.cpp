@@ -155,6 +155,7 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
     TableRows *const rows = table_rows_create(context, plan->wants);
 
     rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
+    rows->widths = plan->mixed ? scan_plan_widths(plan, context) : NULL;
     pgkm_rows_count(rows->used, slices->wanted * slices->bytes);
     return rows;
 }

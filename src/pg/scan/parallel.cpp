@@ -69,7 +69,7 @@ static const char *query_text(void)
 /* NULL without shared memory for it. */
 static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
 {
-    ParallelContext *const context = CreateParallelContext("$libdir/pg_kmeans", "pgkm_scan_worker", n_workers);
+    ParallelContext *const context = CreateParallelContext("pg_kmeans", "pgkm_scan_worker", n_workers);
 
     shm_toc_estimate_chunk(&context->estimator, sizeof(ScanShared));
     shm_toc_estimate_chunk(&context->estimator, plan->bytes);

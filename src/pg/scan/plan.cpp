@@ -42,7 +42,8 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
         set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);
     if (plan->labelled)
         set_column(column, query, query->label, COLUMN_NUMBER, table_column_type(query->relation, query->label));
-    plan->d = query->features[0].kind == COLUMN_NUMBER ? query->n_features : 0;
+    plan->mixed = table_columns_are_mixed(query->features, query->n_features);
+    plan->d = query->features[0].kind == COLUMN_NUMBER && !plan->mixed ? query->n_features : 0;
 }
 
 static BlockNumber toast_blocks(const Relation relation)
@@ -113,6 +114,15 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     set_columns(plan, query);
     set_relations(plan, leaves);
     return plan;
+}
+
+int32 *scan_plan_widths(const ScanPlan *plan, MemoryContext context)
+{
+    int32 *const widths = (int32 *)MemoryContextAlloc(context, plan->n_features * sizeof(int32));
+
+    for (int i = 0; i < plan->n_features; ++i)
+        widths[i] = scan_plan_columns(plan)[i].width;
+    return widths;
 }
 
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)

@@ -33,6 +33,7 @@ struct ScanColumn {
     NameData name;
     TableColumn column; /* its name is NULL: pointers do not travel between processes */
     ScanLayout layout;
+    int32 width; /* as TableRows.widths, where these are kept and the first row is read */
 };
 
 /* A table that holds rows. Its blocks are read in chunks, which are numbered across all tables. */
@@ -54,6 +55,7 @@ struct ScanPlan {
     bool with_ctid;      /* messages may name it */
     bool with_table;     /* a ctid alone does not tell rows apart */
     bool temporary;      /* only this process can read it */
+    bool mixed;          /* arrays stand beside other columns */
     TableWants wants;
     PgkmElement element;
     int32 d; /* 0: not known before the first row */
@@ -97,6 +99,9 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
 
 /* Where a chunk lies. `hint` is the number of its table, or of one before that. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
+
+/* TableRows.widths as the first row has them, in that context. */
+int32 *scan_plan_widths(const ScanPlan *plan, MemoryContext context);
 
 /* How many workers would help, by the rules of the planner and within the memory limit. d must be known, unless all
  * is read. Sets expected_rows and mostly_toast. */

@@ -93,8 +93,7 @@ static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
     return obstacle;
 }
 
-/* What stands against it whatever the leaves are. */
-static const char *query_obstacle(const TableQuery *query)
+const char *scan_query_obstacle(const TableQuery *query)
 {
     const Oid id = query->relation->id;
 
@@ -102,18 +101,20 @@ static const char *query_obstacle(const TableQuery *query)
         return "Serializable transactions need predicate locks.";
     if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
-    /* It may replace scans (of a sharded or compressed table) or guard them. */
-    if ((other_hooks != NULL && other_hooks(id)) || ExecutorCheckPerms_hook != NULL)
+    if (ExecutorCheckPerms_hook != NULL)
         return others_take_part;
-    if (query->features[0].kind == COLUMN_VECTOR &&
-        scan_vector_layout(table_column_type(query->relation, query->features[0].name)) == SCAN_UNKNOWN)
-        return "The storage of its vector type is not known.";
+    for (int i = 0; i < query->n_features; ++i)
+        if (query->features[i].kind == COLUMN_VECTOR &&
+            scan_vector_layout(table_column_type(query->relation, query->features[i].name)) == SCAN_UNKNOWN)
+            return "The storage of its vector type is not known.";
     return NULL;
 }
 
 const char *scan_parts_obstacle(const TableQuery *query, List *leaves)
 {
-    const char *obstacle = query_obstacle(query);
+    /* Another extension may replace scans, of a sharded or compressed table. */
+    const bool replaced = other_hooks != NULL && other_hooks(query->relation->id);
+    const char *obstacle = replaced ? others_take_part : scan_query_obstacle(query);
     ListCell *cell;
 
     foreach (cell, leaves) {
@@ -132,7 +133,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
 
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
         return "It is not a table or materialized view.";
-    obstacle = query_obstacle(query);
+    obstacle = scan_parts_obstacle(query, NIL);
     if (obstacle != NULL)
         return obstacle;
     *leaves = scan_leaves(query->relation->id);

@@ -18,8 +18,11 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
 {
     while (reader->rows->used == NULL && scan_reader_step(reader))
         ;
-    if (reader->rows->used != NULL)
-        plan->d = reader->rows->used->d;
+    if (reader->rows->used == NULL)
+        return;
+    plan->d = reader->rows->used->d;
+    for (int i = 0; plan->mixed && i < plan->n_features; ++i)
+        scan_plan_columns(plan)[i].width = reader->rows->widths[i];
 }
 
 static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)

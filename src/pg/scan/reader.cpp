@@ -29,8 +29,10 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->sight.settled = InvalidTransactionId;
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", ALLOCSET_DEFAULT_SIZES);
     reader->relation = reader->begun = -1;
-    if (plan->d > 0)
+    if (plan->d > 0) {
         reader->rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
+        reader->rows->widths = plan->mixed ? scan_plan_widths(plan, context) : NULL;
+    }
     return reader;
 }
 

@@ -26,6 +26,9 @@ bool scan_possible(const TableQuery *query, List **leaves);
 /* Whether the caller may read the query's columns. */
 bool scan_is_privileged(const TableQuery *query);
 
+/* Why the executor has to read the rows of the query wherever they are, a sentence; or NULL. */
+const char *scan_query_obstacle(const TableQuery *query);
+
 /* For a query whose other rows are read elsewhere: why those of these leaves (locked, maybe none) cannot be read
  * directly, a sentence; or NULL, and scan_read may be called with them. */
 const char *scan_parts_obstacle(const TableQuery *query, List *leaves);

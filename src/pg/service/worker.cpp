@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "pg/compat.h"
 #include "pg/service/worker.h"
 #include "pg/settings.h"
 #include "service/service.h"
@@ -215,7 +216,7 @@ void pgkm_service_main(Datum preloaded)
 {
     pqsignal(SIGTERM, on_terminate);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
-    pqsignal(SIGINT, SIG_IGN); /* there is no statement to cancel */
+    pqsignal(SIGINT, PG_SIG_IGN); /* there is no statement to cancel */
     on_proc_exit(end_process, (Datum)0);
     BackgroundWorkerUnblockSignals();
     /* Connects to no database, so that it can be seen and ended like any other process of the server. */

@@ -8,6 +8,7 @@
 #include "pg/values/datum.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "utils/array.h"
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backend/reduction_program.hpp"
 #include "numeric/copy.h"
 #include "service/wire/arrays.hpp"
 #include "service/client/link.hpp"
@@ -49,15 +50,26 @@ class Call {
     }
     CallRequest &request() { return request_.call; }
 
+    // The program of reduce(), before describe().
+    void use(const PgkmReduction &program)
+    {
+        program_ = &program;
+        request().program = {program.n_expressions, program.n_loops,    program.n_items,   program.n_objects,
+                             program.n_parameters,  values_in(program), cells_in(program), program.exact};
+    }
+
     // problem(i): problem i without its arrays. Then fill(i, arrays) for the places that they have.
     template <typename Describe, typename Fill>
     void describe(Describe &&problem, Fill &&fill)
     {
         Walk sizes(rows_.shape, n(), nullptr);
+        if (program_ != nullptr)
+            sizes.program(request().program);
         for (std::size_t i = 0; i < asked_.size(); ++i)
             sizes.next(asked_[i] = problem(i));
         rows_.link.check_memory(sizes.end());
         rows_.link.arena().grow(sizes.end());
+        fill_program();
         each([&](std::size_t i, WireProblem &place, const Arrays &arrays) {
             place = asked_[i];
             fill(i, arrays);
@@ -68,8 +80,18 @@ class Call {
     template <typename Take>
     void run(Take &&take)
     {
+        ask();
+        each(take);
+    }
+    // The same in two steps: a reduction that fails in a row has something to take, too.
+    void ask()
+    {
         rows_.link.check_cancelled();
         rows_.link.ask(request_);
+    }
+    template <typename Take>
+    void take_each(Take &&take)
+    {
         each(take);
     }
 
@@ -82,11 +104,30 @@ class Call {
     void each(Visit &&visit)
     {
         Walk walk(rows_.shape, n(), rows_.link.arena().get());
+        if (program_ != nullptr)
+            walk.program(request().program);
         for (std::size_t i = 0; i < asked_.size(); ++i)
             visit(i, walk.problems()[i], walk.next(asked_[i]));
     }
 
+    void fill_program()
+    {
+        if (program_ == nullptr)
+            return;
+        Walk walk(rows_.shape, n(), rows_.link.arena().get());
+        const ProgramArrays to = walk.program(request().program);
+        const auto copy = [](auto *into, const auto *from, std::int64_t count) {
+            copy_array(into, from, static_cast<std::uint64_t>(count));
+        };
+        copy(to.expressions, program_->expressions, program_->n_expressions);
+        copy(to.loops, program_->loops, program_->n_loops);
+        copy(to.parameters, program_->parameters, program_->n_parameters);
+        copy(to.items, program_->items, program_->n_items);
+        copy(to.objects, program_->objects, program_->n_objects);
+    }
+
     LoadedRows &rows_;
+    const PgkmReduction *program_ = nullptr;
     Request request_;
     std::vector<WireProblem> asked_;
 };

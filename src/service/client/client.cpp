@@ -196,9 +196,22 @@ PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_pr
 
 const PgkmBackend *client_backend()
 {
-    static const PgkmBackend table = {
-        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open,           close,         load,
-        unload,           summarise,           seed,   fit,   assign,     client_moments, client_em_step};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI,
+                                      sizeof(PgkmBackend),
+                                      "cuda",
+                                      probe,
+                                      strategies,
+                                      open,
+                                      close,
+                                      load,
+                                      unload,
+                                      summarise,
+                                      seed,
+                                      fit,
+                                      assign,
+                                      client_moments,
+                                      client_em_step,
+                                      client_reduce};
     return &table;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "backend/host.hpp"
 #include "service/wire/arena.hpp"
 #include "service/wire/protocol.hpp"
 
@@ -18,7 +19,7 @@ class Link {
     {
     }
 
-    bool is_cancelled() const { return host_.cancelled != nullptr && host_.cancelled(host_.arg) != 0; }
+    bool is_cancelled() const { return pgkm::is_cancelled(host_); }
     const PgkmSegment &segment() const { return segment_; }
     Arena &arena() { return arena_; }
 

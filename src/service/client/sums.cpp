@@ -10,7 +10,7 @@ namespace pgkm::service {
 namespace {
 
 // A server has one service, and that one plugin; every job begins with an answer of it.
-std::atomic<std::uint32_t> known_functions{function_moments | function_em_step};
+std::atomic<std::uint32_t> known_functions{function_moments | function_em_step | function_reduce};
 
 PgkmStatus tell(Function function, const char *what, PgkmError *error)
 {
@@ -104,6 +104,35 @@ PgkmStatus client_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
             copy_array(to.second, arrays.second, sizes.second);
             copy_array(to.labels, arrays.labels, rows(i));
         });
+    });
+}
+
+PgkmStatus client_reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                         const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error)
+{
+    if (data == nullptr)
+        return tell(function_reduce, "the GPU service found no NVRTC (libnvrtc.so)", error);
+    return guarded(error, [&] {
+        Call call(data, Op::reduce, n_problems);
+        call.use(*reduction);
+        call.describe([&](std::size_t i) { return wire_range(problems[i], part_reduced); },
+                      [&](std::size_t, const Arrays &) {});
+        const auto take = [&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
+            copy_array(reduced[i].values, arrays.values, static_cast<std::uint64_t>(call.request().program.values));
+            copy_array(reduced[i].counts, arrays.counts, static_cast<std::uint64_t>(call.request().program.cells));
+            reduced[i].fault = static_cast<PgkmFault>(problem.fault);
+            reduced[i].row = problem.row;
+            reduced[i].expression = problem.expression;
+            reduced[i].number = problem.number;
+        };
+        try {
+            call.ask();
+        } catch (const Error &failed) {
+            if (failed.status() == PGKM_INVALID)
+                call.take_each(take);
+            throw;
+        }
+        call.take_each(take);
     });
 }
 

@@ -1,4 +1,4 @@
-// sums.hpp - moments() and em_step() of the client's table: the sums of PCA and of mixtures.
+// sums.hpp - moments(), em_step() and reduce() of the client's table: the generalised reductions.
 #pragma once
 
 #include "backend/backend.h"
@@ -13,5 +13,7 @@ PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int6
                           PgkmError *error);
 PgkmStatus client_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                           const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error);
+PgkmStatus client_reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                         const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
 
 } // namespace pgkm::service

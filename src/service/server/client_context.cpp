@@ -199,9 +199,10 @@ void ClientContext::call(Op op, const CallRequest &request, std::uint64_t arena_
         status = in_turn(problems.work(), &error, run);
     }
     last_used_ = Clock::now();
+    if (status == PGKM_OK || op == Op::reduce) // a reduction that fails says where
+        problems.write_back();
     if (status != PGKM_OK)
         raise(status, error);
-    problems.write_back();
 }
 
 } // namespace pgkm::service

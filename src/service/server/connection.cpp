@@ -118,6 +118,7 @@ void Connection::answer(const Request &request, File passed, Reply *reply)
     case Op::assign:
     case Op::moments:
     case Op::em_step:
+    case Op::reduce:
         return client_->call(request.op, request.call, request.arena_bytes);
     default:
         throw Error(PGKM_INVALID, "the GPU service got an unknown request");

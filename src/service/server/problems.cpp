@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backend/reduction_program.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
@@ -23,6 +24,12 @@ Problems::Problems(Op op, const CallRequest &request, const PgkmPoints &points, 
     // Copied first: what is checked here cannot change any more.
     wires_.assign(in_arena_, in_arena_ + n);
     Walk sizes(shape_, n, nullptr);
+    if (op == Op::reduce) {
+        check_sizes(request.program);
+        sizes.program(request.program);
+        if (sizes.end() > arena.bytes())
+            refuse("an arena that is too short");
+    }
     for (const WireProblem &wire : wires_) {
         if (!is_possible(wire, points.n))
             refuse("a problem that cannot be");
@@ -31,8 +38,35 @@ Problems::Problems(Op op, const CallRequest &request, const PgkmPoints &points, 
     if (sizes.end() > arena.bytes())
         refuse("an arena that is too short");
     Walk walk(shape_, n, arena.get());
+    if (op == Op::reduce)
+        copy_program(walk.program(request.program));
     for (const WireProblem &wire : wires_)
         add(wire, walk.next(wire));
+}
+
+void Problems::check_sizes(const WireProgram &program) const
+{
+    const bool negative = program.n_expressions < 0 || program.n_loops < 0 || program.n_items < 0 ||
+                          program.n_objects < 0 || program.n_parameters < 0 || program.values < 0 || program.cells < 0;
+    if (negative)
+        refuse("a reduction that cannot be");
+}
+
+// Copied, and then checked as the engine checks it.
+void Problems::copy_program(const ProgramArrays &from)
+{
+    const WireProgram &sizes = request_.program;
+    expressions_.assign(from.expressions, from.expressions + sizes.n_expressions);
+    loops_.assign(from.loops, from.loops + sizes.n_loops);
+    parameters_.assign(from.parameters, from.parameters + sizes.n_parameters);
+    items_.assign(from.items, from.items + sizes.n_items);
+    objects_.assign(from.objects, from.objects + sizes.n_objects);
+    reduction_ = {expressions_.data(), sizes.n_expressions, loops_.data(),           sizes.n_loops,
+                  parameters_.data(),  sizes.n_parameters,  items_.data(),           sizes.n_items,
+                  objects_.data(),     sizes.n_objects,     sizes.exact != 0 ? 1 : 0};
+    check_program(reduction_, shape_.d);
+    if (values_in(reduction_) != sizes.values || cells_in(reduction_) != sizes.cells)
+        refuse("results of another size");
 }
 
 bool Problems::is_possible(const WireProblem &wire, std::int64_t n) const
@@ -46,6 +80,8 @@ bool Problems::is_possible(const WireProblem &wire, std::int64_t n) const
         return wire.k >= 0 && has(part_statistics);
     case Op::moments:
         return wire.k >= 0 && has(part_moments);
+    case Op::reduce:
+        return wire.k >= 0 && has(part_reduced);
     case Op::em_step:
         return wire.k >= 1 && has(part_means) && (has(part_given_labels) ? has(part_mixture_sums) : has(part_density));
     default:
@@ -77,6 +113,8 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
         moments_.push_back({at.shift, at.sums, at.cross});
     if (op_ == Op::em_step)
         add_mixture(wire, at);
+    if (op_ == Op::reduce)
+        reduced_.push_back({at.values, at.counts, PGKM_FAULT_NONE, -1, -1, 0.0});
     if (op_ == Op::fit)
         centroids_.emplace_back(at.centroids,
                                 at.centroids + wire.k * d * static_cast<std::int64_t>(shape_.element_bytes()));
@@ -102,6 +140,8 @@ double Problems::work_of(const WireProblem &wire) const
     const double d = shape_.d, values = static_cast<double>(wire.n_rows) * d;
     if (op_ == Op::moments)
         return values * d;
+    if (op_ == Op::reduce)
+        return static_cast<double>(wire.n_rows) * program_work(reduction_).row;
     const double of_k = values * std::max(1, wire.k);
     if (op_ == Op::em_step)
         return of_k * (wire.covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
@@ -122,6 +162,8 @@ PgkmStatus Problems::run(const PgkmBackend &table, PgkmData *data, PgkmError *er
         return table.moments(data, problems_.data(), n, moments_.data(), error);
     case Op::em_step:
         return table.em_step(data, problems_.data(), n, mixtures_.data(), sums_.data(), error);
+    case Op::reduce:
+        return table.reduce(data, problems_.data(), n, &reduction_, reduced_.data(), error);
     default:
         return table.assign(data, problems_.data(), n, assignments_.data(), error);
     }
@@ -145,6 +187,12 @@ void Problems::write_back() const
         to.shift = problems_[i].shift;
         to.max_weight = summaries_.empty() ? 1.0 : summaries_[i].max_weight;
         to.log_likelihood = sums_.empty() ? 0.0 : sums_[i].log_likelihood;
+        if (reduced_.empty())
+            continue;
+        to.fault = reduced_[i].fault;
+        to.row = reduced_[i].row;
+        to.expression = reduced_[i].expression;
+        to.number = reduced_[i].number;
     }
 }
 

@@ -27,6 +27,8 @@ class Problems {
   private:
     bool is_possible(const WireProblem &wire, std::int64_t n) const;
     void add(const WireProblem &wire, const Arrays &at);
+    void check_sizes(const WireProgram &program) const;
+    void copy_program(const ProgramArrays &from);
     void add_mixture(const WireProblem &wire, const Arrays &at);
     double work_of(const WireProblem &wire) const;
 
@@ -42,6 +44,13 @@ class Problems {
     std::vector<PgkmMoments> moments_;
     std::vector<PgkmMixture> mixtures_; // of em_step, as the two below
     std::vector<PgkmMixtureSums> sums_;
+    PgkmReduction reduction_ = {}; // of reduce, of the copies below
+    std::vector<PgkmExpression> expressions_;
+    std::vector<std::int64_t> loops_;
+    std::vector<double> parameters_;
+    std::vector<PgkmItem> items_;
+    std::vector<PgkmObject> objects_;
+    std::vector<PgkmReduced> reduced_;
     std::vector<std::vector<std::int32_t>> given_labels_; // copies that were checked
     std::vector<std::vector<char>> centroids_;            // of fit, as given
     double work_ = 0.0;

@@ -81,9 +81,11 @@ class ServerState {
     {
         PgkmError error = {};
         const PgkmStatus moments = table.moments(nullptr, nullptr, 0, nullptr, &error);
+        const PgkmStatus reduce = table.reduce(nullptr, nullptr, 0, nullptr, nullptr, &error);
         const PgkmStatus em_step = table.em_step(nullptr, nullptr, 0, nullptr, nullptr, &error);
         return (moments == PGKM_UNSUPPORTED ? 0u : function_moments) |
-               (em_step == PGKM_UNSUPPORTED ? 0u : function_em_step);
+               (em_step == PGKM_UNSUPPORTED ? 0u : function_em_step) |
+               (reduce == PGKM_UNSUPPORTED ? 0u : function_reduce);
     }
 
     std::atomic<std::uint64_t> requests_{0};

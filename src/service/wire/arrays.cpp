@@ -1,6 +1,8 @@
 // arrays.cpp - the order and sizes of a problem's arrays.
 #include "service/wire/arrays.hpp"
 
+#include <type_traits>
+
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
@@ -48,6 +50,23 @@ Arrays Walk::next(const WireProblem &problem)
     if (has(part_moments))
         place_moments(&arrays);
     place_mixture(problem, &arrays);
+    arrays.values = place<double>(has(part_reduced), static_cast<std::uint64_t>(program_.values), 1);
+    arrays.counts = place<std::int64_t>(has(part_reduced), static_cast<std::uint64_t>(program_.cells), 1);
+    return arrays;
+}
+
+ProgramArrays Walk::program(const WireProgram &program)
+{
+    const auto array = [&](auto *of, std::int64_t count) {
+        return place<std::remove_pointer_t<decltype(of)>>(true, static_cast<std::uint64_t>(count), 1);
+    };
+    program_ = program;
+    ProgramArrays arrays = {};
+    arrays.expressions = array(arrays.expressions, program.n_expressions);
+    arrays.loops = array(arrays.loops, program.n_loops);
+    arrays.parameters = array(arrays.parameters, program.n_parameters);
+    arrays.items = array(arrays.items, program.n_items);
+    arrays.objects = array(arrays.objects, program.n_objects);
     return arrays;
 }
 

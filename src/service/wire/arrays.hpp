@@ -1,7 +1,7 @@
 // arrays.hpp - where a call's arrays lie in the arena.
 //
-// First one WireProblem for each problem, then each problem's arrays in turn. Both ends walk the
-// same way over the same structs, so that no address travels.
+// First one WireProblem for each problem, of reduce() then the program, then each problem's arrays in turn. Both ends
+// walk the same way over the same structs, so that no address travels.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ enum Part : std::uint32_t {
     part_density = 1u << 11, // log_weights, factors and log_determinants
     part_given_labels = 1u << 12,
     part_mixture_sums = 1u << 13, // responsibilities, first and, unless tied, second
+    part_reduced = 1u << 14,      // values and counts
 };
 
 // PgkmProblem without addresses.
@@ -47,6 +48,11 @@ struct WireProblem {
     double shift;
     double max_weight;     // of summarise
     double log_likelihood; // of em_step
+    // of reduce: PgkmReduced
+    std::int32_t fault;
+    std::int32_t expression;
+    std::int64_t row;
+    double number;
 };
 
 // The arrays of one problem; nullptr for those it has not.
@@ -73,6 +79,18 @@ struct Arrays {
     double *responsibilities;   // k: the masses
     double *first;              // k x d
     double *second;             // full: k x d (d + 1) / 2; diag, spherical: k x d
+    // PgkmReduced
+    double *values;       // as many as the program has
+    std::int64_t *counts; // cells
+};
+
+// The arrays of a PgkmReduction.
+struct ProgramArrays {
+    PgkmExpression *expressions;
+    std::int64_t *loops;
+    double *parameters;
+    PgkmItem *items;
+    PgkmObject *objects;
 };
 
 struct Shape {
@@ -86,7 +104,8 @@ class Walk {
   public:
     Walk(const Shape &shape, std::int64_t n_problems, char *base);
 
-    // Throws Error(PGKM_LIMIT) when sizes overflow.
+    // Both throw Error(PGKM_LIMIT) when sizes overflow. The program comes before the first problem.
+    ProgramArrays program(const WireProgram &program);
     Arrays next(const WireProblem &problem);
 
     WireProblem *problems() const { return reinterpret_cast<WireProblem *>(base_); }
@@ -99,6 +118,7 @@ class Walk {
     T *place(bool wanted, std::uint64_t rows, std::uint64_t columns, std::uint64_t size = sizeof(T));
 
     Shape shape_;
+    WireProgram program_ = {};
     char *base_;
     std::uint64_t end_ = 0;
 };

@@ -17,6 +17,7 @@ void each_stage(Visit &&visit)
     visit(&PgkmTuning::execution, &StrategyNames::execution);
     visit(&PgkmTuning::feature_sum, &StrategyNames::feature_sum);
     visit(&PgkmTuning::mass_sum, &StrategyNames::mass_sum);
+    visit(&PgkmTuning::reduction_layout, &StrategyNames::reduction_layout);
     visit(&PgkmTuning::instruction_set, &StrategyNames::instruction_set);
 }
 

@@ -23,7 +23,7 @@ namespace pgkm::service {
 
 // Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
 // meets a running service says so instead of misreading it.
-constexpr std::uint32_t protocol_version = 2;
+constexpr std::uint32_t protocol_version = 3;
 constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
 
 enum class Op : std::uint32_t {
@@ -38,6 +38,7 @@ enum class Op : std::uint32_t {
     assign,
     moments,
     em_step,
+    reduce,
     close // the context; the connection may open another
 };
 
@@ -49,6 +50,7 @@ struct StrategyNames {
     char execution[name_bytes];
     char feature_sum[name_bytes];
     char mass_sum[name_bytes];
+    char reduction_layout[name_bytes];
     char instruction_set[name_bytes];
 };
 
@@ -80,12 +82,21 @@ struct LoadRequest {
     std::uint64_t bytes; // its length
 };
 
-// The calls over problems, summarise to em_step: WireProblem (arrays.hpp) describes what the arena holds.
+// Sizes of a PgkmReduction.
+struct WireProgram {
+    std::int32_t n_expressions, n_loops, n_items, n_objects;
+    std::int64_t n_parameters;
+    std::int64_t values, cells; // in all objects
+    std::int32_t exact;
+};
+
+// The calls over problems, summarise to reduce: WireProblem (arrays.hpp) describes what the arena holds.
 struct CallRequest {
     std::int64_t n_problems;
     std::int32_t want_moments;
     PgkmSeedParams seed;
     PgkmFitParams fit;
+    WireProgram program; // of reduce
 };
 
 struct Request {
@@ -104,6 +115,7 @@ struct Request {
 enum Function : std::uint32_t {
     function_moments = 1u << 0,
     function_em_step = 1u << 1,
+    function_reduce = 1u << 2,
 };
 
 struct Reply {

@@ -1,0 +1,235 @@
+// reduction_program.cpp - the check of a user's reduction: every reference earlier, every index within its loop, every
+// size.
+#include "backend/reduction_program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backend/reduction_walk.hpp"
+#include "numeric/error.hpp"
+#include "numeric/index.hpp"
+
+namespace pgkm {
+namespace {
+
+constexpr std::int32_t most_expressions = 1 << 20;
+constexpr std::int32_t most_depth = 2000; // the walk of a row goes so deep
+constexpr std::int64_t most_values = std::int64_t{1} << 40;
+
+// A fault of who made the program: users' mistakes are found before.
+[[noreturn]] void refuse(const std::string &what)
+{
+    throw Error(PGKM_INVALID, "the reduction is not valid: " + what);
+}
+
+void require(bool holds, const char *what)
+{
+    if (!holds)
+        refuse(what);
+}
+
+// Of an enumerator from outside, which may be none: to load it as one would be undefined.
+template <typename Enumerator>
+std::int32_t number_of(const Enumerator &from)
+{
+    std::int32_t number;
+    static_assert(sizeof number == sizeof from);
+    std::memcpy(&number, &from, sizeof number);
+    return number;
+}
+
+class Check {
+  public:
+    Check(const PgkmReduction &program, std::int32_t d)
+        : program_(program), d_(d), bound_(at(program.n_expressions)), depth_(at(program.n_expressions))
+    {
+    }
+
+    void run()
+    {
+        for (std::int32_t loop = 0; loop < program_.n_loops; ++loop)
+            require(program_.loops[loop] >= 0 && program_.loops[loop] <= INT32_MAX, "the count of a loop");
+        for (std::int64_t i = 0; i < program_.n_parameters; ++i)
+            require(std::isfinite(program_.parameters[i]), "a parameter is no number");
+        for (std::int32_t e = 0; e < program_.n_expressions; ++e)
+            expression(e);
+        free_ = free_loops(program_);
+        for (std::int32_t o = 0; o < program_.n_objects; ++o)
+            object(program_.objects[o]);
+    }
+
+  private:
+    // An argument of expression e, or, with e the number of expressions, what an object refers to.
+    void reference(std::int32_t argument, std::int32_t e) const
+    {
+        require(argument >= 0 && argument < e, "a reference that is not earlier");
+    }
+
+    void expression(std::int32_t e)
+    {
+        const PgkmExpression &own = program_.expressions[e];
+        const std::int32_t operation = number_of(own.operation);
+        require(operation >= 0 && operation < PGKM_OPERATIONS, "an operation that is not known");
+        const bool subscripts = own.operation == PGKM_COLUMN || own.operation == PGKM_PARAMETER;
+        for (int i = 0; i < arguments_of(own.operation); ++i)
+            if (!subscripts || own.a[i] >= 0)
+                argument(e, own.a[i]);
+        if (own.operation == PGKM_CONSTANT)
+            require(std::isfinite(own.number), "a constant is no number");
+        else if (subscripts)
+            extents(own);
+        else if (own.operation == PGKM_INDEX || goes_over_loop(own.operation))
+            loop_of(e);
+    }
+
+    void argument(std::int32_t e, std::int32_t a)
+    {
+        reference(a, e);
+        depth_[at(e)] = std::max(depth_[at(e)], depth_[at(a)] + 1);
+        if (depth_[at(e)] > most_depth)
+            throw Error(PGKM_LIMIT, "the expressions of the reduction are nested too deeply");
+        std::vector<std::int32_t> all;
+        std::set_union(bound_[at(e)].begin(), bound_[at(e)].end(), bound_[at(a)].begin(), bound_[at(a)].end(),
+                       std::back_inserter(all));
+        bound_[at(e)] = std::move(all);
+    }
+
+    void extents(const PgkmExpression &own) const
+    {
+        const bool column = own.operation == PGKM_COLUMN;
+        const std::int64_t rows = own.extent[0], columns = column ? 1 : own.extent[1];
+        require(own.first >= 0 && rows >= 0 && columns >= 0, "a place below 0");
+        require(own.a[0] >= 0 || rows == 1, "a subscript is missing");
+        require(column || own.a[1] >= 0 || columns == 1, "a subscript is missing");
+        const std::int64_t size = column ? d_ : program_.n_parameters;
+        require(own.first <= size && rows * columns <= size - own.first, "a column or parameter lies outside");
+    }
+
+    void loop_of(std::int32_t e)
+    {
+        const PgkmExpression &own = program_.expressions[e];
+        require(own.loop >= 0 && own.loop < program_.n_loops, "a loop that there is not");
+        if (own.operation == PGKM_INDEX)
+            return;
+        require(program_.loops[own.loop] > 0 || own.operation == PGKM_SUM || own.operation == PGKM_PROD ||
+                    own.operation == PGKM_COUNT,
+                "a least or greatest value of a loop without indexes");
+        hold(e, own.loop);
+    }
+
+    void hold(std::int32_t e, std::int32_t loop)
+    {
+        std::vector<std::int32_t> &bound = bound_[at(e)];
+        const auto place = std::lower_bound(bound.begin(), bound.end(), loop);
+        require(place == bound.end() || *place != loop, "a loop in its own body");
+        bound.insert(place, loop);
+    }
+
+    // An expression of an object, which may depend on one loop at most and hold it no more.
+    void root(std::int32_t e, std::int32_t loop) const
+    {
+        reference(e, program_.n_expressions);
+        require(std::all_of(free_[at(e)].begin(), free_[at(e)].end(), [&](std::int32_t l) { return l == loop; }),
+                "an index outside its loop");
+        require(!std::binary_search(bound_[at(e)].begin(), bound_[at(e)].end(), loop), "a loop in its own body");
+    }
+
+    void object(const PgkmObject &object)
+    {
+        require(object.cells >= 1 && (object.cell >= 0 || object.cells == 1), "the cells of an object");
+        require(object.first_item >= 0 && object.n_items >= 1 && object.n_items <= program_.n_items - object.first_item,
+                "the items of an object");
+        for (const std::int32_t e : {object.cell, object.filter})
+            if (e >= 0)
+                root(e, -1);
+        for (std::int32_t i = object.first_item; i < object.first_item + object.n_items; ++i)
+            item(program_.items[i]);
+        const std::int64_t width = width_of(program_, object);
+        if (object.cells > most_values / width || (values_ += object.cells * width) > most_values)
+            throw Error(PGKM_LIMIT, "the reduction has more than 2^40 values");
+    }
+
+    void item(const PgkmItem &item) const
+    {
+        require(item.loop >= -1 && item.loop < program_.n_loops, "a loop that there is not");
+        require(elements_of(program_, item.loop) >= 1, "a value without elements");
+        const std::int32_t combine = number_of(item.combine);
+        require(combine >= PGKM_COMBINE_SUM && combine <= PGKM_COMBINE_ARGMIN, "a way to combine values");
+        if (item.combine != PGKM_COMBINE_COUNT)
+            root(item.value, item.loop);
+        if (item.combine == PGKM_COMBINE_ARGMIN)
+            root(item.key, item.loop);
+    }
+
+    const PgkmReduction &program_;
+    const std::int32_t d_;
+    std::vector<std::vector<std::int32_t>> bound_; // loops that an expression holds, ascending
+    std::vector<std::int32_t> depth_;
+    std::vector<std::vector<std::int32_t>> free_;
+    std::int64_t values_ = 0;
+};
+
+double cost_of(PgkmOperation operation)
+{
+    if (operation == PGKM_CONSTANT)
+        return 0.0;
+    if (operation == PGKM_POWER)
+        return 5.0; // most are squares
+    return is_slow(operation) ? 15.0 : 1.0;
+}
+
+} // namespace
+
+void check_program(const PgkmReduction &program, std::int32_t d)
+{
+    require(program.n_expressions >= 0 && program.n_loops >= 0 && program.n_items >= 0 && program.n_parameters >= 0,
+            "a count below 0");
+    require(program.n_objects >= 1, "there is no object");
+    if (program.n_expressions > most_expressions)
+        throw Error(PGKM_LIMIT, "the reduction has more than " + std::to_string(most_expressions) + " expressions");
+    Check(program, d).run();
+}
+
+std::int64_t values_in(const PgkmReduction &program)
+{
+    std::int64_t values = 0;
+    for (std::int32_t o = 0; o < program.n_objects; ++o)
+        values += program.objects[o].cells * width_of(program, program.objects[o]);
+    return values;
+}
+
+std::int64_t cells_in(const PgkmReduction &program)
+{
+    std::int64_t cells = 0;
+    for (std::int32_t o = 0; o < program.n_objects; ++o)
+        cells += program.objects[o].cells;
+    return cells;
+}
+
+ProgramWork program_work(const PgkmReduction &program)
+{
+    const std::vector<std::vector<std::int32_t>> loops = free_loops(program);
+    std::vector<bool> of_row(at(program.n_expressions));
+    ProgramWork work = {0.0, 0.0};
+    for (std::int32_t e = 0; e < program.n_expressions; ++e) {
+        const PgkmExpression &own = program.expressions[e];
+        bool row = own.operation == PGKM_COLUMN;
+        for (int i = 0; i < arguments_of(own.operation); ++i)
+            row = row || (own.a[i] >= 0 && of_row[at(own.a[i])]);
+        of_row[at(e)] = row;
+        double times = goes_over_loop(own.operation) ? static_cast<double>(program.loops[own.loop]) : 1.0;
+        for (const std::int32_t loop : loops[at(e)])
+            times *= static_cast<double>(program.loops[loop]);
+        (row ? work.row : work.once) += times * cost_of(own.operation);
+    }
+    for (std::int32_t o = 0; o < program.n_objects; ++o)
+        work.row += 2.0 * (1.0 + static_cast<double>(width_of(program, program.objects[o])));
+    work.row *= program.exact != 0 ? 2.0 : 1.0;
+    work.once += static_cast<double>(values_in(program));
+    return work;
+}
+
+} // namespace pgkm

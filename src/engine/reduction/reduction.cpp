@@ -1,0 +1,139 @@
+// reduction.cpp - a user's own reduction: its check, its cost, and the one call of a backend that makes it.
+#include "engine/reduction/reduction.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/reduction_program.hpp"
+#include "backend/reduction_walk.hpp"
+#include "cpu/reduce/reduce.hpp"
+#include "numeric/error.hpp"
+#include "numeric/index.hpp"
+#include "numeric/large_array.hpp"
+
+namespace pgkm {
+namespace {
+
+class Objects : public Models {
+  public:
+    explicit Objects(const PgkmReduction &program) : values_(at(values_in(program))), counts_(at(cells_in(program)))
+    {
+        reduced.values = values_.data();
+        reduced.counts = counts_.data();
+        reduced.row = -1;
+    }
+    void get(std::int64_t, PgkmResult *result) const override
+    {
+        result->n = n;
+        result->d = d;
+        result->reduced = &reduced;
+    }
+
+    PgkmReduced reduced = {};
+    std::int64_t n = 0;
+    std::int32_t d = 0;
+
+  private:
+    LargeArray<double> values_;
+    LargeArray<std::int64_t> counts_;
+};
+
+void check(const PgkmRequest &request, const PgkmGroup &)
+{
+    if (request.n_groups > 0 || request.n_nodes > 0 || request.points.weights != nullptr)
+        throw Error(PGKM_INVALID, "a reduction takes rows of one server, without groups and weights");
+    check_program(request.reduction, request.points.d);
+}
+
+// Estimates are asked for before the check.
+bool is_valid(const PgkmRequest &request) noexcept
+{
+    try {
+        check_program(request.reduction, request.points.d);
+        return true;
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+// Of a program that was checked.
+Work work_of(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const ProgramWork program = program_work(request.reduction);
+    const double rows = static_cast<double>(group.n) * program.row;
+    return {time_of(rows), time_of(fixed_operations + rows + program.once), true}; // not tried on a device yet
+}
+
+Work work(const PgkmRequest &request, const PgkmGroup &group)
+{
+    return is_valid(request) ? work_of(request, group) : Work{};
+}
+
+double fixed_bytes(const PgkmRequest &, double rows)
+{
+    return std::min(4e6, 2e5 + 2000.0 * rows);
+}
+
+// The results, and what the CPU takes beside them.
+double bytes(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const PgkmReduction &program = request.reduction;
+    if (!is_valid(request))
+        return 0.0;
+    const double results = 8.0 * static_cast<double>(values_in(program) + cells_in(program));
+    return results +
+           cpu::reduce_bytes(program, request.points.d, group.n, threads_of(request, work_of(request, group)));
+}
+
+PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *error)
+{
+    return table.reduce(nullptr, nullptr, 0, nullptr, nullptr, error);
+}
+
+// What no rows come to.
+void reduce_nothing(const PgkmReduction &program, PgkmReduced &out)
+{
+    double *value = out.values;
+    for (std::int32_t o = 0; o < program.n_objects; ++o)
+        for (std::int64_t cell = 0; cell < program.objects[o].cells; ++cell)
+            for (std::int32_t i = 0; i < program.objects[o].n_items; ++i) {
+                const PgkmItem &item = program.items[program.objects[o].first_item + i];
+                const bool sum = item.combine == PGKM_COMBINE_SUM || item.combine == PGKM_COMBINE_COUNT;
+                const double none = sum ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+                value = std::fill_n(value, elements_of(program, item.loop), none);
+            }
+    std::fill_n(out.counts, cells_in(program), 0);
+}
+
+std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
+{
+    auto objects = std::make_unique<Objects>(request.reduction);
+    objects->n = request.points.n;
+    objects->d = request.points.d;
+    if (place == nullptr) {
+        reduce_nothing(request.reduction, objects->reduced);
+        return objects;
+    }
+    place->session.load_own(request.points);
+    monitor.enter(PGKM_ITERATING);
+    std::vector<PgkmProblem> all(1);
+    all[0].n_rows = request.points.n;
+    try {
+        place->session.run(&PgkmBackend::reduce, all, &request.reduction, &objects->reduced);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_INVALID || objects->reduced.fault == PGKM_FAULT_NONE)
+            throw;
+    }
+    return objects;
+}
+
+} // namespace
+
+const Algorithm reductions = {"a reduction", check, work, fixed_bytes, bytes, supported, fit, true};
+
+} // namespace pgkm
+
+double pgkm_operation_value(PgkmOperation operation, double a, double b, double c)
+{
+    return pgkm::operation_value(operation, a, b, c);
+}

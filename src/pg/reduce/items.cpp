@@ -1,0 +1,154 @@
+/*
+ * items.cpp - makes a program of the objects of a reduction, or of an expression of parameters.
+ */
+#include "pg/reduce/lowering.h"
+
+#define MAX_CELLS ((int64)1 << 40)
+
+/* Other than `term` in what is lowered: the key of a value, and how values come together. */
+struct ItemRest {
+    PgkmCombine combine;
+    const ReduceText *text;
+    const ReduceTerm *key; /* or NULL */
+    const ReduceText *key_text;
+};
+
+static void add_item(Lowering *lowering, const ReduceTerm *term, const At *at, int32 loop, const ItemRest *rest)
+{
+    PgkmItem item = {lower_number(lowering, term, at), loop, rest->combine, -1};
+
+    if (rest->key != NULL) {
+        lowering_switch_text(lowering, rest->key_text);
+        item.key = lower_number(lowering, rest->key, &nowhere);
+        lowering_switch_text(lowering, rest->text);
+    }
+    reduce_add_item(lowering->program, &item);
+}
+
+/* A vector becomes an item over a loop, a matrix one for each of its rows; those of `vector` may differ in length. */
+static void lower_items(Lowering *lowering, const ReduceTerm *term, const ItemRest *rest)
+{
+    const ReduceShape shape = shape_of(lowering, term, true);
+
+    if (shape.dimensions == 0) {
+        add_item(lowering, term, &nowhere, -1, rest);
+    } else if (shape.dimensions == 1) {
+        const int32 loop = enter_loop(lowering, shape.extent[0], true, term->place);
+        const At here = {1, {index_of(lowering, loop, term->place), -1}};
+
+        add_item(lowering, term, &here, loop, rest);
+        leave_loop(lowering, loop);
+    } else if (shape.dimensions > 2 && term->kind != TERM_VECTOR) {
+        lowering_raise_shape(lowering, term, shape.dimensions);
+    } else {
+        for (int64 j = 0; j < shape.extent[0]; ++j) {
+            const int32 row = reduce_emit_constant(lowering->program, term->place, (double)j);
+
+            if (term->kind == TERM_VECTOR) {
+                Scope scope = {term->name, row, lowering->scope};
+
+                lowering->scope = &scope;
+                lower_items(lowering, term->arguments[1], rest);
+                lowering->scope = scope.outer;
+            } else {
+                const int32 loop = enter_loop(lowering, shape.extent[1], true, term->place);
+                const At here = {2, {row, index_of(lowering, loop, term->place)}};
+
+                add_item(lowering, term, &here, loop, rest);
+                leave_loop(lowering, loop);
+            }
+        }
+    }
+}
+
+/* Until reduce_errors_end. */
+static Lowering *start(ReduceProgram *program, const ReduceColumns *columns, const ReduceLets *lets,
+                       const ReduceText *text)
+{
+    Lowering *const lowering = (Lowering *)palloc0(sizeof(Lowering));
+
+    lowering->program = program;
+    lowering->columns = columns;
+    lowering->lets = lets;
+    lowering->meant = (bool *)palloc0(Max(lets->n_lets, 1) * sizeof(bool));
+    lowering->text = text;
+    reduce_errors_begin(&lowering->errors, text);
+    lowering->steps = 1;
+    return lowering;
+}
+
+static void lower_object(Lowering *lowering, const ReduceObject *object)
+{
+    const ReduceText *const text = object->value.text == NULL ? &object->op : &object->value; /* which counts alone */
+    ReduceProgram *const program = lowering->program;
+    PgkmObject *const target = &program->objects[program->n_objects++];
+    int i = 0;
+    ListCell *cell;
+
+    *target = {1, -1, -1, program->n_items, 0};
+    if (object->filter_term != NULL) {
+        lowering_switch_text(lowering, &object->filter);
+        target->filter = lower_truth(lowering, object->filter_term, &nowhere);
+    }
+    if (object->cells_term != NULL) {
+        lowering_switch_text(lowering, &object->cells);
+        target->cells = count_of(lowering, object->cells_term, 1, MAX_CELLS);
+    }
+    if (object->index_term != NULL) {
+        lowering_switch_text(lowering, &object->index);
+        target->cell = lower_number(lowering, object->index_term, &nowhere);
+    }
+    lowering_switch_text(lowering, text);
+    foreach (cell, object->values) {
+        const PgkmCombine combine = object->combines[i++];
+        const ItemRest rest = {combine, text, combine == PGKM_COMBINE_ARGMIN ? object->key_term : NULL, &object->key};
+
+        lower_items(lowering, (ReduceTerm *)lfirst(cell), &rest);
+    }
+    target->n_items = program->n_items - target->first_item;
+}
+
+ReduceProgram *reduce_lower(const ReduceObject *objects, int n_objects, const ReduceLets *lets,
+                            const ReduceColumns *columns, const ReduceParameters *parameters)
+{
+    ReduceProgram *const program = reduce_program_create(parameters, n_objects);
+    Lowering *const lowering = start(program, columns, lets, &objects[0].value);
+
+    for (int i = 0; i < n_objects; ++i)
+        lower_object(lowering, &objects[i]);
+    reduce_errors_end(&lowering->errors);
+    return program;
+}
+
+ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *term,
+                                      const ReduceParameters *parameters, ReduceShape *shape)
+{
+    static const ReduceName row = {"", 0, {1, 1}, 0};
+    static const ReduceColumns none = {NULL, 0};
+    ReduceProgram *const program = reduce_program_create(parameters, 1);
+    static const ReduceLets no_lets = {NULL, 0};
+    Lowering *const lowering = start(program, &none, &no_lets, text);
+    At at = nowhere;
+    PgkmItem item = {-1, -1, PGKM_COMBINE_SUM, -1};
+    *shape = shape_of(lowering, term);
+    if (shape->dimensions > 2)
+        lowering_raise_shape(lowering, term, shape->dimensions);
+    program->objects[program->n_objects++] = {1, -1, -1, 0, 1};
+    if (shape->dimensions == 2) {
+        program->objects[0].cells = shape->extent[0];
+        program->objects[0].cell = at.index[at.n++] =
+            reduce_emit_value(program, PGKM_COLUMN, term->place, &row, -1, -1);
+    }
+    if (shape->dimensions > 0) {
+        item.loop = enter_loop(lowering, shape->extent[shape->dimensions - 1], true, term->place);
+        at.index[at.n++] = index_of(lowering, item.loop, term->place);
+    }
+
+    const Value value = lower(lowering, term, &at);
+
+    item.value = value.expression;
+    shape->truth = value.truth;
+    reduce_add_item(program, &item);
+    reduce_errors_end(&lowering->errors);
+    return program;
+}

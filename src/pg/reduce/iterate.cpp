@@ -1,0 +1,339 @@
+/*
+ * iterate.cpp - reduction_iterate: a reduction in a loop whose parameters come from its last result.
+ */
+#include "pg/reduce/call.h"
+#include "pg/reduce/definition.h"
+
+#include <cmath>
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_reduction_iterate);
+}
+
+/* Behind the relation. */
+enum IterateArgument {
+    ITERATE_NAME = TABLE_RELATION + 1,
+    ITERATE_START,
+    ITERATE_UPDATE,
+    ITERATE_UNTIL,
+    ITERATE_MAX_ITER
+};
+
+/* Names of the last result: the matrix of cells and values, and the rows of each cell. */
+static const char result_name[] = "r";
+static const char counts_name[] = "counts";
+
+/* A parameter that each iteration makes anew. */
+struct Update {
+    ReduceText text; /* what: its name */
+    ReduceTerm *term;
+    bool first; /* of those that are made of the same parameters */
+};
+
+struct Iteration {
+    ReduceCall reduction;
+    Update *updates;
+    int n_updates;
+    ReduceText until; /* text NULL: none */
+    ReduceTerm *until_term;
+    int32 max_iter;
+    int32 n_iter;
+    bool converged;
+};
+
+/* --- arguments --- */
+
+[[noreturn]] static void raise_update(void)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("update must be a JSON object of expressions, or a list of such objects")));
+    pg_unreachable();
+}
+
+static void add_update(Iteration *iteration, const char *name, const JsonbValue *value, bool first)
+{
+    const int n = iteration->n_updates++;
+
+    if (value->type != jbvString)
+        raise_update();
+    iteration->updates =
+        n == 0 ? (Update *)palloc(sizeof(Update)) : (Update *)repalloc(iteration->updates, (n + 1) * sizeof(Update));
+
+    Update *const update = &iteration->updates[n];
+
+    update->text = {name, pnstrdup(value->val.string.val, value->val.string.len), 0};
+    update->term = reduce_parse(&update->text);
+    update->first = first;
+}
+
+static void read_updates(Iteration *iteration, Jsonb *updates)
+{
+    JsonbIterator *iterator = JsonbIteratorInit(&updates->root);
+    JsonbIteratorToken token;
+    JsonbValue value;
+    const char *name = NULL;
+    bool first = true;
+    bool inside = false;
+
+    while ((token = JsonbIteratorNext(&iterator, &value, inside)) != WJB_DONE) {
+        if (token == WJB_BEGIN_OBJECT || token == WJB_END_OBJECT) {
+            first = inside = token == WJB_BEGIN_OBJECT;
+        } else if (token == WJB_KEY) {
+            name = pnstrdup(value.val.string.val, value.val.string.len);
+        } else if (token == WJB_VALUE) {
+            add_update(iteration, name, &value, first);
+            first = false;
+        } else if (token == WJB_ELEM) {
+            raise_update();
+        }
+    }
+    if (iteration->n_updates == 0)
+        raise_update();
+}
+
+static void check_name(const char *name)
+{
+    if (strcmp(name, result_name) == 0 || strcmp(name, counts_name) == 0)
+        ereport(ERROR, (errcode(ERRCODE_RESERVED_NAME),
+                        errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
+                        errdetail("In update and until \"%s\" is the last result, \"%s\" are the rows of its cells.",
+                                  result_name, counts_name)));
+    if (strncmp(name, "old.", 4) == 0)
+        ereport(ERROR, (errcode(ERRCODE_RESERVED_NAME),
+                        errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
+                        errdetail("In until names with \"old.\" are the parameters before the update.")));
+}
+
+static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
+{
+    static const char *const names[] = {"relation", "name", "start", "update"};
+
+    for (int i = 0; i < (int)lengthof(names); ++i)
+        if (PG_ARGISNULL(i))
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", names[i])));
+    iteration->max_iter = PG_ARGISNULL(ITERATE_MAX_ITER) ? 100 : PG_GETARG_INT32(ITERATE_MAX_ITER);
+    if (iteration->max_iter < 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("max_iter must be at least 1")));
+    iteration->reduction.function = "reduction_iterate";
+    iteration->reduction.parameters = reduce_parameters_read(PG_GETARG_JSONB_P(ITERATE_START));
+    for (int i = 0; i < iteration->reduction.parameters->n_names; ++i)
+        check_name(iteration->reduction.parameters->names[i].name);
+    read_updates(iteration, PG_GETARG_JSONB_P(ITERATE_UPDATE));
+    for (int i = 0; i < iteration->n_updates; ++i)
+        check_name(iteration->updates[i].text.what);
+    if (!PG_ARGISNULL(ITERATE_UNTIL)) {
+        iteration->until = {"until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)), 0};
+        iteration->until_term = reduce_parse(&iteration->until);
+    }
+    iteration->reduction.objects = reduction_find(fcinfo, PG_GETARG_TEXT_PP(ITERATE_NAME), &iteration->reduction.exact);
+}
+
+/* --- expressions of parameters --- */
+
+/* Numbers made one by one. */
+template <typename Number>
+static const double *make_numbers(int64 count, Number number)
+{
+    double *const numbers = reduce_numbers(count);
+
+    for (int64 i = 0; i < count; ++i) {
+        if (i % 65536 == 0)
+            CHECK_FOR_INTERRUPTS();
+        numbers[i] = number(i);
+    }
+    return numbers;
+}
+
+/* The value of an expression, a matrix in row-major order, in the current memory context. */
+static const double *evaluate(const ReduceText *text, const ReduceTerm *term, const ReduceParameters *parameters,
+                              ReduceShape *shape)
+{
+    const ReduceProgram *const program = reduce_lower_parameter(text, term, parameters, shape);
+    const int64 n_rows = program->objects[0].cells;
+    const double *const numbers = make_numbers(n_rows, [](int64 i) { return (double)i; });
+    PgkmJobHolder *holder = NULL;
+    PgkmRequest request;
+
+    memset(&request, 0, sizeof request);
+    request.algorithm = PGKM_REDUCTION;
+    request.points = {numbers, PGKM_FLOAT64, n_rows, 1, NULL};
+    request.reduction = reduce_program_of(program, false);
+
+    const PgkmReduced *const reduced = pgkm_run_aside(&request, CurrentMemoryContext, &holder)->reduced;
+
+    if (reduced->fault != PGKM_FAULT_NONE)
+        reduce_raise_fault(reduced, program, text, NULL);
+    return reduced->values;
+}
+
+/* The last result as parameters beside the others. What no row came to is 0. */
+static const ReduceParameters *with_result(const ReduceParameters *parameters, const ReduceProgram *program,
+                                           const PgkmReduced *reduced)
+{
+    const int64 cells = program->objects[0].cells;
+    const int64 shape[] = {cells, reduce_object_width(program, 0)};
+    const int64 length[] = {cells, 1};
+    const double *const counts = make_numbers(cells, [reduced](int64 i) { return (double)reduced->counts[i]; });
+    const double *const values = make_numbers(
+        cells * shape[1], [reduced](int64 i) { return std::isnan(reduced->values[i]) ? 0 : reduced->values[i]; });
+
+    return reduce_parameters_with(reduce_parameters_with(parameters, result_name, 2, shape, values), counts_name, 1,
+                                  length, counts);
+}
+
+/* Those of one JSON object are made of the same parameters, those of the next one of what came of it. */
+static const ReduceParameters *update_all(const Iteration *iteration, const ReduceProgram *program,
+                                          const PgkmReduced *reduced)
+{
+    const ReduceParameters *next = iteration->reduction.parameters;
+    const ReduceParameters *with = NULL;
+
+    for (int i = 0; i < iteration->n_updates; ++i) {
+        const Update *const update = &iteration->updates[i];
+        ReduceShape shape;
+
+        if (update->first)
+            with = with_result(next, program, reduced);
+
+        const double *const values = evaluate(&update->text, update->term, with, &shape);
+
+        if (shape.truth)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("parameter \"%s\" must be numbers, not a condition", update->text.what)));
+        next = reduce_parameters_with(next, update->text.what, shape.dimensions, shape.extent, values);
+    }
+    return next;
+}
+
+static bool is_done(const Iteration *iteration, const ReduceParameters *next, const ReduceProgram *program,
+                    const PgkmReduced *reduced)
+{
+    ReduceShape shape;
+
+    if (iteration->until_term == NULL)
+        return false;
+
+    const ReduceParameters *const with =
+        reduce_parameters_with_old(with_result(next, program, reduced), iteration->reduction.parameters);
+    const double *const value = evaluate(&iteration->until, iteration->until_term, with, &shape);
+
+    if (!shape.truth || shape.dimensions > 0)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("until must be a condition")));
+    return *value != 0;
+}
+
+/* --- the loop --- */
+
+/* Of a result that is to become parameters: before it is made. */
+static void check_size(const ReduceProgram *program)
+{
+    const int64 cells = program->objects[0].cells;
+    const int64 width = reduce_object_width(program, 0);
+
+    if (cells > PG_INT32_MAX || width > PG_INT32_MAX)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("the result of a reduction in a loop is too large: %lld cells of %lld values",
+                               (long long)cells, (long long)width)));
+}
+
+/* One iteration in a memory context of its own, which holds the job; the next parameters go to `keep`. */
+static const ReduceParameters *iterate(Iteration *iteration, MemoryContext keep)
+{
+    ReduceCall *const call = &iteration->reduction;
+    const ReduceProgram *const program = reduce_call_lower(call);
+    PgkmJobHolder *holder = NULL;
+
+    check_size(program);
+
+    const PgkmReduced *const reduced = reduce_call_run(call, program, CurrentMemoryContext, &holder);
+    const ReduceParameters *const next = update_all(iteration, program, reduced);
+
+    iteration->converged = is_done(iteration, next, program, reduced);
+    ++iteration->n_iter;
+
+    MemoryContext own = MemoryContextSwitchTo(keep);
+    const ReduceParameters *const kept = reduce_parameters_copy(next);
+
+    MemoryContextSwitchTo(own);
+    return kept;
+}
+
+static void free_resident(void *resident)
+{
+    pgkm_run_release_channel(pgkm_resident_channel((PgkmResident *)resident));
+    pgkm_resident_free((PgkmResident *)resident);
+}
+
+/* What a backend makes of the rows stays from iteration to iteration. */
+static void keep_resident(TableCall *call)
+{
+    MemoryContextCallback *const callback =
+        (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
+    PgkmResident *const resident = pgkm_resident_create();
+
+    if (resident == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    callback->func = free_resident;
+    callback->arg = resident;
+    MemoryContextRegisterResetCallback(call->context, callback);
+    call->resident = resident;
+}
+
+static void run_loop(Iteration *iteration)
+{
+    MemoryContext caller = CurrentMemoryContext;
+    TableCall *const table = iteration->reduction.call;
+    MemoryContext own[2]; /* of an iteration, and of parameters: each holds the last ones while the next are made */
+
+    keep_resident(table);
+    for (int i = 0; i < 2; ++i)
+        own[i] = AllocSetContextCreate(table->context, "kmeans iteration", ALLOCSET_DEFAULT_SIZES);
+    while (!iteration->converged && iteration->n_iter < iteration->max_iter) {
+        MemoryContext kept = own[iteration->n_iter % 2];
+
+        MemoryContext work = AllocSetContextCreate(table->context, "kmeans iteration", ALLOCSET_DEFAULT_SIZES);
+
+        MemoryContextReset(kept);
+        MemoryContextSwitchTo(work);
+        iteration->reduction.parameters = iterate(iteration, kept);
+        MemoryContextSwitchTo(caller);
+        MemoryContextDelete(work);
+    }
+}
+
+/*
+ * reduction_iterate(relation, name, start, update, until, max_iter) -> (params, n_iter, converged)
+ *
+ *   rows := SELECT the columns that the reduction names FROM relation, as the caller
+ *   params := start
+ *   repeat: r := reduce(rows, params); params := update(r, params), until that is true, or max_iter times
+ */
+Datum pgkm_reduction_iterate(PG_FUNCTION_ARGS)
+{
+    Iteration iteration;
+    TupleDesc tupdesc;
+
+    if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "reduction_iterate must return a row");
+    memset(&iteration, 0, sizeof iteration);
+    read_arguments(&iteration, fcinfo);
+    iteration.reduction.call = table_call_create();
+
+    const bool any = reduce_call_read(&iteration.reduction, fcinfo);
+
+    for (int i = 0; i < iteration.n_updates; ++i)
+        reduce_call_check_parameter(&iteration.reduction, iteration.updates[i].text.what);
+    if (any)
+        run_loop(&iteration);
+
+    const Datum result = pgkm_composite_make(BlessTupleDesc(tupdesc),
+                                             {PointerGetDatum(reduce_parameters_jsonb(iteration.reduction.parameters)),
+                                              iteration.n_iter, iteration.converged});
+
+    table_call_destroy(iteration.reduction.call);
+    PG_RETURN_DATUM(result);
+}

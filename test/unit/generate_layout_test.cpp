@@ -1,0 +1,181 @@
+// Layouts of generated reductions: what is chosen, what lies where, how many blocks there are.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "backend/generate/kernel.hpp"
+#include "backend/reduction_program.hpp"
+#include "engine/api.h"
+#include "support/program.hpp"
+
+namespace pgkm {
+namespace {
+
+using conformance::Program;
+using generate::Device;
+using generate::Layout;
+using generate::Output;
+using generate::Plan;
+
+constexpr Device h200 = {132, 232448};
+
+// k-means: counts and sums of d features by the nearest of k centroids.
+Program k_means(std::int32_t k, std::int32_t d, bool exact = false)
+{
+    Program program;
+    program.exact = exact;
+    program.parameters.resize(static_cast<std::size_t>(k * d));
+    const std::int32_t cell = program.nearest(k, d, 0), i = program.loop(d);
+    program.item(program.column(0, program.index(i), d), PGKM_COMBINE_SUM, i);
+    program.object(k, cell);
+    return program;
+}
+
+Plan plan_of(const Program &program, Layout layout, const Device &device, std::int64_t rows = 1000000)
+{
+    const PgkmReduction view = program.view();
+    check_program(view, 8);
+    const generate::Program facts(view);
+    return make_plan(facts, layout, rows, device);
+}
+
+const Output &output(const Plan &plan, const std::string &name)
+{
+    return *std::find_if(plan.outputs.begin(), plan.outputs.end(), [&](const Output &o) { return o.name == name; });
+}
+
+TEST(GenerateLayout, IsChosenBySizeAndRows)
+{
+    EXPECT_EQ(generate::choose_layout(10, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(generate::choose_layout(56, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(generate::choose_layout(57, 1 << 20, h200), Layout::block);
+    EXPECT_EQ(generate::choose_layout(29056, 1 << 20, h200), Layout::block);
+    EXPECT_EQ(generate::choose_layout(29057, 1 << 24, h200), Layout::parts);
+    EXPECT_EQ(generate::choose_layout(29057, 1 << 16, h200), Layout::global);
+    EXPECT_EQ(generate::choose_layout(1 << 20, 1 << 28, h200), Layout::global);
+    EXPECT_EQ(plan_of(k_means(4, 8), Layout::automatic, h200).layout, Layout::thread_write_first);
+    EXPECT_EQ(plan_of(k_means(100, 8), Layout::automatic, h200).layout, Layout::block);
+}
+
+// The work's example: data float* n 3, update float* 5 k, cluster float* 3 k.
+TEST(GenerateLayout, VariablesArePlacedInTheWorksOrders)
+{
+    const Program program = k_means(10, 8); // parameters: 80 words; rows: 10 a thread; sums: 80 a thread
+    const Device small = {1, 160 * 8, 32};  // 32 threads: no sums, no counts of all threads
+    for (const Layout layout : {Layout::thread_no_sorting, Layout::thread_greedy, Layout::thread_write_first}) {
+        const Plan plan = plan_of(program, layout, small);
+        EXPECT_EQ(plan.threads, 32);
+        EXPECT_EQ(plan.inputs[0].place, 0);
+        EXPECT_FALSE(output(plan, "update0_rows").shared);
+        EXPECT_FALSE(output(plan, "update0_0").shared);
+        EXPECT_EQ(plan.own_words, 90);
+        EXPECT_EQ(plan.shared_words, 80);
+    }
+    const Device medium = {1, 360 * 8, 32}; // either the parameters, or the counts, 320 words
+    const Plan in_order = plan_of(program, Layout::thread_no_sorting, medium),
+               greedy = plan_of(program, Layout::thread_greedy, medium),
+               written = plan_of(program, Layout::thread_write_first, medium);
+    EXPECT_EQ(in_order.inputs[0].place, 0);
+    EXPECT_FALSE(output(in_order, "update0_rows").shared);
+    EXPECT_EQ(greedy.inputs[0].place, 0); // the smallest
+    EXPECT_FALSE(output(greedy, "update0_rows").shared);
+    EXPECT_EQ(written.inputs[0].place, -1);
+    EXPECT_TRUE(output(written, "update0_rows").shared);
+    EXPECT_EQ(output(written, "update0_rows").place, 0);
+    EXPECT_FALSE(output(written, "update0_0").shared);
+}
+
+TEST(GenerateLayout, CopiesFitTheThreads)
+{
+    const Program program = k_means(4, 6); // R has 28 words
+    EXPECT_EQ(plan_of(program, Layout::thread_greedy, {1, 28 * 256 * 8}).threads, 256);
+    EXPECT_EQ(plan_of(program, Layout::thread_greedy, {1, 28 * 256 * 8 - 8}).threads, 128);
+    EXPECT_EQ(plan_of(program, Layout::thread_greedy, {1, 28 * 32 * 8}).threads, 32);
+    EXPECT_EQ(plan_of(program, Layout::thread_greedy, {1, 28 * 32 * 8 - 8}).threads, 128); // in device memory
+}
+
+TEST(GenerateLayout, NoTwoWordsOfROverlapAndNoPairIsCutApart)
+{
+    for (const bool exact : {false, true})
+        for (const Layout layout : {Layout::thread_greedy, Layout::block, Layout::global, Layout::parts})
+            for (const std::int32_t k : {1, 7, 100}) {
+                Program program = k_means(k, 8, exact);
+                program.item(program.column(2), PGKM_COMBINE_ARGMIN, -1, program.column(3));
+                program.item(program.column(1), PGKM_COMBINE_MIN);
+                program.object(3, -1, program.add(PGKM_LESS, {program.column(0), program.column(1)}));
+                program.objects[1].cells = 1;
+                const Plan plan = plan_of(program, layout, {4, 1000});
+                std::vector<int> used(static_cast<std::size_t>(plan.words));
+                for (const Output &o : plan.outputs)
+                    for (std::int64_t cell = 0; cell < o.cells; ++cell)
+                        for (std::int64_t e = 0; e < o.elements; ++e) {
+                            const std::int64_t first = o.base + cell * o.stride + e * o.words;
+                            for (std::int32_t w = 0; w < o.words; ++w)
+                                ++used[static_cast<std::size_t>(first + w)];
+                            EXPECT_EQ(first / plan.part_words, (first + o.words - 1) / plan.part_words);
+                        }
+                EXPECT_EQ(std::count_if(used.begin(), used.end(), [](int times) { return times > 1; }), 0);
+                EXPECT_GE(plan.parts * plan.part_words, plan.words);
+                EXPECT_LE(plan.shared_words, 125);
+            }
+}
+
+TEST(GenerateLayout, ABlockThatDoesNotFitBecomesParts)
+{
+    const Plan plan = plan_of(k_means(100, 8), Layout::block, {4, 1000});
+    EXPECT_EQ(plan.layout, Layout::parts);
+    EXPECT_EQ(plan.parts, (900 + 123) / 124);
+}
+
+TEST(GenerateLayout, BlocksFollowRowsUnitsAndMemory)
+{
+    const Plan plan = plan_of(k_means(100, 8), Layout::block, h200);
+    const std::int64_t most = choose_blocks(plan, 1 << 30, h200, UINT64_MAX);
+    EXPECT_EQ(most % 132, 0);
+    EXPECT_EQ(choose_blocks(plan, 1, h200, UINT64_MAX), 1);
+    EXPECT_EQ(choose_blocks(plan, 1 << 30, h200, 10 * block_bytes(plan)), 10);
+    EXPECT_EQ(choose_blocks(plan, 1 << 30, h200, block_bytes(plan) - 1), 0);
+}
+
+TEST(GenerateLayout, TheSourceSaysWhatLiesWhere)
+{
+    const Program program = k_means(100, 8);
+    const PgkmReduction view = program.view();
+    PgkmError error = {};
+    char *const text = pgkm_reduction_source(&view, PGKM_FLOAT32, 8, 4000000, "block", 90, &error);
+    ASSERT_NE(text, nullptr) << error.text;
+    const std::string source = text;
+    pgkm_text_free(text);
+    for (const char *const part : {"// Layout block: blocks of 256 threads", "typedef float Element;",
+                                   "p0, parameters 0 to 799; in shared memory", "update0_0, sum, 100 cells x 8", "fma(",
+                                   "extern \"C\" __global__ void init(", "reduc(", "combine("})
+        EXPECT_NE(source.find(part), std::string::npos) << part << "\n" << source;
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 8, 4000000, "no such layout", 90, &error), nullptr);
+    EXPECT_EQ(error.status, PGKM_UNSUPPORTED);
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 7, 4000000, nullptr, 90, &error), nullptr);
+    EXPECT_EQ(error.status, PGKM_INVALID);
+}
+
+// Branches that repeat each other: each level doubles the text.
+TEST(GenerateLayout, ATextWithoutEndIsRefused)
+{
+    Program program;
+    std::int32_t value = program.column(0);
+    for (int i = 0; i < 40; ++i) {
+        const std::int32_t one = program.add(PGKM_LESS, {program.column(1), program.constant(i)}),
+                           two = program.add(PGKM_LESS, {program.column(2), program.constant(i)}),
+                           zero = program.constant(0.5);
+        const std::int32_t a = program.add(PGKM_CASE, {one, program.add(PGKM_EXP, {value}), zero}),
+                           b = program.add(PGKM_CASE, {two, program.add(PGKM_SIN, {value}), zero});
+        value = program.add(PGKM_ADD, {a, b});
+    }
+    program.item(value);
+    program.object(1, -1);
+    const PgkmReduction view = program.view();
+    PgkmError error = {};
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT64, 3, 1000, nullptr, 90, &error), nullptr);
+    EXPECT_EQ(error.status, PGKM_UNSUPPORTED);
+}
+
+} // namespace
+} // namespace pgkm
