@@ -47,8 +47,14 @@ CREATE TABLE models AS SELECT 's1' AS name, kmeans_fit('s1', features => '{x,y}'
 SELECT x, y, kmeans_predict(m, ARRAY[x, y]) AS cluster_id, round(kmeans_distance(m, ARRAY[x, y])) AS distance
 FROM models, (VALUES (600000, 570000), (850000, 160000), (0, 0)) AS new_points(x, y);
 
+\timing off
 \echo
-\echo '6. What it runs on.'
+\echo '6. Pictures: build/demo/clusters.svg, components.svg and sweep.svg.'
+\echo
+\i scripts/lib/pictures.sql
+
+\echo
+\echo '7. What it runs on.'
 \echo
 \x on
 SELECT * FROM kmeans_status();

@@ -33,6 +33,18 @@ void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *
 /* The same with factors; 22023 when a covariance is singular. */
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
 
+/* How a fit went. */
+struct PgkmGmmTrace {
+    int32 k;
+    PgkmCovariance covariance_type;
+    int32 n_iter;
+    bool converged;
+    const double *values; /* n_iter: the log-likelihood at each iteration */
+};
+
+/* Unpacks and checks what a gmm_model says about that. */
+void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace);
+
 /* Adds a row (component_id, weight, mean, covariance) for each component. */
 void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, int32 d, const double *weights,
                          const double *means, const double *covariances);

@@ -131,6 +131,21 @@ void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
 }
 
+void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace)
+{
+    PgkmModelFields from;
+    int32 d;
+
+    pgkm_model_open(composite, &model_type, context, &from);
+    pgkm_model_extents(&from, &trace->k, &d);
+    trace->covariance_type = (PgkmCovariance)pgkm_model_word(&from, "covariance_type", &pgkm_covariances);
+    trace->n_iter = DatumGetInt32(pgkm_model_field(&from, "n_iter")->value);
+    trace->converged = DatumGetBool(pgkm_model_field(&from, "converged")->value);
+    if (trace->n_iter < 1 || pgkm_model_field(&from, "n_iter")->isnull || pgkm_model_field(&from, "converged")->isnull)
+        pgkm_raise_field(&from, "n_iter", "be at least 1, beside converged");
+    trace->values = pgkm_model_numbers(&from, "trace", "hold n_iter finite values", {trace->n_iter});
+}
+
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
     PgkmMixture *const mixture = &model->mixture;

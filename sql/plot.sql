@@ -1,0 +1,128 @@
+-- kmeans_plot, kmeans_sweep_plot and gmm_plot: what their text says, and that it depends on the set of rows alone.
+SET client_min_messages = warning;
+CREATE TABLE plot_rows AS
+SELECT i AS id, (i % 5 * 10 + sin(i * 1.7))::real AS x, (i % 5 * 7 % 20 + cos(i * 2.3))::real AS y, (sin(i) * 3)::real AS z, 1 + i % 3 AS w,
+    NULL::integer AS cluster_id
+FROM generate_series(1, 4000) AS i;
+CREATE FUNCTION plot_times(svg text, pattern text) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM regexp_matches(svg, pattern, ''g'')';
+
+-- Its parts: a card, a title, axes, a dot for each row, a number and a line of the legend for each cluster.
+CREATE TABLE plots AS SELECT kmeans_plot('plot_rows', '{x,y}', 5) AS svg;
+SELECT left(svg, 92) AS head, right(svg, 7) AS tail, svg ~ '^[[:ascii:]]*$' AS ascii, svg ~ 'script|href|[nN]a[nN]|inf[^eo]' AS bad FROM plots;
+SELECT match[1] AS text FROM plots, regexp_matches(svg, '<text[^>]*>([^<]*)', 'g') AS match;
+SELECT plot_times(svg, 'M[0-9.]+ [0-9.]+h0') AS dots, plot_times(svg, '<rect rx="8" height="16"') AS numbers, plot_times(svg, '<text') AS texts,
+    plot_times(svg, '<g') = plot_times(svg, '</g>') AS groups_closed, plot_times(svg, '"') % 2 AS odd FROM plots;
+-- All of it lies on the card.
+SELECT bool_and(m[1]::numeric BETWEEN 0 AND 720 AND m[2]::numeric BETWEEN 0 AND 480) AS inside
+FROM plots, regexp_matches(svg, 'M([0-9.]+) ([0-9.]+)', 'g') AS m;
+DROP TABLE plots;
+
+-- The same bytes for the rows in another order, after an UPDATE of each row, from a view, from loaded rows, with any threads.
+CREATE TABLE plot_shuffled AS TABLE plot_rows ORDER BY md5(id::text);
+CREATE VIEW plot_view AS SELECT * FROM plot_rows ORDER BY -id;
+CREATE FUNCTION plot_all(relation regclass, loaded boolean DEFAULT false) RETURNS TABLE (kind text, md5 text) LANGUAGE sql AS $$
+    SELECT kind, md5(svg) FROM (VALUES
+        ('two features', kmeans_plot(relation, '{x,y}', 5, loaded => loaded, title => 'a')),
+        ('sampled', kmeans_plot(relation, '{x,y}', 5, loaded => loaded, title => 'a', sample => 300)),
+        ('components', kmeans_plot(relation, '{x,y,z}', 5, loaded => loaded, title => 'a', sample => 300)),
+        ('weights', kmeans_plot(relation, '{x,y}', 5, weight => 'w', loaded => loaded, title => 'a', sample => 300)),
+        ('one feature', kmeans_plot(relation, '{x}', 3, loaded => loaded, title => 'a')),
+        ('standardized', kmeans_plot(relation, '{x,y,z}', 3, standardize => true, loaded => loaded, title => 'a')),
+        ('sweep', kmeans_sweep_plot(relation, '{x,y}', 1, 7, loaded => loaded, title => 'a'))) AS s (kind, svg) $$;
+CREATE TABLE plot_wanted AS SELECT * FROM plot_all('plot_rows');
+SELECT count(DISTINCT md5) AS different FROM plot_wanted;
+SELECT 'shuffled' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_shuffled')) AS s
+UNION ALL SELECT 'view', count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_view')) AS s;
+UPDATE plot_rows SET z = z WHERE id % 3 = 0;
+SET pg_kmeans.cpu_threads = 1;
+SELECT 'updated' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows')) AS s;
+RESET pg_kmeans.cpu_threads;
+SELECT kmeans_load('plot_rows', '{x,y}'), kmeans_load('plot_rows', '{x,y,z}'), kmeans_load('plot_rows', '{x}'), kmeans_load('plot_rows', '{x,y}', 'w');
+SELECT 'loaded' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows', true)) AS s;
+SELECT kmeans_unload();
+-- Another seed takes other rows.
+SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_rows', '{x,y}', 1, sample => 300, seed => 1) AS same;
+
+-- By labels that a fit wrote: the picture of that fit, but for its inertia.
+SELECT count(*) FROM kmeans_cluster('plot_rows', '{x,y}', 5, label_column => 'cluster');
+SELECT regexp_replace(kmeans_plot('plot_rows', '{x,y}', 5, title => 'a'), ' &#183; inertia [0-9.,]+', '', 'g') =
+    kmeans_plot('plot_rows', '{x,y}', label_column => 'cluster', title => 'a') AS same;
+-- Labels that are no clusters, and rows without features.
+UPDATE plot_rows SET cluster_id = CASE WHEN id % 2 = 0 THEN NULL WHEN id % 3 = 0 THEN -1 ELSE id % 2 * 2147483647 END, x = CASE WHEN id > 3 THEN x END,
+    y = CASE WHEN id > 3 THEN y END, z = CASE WHEN id > 3 THEN z END;
+SELECT match[1] AS text FROM kmeans_plot('plot_rows', '{x,y}', label_column => 'cluster_id', title => '') AS svg, regexp_matches(svg, '<text[^>]*>([^<]*)', 'g') AS match;
+
+-- A sample is about as large as asked for.
+CREATE TABLE plot_many AS SELECT exp(3 * sin(i * 2.1)) AS x, exp(3 * cos(i * 1.3)) AS y, i % 3 AS small, i % 20 AS label FROM generate_series(1, 50000) AS i;
+SELECT sample, plot_times(svg, 'h0') BETWEEN sample * 0.9 AND sample * 1.1 + 3 AS about, length(svg) < 8000 + 20 * sample AS short
+FROM unnest(ARRAY[100, 1000, 5000]) AS sample, kmeans_plot('plot_many', '{x,y}', 3, max_iter => 2, sample => sample) AS svg;
+-- A row apart is drawn, and so is each of few places that many rows share.
+INSERT INTO plot_many VALUES (1000, 1000, 0, 0);
+SELECT svg ~ 'M5[0-9]+(\.[0-9])? [0-9]{2}(\.[0-9])?h0' AS drawn FROM kmeans_plot('plot_many', '{x,y}', 1, sample => 100) AS svg;
+SELECT plot_times(kmeans_plot('plot_many', '{small,label}', 1), 'h0') >= 60 AS all_places;
+
+-- Equal values, one row, none; very large and very small values; values far from 0.
+CREATE TABLE plot_edges AS SELECT 7 AS a, 0 AS b, 5e149 * (i % 7 - 3) AS huge, 5e-324 AS tiny, 1e15 + i % 3 AS far, -1e-7 * (i % 4) AS small FROM generate_series(1, 20) AS i;
+SELECT columns, svg ~ '[nN]a[nN]|[^a-z]inf[^e]' AS bad, array(SELECT m[1] FROM regexp_matches(svg, '<text[^>]*>([^<]*)', 'g') AS m) AS texts
+FROM unnest(ARRAY['a b', 'huge tiny', 'far small', 'a', 'far']) AS columns, kmeans_plot('plot_edges', string_to_array(columns, ' '), 1, title => '') AS svg;
+SELECT plot_times(kmeans_plot('plot_edges', '{a,b,far}', 1), 'variance') AS components;
+DELETE FROM plot_edges WHERE ctid > '(0,1)';
+SELECT plot_times(svg, 'h0') AS dots, svg ~ '>1 row ' AS one FROM kmeans_plot('plot_edges', '{a,b,far}', 1) AS svg;
+DELETE FROM plot_edges;
+SELECT kmeans_plot('plot_edges', '{a,b}', 1) IS NULL AS no_rows, kmeans_plot('plot_edges', '{a,b}', label_column => 'a') IS NULL AS no_labels,
+    kmeans_sweep_plot('plot_edges', '{a,b}', 1, 2) IS NULL AS no_sweep, gmm_plot(NULL) IS NULL AS no_model;
+
+-- Names are escaped and cut.
+CREATE TABLE "plot <&> ""q""" AS SELECT i AS "a<b", i % 7 AS "c&""d'	e" FROM generate_series(1, 20) AS i;
+SELECT array(SELECT m[1] FROM regexp_matches(svg, '<(?:text|title)[^>]*>([^<]*[&c][^<]*)', 'g') AS m) AS texts
+FROM kmeans_plot('"plot <&> ""q"""', ARRAY['a<b', 'c&"d''	e'], 2) AS svg;
+SELECT m[1] AS title FROM regexp_matches(kmeans_plot('plot_many', '{x,y}', 1, width => 320, title => repeat('long ', 20)), 'font-size="16">([^<]*)') AS m;
+-- What XML has no place for is a blank, and so is what stands for signs of ours.
+SELECT m[1] = 'a b c d e f' || E'\uFFFD' AS blanks FROM regexp_matches(kmeans_plot('plot_many', '{x,y}', 1, title => E'a\x01b\x1ec\x1fd\uFFFEe\uFFFFf\uFFFD'), 'font-size="16">([^<]*)') AS m;
+CREATE TABLE plot_vectors AS SELECT ARRAY[x, y] AS f FROM plot_many LIMIT 100;
+SELECT m[1] AS axis FROM regexp_matches(kmeans_plot('plot_vectors', '{f}', 1), '>(f[^<]*)<', 'g') AS m;
+
+-- A sweep marks the best k of each index; the inertia has none.
+SELECT match[1] AS text FROM kmeans_sweep_plot('plot_shuffled', '{x,y}', 1, 7) AS svg, regexp_matches(svg, '<text[^>]*>([^<]*[a-z][^<]*)', 'g') AS match;
+SELECT plot_times(kmeans_sweep_plot('plot_shuffled', '{x,y}', 1, 1), 'not defined') AS not_defined;
+-- An index that is infinite has no place.
+CREATE TABLE plot_near AS SELECT unnest(ARRAY[0, 1e-160, 1, 1]::float8[]) AS x;
+SELECT bool_and(m[1]::numeric BETWEEN 0 AND 720 AND m[2]::numeric BETWEEN 0 AND 480) AS inside, svg ~ '[nN]a[nN]|[^a-z]inf[^e]' AS bad
+FROM kmeans_sweep_plot('plot_near', '{x}', 1, 3) AS svg, regexp_matches(svg, '[ML](-?[0-9.]+) (-?[0-9.]+)', 'g') AS m GROUP BY svg;
+DROP TABLE plot_near;
+-- EM: a dot for each iteration.
+SELECT n_iter = plot_times(svg, 'h0') AS dots, svg ~ '>log-likelihood of all rows' AS named, svg ~ 'covariances: diag &#183; [0-9]+ iterations &#183; converged' AS told
+FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled', '{x,y}', 3, covariance_type => 'diag') AS m) AS s) AS t;
+
+-- Wrong input.
+SELECT kmeans_plot('plot_many', '{x,y}');
+SELECT kmeans_plot('plot_many', '{x,y}', 2, label_column => 'label');
+SELECT kmeans_plot('plot_many', '{x,y}', 0);
+SELECT kmeans_plot('plot_many', '{x,nothing}', 2);
+SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'Label');
+SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'x');
+SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'label', loaded => true);
+SELECT kmeans_plot('plot_nothing', '{x,y}', 2);
+SELECT kmeans_plot(NULL, '{x,y}', 2);
+SELECT kmeans_plot('plot_many', NULL, 2);
+SELECT kmeans_plot('plot_many', '{x,y}', 2, width => 319);
+SELECT kmeans_plot('plot_many', '{x,y}', 2, height => 4001);
+SELECT kmeans_plot('plot_many', '{x,y}', 2, sample => 9);
+SELECT kmeans_plot('plot_many', '{x,y}', 2, init => 'x');
+SELECT kmeans_sweep_plot('plot_many', '{x,y}', 3, 2);
+SELECT kmeans_sweep_plot('plot_many', '{x,y}', 2, 3, height => 0);
+SELECT gmm_plot(jsonb_populate_record(m, '{"trace": [1]}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
+SELECT gmm_plot(jsonb_populate_record(m, '{"n_iter": null}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
+SELECT gmm_plot(m, width => 1) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
+CREATE TABLE plot_labels AS SELECT i AS label, i % 7 AS a FROM generate_series(1, 100001) AS i;
+SELECT kmeans_plot('plot_labels', '{label,a}', label_column => 'label');
+SELECT kmeans_plot('plot_labels', '{label,a}', 1000000);
+-- The rights are the caller's: of the columns that are named.
+CREATE ROLE plot_role;
+GRANT SELECT (x, y) ON plot_many TO plot_role;
+SET ROLE plot_role;
+SELECT length(kmeans_plot('plot_many', '{x,y}', 2)) > 0 AS drawn;
+SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'label');
+RESET ROLE;
+DROP TABLE plot_rows, plot_shuffled, plot_wanted, plot_many, plot_edges, plot_vectors, plot_labels, "plot <&> ""q""" CASCADE;
+DROP ROLE plot_role;

@@ -1,0 +1,86 @@
+#!/bin/bash
+# Pictures as a browser draws them: well-formed, all of it on the card, no two texts over one another. And docs/img holds
+# what this build draws for the demo.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$here/scripts/lib/tap.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$here"
+
+query <<'SQL'
+CREATE TABLE s1 (id integer GENERATED ALWAYS AS IDENTITY, x double precision, y double precision);
+\copy s1 (x, y) FROM 'test/data/s1.csv' (FORMAT csv, HEADER)
+CREATE TABLE iris (sepal_length real, sepal_width real, petal_length real, petal_width real, species text);
+\copy iris FROM 'test/data/iris.csv' (FORMAT csv, HEADER)
+CREATE TABLE blobs AS SELECT i % 40 AS label, 10 * sin(1.7 * (i % 40)) + sin(i * 1.1) AS x, 10 * cos(2.9 * (i % 40)) + cos(i * 1.9) AS y,
+    -2e9 - i AS far, 3e149 * sin(i) AS "a huge <column> & its long name that has to be cut somewhere", 7 AS equal
+FROM generate_series(1, 8000) AS i;
+CREATE TABLE nulls AS SELECT CASE WHEN i % 3 > 0 THEN i % 17 END AS a, CASE WHEN i % 3 > 0 THEN i % 23 END AS b, i % 4 - 1 AS label
+FROM generate_series(1, 600) AS i;
+CREATE TABLE single AS SELECT -3.5 AS a, 1e15 AS b;
+SQL
+mkdir -p "$folder/build/demo"
+(cd "$folder" && query -f "$here/scripts/lib/pictures.sql") >"$folder/log" 2>&1
+is "$(cat "$folder/log")" "" "the pictures of the demo are drawn"
+is "$(diff -rq "$here/docs/img" "$folder/build/demo" 2>&1 | sed "s|$folder/||")" "" "docs/img holds these pictures"
+
+draw() { # NAME SELECT
+    query -c "SELECT $2" >"$folder/build/demo/$1.svg"
+}
+for k in 2 5 12 40 120; do draw "clusters_$k" "kmeans_plot('blobs', '{x,y}', $k)"; done
+draw small "kmeans_plot('blobs', '{x,y}', 40, width => 320, height => 240)"
+draw large "kmeans_plot('blobs', '{x,y}', 40, width => 1600, height => 900, sample => 20000)"
+draw long_names "kmeans_plot('blobs', '{x,\"a huge <column> & its long name that has to be cut somewhere\"}', 3, title => repeat('long ', 40))"
+draw far "kmeans_plot('blobs', '{far,equal}', 3)"
+draw components "kmeans_plot('blobs', '{x,y,far}', 6, standardize => true)"
+draw histogram "kmeans_plot('blobs', '{x}', 12)"
+draw one_bar "kmeans_plot('blobs', '{equal}', 1)"
+draw labels "kmeans_plot('nulls', '{a,b}', label_column => 'label')"
+draw single "kmeans_plot('single', '{a,b}', 1)"
+draw sweep_wide "kmeans_sweep_plot('blobs', '{x,y}', 1, 70, max_iter => 5, title => '')"
+draw sweep_one "kmeans_sweep_plot('nulls', '{a,b}', 1, 1, width => 400)"
+draw mixture "gmm_plot(gmm_fit('s1', '{x,y}', 9))"
+draw mixture_once "gmm_plot(gmm_fit('single', '{a,b}', 1))"
+cd "$folder/build/demo"
+is "$(python3 -c 'import glob, xml.dom.minidom as dom
+for name in sorted(glob.glob("*.svg")): assert dom.parse(name).documentElement.tagName == "svg"' 2>&1)" "" "they are well-formed XML"
+
+browser=$(command -v chromium chromium-browser google-chrome | head -n 1)
+if [ -z "$browser" ]; then
+    number=$((number + 1))
+    echo "ok $number - # skip no chromium here that could draw them"
+    echo 1..$number
+    exit
+fi
+{
+    echo '<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">'
+    for svg in *.svg; do echo "<div id=\"${svg%.svg}\">$(cat "$svg")</div>"; done
+    cat <<'HTML'
+<pre id="faults"></pre>
+<script>
+const faults = [], wanted = document.querySelectorAll("svg").length;
+for (const svg of document.querySelectorAll("svg")) {
+    const name = svg.parentNode.id, card = svg.getBoundingClientRect();
+    const marks = [...svg.querySelectorAll("path, rect, circle")].map(mark => mark.getBoundingClientRect());
+    const texts = [...svg.querySelectorAll("text")].map(text => ({words: text.textContent, box: text.getBoundingClientRect()}));
+    for (const box of marks.concat(texts.map(text => text.box)))
+        if (box.left < card.left - 1 || box.right > card.right + 1 || box.top < card.top - 1 || box.bottom > card.bottom + 1)
+            faults.push(`${name}: something is not on the card`);
+    if (marks.length < 5 || texts.length < 6 || texts.some(text => text.box.width == 0 && text.words))
+        faults.push(`${name}: something is missing`);
+    // A line of text is two pixels higher than its letters.
+    texts.forEach((a, i) => texts.slice(i + 1).forEach(b => {
+        if (Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left) > 1 &&
+            Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top) > 2)
+            faults.push(`${name}: "${a.words}" over "${b.words}"`);
+    }));
+}
+document.getElementById("faults").textContent = `<<${wanted} pictures: ${faults.join("; ")}>>`;
+</script>
+HTML
+} >"$folder/pictures.html"
+timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$folder/browser" \
+    --dump-dom "file://$folder/pictures.html" >"$folder/dom" 2>/dev/null
+is "$(grep -o '&lt;&lt;[0-9].*&gt;&gt;' "$folder/dom")" "&lt;&lt;$(ls ./*.svg | wc -l) pictures: &gt;&gt;" "a browser draws them with nothing over one another"
+echo 1..$number
