@@ -35,6 +35,7 @@ ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
 
 $(shlib): $(LIBRARY) build/linked exports.map
+$(OBJS): build/server
 all: cuda-plugin
 install: install-cuda-plugin
 -include $(OBJS:.o=.d)
@@ -54,6 +55,10 @@ configure:
 build/linked: configure $(LIBRARY)
 	@echo '$(LIBRARY)' | cmp -s - $@ || { mkdir -p build && echo '$(LIBRARY)' >$@; }
 
+# Which server the objects were compiled for last: those of another one are of no use.
+build/server: configure
+	@echo '$(VERSION) $(SERVER_INCLUDE)' | cmp -s - $@ || { mkdir -p build && echo '$(VERSION) $(SERVER_INCLUDE)' >$@; }
+
 # A plugin of the GPU, apart from the extension: built where nvcc is, installed where built.
 cuda-plugin: $(LIBRARY)
 	+@cmake --build $(BUILD) --target plugin -- --no-print-directory
@@ -62,7 +67,13 @@ install-cuda-plugin: all
 	@if [ -f $(BUILD)/pg_kmeans_cuda.so ]; then \
 	    $(INSTALL_SHLIB) $(BUILD)/pg_kmeans_cuda.so '$(DESTDIR)$(pkglibdir)/pg_kmeans_cuda.so'; fi
 
-test demo bench valgrind sanitize setup:
+# What PGXN and packagers take: the files of HEAD, as build/pg_kmeans-VERSION.zip.
+RELEASE = pg_kmeans-$(shell sed -nE '1,/"version"/s/.*"version": "([^"]+)".*/\1/p' META.json)
+dist:
+	@mkdir -p build
+	git archive --prefix=$(RELEASE)/ -o build/$(RELEASE).zip HEAD
+
+test demo bench valgrind sanitize setup deb server-matrix:
 	@scripts/$@
 
 help:
@@ -70,10 +81,13 @@ help:
 	@echo '                 for one generation of GPUs (kept until it is given anew, empty: all)'
 	@echo 'make install     into the server of PG_CONFIG; DESTDIR is respected'
 	@echo 'make installcheck   regression tests on a running server that has it installed'
+	@echo 'make deb         Debian packages for every server whose headers are installed, in build/deb'
+	@echo 'make dist        the archive of a release, in build/'
+	@echo 'make server-matrix  the regression tests on every server version that is installed'
 	@echo 'make test        everything on a throw-away server; installs what is missing first'
-	@echo 'make demo        k-means on real data on a throw-away server'
+	@echo 'make demo        k-means on real data on a throw-away server; draws pictures into build/demo'
 	@echo 'make sanitize    unit and conformance tests under the address and undefined-behaviour sanitizers'
 	@echo 'make valgrind    the regression tests with the server under valgrind'
 	@echo 'make bench       the benchmarks, CSV under build/bench'
 
-.PHONY: configure cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup help
+.PHONY: configure cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup deb server-matrix dist help

@@ -31,6 +31,7 @@ stage_server() {
     rm "$bin/pg_config" # the original goes on answering for builds
     quietly locked "$build" make -C "$here" "BUILD=$build" -j"$jobs" all || die "the build failed"
     quietly locked "$build" make -C "$here" "BUILD=$build" install "DESTDIR=$root" || die "the staged installation failed"
+    [ -z "${WITH_POSTGRES_ALSO:-}" ] || cp -R "$WITH_POSTGRES_ALSO/." "$root"
     link_missing "$share" "$root$share"
     link_missing "$share/extension" "$root$share/extension"
     link_missing "$lib" "$root$lib"

@@ -1,5 +1,5 @@
 /*
- * compat.h - the differences between PostgreSQL 15 and 18, and nothing else. Code is
+ * compat.h - the differences between PostgreSQL 15 and 19, and nothing else. Code is
  * written against the newest interface; older servers get it here.
  */
 #ifndef PGKM_PG_COMPAT_H
@@ -115,15 +115,25 @@ extern "C" {
 #define pgkm_is_virtual(attribute) false
 #endif
 
-/* 18 has one snapshot for all TOAST tables, and counts what an index scan does for EXPLAIN. */
+/* 18 counts what an index scan does for EXPLAIN. 19 lets whoever begins a scan set flags. */
 extern "C" {
 #include "access/genam.h"
 #include "access/toast_internals.h"
 }
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, NULL, n_keys, 0, 0)
+#define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL, 0)
+#elif PG_VERSION_NUM >= 180000
 #define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, NULL, n_keys, 0)
 #else
 #define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, n_keys, 0)
+#endif
+#if PG_VERSION_NUM < 190000
+#define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
+#endif
+
+/* 18 has one snapshot for all TOAST tables. */
+#if PG_VERSION_NUM < 180000
 static inline Snapshot get_toast_snapshot(void)
 {
     static SnapshotData snapshot;
@@ -131,6 +141,11 @@ static inline Snapshot get_toast_snapshot(void)
     init_toast_snapshot(&snapshot);
     return &snapshot;
 }
+#endif
+
+/* 19 hands signal handlers a second argument, and has its own constants for those that are none. */
+#ifndef PG_SIG_IGN
+#define PG_SIG_IGN SIG_IGN
 #endif
 
 /* 18 can leave room before a minimal tuple (4d143509cbfd). */
