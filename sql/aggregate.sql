@@ -126,3 +126,19 @@ RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 DROP TABLE many;
+
+-- Rows are not collected below a join, where PostgreSQL 19 would for sums (eager aggregation).
+CREATE TABLE join_rows AS SELECT i % 20 AS key, (i % 7)::float8 AS x FROM generate_series(1, 20000) AS i;
+CREATE TABLE join_kinds AS SELECT i % 20 AS key, i % 2 AS kind FROM generate_series(1, 2000) AS i;
+ANALYZE join_rows, join_kinds;
+CREATE FUNCTION join_plan(aggregate text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY EXECUTE format('EXPLAIN (COSTS off) SELECT kind, %s FROM join_rows JOIN join_kinds USING (key) GROUP BY kind', aggregate);
+END $$;
+BEGIN;
+SELECT count(set_config(name, CASE vartype WHEN 'bool' THEN 'on' ELSE '1' END, true)) >= 0 AS set FROM pg_settings WHERE name LIKE '%eager_agg%';
+SELECT count(*) FILTER (WHERE line LIKE '%Partial%') AS partial, count(*) FILTER (WHERE line LIKE '%Join%') AS joins
+FROM unnest(ARRAY['kmeans(ARRAY[x], 2)', 'gmm(ARRAY[x], 2)']) AS aggregate, join_plan(aggregate) AS line;
+COMMIT;
+DROP FUNCTION join_plan;
+DROP TABLE join_rows, join_kinds;

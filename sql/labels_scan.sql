@@ -13,7 +13,7 @@ EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_lab
 CREATE FUNCTION owned_labels(relation regclass, features text[], k bigint, init text, init_centroids double precision[],
     n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, refine boolean, weight text, loaded boolean)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
-AS '$libdir/pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
+AS 'pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
 EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, false, NULL, false);
 DROP FUNCTION owned_labels;
 

@@ -7,7 +7,7 @@ SELECT (kmeans_fit('name_points', '{x,y}', 2)).n AS literal, (kmeans_fit('public
     (kmeans_fit(format('%I.%I', 'public', 'name_points'), '{x,y}', 2)).n AS "text", (kmeans_fit(oid, '{x,y}', 2)).n AS "oid"
 FROM pg_class WHERE relname = 'name_points';
 SELECT p.oid::regprocedure FROM pg_proc AS p, unnest(proargtypes) WITH ORDINALITY AS t (type, place)
-WHERE p.proname ~ '^(kmeans|gmm|pca)_' AND proargnames[place] = 'relation' AND type <> 'regclass'::regtype;
+WHERE p.proname ~ '^((kmeans|gmm|pca|reduction)_|reduce)' AND proargnames[place] = 'relation' AND type <> 'regclass'::regtype;
 
 -- So a view follows its table to another name and schema, whatever the search path, and depends on it.
 CREATE VIEW name_view AS SELECT n, k FROM kmeans_fit('name_points', '{x,y}', 2);
@@ -88,3 +88,14 @@ RESET ROLE;
 DROP TABLE name_columns;
 DROP SCHEMA name_schema CASCADE;
 DROP ROLE name_role;
+
+-- \df names the arguments of all that users call, \d+ says what each column is.
+SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND p.proargnames IS NULL AND pronargs > 0
+    AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn))
+    AND NOT EXISTS (SELECT FROM pg_type WHERE p.oid IN (typinput, typoutput, typreceive, typsend))
+    AND NOT EXISTS (SELECT FROM pg_operator WHERE p.oid = oprcode) AND p.prorettype <> 'internal'::regtype;
+SELECT c.relname, a.attname FROM pg_depend AS d JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
+    JOIN pg_class AS c ON c.oid = t.typrelid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND col_description(c.oid, a.attnum) IS NULL;
+SELECT count(*) > 0 AS commented FROM pg_description WHERE objoid = 'pg_stat_progress_kmeans'::regclass AND objsubid > 0;

@@ -50,7 +50,9 @@ SELECT refining_ms FROM kmeans_last_run();
 SELECT wanted, m.k, m.inertia FROM unnest(ARRAY[1, 100, 101]) AS wanted, LATERAL kmeans_fit('refine_rows', '{x,y}', wanted, refine => true) AS m;
 SELECT m.k, m.inertia, m.n_iter FROM (SELECT kmeans(ARRAY[1.5, 2], 3, kmeans_options(refine => true)) AS m FROM generate_series(1, 9)) AS s, LATERAL (SELECT (s.m).*) AS m;
 -- mixtures have no such option, and it takes true and false alone
+\set VERBOSITY terse
 SELECT (gmm_options(refine => true)).tol;
+\set VERBOSITY default
 SELECT kmeans_options(refine => 'often');
 DROP TABLE refine_models, refine_hashed;
 DROP VIEW refine_starts, refine_groups;

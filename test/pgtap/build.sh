@@ -50,7 +50,7 @@ is "$(ls -A "$folder/first/build")" test "and touch nothing of what make builds"
 [ -n "$(cached PGKM_CUDA_ARCHS "$folder/first/build/test")" ]
 result $? "tests are built for one generation"
 configure "$folder/first"
-is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" "" "make builds for all, after the tests too"
+is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" "" "make is told no generation, after the tests too"
 
 touch "$folder/first/build/CMakeFiles/old.o"
 cp -a "$folder/first" "$folder/second"
@@ -71,5 +71,19 @@ is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" 90a-real "architectures can
 configure "$folder/first"
 is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" 90a-real "and stay, as for make install"
 PGKM_CUDA_ARCHS= configure "$folder/first"
-is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" "" "until all are asked for"
+is "$(cached PGKM_CUDA_ARCHS "$folder/first/build")" "" "until none is named"
+
+# Which ones it then chooses: what a stand-in for nvidia-smi says that the machine has.
+echo 'include(PresentGpus)
+pgkm_present_archs("80-real;90a-real;100-real;120-real" chosen)
+message("${chosen}")' >"$folder/chosen.cmake"
+chosen() { # CAPABILITY...
+    printf '#!/bin/sh\nprintf "%%s\\n" %s\n' "$*" >"$folder/bin/nvidia-smi"
+    chmod +x "$folder/bin/nvidia-smi"
+    cmake "-DCMAKE_MODULE_PATH=$here/cmake" -P "$folder/chosen.cmake" 2>&1
+}
+is "$(chosen 9.0)" 90a-real "the GPUs of the machine decide"
+is "$(chosen 8.9 8.6 12.0)" "80-real;120-real" "each generation counts once"
+is "$(chosen 9.0 7.5)" "" "all are built where one of them is unknown"
+is "$(chosen)" "" "and where there is none"
 echo 1..$number

@@ -1,13 +1,14 @@
 #!/bin/bash
 # Tables of models, sums and labels survive pg_dump and pg_restore, bit for bit.
 set -euo pipefail
-echo 1..7
+echo 1..8
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 restored=${PGDATABASE}_restored
 cleanup() {
     rm -rf "$folder"
     psql -Xqc "DROP DATABASE IF EXISTS \"$restored\"" -d postgres
+    psql -Xqc "DELETE FROM reduction_definitions WHERE name LIKE 'dump%'" -c "DROP ROLE IF EXISTS dump_role"
 }
 trap cleanup EXIT
 
@@ -31,13 +32,20 @@ FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP
 CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
 CREATE MATERIALIZED VIEW dump_fit AS SELECT * FROM kmeans_fit('dump_rows', '{f}', 5);
 CREATE VIEW dump_scan AS SELECT cluster_id, count(*) FROM kmeans_labels('dump_rows', '{f}', 5) GROUP BY cluster_id;
+CREATE ROLE dump_role;
+SELECT reduction_define('dump_step', index => 'argmin(j, k, sum((f - c[j]) ^ 2))', cells => 'k', value => '{1, f}', let => '{"two": "2"}', runners => '{postgres,dump_role}');
+SET ROLE dump_role;
+SELECT reduction_define('dump_count', op => 'count', index => 'id % 3', cells => '3');
+RESET ROLE;
+CREATE VIEW dump_cells AS SELECT * FROM reduce('dump_rows', 'dump_step', '{"k": 2, "c": [[0, 0, 0], [0, 0, 50]]}');
 CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
 SQL
 
 content() {
     query -d "$1" -c 'SELECT name, model::text, options::text FROM dump_models ORDER BY name' \
         -c 'SELECT part, sums FROM dump_sums ORDER BY part' -c 'SELECT sums FROM dump_merged' \
-        -c 'SELECT * FROM dump_labels ORDER BY id' \
+        -c 'SELECT * FROM dump_labels ORDER BY id' -c 'SELECT * FROM dump_cells' \
+        -c 'SELECT * FROM reduction_definitions ORDER BY name' -c "SELECT * FROM reduce('dump_rows', 'dump_count')" \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
         -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
         -c 'SELECT * FROM dump_fit' -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
@@ -59,6 +67,13 @@ for format in custom plain; do
     cmp -s "$folder/before" "$folder/after" || status=1
     result $status "what a $format dump restores is the same to the last bit"
 done
+
+# The owner of a database, who is no superuser, dumps it with the definitions of others.
+query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER dump_role"
+query -d "$restored" -c "SET ROLE dump_role" -c "CREATE EXTENSION pg_kmeans" -c "SELECT reduction_define('dump_own', value => 'x')" \
+    -c "RESET ROLE" -c "SELECT reduction_define('dump_other', value => 'x', runners => '{}')" >/dev/null
+pg_dump --role=dump_role -d "$restored" >"$folder/dump_own.sql" && [ "$(grep -c '^dump_o' "$folder/dump_own.sql")" -eq 2 ] && status=0 || status=1
+result $status "the owner of a database dumps it"
 
 # Values also travel in binary form.
 query -c "COPY dump_sums TO STDOUT (FORMAT binary)" >"$folder/sums"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples of README.md and docs/sql.md: each ```sql block runs as it stands, in order, in a database of the document's
+# The examples of README.md, docs/sql.md and docs/reductions.md: each ```sql block runs as it stands, in order, in a database of the document's
 # own, without an error or a warning. A block of output that follows one is what psql prints; "..." in it stands for any lines.
 # docs/sql.md has an example of every function that users call.
 set -uo pipefail
@@ -39,7 +39,7 @@ matches() {
                exit !(any || at > last) }' "$1" "$2"
 }
 
-for document in README.md docs/sql.md; do
+for document in README.md docs/sql.md docs/reductions.md; do
     name=$(basename "$document" .md)
     mkdir "$folder/$name"
     query -c "DROP DATABASE IF EXISTS \"pgtap_examples_$name\"" -c "CREATE DATABASE \"pgtap_examples_$name\""
@@ -65,7 +65,7 @@ query <<'SQL' >"$folder/functions"
 SELECT DISTINCT p.proname
 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'pg_kmeans' JOIN pg_proc p ON p.oid = d.objid
 WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass
-      AND NOT p.proargtypes::oid[] || p.prorettype && ARRAY['internal', 'cstring']::regtype[]::oid[]
+      AND NOT p.proargtypes::oid[] || p.prorettype && ARRAY['internal', 'cstring', 'trigger']::regtype[]::oid[]
       AND NOT EXISTS (SELECT FROM pg_type WHERE typsend = p.oid)
       AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggcombinefn, aggfinalfn, aggserialfn))
       AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
