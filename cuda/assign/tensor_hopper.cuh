@@ -282,23 +282,36 @@ __global__ void __launch_bounds__(384, 1)
                     least_of_lanes(of_lane, best);
                     lower(best[0]);
                 }
+                // A row's list is this quad's alone. Rows whose lists run over are listed again, below a lower limit.
+                const int earlier = block.counts()[at];
+                for (unsigned listed = ~0u; listed != 0;) {
 #pragma unroll
-                for (int i = 0; i < mine; ++i) {
-                    const float most = __shfl_sync(~0u, limit, (lane & 28) + i);
+                    for (int i = 0; i < mine; ++i) {
+                        const int owner = (lane & 28) + i;
+                        float most = __shfl_sync(~0u, limit, owner);
+                        most = (listed >> owner & 1) != 0 ? most : -infinity();
 #pragma unroll
-                    for (int q = 0; q < S::bundles; ++q) {
-                        if (!(least[i][q] <= most))
-                            continue;
-                        const float *x = &acc[i / 2][q * strips * 4 + i % 2 * 2];
+                        for (int q = 0; q < S::bundles; ++q) {
+                            if (!(least[i][q] <= most))
+                                continue;
+                            const float *x = &acc[i / 2][q * strips * 4 + i % 2 * 2];
 #pragma unroll
-                        for (int j = 0; j < 2 * strips; ++j)
-                            if (x[j / 2 * 4 + j % 2] <= most) {
-                                const int slot = atomicAdd(block.counts() + row_of(i), 1);
-                                if (slot < list_slots)
-                                    block.list(row_of(i))[slot] = {x[j / 2 * 4 + j % 2],
-                                                                   bases[q] + j / 2 * 8 + lane % 4 * 2 + j % 2};
-                            }
+                            for (int j = 0; j < 2 * strips; ++j)
+                                if (x[j / 2 * 4 + j % 2] <= most) {
+                                    const int slot = atomicAdd(block.counts() + row_of(i), 1);
+                                    if (slot < list_slots)
+                                        block.list(row_of(i))[slot] = {x[j / 2 * 4 + j % 2],
+                                                                       bases[q] + j / 2 * 8 + lane % 4 * 2 + j % 2};
+                                }
+                        }
                     }
+                    __syncwarp();
+                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && earlier <= list_slots &&
+                                 block.counts()[at] > list_slots;
+                    if (again)
+                        again = make_room(view, l, tile, block, at, earlier, limit);
+                    listed = __ballot_sync(~0u, again);
+                    __syncwarp();
                 }
                 // Lists grow with the number of times that the columns seen have doubled.
                 const int seen = c / S::bundles + 1;

@@ -81,6 +81,47 @@ __device__ inline void shorten(const HopperBlock<S> &block, int row)
     block.counts()[row] = kept;
 }
 
+// The threshold of the best of the first `count` entries, from what is known of its column: lower than the limit, which
+// holds for whichever column has the score.
+template <typename T, typename S>
+__device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
+                                       const HopperBlock<S> &block, int at, int count)
+{
+    const Entry *list = block.list(at);
+    Entry best = {infinity(), 0};
+    for (int i = 0; i < count; ++i)
+        if (list[i].score < best.score)
+            best = list[i];
+    float2 sums = l.measures[tile.first + at];
+    widen_lengths(sums.x, sums.y);
+    RowFacts<1> facts;
+    facts.square[0] = sums.x;
+    facts.lost[0] = sums.y;
+    facts.widening = __float_as_int(tile.widening);
+    const std::int64_t cell = std::int64_t{tile.group} * l.columns + best.position;
+    return threshold_of(facts, 0, best.score, l.column[cell], l.residual[cell], view.d);
+}
+
+// For a list that ran over in this step of columns: lowers the row's limit, and keeps what it allows of the `earlier`
+// entries of earlier steps. The step's columns are to be listed again. False where the limit stays: the list has run
+// over for good.
+template <typename T, typename S>
+__device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
+                                 const HopperBlock<S> &block, int at, int earlier, float &limit)
+{
+    const float threshold = list_threshold(view, l, tile, block, at, list_slots);
+    if (!(threshold < limit))
+        return false;
+    limit = threshold;
+    Entry *list = block.list(at);
+    int kept = 0;
+    for (int i = 0; i < earlier; ++i)
+        if (list[i].score <= limit)
+            list[kept++] = list[i];
+    block.counts()[at] = kept;
+    return true;
+}
+
 // The row's label from its list, or a place on the lists of what is still open.
 template <typename T, typename S>
 __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
@@ -94,21 +135,8 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     float limit = block.limits()[at];
     FoundRow found = {l.order[place], 0, {}};
     if (count <= list_slots && limit < 0x1p100f) {
-        // The exact threshold of the best.
-        Entry best = {infinity(), 0};
-        for (int i = 0; i < count; ++i)
-            if (list[i].score < best.score)
-                best = list[i];
-        if (count > 1) {
-            float2 sums = l.measures[place];
-            widen_lengths(sums.x, sums.y);
-            RowFacts<1> facts;
-            facts.square[0] = sums.x;
-            facts.lost[0] = sums.y;
-            facts.widening = __float_as_int(tile.widening);
-            limit = fminf(limit, threshold_of(facts, 0, best.score, l.column[cells + best.position],
-                                              l.residual[cells + best.position], view.d));
-        }
+        if (count > 1)
+            limit = fminf(limit, list_threshold(view, l, tile, block, at, count));
         for (int i = 0; i < count; ++i)
             if (list[i].score <= limit) {
                 if (found.count < found_most)

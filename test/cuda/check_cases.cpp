@@ -130,6 +130,16 @@ std::vector<Case> make_cases(Extent extent)
              .decades = 15.0,
              .init = PGKM_INIT_KMEANS_PLUS_PLUS,
              .groups = 12});
+    // Blobs far apart that several centroids share: a row has many candidates within a loose bound.
+    for (const int d : {96, 300})
+        add({.name = "cut up",
+             .n = 6000,
+             .d = d,
+             .k = 256,
+             .blobs = 64,
+             .apart = 30.0,
+             .init = PGKM_INIT_RANDOM,
+             .max_iter = d == 96 ? 20 : 5});
     // More clusters than different rows: centroids repeat, and rows tie.
     for (const int d : {19, 32, 62})
         add({.name = "repeated, mixed scale",

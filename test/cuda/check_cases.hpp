@@ -19,6 +19,8 @@ struct Case {
     double decades = 0.0; // over which weights are spread; 0: ordinary ones
     double offset = 0.0;
     double spread = 1.0;
+    int blobs = 5;       // that the rows come from
+    double apart = 10.0; // of the blobs' centres, in spreads
     int distinct = 0; // rows are drawn from so many values; 0: all differ
     PgkmInit init = PGKM_INIT_RANDOM;
     PgkmMetric metric = PGKM_L2;

@@ -66,11 +66,11 @@ Rows make_rows(const Case &c, unsigned seed)
 {
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
-    std::uniform_int_distribution<int> blob(0, 4);
+    std::uniform_int_distribution<int> blob(0, c.blobs - 1);
     Rows rows;
-    std::vector<double> centres(5 * static_cast<std::size_t>(c.d));
+    std::vector<double> centres(static_cast<std::size_t>(c.blobs) * static_cast<std::size_t>(c.d));
     for (double &centre : centres)
-        centre = 10.0 * c.spread * normal(random);
+        centre = c.apart * c.spread * normal(random);
     const auto d = static_cast<std::size_t>(c.d);
     for (std::int64_t i = 0; i < c.n; ++i) {
         const std::size_t from = static_cast<std::size_t>(blob(random)) * d;
