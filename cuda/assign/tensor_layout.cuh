@@ -58,7 +58,7 @@ struct Column {
 inline constexpr float residual_weight = 4096.0f;
 
 // A row and the centroids of which one is its nearest.
-inline constexpr int found_most = 8;
+inline constexpr int found_most = 16; // all that a list in shared memory holds
 struct FoundRow {
     std::int32_t row;
     std::int32_t count;
@@ -219,8 +219,10 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.near = passing.take<std::int32_t>(clusters);
     l.rank = passing.take<std::int32_t>(static_cast<std::size_t>(l.sample));
     l.bins = passing.take<std::int32_t>(order_bins);
-    l.found_room = static_cast<std::int32_t>(n / 4);
-    l.found = passing.take<FoundRow>(n / 4);
+    // All rows may have a short list, on clusters that overlap; beside long rows the lists are small.
+    const std::size_t found = l.d8 >= 256 ? n : n / 2;
+    l.found_room = static_cast<std::int32_t>(found);
+    l.found = passing.take<FoundRow>(found);
     return l;
 }
 
