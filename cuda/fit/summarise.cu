@@ -76,19 +76,35 @@ __global__ void bounds_kernel(const T *values, const double *weights, int d, con
     const Walk walk = make_walk(d);
     if (walk.feature >= d || walk.first >= range.n)
         return;
-    double low = INFINITY, high = -INFINITY, heaviest = 0.0;
-    for (std::int64_t i = walk.first; i < range.n; i += walk.step) {
-        const std::int64_t row = range.first + i;
-        const double value = static_cast<double>(values[row * d + walk.feature]);
-        low = fmin(low, value);
-        high = fmax(high, value);
-        heaviest = fmax(heaviest, weights == nullptr ? 1.0 : weights[row]);
+    const T *from = values + range.first * d + walk.feature;
+    T low = INFINITY, high = -INFINITY;
+    constexpr int ahead = 8; // loads under way
+    std::int64_t i = walk.first;
+    for (; i + (ahead - 1) * walk.step < range.n; i += ahead * walk.step) {
+        T value[ahead];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j)
+            value[j] = from[(i + j * walk.step) * d];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j) {
+            low = value[j] < low ? value[j] : low;
+            high = value[j] > high ? value[j] : high;
+        }
+    }
+    for (; i < range.n; i += walk.step) {
+        low = from[i * d] < low ? from[i * d] : low;
+        high = from[i * d] > high ? from[i * d] : high;
     }
     Bounds *out = bounds + std::int64_t{blockIdx.y} * d + walk.feature;
-    atomicMin(&out->min, ordered(low));
-    atomicMax(&out->max, ordered(high));
-    if (walk.feature == 0)
-        atomicMax(max_weight + blockIdx.y, ordered(heaviest));
+    atomicMin(&out->min, ordered(static_cast<double>(low)));
+    atomicMax(&out->max, ordered(static_cast<double>(high)));
+    if (walk.feature != 0)
+        return;
+    double heaviest = weights == nullptr ? 1.0 : 0.0;
+    if (weights != nullptr)
+        for (std::int64_t row = walk.first; row < range.n; row += walk.step)
+            heaviest = fmax(heaviest, weights[range.first + row]);
+    atomicMax(max_weight + blockIdx.y, ordered(heaviest));
 }
 
 template <typename T>
