@@ -246,11 +246,11 @@ void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     if (view.k == 1 || !fits(view.d, stage.context.facts.shared_bytes_per_block))
         return assign_generic(stage, view, labels);
-    // A slice's lists take about 140 MB; without a flag to watch it takes at most about 30 ms.
+    // A slice's lists take about 280 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
     const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
     const std::int64_t wanted =
-        std::min(std::int64_t{1} << 23, stage.control == nullptr ? timed : std::int64_t{1} << 23);
+        std::min(std::int64_t{1} << 24, stage.control == nullptr ? timed : std::int64_t{1} << 24);
     const std::int64_t most = rows_within_limit(stage, view, wanted);
     if (most == 0)
         return assign_generic(stage, view, labels);

@@ -150,6 +150,17 @@ __global__ void __launch_bounds__(384, 1)
             const Slack slack = l.slack[tile.first + (there ? at : 0)];
             const Margins margins(tile, view.d);
             float limit = there ? infinity() : -infinity(), own = infinity();
+            // A candidate of each row among this thread's columns that is on no list yet: most rows have one in all.
+            Entry held[mine];
+#pragma unroll
+            for (Entry &entry : held)
+                entry = {infinity(), 0};
+            const auto enlist = [&](int i, const Entry &entry) {
+                const int slot = atomicAdd(block.counts() + row_of(i), 1);
+                if (slot < list_slots)
+                    block.list(row_of(i))[slot] = entry;
+                return slot < list_slots;
+            };
             const std::int32_t *wanted = l.wanted + std::int64_t{number} * l.bundles;
             // The columns that this thread prepares the scores of, fetched a step ahead; their bundles two steps ahead.
             constexpr int each = S::columns / 128;
@@ -283,7 +294,7 @@ __global__ void __launch_bounds__(384, 1)
                     lower(best[0]);
                 }
                 // A row's list is this quad's alone. Rows whose lists run over are listed again, below a lower limit.
-                const int earlier = block.counts()[at];
+                const bool whole = block.counts()[at] <= list_slots;
                 for (unsigned listed = ~0u; listed != 0;) {
 #pragma unroll
                     for (int i = 0; i < mine; ++i) {
@@ -295,22 +306,38 @@ __global__ void __launch_bounds__(384, 1)
                             if (!(least[i][q] <= most))
                                 continue;
                             const float *x = &acc[i / 2][q * strips * 4 + i % 2 * 2];
+                            unsigned hits = 0;
 #pragma unroll
                             for (int j = 0; j < 2 * strips; ++j)
-                                if (x[j / 2 * 4 + j % 2] <= most) {
-                                    const int slot = atomicAdd(block.counts() + row_of(i), 1);
-                                    if (slot < list_slots)
-                                        block.list(row_of(i))[slot] = {x[j / 2 * 4 + j % 2],
-                                                                       bases[q] + j / 2 * 8 + lane % 4 * 2 + j % 2};
+                                hits |= x[j / 2 * 4 + j % 2] <= most ? 1u << j : 0;
+                            if (held[i].score <= most && !enlist(i, held[i]))
+                                atomicAdd(block.counts() + row_of(i), list_lost);
+                            const auto entry_of = [&](int hit, float score) {
+                                return Entry{score, bases[q] + hit / 2 * 8 + lane % 4 * 2 + hit % 2};
+                            };
+                            held[i] = entry_of(__ffs(static_cast<int>(hits)) - 1, least[i][q]);
+                            if ((hits & (hits - 1)) == 0)
+                                continue;
+#pragma unroll
+                            for (int j = 0; j < 2 * strips; ++j)
+                                if ((hits >> j & 1) != 0) {
+                                    held[i] = entry_of(j, x[j / 2 * 4 + j % 2]);
+                                    if ((hits >> j & ~1u) != 0) // all but the last
+                                        enlist(i, held[i]);
                                 }
                         }
                     }
                     __syncwarp();
-                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && earlier <= list_slots &&
-                                 block.counts()[at] > list_slots;
+                    const int count = block.counts()[at];
+                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && whole && count > list_slots &&
+                                 count < list_lost;
                     if (again)
-                        again = make_room(view, l, tile, block, at, earlier, limit);
+                        again = make_room(view, l, tile, block, at, bases, limit);
                     listed = __ballot_sync(~0u, again);
+#pragma unroll
+                    for (int i = 0; i < mine; ++i)
+                        if ((listed >> ((lane & 28) + i) & 1) != 0 && in_step<S>(bases, held[i].position))
+                            held[i].score = infinity();
                     __syncwarp();
                 }
                 // Lists grow with the number of times that the columns seen have doubled.
@@ -323,6 +350,10 @@ __global__ void __launch_bounds__(384, 1)
                         shorten(block, warpgroup * S::group_rows + t);
                 }
             }
+#pragma unroll
+            for (int i = 0; i < mine; ++i)
+                if (held[i].score <= __shfl_sync(~0u, limit, (lane & 28) + i))
+                    enlist(i, held[i]);
             if (lane % 4 < mine)
                 block.limits()[at] = limit;
             __syncwarp();

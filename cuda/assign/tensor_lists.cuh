@@ -9,6 +9,7 @@ namespace pgkm::cuda::tensor {
 namespace {
 
 constexpr int list_slots = 16;                  // entries of a row's list in shared memory
+constexpr int list_lost = 1 << 16;              // added to a list's count where an entry of an earlier step found no slot
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
 // Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.
@@ -102,12 +103,22 @@ __device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, 
     return threshold_of(facts, 0, best.score, l.column[cell], l.residual[cell], view.d);
 }
 
-// For a list that ran over in this step of columns: lowers the row's limit, and keeps what it allows of the `earlier`
-// entries of earlier steps. The step's columns are to be listed again. False where the limit stays: the list has run
-// over for good.
+// Whether a position lies in the bundles of a step.
+template <typename S>
+__device__ inline bool in_step(const std::int32_t *bases, int position)
+{
+    bool found = false;
+#pragma unroll
+    for (int q = 0; q < S::bundles; ++q)
+        found = found || position / bundle_size * bundle_size == bases[q];
+    return found;
+}
+
+// For a list that ran over in a step of columns: lowers the row's limit, and keeps the entries of earlier steps that it
+// allows. The step's columns are to be listed again. False where the limit stays: the list has run over for good.
 template <typename T, typename S>
 __device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                 const HopperBlock<S> &block, int at, int earlier, float &limit)
+                                 const HopperBlock<S> &block, int at, const std::int32_t *bases, float &limit)
 {
     const float threshold = list_threshold(view, l, tile, block, at, list_slots);
     if (!(threshold < limit))
@@ -115,8 +126,8 @@ __device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const 
     limit = threshold;
     Entry *list = block.list(at);
     int kept = 0;
-    for (int i = 0; i < earlier; ++i)
-        if (list[i].score <= limit)
+    for (int i = 0; i < list_slots; ++i)
+        if (list[i].score <= limit && !in_step<S>(bases, list[i].position))
             list[kept++] = list[i];
     block.counts()[at] = kept;
     return true;
