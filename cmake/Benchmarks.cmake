@@ -1,4 +1,4 @@
-# One program per bench/*.cpp, and one of bench/fits; bench/gpu is one more, built with the plugin (CudaPlugin.cmake).
+# One program per bench/*.cpp, bench/fits and bench/reduce; bench/gpu is one more, built with the plugin (CudaPlugin.cmake).
 if(NOT PGKM_BENCH)
   return()
 endif()
@@ -17,8 +17,10 @@ foreach(source ${bench_sources})
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
 endforeach()
 
-# Whole fits, made of several files.
-file(GLOB fits_sources CONFIGURE_DEPENDS bench/fits/*.cpp)
-add_executable(bench_fits ${fits_sources})
-target_link_libraries(bench_fits PRIVATE pgkm)
-set_target_properties(bench_fits PROPERTIES OUTPUT_NAME fits RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
+# Made of several files: whole fits, and users' reductions.
+foreach(name fits reduce)
+  file(GLOB sources CONFIGURE_DEPENDS bench/${name}/*.cpp)
+  add_executable(bench_${name} ${sources})
+  target_link_libraries(bench_${name} PRIVATE pgkm)
+  set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
+endforeach()

@@ -76,8 +76,8 @@ PgkmSettings settings_of(const Options &options)
         return found == options.end() ? nullptr : found->second.back().c_str();
     };
     settings.plugin = text("plugin");
-    settings.tuning = {text("assignment"), text("execution"), text("feature-sum"), text("mass-sum"),
-                       text("instruction-set")};
+    settings.tuning = {text("assignment"), text("execution"), text("feature-sum"),
+                       text("mass-sum"),   nullptr,           text("instruction-set")};
     return settings;
 }
 

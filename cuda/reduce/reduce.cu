@@ -79,15 +79,22 @@ class Reducer {
         context_.report("iterating", 0, 0, 0.0);
     }
 
-    // What is left beside R itself.
+    // What is left beside R itself. The driver is slow to say what is free, and a little always is.
     std::int64_t blocks() const
     {
-        std::size_t free_bytes = 0, total_bytes = 0;
-        checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
-        const std::uint64_t room = std::min<std::uint64_t>(context_.budget.room(), free_bytes) / 8 * 7;
+        constexpr std::uint64_t little = std::uint64_t{64} << 20;
         const std::uint64_t fixed =
             static_cast<std::uint64_t>(plan_.words + program_.source().n_parameters + 4096) * sizeof(Word);
-        return room < fixed ? 0 : choose_blocks(plan_, problem_.n_rows, device_of(context_), room - fixed);
+        const std::uint64_t limit = context_.budget.room() / 8 * 7;
+        const auto within = [&](std::uint64_t room) {
+            return room < fixed ? 0 : choose_blocks(plan_, problem_.n_rows, device_of(context_), room - fixed);
+        };
+        const std::int64_t wanted = within(limit);
+        if (fixed + static_cast<std::uint64_t>(wanted) * block_bytes(plan_) <= little)
+            return wanted;
+        std::size_t free_bytes = 0, total_bytes = 0;
+        checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+        return within(std::min<std::uint64_t>(limit, free_bytes / 8 * 7));
     }
 
     template <typename V>

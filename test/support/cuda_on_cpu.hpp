@@ -35,6 +35,11 @@ inline void __threadfence()
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+inline void __threadfence_block()
+{
+    __threadfence();
+}
+
 inline double __longlong_as_double(long long bits)
 {
     double value;

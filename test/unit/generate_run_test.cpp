@@ -151,16 +151,17 @@ TEST(GenerateRun, RandomProgramsGiveWhatTheReferenceGives)
     RecordProperty("programs that fail in a row", failed);
 }
 
-// Products of all pairs of features in one cell, whose elements are dealt out to threads; a row may fail.
-std::unique_ptr<Case> products_case(bool exact, bool fails)
+// Products of the first features, so many lines, with all, in one cell, whose elements are dealt out to threads; a row
+// may fail.
+std::unique_ptr<Case> products_case(bool exact, bool fails, std::int32_t lines, std::int32_t d)
 {
     auto made = std::make_unique<Case>();
-    made->d = 8;
+    made->d = d;
     Program &program = made->program;
     program.exact = exact;
-    const std::int32_t pair = program.loop(64), i = program.index(pair), eight = program.constant(8);
-    const std::int32_t a = program.column(0, program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {i, eight})}), 8),
-                       b = program.column(0, program.add(PGKM_MODULO, {i, eight}), 8);
+    const std::int32_t pair = program.loop(lines * d), i = program.index(pair), width = program.constant(d);
+    const std::int32_t a = program.column(0, program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {i, width})}), d),
+                       b = program.column(0, program.add(PGKM_MODULO, {i, width}), d);
     const std::int32_t product = program.add(PGKM_MULTIPLY, {a, b});
     const std::int32_t value =
         fails ? program.add(PGKM_SQRT, {program.add(PGKM_ADD, {product, program.constant(3.25)})}) : product;
@@ -171,7 +172,7 @@ std::unique_ptr<Case> products_case(bool exact, bool fails)
     made->is_scale = {false, true, false};
     made->view = program.view();
     std::mt19937_64 random(5);
-    for (int r = 0; r < 100 * 8; ++r)
+    for (int r = 0; r < 100 * d; ++r)
         made->rows.push_back(static_cast<double>(random() % 16) / 4.0 - 2.0);
     made->facts = std::make_unique<generate::Program>(made->view);
     return made;
@@ -182,12 +183,12 @@ TEST(GenerateRun, ElementsOfOneCell)
     GeneratedOnCpu library;
     std::vector<std::unique_ptr<Case>> cases;
     std::vector<generate::Plan> plans;
-    for (const int kind : {0, 1, 2, 3}) {
-        cases.push_back(products_case(kind % 2 == 1, kind >= 2));
+    for (const int kind : {0, 1, 2, 3, 4, 5}) { // of the last two no tile divides the lines, nor the columns
+        cases.push_back(products_case(kind % 2 == 1, kind == 2 || kind == 3, kind < 4 ? 8 : 7, kind < 4 ? 8 : 11));
         for (const Layout layout : {Layout::thread_write_first, Layout::block, Layout::global, Layout::parts}) {
             plans.push_back(make_plan(*cases.back()->facts, layout, 1000, {2, 800, 8}));
             EXPECT_EQ(plans.back().has_spread(), !plans.back().is_per_thread());
-            library.add(kernel_source(*cases.back()->facts, plans.back(), {false, 8}));
+            library.add(kernel_source(*cases.back()->facts, plans.back(), {false, cases.back()->d}));
         }
     }
     if (!library.compile())
@@ -196,7 +197,7 @@ TEST(GenerateRun, ElementsOfOneCell)
         const Case &of = *cases[text / 4];
         Reduced out(of.program);
         const std::int64_t failing = expected(of, out.view);
-        EXPECT_EQ(failing >= 0, text >= 8);
+        EXPECT_EQ(failing >= 0, text / 8 == 1);
         run<double>(library, static_cast<int>(text), of, plans[text], failing, out);
     }
 }

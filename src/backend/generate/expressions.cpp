@@ -243,27 +243,32 @@ void Expressions::define_loop(std::int32_t e)
     set(e, name, least || most || operation == PGKM_COUNT);
 }
 
+void Expressions::add_to(const std::string &total, std::int32_t e)
+{
+    const PgkmExpression &x = program_.at(e);
+    if (!program_.is_product(e)) {
+        evaluate(e);
+        return text_.line(total + " += " + bare(number(e)) + ";");
+    }
+    const std::int32_t second = x.operation == PGKM_MULTIPLY ? x.a[1] : x.a[0];
+    Set needed = program_.facts(x.a[0]).needed;
+    needed |= program_.facts(second).needed;
+    evaluate(needed);
+    if (second == x.a[0])
+        local(second);
+    const std::string y = number(second);
+    text_.line(total + " = fma(" + bare(number(x.a[0])) + ", " + bare(y) + ", " + total + ");");
+}
+
 // The body of a loop, and what becomes of its value.
 void Expressions::step(std::int32_t e)
 {
-    const PgkmExpression &x = program_.at(e), &body = program_.at(x.a[0]);
+    const PgkmExpression &x = program_.at(e);
     const std::string name = name_of(e), index = "i" + std::to_string(x.loop);
-    if (program_.is_fused(e)) {
-        const std::int32_t second = body.operation == PGKM_MULTIPLY ? body.a[1] : body.a[0];
-        Set needed = program_.facts(body.a[0]).needed;
-        needed |= program_.facts(second).needed;
-        evaluate(needed);
-        if (second == body.a[0])
-            local(second);
-        const std::string y = number(second);
-        text_.line(name + " = fma(" + bare(number(body.a[0])) + ", " + bare(y) + ", " + name + ");");
-        return;
-    }
+    if (x.operation == PGKM_SUM)
+        return add_to(name, x.a[0]);
     evaluate(x.a[0]);
     switch (x.operation) {
-    case PGKM_SUM:
-        text_.line(name + " += " + bare(number(x.a[0])) + ";");
-        return;
     case PGKM_PROD:
         text_.line(name + " *= " + bare(number(x.a[0])) + ";");
         return;

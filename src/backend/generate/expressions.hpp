@@ -26,6 +26,10 @@ class Expressions {
     // Computes what is not there yet; the values are then to be had from number(), truth() and whole().
     void evaluate(const Set &needed);
     void evaluate(std::int32_t e) { evaluate(program_.facts(e).needed); }
+    // A name of e's value that is there without being computed.
+    void give(std::int32_t e, const std::string &name) { set(e, name, true); }
+    // total += e, as a statement; of a product by one fma().
+    void add_to(const std::string &total, std::int32_t e);
     // What e needs outside of a loop.
     Set outside(std::int32_t e, std::int32_t loop) const;
 

@@ -91,6 +91,12 @@ __device__ __forceinline__ void add_integer(Word *to, long long step, double x, 
     atomicAdd(to + step, Word(q >> 23));
 }
 )";
+constexpr const char *fence_of_block = R"(
+__device__ __forceinline__ void fence() { __threadfence_block(); }
+)";
+constexpr const char *fence_of_device = R"(
+__device__ __forceinline__ void fence() { __threadfence(); }
+)";
 constexpr const char *shared_argmin = R"(
 // The least value, and the least key of that value. No number has ordered bits 0: who puts 0 in the place of the value
 // may write the key. A value only falls, and the key of one value only falls, so that an old one decides nothing wrongly.
@@ -101,15 +107,17 @@ __device__ __forceinline__ void argmin(Word *to, long long step, double x, doubl
         const Word before = *(volatile Word *)to;
         if (before == locked)
             continue;
-        __threadfence();
-        if (before < v || (before == v && *(volatile Word *)(to + step) <= k))
+        if (before < v)
+            return;
+        fence();
+        if (before == v && *(volatile Word *)(to + step) <= k)
             return;
         if (atomicCAS(to, before, locked) != before)
             continue;
-        __threadfence();
+        fence();
         if (v < before || k < *(volatile Word *)(to + step))
             *(volatile Word *)(to + step) = k;
-        __threadfence();
+        fence();
         atomicExch(to, v);
         return;
     }
@@ -137,7 +145,8 @@ std::string helper_functions(const Plan &plan)
     if (has(PGKM_COMBINE_MAX, false))
         text += own ? own_greatest : shared_greatest;
     if (has(PGKM_COMBINE_ARGMIN, false))
-        text += own ? own_argmin : shared_argmin;
+        text += own ? own_argmin
+                    : std::string(plan.layout == Layout::global ? fence_of_device : fence_of_block) + shared_argmin;
     return text;
 }
 

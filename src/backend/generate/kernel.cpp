@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/generate/helpers.hpp"
+#include "backend/generate/spread.hpp"
 #include "backend/generate/title.hpp"
 #include "backend/generate/updates.hpp"
 
@@ -166,16 +167,32 @@ class Kernels {
         }
     }
 
+    // Operations, about.
+    double row_cost() const
+    {
+        const auto cost = [&](std::int32_t e) { return e < 0 ? 0.0 : program_.facts(e).cost; };
+        double all = 0.0;
+        for (std::int32_t o = 0; o < program_.source().n_objects; ++o)
+            all += cost(program_.source().objects[o].filter) + cost(program_.source().objects[o].cell);
+        for (const Output &output : plan_.outputs)
+            if (output.item >= 0)
+                all += static_cast<double>(output.elements) * (1 + cost(program_.source().items[output.item].value) +
+                                                               cost(program_.source().items[output.item].key));
+        return all;
+    }
+
     // device_reduc() of the work: the rows are dealt out to all threads.
     void loop(const std::string &function, bool measures)
     {
-        const bool spread = !measures && plan_.has_spread();
+        const bool spread = !measures && plan_.has_spread(), often = spread || row_cost() > 4096;
         text_.line();
         text_.line("// device_reduc(): block by block of rows, a row a thread");
+        if (!often)
+            text_.line("int turn = 0; // every 16th asks whether to go on");
         text_.open("for (long long from = (long long)blockIdx.x * threads; from < count; "
                    "from += (long long)gridDim.x * threads)");
         text_.line("const long long r = from + t;");
-        text_.line("if (*(const volatile int *)stop != 0)");
+        text_.line(std::string("if (") + (often ? "" : "turn++ % 16 == 0 && ") + "*(const volatile int *)stop != 0)");
         text_.line("    break;");
         text_.line("if (r < count && !" + function + ")");
         text_.line("    atomicMin(fault, Word(first + r));");
@@ -183,46 +200,7 @@ class Kernels {
             text_.line("const int n = int(min(count - from, (long long)threads));");
             for (const Output &output : plan_.outputs)
                 if (output.spread)
-                    spread_loop(output);
-        }
-        text_.close();
-    }
-
-    // Elements t, t + threads, ... of the block's rows: nobody else has them.
-    void spread_loop(const Output &output)
-    {
-        const std::string i = "i" + to_string(program_.source().items[output.item].loop),
-                          count = to_string(output.elements), size = to_string(output.words),
-                          place = to_string(output.base) + " - first_word";
-        const bool cut = plan_.layout == Layout::parts;
-        std::string arguments;
-        for (const Input &input : plan_.inputs)
-            arguments += ", " + input.name;
-        const auto call = [&](const char *total) {
-            return "spread_" + output.name + "(rows + (from + k) * d, " + i + arguments +
-                   (output.integer ? ", scales, " : ", ") + total + ", stop)";
-        };
-        text_.line();
-        text_.line("// " + output.name + ": a thread takes some elements of all " + "rows");
-        text_.open("for (int " + i + " = " + (cut ? "from_word(" + place + ", " + size + ") + t" : "t") + "; " + i +
-                   " < " + (cut ? "to_word(" + place + ", " + size + ", " + count + ")" : count) +
-                   " && *(const volatile int *)stop == 0; " + i + " += threads)");
-        text_.line(output.integer ? "long long total = 0;" : "double total = 0.0;");
-        text_.line("for (int k = 0; k < n; ++k)");
-        text_.line("    if (!" + call("total") + ")");
-        text_.line("        atomicMin(fault, Word(first + from + k));");
-        const std::string to =
-            std::string("R + ") + (cut ? "(" + place + ")" : to_string(output.base)) + " + " + i + " * " + size;
-        if (output.integer) {
-            text_.line("atomicAdd(" + to + ", Word(total & 0x7fffff));");
-            text_.line("atomicAdd(" + to + " + 1, Word(total >> 23));");
-        } else {
-            text_.line("add(" + to + ", total);");
-            text_.open("for (int k = 0; !finite(total) && k < n; ++k)");
-            text_.line("double one = 0.0;");
-            text_.line("if (!" + call("one") + " || !finite(one))");
-            text_.line("    atomicMin(fault, Word(first + from + k));");
-            text_.close();
+                    write_spread_loop(text_, program_, plan_, output);
         }
         text_.close();
     }
@@ -334,21 +312,32 @@ class Kernels {
 
     void combine()
     {
-        text_.line("// combine(): of each word the copies of all blocks, in their order, by one thread.");
-        text_.open("extern \"C\" __global__ void combine(const Word *copies, long long blocks, Word *total)");
+        text_.line("// combine(): of each word the copies of all blocks, in their order, by one thread, some reads at "
+                   "a time.");
+        text_.line("extern \"C\" __global__ void");
+        text_.open("combine(const Word *__restrict__ copies, long long blocks, Word *__restrict__ total)");
         text_.line("const long long w = (long long)blockIdx.x * blockDim.x + threadIdx.x;");
         text_.line("if (w >= words)");
         text_.line("    return;");
+        text_.line("Word sum = total[w];");
         by_output([&](const Output &output, const std::string &place) {
-            if (output.combine == PGKM_COMBINE_ARGMIN) {
+            const bool pair = output.combine == PGKM_COMBINE_ARGMIN;
+            if (pair) {
                 text_.line("if (" + place + " % 2 != 0)");
                 text_.line("    return; // the key: its value's thread sees to both");
+                text_.line("Word key = total[w + 1];");
             }
-            text_.line("for (long long b = 0; b < blocks; ++b)");
-            text_.line("    " + joined(output, "total[w]", "copies[b * words + w]", "total[w + 1]",
-                                       "copies[b * words + w + 1]"));
-            text_.line("return;");
+            text_.line("#pragma unroll 16");
+            text_.open("for (long long b = 0; b < blocks; ++b)");
+            text_.line("const Word of = copies[b * words + w];");
+            if (pair)
+                text_.line("const Word key_of = copies[b * words + w + 1];");
+            text_.line(joined(output, "sum", "of", "key", "key_of"));
+            text_.close();
+            if (pair)
+                text_.line("total[w + 1] = key;");
         });
+        text_.line("total[w] = sum;");
         text_.close();
         text_.line();
     }

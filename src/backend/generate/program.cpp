@@ -92,10 +92,9 @@ bool Program::is_square(std::int32_t e) const
     return pgkm::is_square(source_, at(e));
 }
 
-bool Program::is_fused(std::int32_t e) const
+bool Program::is_product(std::int32_t e) const
 {
-    const std::int32_t body = at(e).a[0];
-    return at(e).operation == PGKM_SUM && (at(body).operation == PGKM_MULTIPLY || is_square(body));
+    return at(e).operation == PGKM_MULTIPLY || is_square(e);
 }
 
 bool Program::is_whole_quotient(std::int32_t e) const

@@ -50,8 +50,8 @@ class Program {
     std::int32_t size() const { return source_.n_expressions; }
 
     bool is_square(std::int32_t e) const; // power(x, 2)
-    // A sum whose body is a product or a square: one fma() each.
-    bool is_fused(std::int32_t e) const;
+    // A product or a square: a sum of them takes an fma() each.
+    bool is_product(std::int32_t e) const;
     // floor() or trunc() of a quotient of whole numbers, done in integers.
     bool is_whole_quotient(std::int32_t e) const;
 

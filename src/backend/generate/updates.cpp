@@ -274,44 +274,6 @@ void write_process(Text &text, const Program &program, const Plan &plan, const R
     Process(text, program, plan, rows, false).write();
 }
 
-void write_spread(Text &text, const Program &program, const Plan &plan, const Rows &rows)
-{
-    std::int64_t scales = 0;
-    for (const Output &output : plan.outputs) {
-        const std::int64_t scale = scales;
-        scales += output.integer ? output.elements : 0;
-        if (!output.spread)
-            continue;
-        const PgkmItem &item = program.source().items[output.item];
-        const std::int32_t filter = program.source().objects[output.object].filter;
-        const std::string i = "i" + std::to_string(item.loop);
-        std::string head =
-            "__device__ __forceinline__ bool spread_" + output.name + "(const Element *__restrict__ row, int " + i;
-        for (const Input &input : plan.inputs)
-            head += ", const double *__restrict__ " + input.name;
-        text.line(head +
-                  (output.integer ? ", const double *__restrict__ scales, long long &total" : ", double &total") +
-                  ", const volatile int *stop)");
-        text.open("");
-        Expressions expressions(program, plan.inputs, rows.float32, text);
-        if (filter >= 0) {
-            expressions.evaluate(filter);
-            expressions.finite_number(filter);
-            text.line("if (!" + expressions.truth(filter) + ")");
-            text.line("    return true;");
-        }
-        expressions.evaluate(item.value);
-        if (output.integer)
-            text.line("total += (long long)rint(" + expressions.finite_number(item.value) + " * scales[" +
-                      plus(i, scale) + "]);");
-        else
-            text.line("total += " + expressions.number(item.value) + ";");
-        text.line("return true;");
-        text.close();
-        text.line();
-    }
-}
-
 void write_measure(Text &text, const Program &program, const Plan &plan, const Rows &rows)
 {
     Process(text, program, plan, rows, true).write();

@@ -9,10 +9,6 @@ namespace pgkm::generate {
 // process(): changes R by one row; false where the row fails.
 void write_process(Text &text, const Program &program, const Plan &plan, const Rows &rows);
 
-// spread_NAME(), for each output whose elements are dealt out to threads: adds one element's value of one row to
-// `total`; false where the row fails. A float64 value may be no number: the caller looks at the total.
-void write_spread(Text &text, const Program &program, const Plan &plan, const Rows &rows);
-
 // measure(): raises the largest magnitudes of integer sums by those of one row; false where it fails.
 void write_measure(Text &text, const Program &program, const Plan &plan, const Rows &rows);
 
