@@ -114,8 +114,9 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         a.centroids[n_values + i] = old[i];
         a.centroids[i] = next[i];
     }
+    const double sum = a.k > long_chain ? sum_by_block(a.k, [&](int j) { return shifts[j]; }) : 0.0;
     if (self == 0)
-        decide(a, sum_shifts(shifts, a.k));
+        decide(a, a.k > long_chain && goes_on(a.control, sum, a.k) ? sum : sum_shifts(shifts, a.k));
 }
 
 } // namespace pgkm::cuda

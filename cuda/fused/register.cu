@@ -1,6 +1,8 @@
-// register.cu - assignment of rows of up to 16 features in registers: float32 rows by the kernels that iterate over
-// them, labels alone (few.cu, slots.cu); float64 rows by the contract's own distance, for at half the rate of float32
+// register.cu - assignment of rows in registers. Of up to 16 features a thread has a row: float32 rows by the kernels
+// that iterate over them, labels alone (few.cu, slots.cu). Of more features a warp has some rows, under up to 16
+// centroids (assign/wide_rows.cu). float64 rows by the contract's own distance, for at half the rate of float32
 // it costs less than a filter and its settling.
+#include "assign/wide_rows.hpp"
 #include "fused/moves.hpp"
 
 namespace pgkm::cuda {
@@ -9,6 +11,8 @@ namespace {
 void assign(const Stage<float> &stage, const View<float> &view, std::int32_t *labels)
 {
     const Shape shape = {view.n, view.d, view.k, false, false};
+    if (fits_wide(shape, stage.context.facts))
+        return assign_wide(stage, view, labels);
     if (stage.middle.shift == nullptr || !fits_register(shape, stage.context.facts))
         return assign_generic(stage, view, labels);
     MoveArguments a{};

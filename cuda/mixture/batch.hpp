@@ -231,7 +231,7 @@ class Batch {
             if (type_ == PGKM_COVARIANCE_TIED)
                 rotate_rows(launch, extent_, stream);
             product_densities(launch, extent_, type_, stream);
-            product_sums(launch, extent_, type_ != PGKM_COVARIANCE_TIED, stream);
+            product_sums(launch, extent_, type_, stream);
         } else if (way_ == Way::staged)
             run_stages(launch, stream);
         else

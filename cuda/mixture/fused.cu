@@ -152,7 +152,7 @@ int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
     const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
     if (task.way == Way::products)
-        return static_cast<int>(product_slots(context.facts, task.mixture->k, d));
+        return static_cast<int>(product_slots(context.facts, task.mixture->covariance_type, task.mixture->k, d));
     return context.facts.multiprocessors *
            (task.way == Way::fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
 }

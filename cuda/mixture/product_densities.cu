@@ -116,6 +116,8 @@ class DensityTile {
             if constexpr (!Diagonal) {
                 norm += __shfl_xor_sync(~0u, norm, 1);
                 norm += __shfl_xor_sync(~0u, norm, 2);
+                if (own_strip == 0 && t() == 0)
+                    shares.squares[row + own_row() + 8 * part + g()] = norm;
             }
             Exponential e[2][4];
 #pragma unroll

@@ -1,11 +1,12 @@
 // product_sums.cu (mixture) - the sums of diag, spherical and, first ones, tied mixtures as products of
 // responsibilities with y and y^2.
 //
-// Data: a block adds up the rows of one item for 64 components by 32 features, 16 rows at a time from shared memory; a
-// warp has 32 of the components by 16 of the features. Rows become y = x - origin and exponentials become
-// responsibilities on their way there. Threads: each block owns its part of the item's copy of the sums; the next rows
-// are in registers while these are worked on; one barrier for every 16 rows. Error: float64, rows added in the order in
-// which they lie.
+// Data: a block adds up the rows of one item for 64 components by 32 features (spherical: 64), 16 rows
+// at a time from shared memory; a warp has 32 of the components by half of the features. Rows become y = x - origin and
+// exponentials become responsibilities on their way there. Spherical: of y^2 only the sum over the features counts,
+// which the densities left for each row; the blocks of the first features add it up with the masses. Threads: each
+// block owns its part of the item's copy of the sums; the next rows are in registers while these are worked on; one
+// barrier for every 16 rows. Error: float64, rows added in the order in which they lie.
 #include "device/mma.cuh"
 #include "mixture/products.hpp"
 
@@ -13,24 +14,33 @@ namespace pgkm::cuda::mixture {
 namespace {
 
 constexpr int threads = 128;
-constexpr int features = 32;
 constexpr int share_stride = conflict_free(product_depth);
-constexpr int row_stride = conflict_free(features);
+
+// Features of a block.
+__host__ __device__ constexpr int width_of(Squares squares)
+{
+    return squares == Squares::of_rows ? 64 : 32;
+}
 
 // Sixteen rows and their responsibilities.
-struct SumStep {
-    double y[product_depth * row_stride];
+template <int Features>
+struct Step {
+    double y[product_depth * conflict_free(Features)];
     double shares[product_components * share_stride];
 };
 
-template <typename T, bool Squares>
+template <typename T, Squares Kind>
 class SumTile {
+    static constexpr int features = width_of(Kind), parts = features / 16, row_stride = conflict_free(features);
+    static constexpr int lines = threads / features; // rows that a block's threads take at once
+    using SumStep = Step<features>;
+
   public:
     __device__ SumTile(const Launch<T> &launch, const Item &item, const MixtureView &mixture, int first, int feature,
                        SumStep *steps)
         : shares_(launch.workspace, item, mixture.k), values_(launch.values + item.first * launch.d + feature),
           origin_(mixture.origin + feature), d_(launch.d), features_left_(launch.d - feature), n_(item.n),
-          first_(first), k_(mixture.k), components_left_(mixture.k - first), steps_(steps)
+          first_(first), k_(mixture.k), components_left_(mixture.k - first), adds_squares_(feature == 0), steps_(steps)
     {
     }
 
@@ -57,7 +67,7 @@ class SumTile {
 #pragma unroll
         for (int m = 0; m < 2; ++m)
 #pragma unroll
-            for (int part = 0; part < 2; ++part)
+            for (int part = 0; part < parts; ++part)
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     const int j = component() + 16 * m + g() + i / 2 * 8,
@@ -65,18 +75,21 @@ class SumTile {
                     if (j >= components_left_ || f >= features_left_)
                         continue;
                     out[mixture.layout.first(first_ + j) + feature + f] += sums_[m][part][0][i];
-                    if constexpr (Squares)
+                    if constexpr (Kind == Squares::of_features)
                         out[mixture.layout.second(first_ + j) + feature + f] += sums_[m][part][1][i];
                 }
         if (feature != 0)
             return;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            masses_[half] += __shfl_xor_sync(~0u, masses_[half], 1);
-            masses_[half] += __shfl_xor_sync(~0u, masses_[half], 2);
+            const double mass = over_four_lanes(masses_[half]);
+            const double square = Kind == Squares::of_rows ? over_four_lanes(squares_[half]) : 0.0;
             const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
-            if (t() == 0 && j < components_left_)
-                out[first_ + j] += masses_[half];
+            if (t() != 0 || j >= components_left_)
+                continue;
+            out[first_ + j] += mass;
+            if constexpr (Kind == Squares::of_rows)
+                out[mixture.layout.second(first_ + j)] += square; // the first feature has that of all
         }
         if (first_ == 0)
             store_likelihood(out + mixture.k);
@@ -84,10 +97,17 @@ class SumTile {
 
   private:
     struct Next {
-        T y[product_depth * features / threads];
+        T y[product_depth / lines];
         Wide<T> shares[2][4];
         double factors[2][4];
+        double squares[4];
     };
+
+    __device__ static double over_four_lanes(double value)
+    {
+        value += __shfl_xor_sync(~0u, value, 1);
+        return value + __shfl_xor_sync(~0u, value, 2);
+    }
 
     // The warp's first component and feature in the block's.
     __device__ static int component()
@@ -96,7 +116,7 @@ class SumTile {
     }
     __device__ static int own_feature()
     {
-        return static_cast<int>(threadIdx.x) / 32 % 2 * 16;
+        return static_cast<int>(threadIdx.x) / 32 % 2 * (features / 2);
     }
     __device__ static int g()
     {
@@ -107,15 +127,18 @@ class SumTile {
         return static_cast<int>(threadIdx.x) % 4;
     }
 
-    // A thread has every fourth row of one feature, and four rows of two components, one of each strip.
+    // A thread has every `lines`-th row of one feature, and four rows of two components, one of each strip.
     __device__ void fetch(int row, Next &next) const
     {
         const int f = static_cast<int>(threadIdx.x) % features, own = static_cast<int>(threadIdx.x) / features;
         const T *from = values_ + std::int64_t{row + own} * d_ + f;
 #pragma unroll
-        for (int i = 0; i < product_depth * features / threads; ++i)
-            next.y[i] = f < features_left_ && row + own + 4 * i < n_ ? from[std::int64_t{4 * i} * d_] : T{0};
-
+        for (int i = 0; i < product_depth / lines; ++i)
+            next.y[i] = f < features_left_ && row + own + lines * i < n_ ? from[std::int64_t{lines * i} * d_] : T{0};
+        if (Kind == Squares::of_rows && adds_squares_)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                next.squares[i] = shares_.squares[row + 4 * t() + i];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
@@ -140,9 +163,9 @@ class SumTile {
         SumStep &step = steps_[row / product_depth % 2];
         const int f = static_cast<int>(threadIdx.x) % features, own = static_cast<int>(threadIdx.x) / features;
 #pragma unroll
-        for (int i = 0; i < product_depth * features / threads; ++i)
-            step.y[(own + 4 * i) * row_stride + f] =
-                row + own + 4 * i < n_ ? static_cast<double>(next.y[i]) - origin : 0.0;
+        for (int i = 0; i < product_depth / lines; ++i)
+            step.y[(own + lines * i) * row_stride + f] =
+                row + own + lines * i < n_ ? static_cast<double>(next.y[i]) - origin : 0.0;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             double *to = step.shares + (static_cast<int>(threadIdx.x) / 4 + strip * half) * share_stride + 4 * t();
@@ -150,6 +173,10 @@ class SumTile {
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 masses_[half] += share[i] = static_cast<double>(next.shares[half][i]) * next.factors[half][i];
+            if (Kind == Squares::of_rows && adds_squares_)
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    squares_[half] = fma(share[i], next.squares[i], squares_[half]);
             *reinterpret_cast<double2 *>(to) = make_double2(share[0], share[1]);
             *reinterpret_cast<double2 *>(to + 2) = make_double2(share[2], share[3]);
         }
@@ -161,9 +188,9 @@ class SumTile {
         const double *share = step.shares + (component() + g()) * share_stride + t();
 #pragma unroll
         for (int row = 0; row < product_depth; row += 8) {
-            double b[2][2], squares[2][2];
+            double b[parts][2], squares[parts][2];
 #pragma unroll
-            for (int part = 0; part < 2; ++part)
+            for (int part = 0; part < parts; ++part)
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     b[part][i] = y[(row + 4 * i) * row_stride + 8 * part];
@@ -176,9 +203,9 @@ class SumTile {
                 for (int i = 0; i < 4; ++i)
                     a[i] = share[(16 * m + i % 2 * 8) * share_stride + row + i / 2 * 4];
 #pragma unroll
-                for (int part = 0; part < 2; ++part) {
+                for (int part = 0; part < parts; ++part) {
                     multiply_add(sums_[m][part][0], a, b[part]);
-                    if constexpr (Squares)
+                    if constexpr (Kind == Squares::of_features)
                         multiply_add(sums_[m][part][1], a, squares[part]);
                 }
             }
@@ -192,14 +219,14 @@ class SumTile {
         for (int row = static_cast<int>(threadIdx.x); row < n_; row += threads)
             sum += shares_.norms[row];
         __syncthreads();
-        double *parts = steps_[0].y;
-        parts[threadIdx.x] = sum;
+        double *all = steps_[0].y;
+        all[threadIdx.x] = sum;
         __syncthreads();
         if (threadIdx.x != 0)
             return;
         sum = 0.0;
         for (int i = 0; i < threads; ++i)
-            sum += parts[i];
+            sum += all[i];
         *out += sum;
     }
 
@@ -207,24 +234,25 @@ class SumTile {
     const T *values_;
     const double *origin_;
     const int d_, features_left_, n_, first_, k_, components_left_;
+    const bool adds_squares_; // of rows
     SumStep *const steps_;
-    double sums_[2][2][Squares ? 2 : 1][4] = {}; // 16 components by 8 features each: r y, r y^2
-    double masses_[2] = {};
+    double sums_[2][parts][Kind == Squares::of_features ? 2 : 1][4] = {}; // 16 components by 8 features: r y, r y^2
+    double masses_[2] = {}, squares_[2] = {};
 };
 
 // Blocks (x, item): runs of components, and for each its runs of features, side by side so that they read the same
 // responsibilities.
-template <typename T, bool Squares>
+template <typename T, Squares Kind>
 __global__ void __launch_bounds__(threads, 3) sums_kernel(Launch<T> launch, int feature_tiles)
 {
     extern __shared__ double2 memory[];
     const Item item = launch.items[blockIdx.y];
     const MixtureView &mixture = launch.mixtures[item.problem];
     const int first = static_cast<int>(blockIdx.x) / feature_tiles * product_components;
-    const int feature = static_cast<int>(blockIdx.x) % feature_tiles * features;
+    const int feature = static_cast<int>(blockIdx.x) % feature_tiles * width_of(Kind);
     if (stopped(launch) || first >= mixture.k)
         return;
-    SumTile<T, Squares> tile(launch, item, mixture, first, feature, reinterpret_cast<SumStep *>(memory));
+    SumTile<T, Kind> tile(launch, item, mixture, first, feature, reinterpret_cast<Step<width_of(Kind)> *>(memory));
     tile.run();
     tile.store(mixture, feature, mixture.sums + item.slot * mixture.layout.values());
 }
@@ -246,14 +274,19 @@ __global__ void __launch_bounds__(threads) recentre_kernel(const MixtureView *mi
     }
 }
 
-template <typename T, bool Squares>
+int feature_tiles_of(Squares squares, std::int64_t d)
+{
+    return static_cast<int>((d + width_of(squares) - 1) / width_of(squares));
+}
+
+template <typename T, Squares Kind>
 void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
 {
-    const int feature_tiles = (launch.d + features - 1) / features,
+    const int feature_tiles = feature_tiles_of(Kind, launch.d),
               blocks = (extent.most_k + product_components - 1) / product_components;
-    constexpr int bytes = 2 * sizeof(SumStep);
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Squares>, bytes); });
-    sums_kernel<T, Squares>
+    constexpr int bytes = 2 * sizeof(Step<width_of(Kind)>);
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Kind>, bytes); });
+    sums_kernel<T, Kind>
         <<<dim3(static_cast<unsigned>(feature_tiles * blocks), extent.n_items), threads, bytes, stream>>>(
             launch, feature_tiles);
     launched("sums_kernel");
@@ -261,13 +294,24 @@ void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t str
 
 } // namespace
 
-template <typename T>
-void product_sums(const Launch<T> &launch, const Extent &extent, bool squares, cudaStream_t stream)
+Squares squares_of(PgkmCovariance type)
 {
-    if (squares)
-        launch_sums<T, true>(launch, extent, stream);
-    else
-        launch_sums<T, false>(launch, extent, stream);
+    return type == PGKM_COVARIANCE_DIAG        ? Squares::of_features
+           : type == PGKM_COVARIANCE_SPHERICAL ? Squares::of_rows
+                                               : Squares::none;
+}
+
+template <typename T>
+void product_sums(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream)
+{
+    switch (squares_of(type)) {
+    case Squares::of_features:
+        return launch_sums<T, Squares::of_features>(launch, extent, stream);
+    case Squares::of_rows:
+        return launch_sums<T, Squares::of_rows>(launch, extent, stream);
+    case Squares::none:
+        return launch_sums<T, Squares::none>(launch, extent, stream);
+    }
 }
 
 void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values,
@@ -279,14 +323,15 @@ void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std
     launched("recentre_kernel");
 }
 
-std::int64_t product_slots(const DeviceFacts &facts, std::int64_t k, std::int64_t d)
+std::int64_t product_slots(const DeviceFacts &facts, PgkmCovariance type, std::int64_t k, std::int64_t d)
 {
     constexpr std::int64_t blocks = 12; // of a multiprocessor, of which three run at once
-    const std::int64_t tiles = (k + product_components - 1) / product_components * ((d + features - 1) / features);
+    const std::int64_t tiles =
+        (k + product_components - 1) / product_components * feature_tiles_of(squares_of(type), d);
     return (blocks * facts.multiprocessors + tiles - 1) / tiles;
 }
 
-template void product_sums<float>(const Launch<float> &, const Extent &, bool, cudaStream_t);
-template void product_sums<double>(const Launch<double> &, const Extent &, bool, cudaStream_t);
+template void product_sums<float>(const Launch<float> &, const Extent &, PgkmCovariance, cudaStream_t);
+template void product_sums<double>(const Launch<double> &, const Extent &, PgkmCovariance, cudaStream_t);
 
 } // namespace pgkm::cuda::mixture

@@ -43,11 +43,12 @@ struct ProductShares {
     double *tops;        // strips x rows: the largest log density, then the factor of the exponentials
     double *sums;        // strips x rows: of the exponentials
     double *norms;       // rows: logarithms of the mixture's density
+    double *squares;     // rows: |y|^2; spherical
     std::int64_t rows;
 
     __host__ __device__ static std::int64_t values_per_row(std::int64_t k)
     {
-        return (k * static_cast<std::int64_t>(sizeof(Value)) + 7) / 8 + 2 * ((k + strip - 1) / strip) + 1;
+        return (k * static_cast<std::int64_t>(sizeof(Value)) + 7) / 8 + 2 * ((k + strip - 1) / strip) + 2;
     }
     __device__ ProductShares(double *workspace, const Item &item, std::int64_t k)
         : exponentials(reinterpret_cast<Value *>(workspace + item.shares)),
@@ -57,6 +58,7 @@ struct ProductShares {
         tops = workspace + item.shares + (k * static_cast<std::int64_t>(sizeof(Value)) + 7) / 8 * rows;
         sums = tops + strips * rows;
         norms = sums + strips * rows;
+        squares = norms + rows;
     }
 };
 
@@ -67,14 +69,18 @@ void prepare_products(const MixtureView *mixtures, std::int64_t n_problems, std:
 // Rows to exponentials and their factors.
 template <typename T>
 void product_densities(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream);
-// All sums, about the origin; second ones with `squares`.
+// What is summed of the squares of y: each feature's (diag), that of all features together (spherical), nothing (tied).
+enum class Squares { of_features, of_rows, none };
+Squares squares_of(PgkmCovariance type);
+
+// All sums, about the origin.
 template <typename T>
-void product_sums(const Launch<T> &launch, const Extent &extent, bool squares, cudaStream_t stream);
+void product_sums(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream);
 // Results about the origin to results about the means.
 void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values,
                        cudaStream_t stream);
 
 // Copies of the sums that keep the device busy.
-std::int64_t product_slots(const DeviceFacts &facts, std::int64_t k, std::int64_t d);
+std::int64_t product_slots(const DeviceFacts &facts, PgkmCovariance type, std::int64_t k, std::int64_t d);
 
 } // namespace pgkm::cuda::mixture

@@ -63,6 +63,20 @@ constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device
            43LL * shape.k * (2 * register_size(shape.d) + 1) <= device.shared_bytes_per_block;
 }
 
+// Few clusters of rows of many features (assign/wide_rows.cu): most clusters; the fewest features with which it is
+// chosen; bytes of its centroids in a block's memory, two blocks to a multiprocessor.
+inline constexpr int wide_k = 16;
+inline constexpr int wide_d = 65;
+constexpr long long wide_bytes(int d, int k)
+{
+    return (d + 127LL) / 128 * 512 * ((k + 1) / 2 * 2);
+}
+constexpr bool fits_wide(const Shape &shape, const DeviceFacts &device)
+{
+    return !shape.float64 && shape.d > register_d && shape.k <= wide_k &&
+           wide_bytes(shape.d, shape.k) <= device.shared_bytes_per_block / 2 - 2048;
+}
+
 // Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with.
 constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
 {
@@ -90,9 +104,19 @@ constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
     return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
 }
 
+// Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
+inline constexpr int follow_n = 1 << 15;
+
 // Fewest terms of distances by which such columns repay that rows become fp16, where the register kernels take sums
 // along (above strips_k clusters; ms a fit of 20 iterations: 1,000,000 x 16, 160: 5.2 against 8.9).
 inline constexpr double narrow_terms = 0x1p29;
+
+// Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
+// 0.33 by cluster_merge and 0.20 by the fused kernel).
+constexpr bool partitions_features(const Shape &shape)
+{
+    return shape.d >= 192 && shape.k <= 64;
+}
 
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
@@ -100,7 +124,8 @@ inline constexpr double narrow_terms = 0x1p29;
 // 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
 // 3.3). Above 16 features the strips kernels win wherever they fit (64, 128: 0.38 against 0.83 by the tensor cores and
 // 1.4 by the tiled kernel, which orders rows for them); elsewhere the tensor cores (32, 256: 0.8 against 1.35; 64, 64:
-// 0.70 against 0.88).
+// 0.70 against 0.88). Few clusters of more features are the register strategy's again, which rests on bounds from one
+// iteration to the next and prepares nothing; as long as one pass by the tiled kernel does not take the sums along.
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
@@ -112,17 +137,12 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
         if (shape.float64 || fits_register(shape, device))
             return Assignment::register_;
     }
+    if (shape.d >= wide_d && fits_wide(shape, device) && (partitions_features(shape) || shape.n >= follow_n))
+        return Assignment::register_;
     if (tensor && (shape.k > strips_k || 1LL * shape.k * shape.d >= (strips_take(shape, device) ? 16384 : 4096)))
         return Assignment::tensor_core;
     // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
-}
-
-// Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
-// 0.33 by cluster_merge and 0.20 by the fused kernel).
-constexpr bool partitions_features(const Shape &shape)
-{
-    return shape.d >= 192 && shape.k <= 64;
 }
 
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
@@ -159,9 +179,6 @@ constexpr bool fits_leaves(const Shape &shape)
     return shape.d <= leaves_d && shape.k >= leaves_k && shape.k <= most_leaves_k && shape.n >= leaves_n &&
            1LL * shape.n * shape.k >= leaves_pairs && shape.n <= (1LL << 31) - 4096;
 }
-
-// Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
-inline constexpr int follow_n = 1 << 15;
 
 // Most rows change their label in the first iterations alone: after those, an iteration whose
 // sums follow the rows has only the assignment to do.

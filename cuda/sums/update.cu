@@ -2,8 +2,9 @@
 //
 // A block takes some clusters at a time, as many of their values as it has room for in shared memory; its threads share
 // out the values. The two sums whose order counts (norm, shift) are chains over the features: a thread for each
-// cluster. The block that arrives last adds the clusters' shifts in order and decides. A kernel before it looks for
-// clusters without mass. For few sums the kernels that make the sums update, too (fused/finish.cuh).
+// cluster. The block that arrives last decides; it adds the clusters' shifts in order only where the decision or the
+// caller needs that (goes_on()). A kernel before it looks for clusters without mass. For few sums the kernels that make
+// the sums update, too (fused/finish.cuh).
 #include "sums/update.cuh"
 
 #include <algorithm>
@@ -149,9 +150,9 @@ __device__ void replace_centroids(const UpdateArguments<T> &a, BlockMemory &memo
     __syncthreads();
 }
 
-// The last block to arrive closes the iteration.
+// The clusters' shifts in order, by the whole block; thread 0 has the sum.
 template <typename T>
-__device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory)
+__device__ double chain_shifts(const UpdateArguments<T> &a, BlockMemory &memory)
 {
     double shift = 0.0;
     for (int first = 0; first < a.k; first += room) {
@@ -168,6 +169,19 @@ __device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory
                 shift += memory.values[i];
         __syncthreads();
     }
+    return shift;
+}
+
+// The last block to arrive closes the iteration.
+template <typename T>
+__device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory)
+{
+    double shift = 0.0;
+    if (a.k > long_chain)
+        shift = sum_by_block(a.k, [&](int j) { return __ldcg(a.shifts + j); });
+    // One answer for the block: thread 0 writes what it is taken from.
+    if (!__syncthreads_or(threadIdx.x == 0 && a.k > long_chain && goes_on(a.control, shift, a.k)))
+        shift = chain_shifts(a, memory);
     for (int j = threadIdx.x; !a.sums_stay && j < 2 * a.k * parts_of(a.sums.weighted); j += threads)
         a.sums.masses[j] = 0;
     if (threadIdx.x == 0)

@@ -206,7 +206,8 @@ typedef struct PgkmMixtureSums {
     double *masses;        /* k: sums of r; NULL: neither these nor the next two are wanted */
     double *first;         /* k x d: sums of r (x - mean) */
     double *second;        /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
-                            * diag, spherical: k x d sums of r (x - mean)^2; tied: untouched, since their sum
+                            * diag: k x d sums of r (x - mean)^2; spherical: k x d values, of which those of a
+                            * component add up to the sum of r |x - mean|^2; tied: untouched, since their sum
                             * over the components follows from moments() */
     int32_t *labels;       /* n_rows, or NULL: the component of the largest r, the lowest on a tie */
 } PgkmMixtureSums;

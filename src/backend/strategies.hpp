@@ -100,7 +100,7 @@ inline constexpr Strategy strategies[] = {
      "a float32 matrix product in tiles leaves few candidates, exact distances decide"},
     {Assignment::hamerly, "hamerly", on_cpu, "bounds kept from iteration to iteration spare most rows their distances"},
     {Assignment::register_, "register", on_cuda, "the row in registers, a float32 filter for float32 rows",
-     "at most 16 features"},
+     "at most 16 features or 16 clusters"},
     {Assignment::generic, "generic", on_cuda, "exact distances to eight centroids at a time"},
     {Assignment::tensor_core, "tensor_core", on_cuda,
      "an fp16 matrix product on the tensor cores leaves few candidates, exact distances decide",

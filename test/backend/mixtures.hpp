@@ -134,10 +134,19 @@ inline void expect_near(const Sums &expected, const Sums &actual, PgkmCovariance
     for (std::size_t j = 0; j < expected.masses.size(); ++j) {
         ASSERT_NEAR(actual.masses[j], expected.masses[j], tolerance * n) << "component " << j;
         const std::size_t size = expected.second.size() / expected.masses.size();
+        if (type == PGKM_COVARIANCE_SPHERICAL) {
+            double all = 0.0, of_expected = 0.0, ranges = 0.0;
+            for (std::size_t f = 0; f < d; ++f) {
+                all += actual.second[j * d + f];
+                of_expected += expected.second[j * d + f];
+                ranges += range(f) * range(f);
+            }
+            ASSERT_NEAR(all, of_expected, tolerance * n * ranges + least) << "component " << j;
+        }
         for (std::size_t a = 0, i = 0; a < d; ++a) {
             ASSERT_NEAR(actual.first[j * d + a], expected.first[j * d + a], tolerance * n * range(a))
                 << "component " << j << ", feature " << a;
-            if (size == 0)
+            if (size == 0 || type == PGKM_COVARIANCE_SPHERICAL)
                 continue;
             for (std::size_t b = type == PGKM_COVARIANCE_FULL ? 0 : a; b <= a; ++b, ++i)
                 ASSERT_NEAR(actual.second[j * size + i], expected.second[j * size + i],

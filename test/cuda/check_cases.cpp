@@ -365,6 +365,10 @@ std::vector<Case> make_cases(Extent extent)
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
     add({.name = "empty among many rows", .n = 60000, .d = 8, .k = 24, .init = PGKM_INIT_RANDOM, .far_start = true});
     add({.name = "empty again", .n = 4000, .d = 4, .k = 40, .distinct = 25, .init = PGKM_INIT_RANDOM});
+    for (const Case &c : wide_cases())
+        cases.push_back(c);
+    for (const Case &c : shift_cases())
+        cases.push_back(c);
     return cases;
 }
 

@@ -67,5 +67,7 @@ std::vector<Case> tie_cases();
 // Those that run long enough for rows to rest, and for bundles of columns to be left out.
 std::vector<Case> long_cases();
 std::vector<Case> gap_cases();
+std::vector<Case> wide_cases();
+std::vector<Case> shift_cases();
 
 } // namespace plugin_check

@@ -106,4 +106,74 @@ std::vector<Case> gap_cases()
     };
 }
 
+// Few clusters of many features, long enough for rows to rest (assign/wide_rows.cu).
+std::vector<Case> wide_cases()
+{
+    return {
+        {.name = "wide", .n = 9000, .d = 200, .k = 10, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "wide, all iterations",
+         .n = 40000,
+         .d = 68,
+         .k = 16,
+         .init = PGKM_INIT_RANDOM,
+         .tol = -1.0,
+         .max_iter = 40},
+        {.name = "wide, odd", .n = 5001, .d = 301, .k = 7, .init = PGKM_INIT_RANDOM, .max_iter = 40},
+        {.name = "wide, odd 13", .n = 5001, .d = 255, .k = 13, .init = PGKM_INIT_RANDOM, .max_iter = 40},
+        {.name = "wide, two", .n = 5000, .d = 784, .k = 2, .init = PGKM_INIT_RANDOM, .max_iter = 40},
+        {.name = "wide, weights", .n = 33000, .d = 72, .k = 5, .weighted = true, .max_iter = 20},
+        {.name = "wide, offset",
+         .n = 5000,
+         .d = 192,
+         .k = 12,
+         .offset = 1e4,
+         .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+         .max_iter = 40},
+        {.name = "wide, ties", .n = 5000, .d = 194, .k = 14, .init = PGKM_INIT_RANDOM, .step = 2.0, .max_iter = 40},
+        {.name = "wide, repeated",
+         .n = 5000,
+         .d = 196,
+         .k = 16,
+         .distinct = 12,
+         .init = PGKM_INIT_RANDOM,
+         .max_iter = 20},
+        {.name = "wide, tiny", .n = 5000, .d = 200, .k = 9, .spread = 1e-40, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+        {.name = "wide, small", .n = 5000, .d = 200, .k = 9, .spread = 1e-19, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+        {.name = "wide, huge", .n = 5000, .d = 200, .k = 9, .spread = 1e36, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+        {.name = "wide, large", .n = 5000, .d = 200, .k = 9, .spread = 1e18, .init = PGKM_INIT_RANDOM, .max_iter = 20},
+        {.name = "wide, mixed scale",
+         .n = 5000,
+         .d = 200,
+         .k = 9,
+         .init = PGKM_INIT_RANDOM,
+         .mixed_scale = true,
+         .max_iter = 20},
+        {.name = "wide, cosine",
+         .n = 5000,
+         .d = 256,
+         .k = 6,
+         .init = PGKM_INIT_RANDOM,
+         .metric = PGKM_COSINE,
+         .max_iter = 40},
+        {.name = "wide, empty",
+         .n = 5000,
+         .d = 260,
+         .k = 15,
+         .init = PGKM_INIT_RANDOM,
+         .far_start = true,
+         .max_iter = 40},
+    };
+}
+
+// Many clusters, some of which move hardly: whether a fit goes on (goes_on() of sums/update.cuh).
+std::vector<Case> shift_cases()
+{
+    return {
+        {.name = "shift", .n = 6000, .d = 24, .k = 300, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "shift, tol", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM, .tol = 1e-3, .max_iter = 60},
+        {.name = "shift, slots", .n = 9000, .d = 6, .k = 200, .init = PGKM_INIT_RANDOM, .tol = 1e-4, .max_iter = 60},
+        {.name = "shift, all iterations", .n = 4000, .d = 3, .k = 90, .tol = -1.0, .max_iter = 60},
+    };
+}
+
 } // namespace plugin_check

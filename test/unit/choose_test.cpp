@@ -104,7 +104,7 @@ TEST(Choose, SumsFollowTheRows)
     EXPECT_EQ(choose(shape(1000000, 3, 10000), hopper, {}).moves, Moves::leaves);
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
-    EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::none);  // one pass, labels are not kept
+    EXPECT_EQ(choose(shape(1000000, 65, 20), hopper, {}).moves, Moves::none); // one pass, labels are not kept
     EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::sorted); // no tensor cores of that kind
     // Assignment and sums by themselves.
     EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::sorted);
@@ -149,6 +149,23 @@ TEST(Choose, WeightedRowsRunStagesApart)
             }
             EXPECT_EQ(choose(weighted, hopper, sums_on_host).execution, Execution::cross_processing);
         }
+}
+
+// Few clusters of many features: rows rest, and nothing is prepared.
+TEST(Choose, FewClustersOfManyFeatures)
+{
+    for (const std::int32_t k : {1, 10, wide_k})
+        for (const DeviceFacts &device : {hopper, ampere}) {
+            EXPECT_EQ(choose(shape(1000000, 784, k), device, {}).assignment, Assignment::register_);
+            EXPECT_EQ(choose(shape(1000000, 784, k), device, {}).execution, Execution::multi_pass);
+        }
+    EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::sorted);
+    EXPECT_EQ(choose(shape(5000, 200, 8), hopper, {}).assignment, Assignment::register_);
+    EXPECT_EQ(choose(shape(5000, 65, 8), hopper, {}).execution, Execution::single_pass);
+    EXPECT_EQ(choose(shape(1000000, 784, wide_k + 1), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(1000000, 2000, wide_k), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose({1000000, 784, 10, true, false}, hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose({1000000, 784, 10, false, true}, hopper, {}).assignment, Assignment::register_);
 }
 
 // The rows of the measured sweep that decide.

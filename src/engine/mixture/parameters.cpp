@@ -183,13 +183,14 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
     }
     double sum = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
-        const double variance = std::max(second[f] / mass - drift[f] * drift[f], 0.0) + reg_covar;
+        const double variance = second[f] / mass - drift[f] * drift[f];
         if (parameters.type == PGKM_COVARIANCE_DIAG)
-            out[f] = variance;
-        sum += variance;
+            out[f] = std::max(variance, 0.0) + reg_covar;
+        sum += variance + reg_covar;
     }
+    // Spherical: a backend may leave one feature what is another's.
     if (parameters.type == PGKM_COVARIANCE_SPHERICAL)
-        *out = sum / static_cast<double>(d);
+        *out = std::max(sum / static_cast<double>(d), reg_covar);
 }
 
 // The total covariance less what lies between the components, whose means are still the old ones. The
