@@ -25,20 +25,26 @@ struct Rows {
     int last[per_lane]; // label of the iteration before
 };
 
-template <int D>
-__device__ inline void load_rows(const LeafRows &leaves, int first, Rows<D> &rows)
+// The row that a lane has at place r; the leaf's last one where there is none.
+__device__ inline int row_at(const LeafRange &range, int r)
 {
-#pragma unroll
-    for (int r = 0; r < per_lane; ++r)
-        load_row<D>(leaves.values, min(first + r * 32, leaves.n - 1), D, rows.x[r]);
+    return range.first + min(r * 32 + static_cast<int>(threadIdx.x & 31), range.count - 1);
 }
 
 template <int D>
-__device__ inline void load_labels(const MoveArguments &a, const LeafRows &leaves, int first, Rows<D> &rows)
+__device__ inline void load_rows(const LeafRows &leaves, const LeafRange &range, Rows<D> &rows)
 {
 #pragma unroll
     for (int r = 0; r < per_lane; ++r)
-        rows.last[r] = a.last.get(min(first + r * 32, leaves.n - 1));
+        load_row<D>(leaves.values, row_at(range, r), D, rows.x[r]);
+}
+
+template <int D>
+__device__ inline void load_labels(const MoveArguments &a, const LeafRange &range, Rows<D> &rows)
+{
+#pragma unroll
+    for (int r = 0; r < per_lane; ++r)
+        rows.last[r] = a.last.get(row_at(range, r));
 }
 
 template <int D>
@@ -58,8 +64,8 @@ __device__ inline void start_rows(const WarpMemory<D> &own, Rows<D> &rows)
     }
 }
 
-// Compares the rows with `count` centroids of the warp's memory.
-template <int D>
+// Compares the first P rows of each lane with `count` centroids of the warp's memory.
+template <int D, int P>
 __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &rows)
 {
 #pragma unroll 2
@@ -68,7 +74,7 @@ __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &row
         float c[D];
         read_values<D>(own.values + i * D, c);
 #pragma unroll
-        for (int r = 0; r < per_lane; ++r) {
+        for (int r = 0; r < P; ++r) {
             float score = head.half;
 #pragma unroll
             for (int f = 0; f < D; ++f)
@@ -78,6 +84,18 @@ __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &row
             rows.least[r] = fminf(rows.least[r], score);
         }
     }
+}
+
+// The same of all rows of a leaf of `rows_there`.
+template <int D>
+__device__ inline void compare_all(const WarpMemory<D> &own, int count, int rows_there, Rows<D> &rows)
+{
+    if (rows_there <= 64)
+        compare<D, 2>(own, count, rows);
+    else if (rows_there <= 96)
+        compare<D, 3>(own, count, rows);
+    else
+        compare<D, per_lane>(own, count, rows);
 }
 
 // A leaf's list, and the rows that are compared with it.
@@ -91,7 +109,7 @@ struct LeafList {
 // Finds the leaf's list and compares its rows, `loaded` or not, unless one centroid alone is on it.
 template <int D>
 __device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, const Memory<D> &memory, int length,
-                              int first_row, bool loaded, Rows<D> &rows)
+                              const LeafRange &range, bool loaded, Rows<D> &rows)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     WarpMemory<D> &own = *memory.warp;
@@ -116,11 +134,11 @@ __device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, co
         __syncwarp();
         if (!started) {
             if (!loaded)
-                load_rows<D>(leaves, first_row, rows);
+                load_rows<D>(leaves, range, rows);
             start_rows<D>(own, rows);
             started = true;
         }
-        compare<D>(own, held, rows);
+        compare_all<D>(own, held, range.count, rows);
         __syncwarp();
         if (!last) {
             held = 0;
@@ -205,19 +223,20 @@ template <int D>
 __device__ void take_leaf(const MoveArguments &a, const LeafRows &leaves, const Memory<D> &memory, const LeafSums &sums,
                           Later &later, int leaf, int length)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31), first = leaf * leaf_rows + lane;
+    const int lane = static_cast<int>(threadIdx.x & 31);
     const int sole_before = leaves.sole[leaf];
     if (length == 1 && sole_before == memory.list[0])
         return;
+    const LeafRange range = leaves.rows_of[leaf];
     Rows<D> rows;
     const bool loaded = sole_before == no_centroid && length > 1;
     if (loaded)
-        load_rows<D>(leaves, first, rows);
-    load_labels<D>(a, leaves, first, rows);
+        load_rows<D>(leaves, range, rows);
+    load_labels<D>(a, range, rows);
     LeafList list = {1, memory.list[0], 0.0f, true};
     if (length > 1) {
         open_leaf<D>(a, leaves, memory, leaf, length);
-        list = take_list<D>(a, leaves, memory, length, first, loaded, rows);
+        list = take_list<D>(a, leaves, memory, length, range, loaded, rows);
     }
     const int sole = list.length == 1 ? list.number : no_centroid;
     if (lane == 0 && sole != sole_before)
@@ -227,8 +246,10 @@ __device__ void take_leaf(const MoveArguments &a, const LeafRows &leaves, const 
     const float margin = list.length == 1 ? 0.0f : margin_of<D>(*memory.warp, list.reach, a.view.d);
 #pragma unroll
     for (int r = 0; r < per_lane; ++r) {
-        const int row = first + r * 32;
-        const bool exists = row < leaves.n;
+        if (r * 32 >= range.count)
+            break;
+        const int row = range.first + r * 32 + lane;
+        const bool exists = r * 32 + lane < range.count;
         int label = list.number;
         if (list.length > 1) {
             label = rows.label[r];
@@ -258,14 +279,15 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
     const LeafSums sums(a, static_cast<int>(Memory<D>::bytes(a.view.k) / 4), in_block);
     sums.prepare(a);
     Later later(memory.warp->moved);
-    for (int branch = static_cast<int>(a.first) + static_cast<int>(blockIdx.x); branch < static_cast<int>(a.end);
+    const int last_branch = min(static_cast<int>(a.end), leaves.counts->branches);
+    for (int branch = static_cast<int>(a.first) + static_cast<int>(blockIdx.x); branch < last_branch;
          branch += static_cast<int>(gridDim.x)) {
         if (block_stopped(a.update.control)) // lists may be long: a branch can take milliseconds
             return;
         const int length = list_branch<D>(a, leaves, memory, branch);
-        const int begin = branch * leaves.per_branch, end = min(begin + leaves.per_branch, leaves.leaves);
-        for (int leaf = begin + static_cast<int>(threadIdx.x / 32); leaf < end; leaf += warps)
-            take_leaf<D>(a, leaves, memory, sums, later, leaf, length);
+        const LeafRange of_branch = leaves.leaves_of[branch];
+        for (int i = static_cast<int>(threadIdx.x / 32); i < of_branch.count; i += warps)
+            take_leaf<D>(a, leaves, memory, sums, later, of_branch.first + i, length);
     }
     while (!later.empty())
         sums.move<D>(a, leaves, later.pop());

@@ -231,6 +231,9 @@ std::vector<Case> make_cases(Extent extent)
                          .distinct = 700,
                          .init = PGKM_INIT_RANDOM,
                          .far_start = true});
+        // More rows of one value than the leaves of a branch take.
+        cases.push_back(
+            {.name = "leaves few values", .n = 600000, .d = 2, .k = 30, .distinct = 40, .init = PGKM_INIT_RANDOM});
         cases.push_back({.name = "leaves mixed scale",
                          .n = 90000,
                          .d = 5,
