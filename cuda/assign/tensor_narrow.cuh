@@ -114,6 +114,7 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
     const uint2 *slots = table.slots + lane * S;
     const float4 *starts = table.starts + (lane & 3);
     int octet = lane & 3;
+    const float zero = columns < 0 ? 1.0f : -0.0f; // columns are never negative
 #pragma unroll 1
     for (int tile = 0; tile < columns / 8; tile += octet_tiles, octet += 4) {
         float least[narrow_strips][2];
@@ -143,7 +144,7 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
         for (int m = 0; m < narrow_strips; ++m)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                leaders[m][h].add(least[m][h], octet);
+                leaders[m][h].add(least[m][h], octet, zero);
     }
 }
 
