@@ -12,9 +12,10 @@
 // The bound is that of tensor.cu without weights: with |c~_m|, |c~_j| <= r, |b_m|, |b_j| <= R and |u_m| <= v, where
 // v^2 = |x~|^2 + S_m + e and |u_j| <= v + 2 |a| + 2 R,
 //   S_j <= S_m + M + N,   M = 2 |a| r + (2 (v + |a|) + R) R + e,   N = 2 |a| r + 2 (v + 3 |a| + 2 R) R + e;
-// S_m + M is the row's threshold for the second pass. r is at most |x~| + v + 2 |a| + 2 R. Halved scores that start
-// from the constant err by 18 x 2^-23 s at most for each sixteen (device/halves.cuh), s = r^2 / 2 + |x~| r, the
-// constant by 2^-23 s, a limit by as much; those in float32 err by less.
+// S_m + M is the row's threshold for the second pass. In M + N the terms 4 |a| r stand for 2 |a| |c~_j - c~_m|, which
+// is 2 |a| (|u_j| + |u_m|) <= 4 |a| (v + |a| + R) at most: the lesser of both serves. r is at most |x~| + v + 2 |a| + 2
+// R. Halved scores that start from the constant err by 18 x 2^-23 s at most for each sixteen (device/halves.cuh), s =
+// r^2 / 2 + |x~| r, the constant by 2^-23 s, a limit by as much; those in float32 err by less.
 #pragma once
 
 #include "assign/tensor_passes.cuh"
@@ -100,11 +101,12 @@ struct NarrowLimits {
         const float r = fminf(chunk.radius, (length + far) * (1.0f + 0x1p-18f));
         const float root = root_of(r), speck = sqrtf(static_cast<float>(d)) * 0x1.01p-24f;
         const float residual = fminf(chunk.residual, fmaf(0x1.02p-11f, r, speck)), e = error(r);
-        const float of_best =
-            2.0f * lost * r + (2.0f * (root + lost) + residual) * residual + e + 0x1p-22f * (root * root + lost * lost);
-        const float of_other = 2.0f * lost * r + 2.0f * (root + 3.0f * lost + 2.0f * residual) * residual + e;
+        const float of_best = (2.0f * (root + lost) + residual) * residual + e + 0x1p-22f * (root * root + lost * lost);
+        const float of_other = 2.0f * (root + 3.0f * lost + 2.0f * residual) * residual + e;
+        const float turned = 2.0f * lost * r, both = fminf(2.0f * turned, 4.0f * lost * (root + lost + residual));
         constexpr float wider = 1.0f + 0x1p-10f;
-        return {best + 0.5f * ((of_best + of_other) * wider + 0x1p-60f), 2.0f * best + (of_best * wider + 0x1p-60f)};
+        return {best + 0.5f * ((of_best + of_other + both) * wider + 0x1p-60f),
+                2.0f * best + ((of_best + turned) * wider + 0x1p-60f)};
     }
 };
 

@@ -353,6 +353,14 @@ std::vector<Case> make_cases(Extent extent)
              .init = PGKM_INIT_RANDOM,
              .max_iter = 6});
     if (extent == Extent::full)
+        for (const int d : {16, 32})
+            cases.push_back({.name = "many columns in memory",
+                             .n = 20000,
+                             .d = d,
+                             .k = 1000,
+                             .init = PGKM_INIT_RANDOM,
+                             .max_iter = 3});
+    if (extent == Extent::full)
         cases.push_back(
             {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5});
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
