@@ -27,6 +27,7 @@ struct LeafRange {
 struct LeafCounts {
     std::int32_t leaves;
     std::int32_t branches;
+    std::int32_t put_off; // by the last iteration, or more than there is room for
 };
 
 // What kernels read.
@@ -37,11 +38,13 @@ struct LeafRows {
     std::uint16_t *sole;        // leaves: the one centroid that the last iteration listed, or no_centroid
     const LeafRange *rows_of;   // leaves
     const LeafRange *leaves_of; // branches
-    const LeafCounts *counts;
+    LeafCounts *counts;
+    std::int32_t *put_off; // most_put_off: leaves whose rows a launch of its own sees to
     std::int32_t n;
     std::int32_t leaves;     // room for so many
     std::int32_t branches;   // the same
     std::int32_t per_branch; // leaves, at most
+    std::int32_t most_put_off;
     std::int32_t stride;
 };
 

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(most_per_branch)
     rows[self] = own;
     ends[self] = end;
     if (self == 0)
-        before = {atomicAdd(&counts->leaves, total), atomicAdd(&counts->branches, (total + size - 1) / size)};
+        before = {atomicAdd(&counts->leaves, total), atomicAdd(&counts->branches, (total + size - 1) / size), 0};
     __syncthreads();
     for (int leaf = self; leaf < total; leaf += most_per_branch) {
         int node = 0; // the first one whose leaves end behind this one

@@ -309,6 +309,7 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
     while (rows_.per_branch > least_per_branch && subtrees / rows_.per_branch < 10 * context.facts.multiprocessors)
         rows_.per_branch /= 2;
     rows_.leaves = subtrees + rows_.n / leaf_rows;
+    rows_.most_put_off = rows_.n / leaf_rows / 64 + 1;
     rows_.branches = subtrees / rows_.per_branch + rows_.leaves / rows_.per_branch;
     std::size_t scan_bytes = 0;
     Scratch scratch{};
@@ -336,6 +337,7 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
         take(rows_of, leaves);
         take(leaves_of, static_cast<std::size_t>(rows_.branches));
         take(counts, 1);
+        take(rows_.put_off, static_cast<std::size_t>(rows_.most_put_off));
         take(scratch.words, stage_begin(2) + (levels > 2 * stage_levels ? std::size_t{1} << 18 : 0));
         take(scratch.places, nodes);
         take(scratch.scan, scan_bytes);

@@ -240,6 +240,14 @@ std::vector<Case> make_cases(Extent extent)
                          .k = 190,
                          .init = PGKM_INIT_RANDOM,
                          .mixed_scale = true});
+        // Some leaves list so many centroids that they are put off.
+        cases.push_back({.name = "leaves put off",
+                         .n = 70000,
+                         .d = 3,
+                         .k = 1500,
+                         .init = PGKM_INIT_RANDOM,
+                         .mixed_scale = true,
+                         .max_iter = 4});
         cases.push_back(
             {.name = "leaves constants", .n = 90000, .d = 6, .k = 190, .init = PGKM_INIT_RANDOM, .constants = 4});
         cases.push_back(
