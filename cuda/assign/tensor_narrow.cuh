@@ -12,9 +12,10 @@
 // The bound is that of tensor.cu without weights: with |c~_m|, |c~_j| <= r, |b_m|, |b_j| <= R and |u_m| <= v, where
 // v^2 = |x~|^2 + S_m + e and |u_j| <= v + 2 |a| + 2 R,
 //   S_j <= S_m + M + N,   M = 2 |a| r + (2 (v + |a|) + R) R + e,   N = 2 |a| r + 2 (v + 3 |a| + 2 R) R + e;
-// S_m + M is the row's threshold for the second pass. r is at most |x~| + v + 2 |a| + 2 R. Halved scores that start
-// from the constant err by 18 x 2^-23 s at most for each sixteen (device/halves.cuh), s = r^2 / 2 + |x~| r, the
-// constant by 2^-23 s, a limit by as much; those in float32 err by less.
+// S_m + M is the row's threshold for the second pass. In M + N the terms 4 |a| r stand for 2 |a| |c~_j - c~_m|, which
+// is 2 |a| (|u_j| + |u_m|) <= 4 |a| (v + |a| + R) at most: the lesser of both serves. r is at most |x~| + v + 2 |a| + 2
+// R. Halved scores that start from the constant err by 18 x 2^-23 s at most for each sixteen (device/halves.cuh), s =
+// r^2 / 2 + |x~| r, the constant by 2^-23 s, a limit by as much; those in float32 err by less.
 #pragma once
 
 #include "assign/tensor_passes.cuh"
@@ -30,7 +31,8 @@ constexpr int narrow_unit = narrow_threads / 32 * narrow_tile; // a chunk is a m
 constexpr int octet_tiles = 4;
 
 // Columns in shared memory, S sixteens of features: tiles of eight as the lanes of a product hold them, negated, and
-// what products start from, twice for the rows of both halves of a strip.
+// what products start from, twice for the rows of both halves of a strip. A tile's words are turned by 16 bytes for
+// each four tiles before it: lanes that look into octets of their own would meet in a quarter of the banks, or fewer.
 template <int S>
 struct NarrowTable {
     uint2 *slots;   // columns / 8 x 32 x S
@@ -41,13 +43,15 @@ struct NarrowTable {
         : slots(reinterpret_cast<uint2 *>(memory)), starts(reinterpret_cast<float4 *>(slots + columns * 4 * S))
     {
     }
-    // The words of a column: for lane q of a quad slots_of()[q * S + s] has features 2 q, 2 q + 1, 2 q + 8, 2 q + 9 of
-    // sixteen s.
-    __device__ uint2 *slots_of(int column) const { return slots + column * 4 * S; }
-    __device__ float start_of(int column) const
+    // Where a tile has this slot of its 32 S.
+    __device__ static int turned(int slot, int tile) { return (slot + tile / octet_tiles * 2) & (32 * S - 1); }
+    // A slot of a column: for lane q of a quad slot q * S + s has features 2 q, 2 q + 1, 2 q + 8, 2 q + 9 of sixteen s.
+    __device__ uint2 *slot_of(int column, int slot) const
     {
-        return reinterpret_cast<const float *>(starts)[column / 2 * 4 + column % 2];
+        return slots + column / 8 * 32 * S + turned(column % 8 * 4 * S + slot, column / 8);
     }
+    // Of a column whose number is even, and of the next one.
+    __device__ float2 starts_of(int column) const { return *reinterpret_cast<const float2 *>(starts + column / 2); }
     // Columns from `first` to `end`, by the whole block.
     __device__ void load(const __half *from, int d32, int first, int end) const
     {
@@ -57,7 +61,7 @@ struct NarrowTable {
             const unsigned words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
             for (int q = 0; q < 4; ++q)
-                reinterpret_cast<unsigned *>(slots_of(column) + q * S + piece / 2)[piece % 2] = words[q] ^ 0x80008000u;
+                reinterpret_cast<unsigned *>(slot_of(column, q * S + piece / 2))[piece % 2] = words[q] ^ 0x80008000u;
         }
     }
     // Starts of the first `wanted` columns; those up to `end` are never the least.
@@ -97,11 +101,12 @@ struct NarrowLimits {
         const float r = fminf(chunk.radius, (length + far) * (1.0f + 0x1p-18f));
         const float root = root_of(r), speck = sqrtf(static_cast<float>(d)) * 0x1.01p-24f;
         const float residual = fminf(chunk.residual, fmaf(0x1.02p-11f, r, speck)), e = error(r);
-        const float of_best =
-            2.0f * lost * r + (2.0f * (root + lost) + residual) * residual + e + 0x1p-22f * (root * root + lost * lost);
-        const float of_other = 2.0f * lost * r + 2.0f * (root + 3.0f * lost + 2.0f * residual) * residual + e;
+        const float of_best = (2.0f * (root + lost) + residual) * residual + e + 0x1p-22f * (root * root + lost * lost);
+        const float of_other = 2.0f * (root + 3.0f * lost + 2.0f * residual) * residual + e;
+        const float turned = 2.0f * lost * r, both = fminf(2.0f * turned, 4.0f * lost * (root + lost + residual));
         constexpr float wider = 1.0f + 0x1p-10f;
-        return {best + 0.5f * ((of_best + of_other) * wider + 0x1p-60f), 2.0f * best + (of_best * wider + 0x1p-60f)};
+        return {best + 0.5f * ((of_best + of_other + both) * wider + 0x1p-60f),
+                2.0f * best + ((of_best + turned) * wider + 0x1p-60f)};
     }
 };
 
@@ -111,18 +116,19 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
                              Leaders (&leaders)[narrow_strips][2])
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
-    const uint2 *slots = table.slots + lane * S;
     const float4 *starts = table.starts + (lane & 3);
     int octet = lane & 3;
+    const float zero = columns < 0 ? 1.0f : -0.0f; // columns are never negative
 #pragma unroll 1
     for (int tile = 0; tile < columns / 8; tile += octet_tiles, octet += 4) {
+        const uint2 *slots = table.slots + tile * 32 * S + table.turned(lane * S, tile);
         float least[narrow_strips][2];
 #pragma unroll
         for (int t = 0; t < octet_tiles; ++t) {
             uint2 b[S];
 #pragma unroll
             for (int s = 0; s < S; ++s)
-                b[s] = slots[(tile + t) * 32 * S + s];
+                b[s] = slots[t * 32 * S + s];
             const float4 four = starts[(tile + t) * 4];
             const float start[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -143,7 +149,7 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
         for (int m = 0; m < narrow_strips; ++m)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                leaders[m][h].add(least[m][h], octet);
+                leaders[m][h].add(least[m][h], octet, zero);
     }
 }
 
@@ -167,25 +173,28 @@ __device__ inline Look look(const NarrowTable<S> &table, const unsigned *row, in
             x[(q * 2 * S + i) * 2 + 1] = pair.y;
         }
     Look found = {infinity(), infinity(), octet_column(octet, 0)};
-#pragma unroll 2
-    for (int i = 0; i < 2 * octet_tiles; ++i) {
-        const int column = octet_column(octet, i);
-        const uint4 *from = reinterpret_cast<const uint4 *>(table.slots_of(column));
-        float score = table.start_of(column);
+#pragma unroll 1
+    for (int t = 0; t < octet_tiles; ++t) {
+        const int pair = octet_column(octet, 2 * t);
+        const float2 starts = table.starts_of(pair);
 #pragma unroll
-        for (int u = 0; u < 2 * S; ++u) {
-            const uint4 v = from[u];
-            const unsigned words_of[4] = {v.x, v.y, v.z, v.w};
+        for (int i = 0; i < 2; ++i) {
+            float score = i == 0 ? starts.x : starts.y;
 #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&words_of[w]));
-                score = fmaf(x[u * 8 + 2 * w], pair.x, score);
-                score = fmaf(x[u * 8 + 2 * w + 1], pair.y, score);
+            for (int u = 0; u < 2 * S; ++u) {
+                const uint4 v = *reinterpret_cast<const uint4 *>(table.slot_of(pair + i, 2 * u));
+                const unsigned words_of[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    const float2 both = __half22float2(*reinterpret_cast<const __half2 *>(&words_of[w]));
+                    score = fmaf(x[u * 8 + 2 * w], both.x, score);
+                    score = fmaf(x[u * 8 + 2 * w + 1], both.y, score);
+                }
             }
+            found.second = fminf(found.second, fmaxf(found.best, score));
+            found.column = score < found.best ? pair + i : found.column;
+            found.best = fminf(found.best, score);
         }
-        found.second = fminf(found.second, fmaxf(found.best, score));
-        found.column = score < found.best ? column : found.column;
-        found.best = fminf(found.best, score);
     }
     return found;
 }

@@ -6,10 +6,10 @@
 // read once for all lanes. A leaf whose list is one centroid, and was the same one before, is not read.
 //
 // Filter and margin: fused/few.cuh, with s the leaf's middle. Rows that stay open get the contract's distances to the
-// list, by the whole warp. Rows that moved wait in a queue of their warp (leaves_moves.cuh). To use: d <= 8, more than
-// 8 clusters.
+// list, by the whole warp (leaves_settle.cuh). Rows that moved wait in a queue of their warp (leaves_moves.cuh). To
+// use: d <= 8, more than 8 clusters.
 #include "fused/few.cuh"
-#include "fused/leaves_lists.cuh"
+#include "fused/leaves_settle.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -25,20 +25,26 @@ struct Rows {
     int last[per_lane]; // label of the iteration before
 };
 
-template <int D>
-__device__ inline void load_rows(const LeafRows &leaves, int first, Rows<D> &rows)
+// The row that a lane has at place r; the leaf's last one where there is none.
+__device__ inline int row_at(const LeafRange &range, int r)
 {
-#pragma unroll
-    for (int r = 0; r < per_lane; ++r)
-        load_row<D>(leaves.values, min(first + r * 32, leaves.n - 1), D, rows.x[r]);
+    return range.first + min(r * 32 + static_cast<int>(threadIdx.x & 31), range.count - 1);
 }
 
 template <int D>
-__device__ inline void load_labels(const MoveArguments &a, const LeafRows &leaves, int first, Rows<D> &rows)
+__device__ inline void load_rows(const LeafRows &leaves, const LeafRange &range, Rows<D> &rows)
 {
 #pragma unroll
     for (int r = 0; r < per_lane; ++r)
-        rows.last[r] = a.last.get(min(first + r * 32, leaves.n - 1));
+        load_row<D>(leaves.values, row_at(range, r), D, rows.x[r]);
+}
+
+template <int D>
+__device__ inline void load_labels(const MoveArguments &a, const LeafRange &range, Rows<D> &rows)
+{
+#pragma unroll
+    for (int r = 0; r < per_lane; ++r)
+        rows.last[r] = a.last.get(row_at(range, r));
 }
 
 template <int D>
@@ -58,8 +64,8 @@ __device__ inline void start_rows(const WarpMemory<D> &own, Rows<D> &rows)
     }
 }
 
-// Compares the rows with `count` centroids of the warp's memory.
-template <int D>
+// Compares the first P rows of each lane with `count` centroids of the warp's memory.
+template <int D, int P>
 __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &rows)
 {
 #pragma unroll 2
@@ -68,7 +74,7 @@ __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &row
         float c[D];
         read_values<D>(own.values + i * D, c);
 #pragma unroll
-        for (int r = 0; r < per_lane; ++r) {
+        for (int r = 0; r < P; ++r) {
             float score = head.half;
 #pragma unroll
             for (int f = 0; f < D; ++f)
@@ -80,9 +86,21 @@ __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &row
     }
 }
 
+// The same of all rows of a leaf of `rows_there`.
+template <int D>
+__device__ inline void compare_all(const WarpMemory<D> &own, int count, int rows_there, Rows<D> &rows)
+{
+    if (rows_there <= 64)
+        compare<D, 2>(own, count, rows);
+    else if (rows_there <= 96)
+        compare<D, 3>(own, count, rows);
+    else
+        compare<D, per_lane>(own, count, rows);
+}
+
 // A leaf's list, and the rows that are compared with it.
 struct LeafList {
-    int length;
+    int length;  // 0: the leaf is put off
     int number;  // of one on it
     float reach; // half the greatest square of a centroid's distance from the leaf's middle
     bool held;   // all of it is in the warp's memory
@@ -90,14 +108,14 @@ struct LeafList {
 
 // Finds the leaf's list and compares its rows, `loaded` or not, unless one centroid alone is on it.
 template <int D>
-__device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, const Memory<D> &memory, int length,
-                              int first_row, bool loaded, Rows<D> &rows)
+__device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, const Memory<D> &memory, int leaf,
+                              int length, const LeafRange &range, bool loaded, Rows<D> &rows)
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     WarpMemory<D> &own = *memory.warp;
     LeafList list = {0, 0, 0.0f, true};
     int held = 0;
-    bool started = false;
+    bool started = false, may_wait = length > longest_list && leaves.most_put_off > 0;
     for (int from = 0; from < length; from += 32) {
         const int place = from + lane;
         float c[D];
@@ -110,17 +128,22 @@ __device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, co
         list.reach = fmaxf(list.reach, half);
         held += __popc(ballot);
         list.length += __popc(ballot);
+        if (may_wait && list.length > longest_list) {
+            if (put_off(leaves, leaf))
+                return {0, 0, 0.0f, false};
+            may_wait = false;
+        }
         const bool last = from + 32 >= length;
         if ((!last && held <= batch - 32) || (last && list.length == 1))
             continue;
         __syncwarp();
         if (!started) {
             if (!loaded)
-                load_rows<D>(leaves, first_row, rows);
+                load_rows<D>(leaves, range, rows);
             start_rows<D>(own, rows);
             started = true;
         }
-        compare<D>(own, held, rows);
+        compare_all<D>(own, held, range.count, rows);
         __syncwarp();
         if (!last) {
             held = 0;
@@ -148,95 +171,47 @@ __device__ inline float margin_of(const WarpMemory<D> &own, float reach, int d)
                          sqrtf(2.0f * reach) * (1.0f + 0x1p-18f) + 0x1p-60f, d);
 }
 
-// The label of one row among the centroids on a list, by the warp. Those on a short list get the contract's distance.
-// On a long one, only centroids near the least distance do: a distance summed from squares of differences in float32
-// errs by at most (d + 3) 2^-24 (1 + o(1)) of itself, which is less than 2^-20 for d <= 8, and by 2^-100 where squares
-// underflow; the contract's by far less. One that exceeds the least by more than 2^-18 of it is not the nearest.
-template <int D>
-__device__ __noinline__ int settle(const View<float> &view, const float *row, const Memory<D> &memory, int length,
-                                   bool own_list)
-{
-    constexpr int long_list = 64;
-    Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
-    const auto compare_exactly = [&](int j) {
-        const Nearest other = {exact_distance(row, view.centroids + j * view.d, view.d), j};
-        if (before(other, mine))
-            mine = other;
-    };
-    const auto number = [&](int i) { return own_list ? memory.warp->heads[i].number : int{memory.list[i]}; };
-    if (length <= long_list) {
-        for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
-            compare_exactly(number(i));
-        return nearest_in_warp(mine).label;
-    }
-    float x[D];
-    load_row<D>(row, 0, D, x);
-    const auto square = [&](int j) {
-        float c[D], sum = 0.0f;
-        load_centroid<D>(view, j, c);
-#pragma unroll
-        for (int f = 0; f < D; ++f)
-            sum = __fmaf_rn(x[f] - c[f], x[f] - c[f], sum);
-        return sum;
-    };
-    float least = INFINITY, second = INFINITY; // of the lane
-    int label = 0;
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32) {
-        const int j = number(i);
-        const float other = square(j);
-        second = fminf(second, fmaxf(least, other));
-        label = other < least ? j : label;
-        least = fminf(least, other);
-    }
-    const float limit = __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(least))) * (1.0f + 0x1p-18f) + 0x1p-100f;
-    if (!(second > limit)) { // more than one of the lane's; NaN is none, for values are finite
-        for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
-            if (!(square(number(i)) > limit))
-                compare_exactly(number(i));
-    } else if (!(least > limit)) {
-        compare_exactly(label);
-    }
-    return nearest_in_warp(mine).label;
-}
-
 // Labels of a leaf's rows; those that changed wait in `later`.
 template <int D>
 __device__ void take_leaf(const MoveArguments &a, const LeafRows &leaves, const Memory<D> &memory, const LeafSums &sums,
                           Later &later, int leaf, int length)
 {
-    const int lane = static_cast<int>(threadIdx.x & 31), first = leaf * leaf_rows + lane;
+    const int lane = static_cast<int>(threadIdx.x & 31);
     const int sole_before = leaves.sole[leaf];
     if (length == 1 && sole_before == memory.list[0])
         return;
+    const LeafRange range = leaves.rows_of[leaf];
     Rows<D> rows;
     const bool loaded = sole_before == no_centroid && length > 1;
     if (loaded)
-        load_rows<D>(leaves, first, rows);
-    load_labels<D>(a, leaves, first, rows);
+        load_rows<D>(leaves, range, rows);
+    load_labels<D>(a, range, rows);
     LeafList list = {1, memory.list[0], 0.0f, true};
     if (length > 1) {
         open_leaf<D>(a, leaves, memory, leaf, length);
-        list = take_list<D>(a, leaves, memory, length, first, loaded, rows);
+        list = take_list<D>(a, leaves, memory, leaf, length, range, loaded, rows);
     }
     const int sole = list.length == 1 ? list.number : no_centroid;
     if (lane == 0 && sole != sole_before)
         leaves.sole[leaf] = static_cast<std::uint16_t>(sole);
-    if (sole == sole_before && sole != no_centroid)
+    if (list.length == 0 || (sole == sole_before && sole != no_centroid))
         return;
     const float margin = list.length == 1 ? 0.0f : margin_of<D>(*memory.warp, list.reach, a.view.d);
 #pragma unroll
     for (int r = 0; r < per_lane; ++r) {
-        const int row = first + r * 32;
-        const bool exists = row < leaves.n;
+        if (r * 32 >= range.count)
+            break;
+        const int row = range.first + r * 32 + lane;
+        const bool exists = r * 32 + lane < range.count;
         int label = list.number;
         if (list.length > 1) {
             label = rows.label[r];
             unsigned open = __ballot_sync(~0u, exists && !(rows.second[r] > rows.least[r] + margin));
             for (; open != 0; open &= open - 1) {
                 const int of = __ffs(static_cast<int>(open)) - 1;
-                const int settled = settle<D>(a.view, leaves.values + std::int64_t{row - lane + of} * D, memory,
-                                              list.held ? list.length : length, list.held);
+                const int settled = settle<D>(a.view, leaves.values + std::int64_t{row - lane + of} * D,
+                                              list.held ? list.length : length,
+                                              Listed{list.held ? memory.warp->heads : nullptr, memory.list});
                 label = lane == of ? settled : label;
             }
         }
@@ -258,14 +233,15 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
     const LeafSums sums(a, static_cast<int>(Memory<D>::bytes(a.view.k) / 4), in_block);
     sums.prepare(a);
     Later later(memory.warp->moved);
-    for (int branch = static_cast<int>(a.first) + static_cast<int>(blockIdx.x); branch < static_cast<int>(a.end);
+    const int last_branch = min(static_cast<int>(a.end), leaves.counts->branches);
+    for (int branch = static_cast<int>(a.first) + static_cast<int>(blockIdx.x); branch < last_branch;
          branch += static_cast<int>(gridDim.x)) {
         if (block_stopped(a.update.control)) // lists may be long: a branch can take milliseconds
             return;
         const int length = list_branch<D>(a, leaves, memory, branch);
-        const int begin = branch * leaves.per_branch, end = min(begin + leaves.per_branch, leaves.leaves);
-        for (int leaf = begin + static_cast<int>(threadIdx.x / 32); leaf < end; leaf += warps)
-            take_leaf<D>(a, leaves, memory, sums, later, leaf, length);
+        const LeafRange of_branch = leaves.leaves_of[branch];
+        for (int i = static_cast<int>(threadIdx.x / 32); i < of_branch.count; i += warps)
+            take_leaf<D>(a, leaves, memory, sums, later, of_branch.first + i, length);
     }
     while (!later.empty())
         sums.move<D>(a, leaves, later.pop());
@@ -274,7 +250,7 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
 }
 
 template <int D>
-void launch(const Stage<float> &stage, MoveArguments a, const LeafRows &leaves)
+void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
 {
     const auto bytes_of = [&](int replicas) { return MoveCounters::bytes(a.view.k, a.view.d, replicas); };
     const bool in_block = bytes_of(1) <= sums_bytes;
@@ -284,6 +260,11 @@ void launch(const Stage<float> &stage, MoveArguments a, const LeafRows &leaves)
     const std::size_t bytes =
         Memory<D>::bytes(a.view.k) + (in_block ? bytes_of(a.replicas) : MoveCounters::bytes(0, a.view.d, 1));
     const int most = resident_blocks(stage.context, leaves_kernel<D>, threads, bytes);
+    if (in_block)
+        leaves.most_put_off = 0; // the last block of a launch makes the centroids
+    else
+        checked("cudaMemsetAsync",
+                [&] { return cudaMemsetAsync(&leaves.counts->put_off, 0, sizeof(std::int32_t), stage.stream); });
     // Branches that a block's 32-bit sums can take.
     const std::int64_t rows = std::int64_t{leaves.per_branch} * leaf_rows;
     const std::int64_t each = in_block ? std::int64_t{move_limit / 2} * a.replicas / rows : INT_MAX;
@@ -297,6 +278,12 @@ void launch(const Stage<float> &stage, MoveArguments a, const LeafRows &leaves)
     }
     if (in_block)
         return;
+    const std::size_t scales = MoveCounters::bytes(0, a.view.d, 1);
+    const int blocks = resident_blocks(stage.context, put_off_kernel<D>, threads, scales);
+    put_off_kernel<D>
+        <<<blocks_for(std::int64_t{leaves.most_put_off} * leaf_rows, warps, blocks), threads, scales, stage.stream>>>(
+            a, leaves);
+    launched("put_off_kernel");
     UpdateArguments<float> update_of = a.update;
     update_of.sums_stay = true;
     update(update_of, stage.stream);

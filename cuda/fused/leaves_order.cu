@@ -3,10 +3,11 @@
 // Tree: a stage takes a sample of the rows to the nodes that there are, then a block for each node halves its sample
 // again and again at the median of the widest feature (Bentley 1975), a thread a row, by bitonic sorts in shared
 // memory. Order: rows are counted by node, counts are added up (CUB), and each row is written to the next place of its
-// node. Boxes: a warp a leaf, a block a branch.
+// node. Leaves: leaves_cut.cuh. Boxes: a warp a leaf, a block a branch.
 #include <cub/device/device_scan.cuh>
 
 #include "plan/stages.hpp"
+#include "fused/leaves_cut.cuh"
 #include "fused/leaves_tree.cuh"
 
 namespace pgkm::cuda {
@@ -207,18 +208,20 @@ __global__ void __launch_bounds__(threads)
     leaf_boxes_kernel(const __grid_constant__ LeafRows rows, float *boxes, float *branch_boxes)
 {
     __shared__ std::int32_t all[2 * D];
+    if (static_cast<int>(blockIdx.x) >= rows.counts->branches)
+        return;
     const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
     if (threadIdx.x < 2 * D)
         all[threadIdx.x] = threadIdx.x < D ? 0x7fffffff : static_cast<std::int32_t>(0x80000000);
     __syncthreads();
-    const int begin = static_cast<int>(blockIdx.x) * rows.per_branch, end = min(begin + rows.per_branch, rows.leaves);
-    for (int leaf = begin + warp; leaf < end; leaf += threads / 32) {
+    const LeafRange leaves = rows.leaves_of[blockIdx.x];
+    for (int leaf = leaves.first + warp; leaf < leaves.first + leaves.count; leaf += threads / 32) {
+        const LeafRange range = rows.rows_of[leaf];
         std::int32_t low[D], high[D];
 #pragma unroll
         for (int part = 0; part < leaf_rows / 32; ++part) {
             float x[D];
-            load_row<D>(rows.values, min(std::int64_t{leaf} * leaf_rows + part * 32 + lane, std::int64_t{rows.n} - 1),
-                        D, x);
+            load_row<D>(rows.values, range.first + min(part * 32 + lane, range.count - 1), D, x);
 #pragma unroll
             for (int f = 0; f < D; ++f) {
                 const std::int32_t value = ordered_bits(__float_as_int(x[f]));
@@ -277,7 +280,7 @@ void grow(Context &context, const float *values, std::int64_t n, int d, Tree &tr
     }
 }
 
-// Two nodes for a leaf.
+// About two nodes for a leaf.
 Tree plan_tree(std::int64_t n)
 {
     Tree tree{};
@@ -298,14 +301,16 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
     const cudaStream_t stream = context.compute.get();
     rows_.n = static_cast<std::int32_t>(n);
     rows_.stride = leaf_stride(d);
-    rows_.leaves = static_cast<std::int32_t>((n + leaf_rows - 1) / leaf_rows);
-    rows_.per_branch = 32;
-    while (rows_.per_branch > 8 && rows_.leaves / rows_.per_branch < 10 * context.facts.multiprocessors)
-        rows_.per_branch /= 2;
-    rows_.branches = (rows_.leaves + rows_.per_branch - 1) / rows_.per_branch;
     Tree tree = plan_tree(n);
     const int levels = tree.levels[0] + tree.levels[1] + tree.levels[2];
     const std::size_t nodes = std::size_t{1} << levels;
+    const auto subtrees = static_cast<std::int32_t>(nodes);
+    rows_.per_branch = most_per_branch;
+    while (rows_.per_branch > least_per_branch && subtrees / rows_.per_branch < 10 * context.facts.multiprocessors)
+        rows_.per_branch /= 2;
+    rows_.leaves = subtrees + rows_.n / leaf_rows;
+    rows_.most_put_off = rows_.n / leaf_rows / 64 + 1;
+    rows_.branches = subtrees / rows_.per_branch + rows_.leaves / rows_.per_branch;
     std::size_t scan_bytes = 0;
     Scratch scratch{};
     const auto scan = [&] {
@@ -316,6 +321,8 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
     const auto stride = static_cast<std::size_t>(rows_.stride), leaves = static_cast<std::size_t>(rows_.leaves);
     std::size_t used = 0;
     float *ordered = nullptr, *boxes = nullptr, *branch_boxes = nullptr;
+    LeafRange *rows_of = nullptr, *leaves_of = nullptr;
+    LeafCounts *counts = nullptr;
     const auto carve = [&] { // twice: to know the size, and with the memory
         char *const base = memory_.get();
         used = 0;
@@ -327,6 +334,10 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
         take(boxes, leaves * 2 * stride);
         take(branch_boxes, static_cast<std::size_t>(rows_.branches) * 2 * stride);
         take(rows_.sole, leaves);
+        take(rows_of, leaves);
+        take(leaves_of, static_cast<std::size_t>(rows_.branches));
+        take(counts, 1);
+        take(rows_.put_off, static_cast<std::size_t>(rows_.most_put_off));
         take(scratch.words, stage_begin(2) + (levels > 2 * stage_levels ? std::size_t{1} << 18 : 0));
         take(scratch.places, nodes);
         take(scratch.scan, scan_bytes);
@@ -344,9 +355,17 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
         order_kernel<D, false><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, nullptr);
         launched("order_kernel");
         checked("cub::DeviceScan", scan);
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(counts, 0, sizeof *counts, stream); });
+        cut_kernel<<<static_cast<unsigned>(nodes / static_cast<std::size_t>(rows_.per_branch)), most_per_branch, 0,
+                     stream>>>(scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of, leaves_of,
+                               counts);
+        launched("cut_kernel"); // the next one changes places
         order_kernel<D, true><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, ordered);
         launched("order_kernel");
         rows_.values = ordered;
+        rows_.rows_of = rows_of;
+        rows_.leaves_of = leaves_of;
+        rows_.counts = counts;
         leaf_boxes_kernel<D><<<static_cast<unsigned>(rows_.branches), threads, 0, stream>>>(rows_, boxes, branch_boxes);
         launched("leaf_boxes_kernel");
     });

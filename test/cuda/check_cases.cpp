@@ -241,12 +241,23 @@ std::vector<Case> make_cases(Extent extent)
                          .distinct = 700,
                          .init = PGKM_INIT_RANDOM,
                          .far_start = true});
+        // More rows of one value than the leaves of a branch take.
+        cases.push_back(
+            {.name = "leaves few values", .n = 600000, .d = 2, .k = 30, .distinct = 40, .init = PGKM_INIT_RANDOM});
         cases.push_back({.name = "leaves mixed scale",
                          .n = 90000,
                          .d = 5,
                          .k = 190,
                          .init = PGKM_INIT_RANDOM,
                          .mixed_scale = true});
+        // Some leaves list so many centroids that they are put off.
+        cases.push_back({.name = "leaves put off",
+                         .n = 70000,
+                         .d = 3,
+                         .k = 1500,
+                         .init = PGKM_INIT_RANDOM,
+                         .mixed_scale = true,
+                         .max_iter = 4});
         cases.push_back(
             {.name = "leaves constants", .n = 90000, .d = 6, .k = 190, .init = PGKM_INIT_RANDOM, .constants = 4});
         cases.push_back(
@@ -359,6 +370,14 @@ std::vector<Case> make_cases(Extent extent)
              .distinct = d == 31 ? 900 : 0,
              .init = PGKM_INIT_RANDOM,
              .max_iter = 6});
+    if (extent == Extent::full)
+        for (const int d : {16, 32})
+            cases.push_back({.name = "many columns in memory",
+                             .n = 20000,
+                             .d = d,
+                             .k = 1000,
+                             .init = PGKM_INIT_RANDOM,
+                             .max_iter = 3});
     if (extent == Extent::full)
         cases.push_back(
             {.name = "gaps, large tiles", .n = 68000, .d = 65, .k = 253, .init = PGKM_INIT_RANDOM, .max_iter = 5});
