@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
                             for (int j = 0; j < 2 * strips; ++j)
                                 hits |= x[j / 2 * 4 + j % 2] <= most ? 1u << j : 0;
-                            if (held[i].score <= most && !enlist(i, held[i]))
+                            if (held[i].score <= most && !enlist(i, held[i]) && !in_step<S>(bases, held[i].position))
                                 atomicAdd(block.counts() + row_of(i), list_lost);
                             const auto entry_of = [&](int hit, float score) {
                                 return Entry{score, bases[q] + hit / 2 * 8 + lane % 4 * 2 + hit % 2};

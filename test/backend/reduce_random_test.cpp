@@ -1,4 +1,6 @@
-// Random reductions beside the reference: every instruction set, one thread and several, the same bits.
+// Random reductions beside the reference: every instruction set, one thread and several, the same bits; a device's to
+// 1e-12.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -41,6 +43,11 @@ bool same(double a, double b)
     return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
 }
 
+bool is_device(const Subject &subject)
+{
+    return subject.device >= 0;
+}
+
 std::vector<Subject> subjects()
 {
     std::vector<Subject> all;
@@ -69,8 +76,15 @@ PgkmStatus reduce(const Subject &subject, const PgkmPoints &points, const Progra
     return session.reduce(&all, 1, program.view(), &out.view);
 }
 
+// exp(), sin() and their like of a device may differ from those of the C library in the last bits, and with them what
+// is made of them.
+bool alike(double a, double b, bool on_device)
+{
+    return same(a, b) || (on_device && std::fabs(a - b) <= 1e-12 * std::fmax(std::fabs(a), std::fabs(b)));
+}
+
 void compare_values(const Program &program, const std::vector<bool> &is_scale, const Reduced &expected,
-                    const Reduced &actual, const std::string &what)
+                    const Reduced &actual, bool on_device, const std::string &what)
 {
     std::size_t place = 0;
     for (const PgkmObject &object : program.objects)
@@ -81,7 +95,7 @@ void compare_values(const Program &program, const std::vector<bool> &is_scale, c
                 const std::int64_t elements = loop < 0 ? 1 : program.loops[static_cast<std::size_t>(loop)];
                 for (std::int64_t e = 0; e < elements; ++e, ++place) {
                     if (program.items[item].combine != PGKM_COMBINE_SUM || program.exact) {
-                        ASSERT_TRUE(same(expected.values[place], actual.values[place]))
+                        ASSERT_TRUE(alike(expected.values[place], actual.values[place], on_device))
                             << what << ", value " << place << ": " << actual.values[place] << " for "
                             << expected.values[place];
                         continue;
@@ -129,11 +143,19 @@ void check(std::uint64_t seed, Seen &seen)
                 continue;
             }
             ASSERT_EQ(actual.counts, expected.counts) << what;
-            compare_values(program, made.is_scale, expected, actual, what);
+            compare_values(program, made.is_scale, expected, actual, is_device(subject), what);
+            if (is_device(subject))
+                continue; // adds in any order
             for (std::size_t i = 0; i < actual.values.size(); ++i)
                 ASSERT_TRUE(same(actual.values[i], of_first.values[i])) << what << ", value " << i;
             first = false;
         }
+}
+
+bool has_device()
+{
+    const std::vector<Subject> all = subjects();
+    return std::any_of(all.begin(), all.end(), is_device);
 }
 
 class RandomReductions : public testing::TestWithParam<int> {};
@@ -141,11 +163,12 @@ class RandomReductions : public testing::TestWithParam<int> {};
 TEST_P(RandomReductions, AsReference)
 {
     Seen seen;
-    for (std::uint64_t i = 0; i < 250 && !HasFatalFailure(); ++i)
+    const std::uint64_t programs = has_device() ? 25 : 250; // each is compiled for a device
+    for (std::uint64_t i = 0; i < programs && !HasFatalFailure(); ++i)
         check(static_cast<std::uint64_t>(GetParam()) * 1000 + i, seen);
     // The generator still does its work.
-    EXPECT_GT(seen.good, 100);
-    EXPECT_GT(seen.faults[PGKM_FAULT_NUMBER], 5);
+    EXPECT_GT(seen.good, static_cast<int>(programs * 2 / 5));
+    EXPECT_GT(seen.faults[PGKM_FAULT_NUMBER], static_cast<int>(programs / 50));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomReductions, testing::Range(0, 8));
