@@ -99,3 +99,25 @@ CREATE SERVER node$1 FOREIGN DATA WRAPPER postgres_fdw
 CREATE USER MAPPING FOR CURRENT_USER SERVER node$1 OPTIONS (user 'postgres');
 SQL
 }
+
+# near ONE ALL NAME FUNCTION ARGUMENTS: a test (tap.sh) that all numbers of the models of table ONE, here, and of table ALL,
+# over all servers, are the same to 1e-12: sums in float64 are added server by server.
+near() {
+    local numbers="jsonb_path_query(to_jsonb(m), 'strict \$.** ? (@.type() == \"number\")')::float8 AS v"
+    is "$(query -c "WITH a AS MATERIALIZED (SELECT row_number() OVER () AS i, v FROM (SELECT $numbers FROM $4('$1', $5) AS m) AS q),
+        b AS MATERIALIZED (SELECT row_number() OVER () AS i, v FROM (SELECT $numbers FROM $4('$2', $5) AS m) AS q)
+        SELECT count(*) > 5 AND bool_and(coalesce(abs(a.v - b.v) <= 1e-12 * greatest(1, abs(a.v)), false)) FROM a FULL JOIN b USING (i)" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" 't nodes' "$3"
+}
+
+# nothing_left NUMBER TEXT [COMMAND]: a test (tap.sh) that the sessions of fits on that node end; COMMAND after each look that
+# finds one.
+nothing_left() {
+    local left i
+    for ((i = 0; i < 300; i++)); do
+        left=$(on_node "$1" -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pg_kmeans'")
+        [ "$left" = 0 ] && break
+        ${3:-:}
+        sleep 0.05
+    done
+    is "$left" 0 "$2"
+}

@@ -97,7 +97,7 @@ struct Strategy {
 inline constexpr Strategy strategies[] = {
     {Assignment::direct, "direct", on_cpu, "exact distances to all centroids, one row in each vector lane"},
     {Assignment::tiled, "tiled", on_cpu | on_cuda,
-     "a float32 matrix product in tiles leaves few candidates, exact distances decide"},
+     "a matrix product in tiles (float32 or, on CPUs, 16-bit integers) leaves few candidates, exact distances decide"},
     {Assignment::hamerly, "hamerly", on_cpu, "bounds kept from iteration to iteration spare most rows their distances"},
     {Assignment::register_, "register", on_cuda, "the row in registers, a float32 filter for float32 rows",
      "at most 16 features or 16 clusters"},

@@ -70,6 +70,7 @@ result $? 'nothing is left in shared memory'
 ended="SELECT count(*) FROM (SELECT g, kmeans(f || f || f, 2, $wide_given) FROM part_rows GROUP BY g ORDER BY g LIMIT 1) AS s"
 failed="SELECT g, kmeans(f || f || f, 2, $wide_given), 1 / g FROM part_rows GROUP BY g"
 coproc session { psql -XqAt -v VERBOSITY=sqlstate 2>&1; }
+session_pid=$session_PID # the shell unsets that one as soon as the session has ended
 exec {to}>&"${session[1]}" {from}<&"${session[0]}"
 # in_session STATEMENT...: what they print, in a session and transaction that stay open.
 in_session() {
@@ -86,7 +87,7 @@ for plan in 'SET enable_hashagg = off' 'SET enable_hashagg = on'; do
     result $? "$plan: with the subtransaction"
 done
 echo '\q' >&"$to"
-wait "$session_PID"
+wait "$session_pid"
 
 # A worker's rows are beyond what a bytea holds only with gigabytes; that shared memory is what
 # carries them is seen in its use while the leader is busy with the fit.

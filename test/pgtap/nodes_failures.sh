@@ -52,19 +52,14 @@ begin() {
 }
 # finish PHASE WANTED TEXT: the session ends with the error WANTED; no server has anything left.
 finish() {
-    local node left i
+    local node
     wait $session
     [ "$1" != scanning ] || slow_parts part
     grep -qE "$2" "$out"
     result $? "$3: $(grep -m 1 -E 'ERROR|FATAL' "$out")"
     for node in 1 2; do
         [ -n "${node_pid[$node]:-}" ] || start_node $node
-        for ((i = 0; i < 300; i++)); do
-            left=$(on_node $node -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pg_kmeans'")
-            [ "$left" = 0 ] && break
-            sleep 0.05
-        done
-        is "$left" 0 "$3: nothing is left on node $node"
+        nothing_left $node "$3: nothing is left on node $node"
     done
 }
 # family PID: it and its children.

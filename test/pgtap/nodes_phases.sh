@@ -41,21 +41,14 @@ fail_at() {
 }
 # fails CUT-OR-HANG NAME HEX STATEMENT: what the statement says when the connection to node 2 fails at these bytes.
 fails() {
-    local said left i
+    local said node ended=:
     fail_at "$3" "$1"
     said=$(psql -XqAt -v VERBOSITY=verbose -c "SET pg_kmeans.node_timeout = '3s'" -c "SET statement_timeout = '60s'" -c "$4" 2>&1)
     grep -q failed "$nodes_folder/said" && grep -qE 'ERROR: +08[0-9A-Z]{3}: server "node2": ' <<<"$said"
     result $? "$2, $1: $(grep -m 1 -E 'ERROR|FATAL' <<<"$said")"
-    for node in 1 2; do
-        for ((i = 0; i < 300; i++)); do
-            left=$(on_node $node -c "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pg_kmeans'")
-            [ "$left" = 0 ] && break
-            # What hangs at both ends is noticed there when the proxy goes.
-            [ "$1" != hang ] || stop_proxy
-            sleep 0.05
-        done
-        is "$left" 0 "$2, $1: nothing is left on node $node"
-    done
+    # What hangs at both ends is noticed there when the proxy goes.
+    [ "$1" != hang ] || ended=stop_proxy
+    for node in 1 2; do nothing_left $node "$2, $1: nothing is left on node $node" $ended; done
     stop_proxy
     through socket2
 }

@@ -1,248 +1,12 @@
 // A fit whose rows lie on several servers has the bits of one server that holds them all.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <random>
-#include <string>
-#include <vector>
+#include "nodes_fixture.hpp"
 
 #include "cpu/cpu_backend.hpp"
-#include "engine/api.h"
 #include "engine/nodes/share.hpp"
 
 namespace {
 
-// Rows of one element type, as their bytes.
-struct RowSet {
-    PgkmElement element;
-    std::int32_t d;
-    std::vector<std::byte> values;
-    std::vector<double> weights; // or empty
-
-    std::size_t row_bytes() const { return static_cast<std::size_t>(d) * (element == PGKM_FLOAT32 ? 4 : 8); }
-    std::int64_t n() const { return static_cast<std::int64_t>(values.size() / row_bytes()); }
-    PgkmPoints points(std::int64_t first, std::int64_t count) const
-    {
-        return {values.data() + static_cast<std::size_t>(first) * row_bytes(), element, count, d,
-                weights.empty() ? nullptr : weights.data() + first};
-    }
-};
-
-// A server in this process: what kmeans_node_call does, without SQL.
-class Server {
-  public:
-    Server(const RowSet &rows, std::int64_t first, std::int64_t count)
-        : points_(rows.points(first, count)), resident_(pgkm_resident_create()), share_(pgkm_share_create())
-    {
-    }
-    ~Server()
-    {
-        pgkm_job_free(job_);
-        pgkm_share_free(share_);
-        pgkm_resident_free(resident_);
-    }
-    Server(const Server &) = delete;
-    Server &operator=(const Server &) = delete;
-
-    PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
-    int calls_left = -1; // before it dies; -1: it does not
-    int cancels = 0;
-    std::function<void(std::vector<std::byte> &)> forge; // changes its answer about the farthest rows
-
-  private:
-    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
-    {
-        auto *const self = static_cast<Server *>(arg);
-        if (self->calls_left == 0) {
-            std::snprintf(error->text, sizeof error->text, "it is dead");
-            return -1;
-        }
-        --self->calls_left;
-        const auto *begin = static_cast<const std::byte *>(request);
-        self->request_.assign(begin, begin + bytes);
-        PgkmRequest asked = {};
-        asked.algorithm = PGKM_SHARE;
-        asked.points = self->points_;
-        asked.resident = self->resident_;
-        asked.settings.backend = PGKM_BACKEND_CPU;
-        asked.share = {self->request_.data(), bytes, self->share_};
-        pgkm_job_free(self->job_);
-        self->job_ = nullptr;
-        return pgkm_job_start(&asked, &self->job_, error) == PGKM_OK ? 0 : -1;
-    }
-    static int reply(void *arg, int milliseconds, const void **bytes, std::size_t *size, PgkmError *error)
-    {
-        auto *const self = static_cast<Server *>(arg);
-        if (pgkm_job_wait(self->job_, milliseconds) == 0)
-            return 0;
-        PgkmResult result;
-        if (pgkm_job_result(self->job_, 0, &result, error) != PGKM_OK)
-            return -1;
-        *bytes = result.reply;
-        *size = result.reply_bytes;
-        std::uint32_t operation = 0;
-        std::memcpy(&operation, self->request_.data() + 4, sizeof operation);
-        if (self->forge && operation == 4) {
-            const auto *begin = static_cast<const std::byte *>(result.reply);
-            self->forged_.assign(begin, begin + result.reply_bytes);
-            self->forge(self->forged_);
-            *bytes = self->forged_.data();
-        }
-        return 1;
-    }
-    static void cancel(void *arg) { ++static_cast<Server *>(arg)->cancels; }
-
-    PgkmPoints points_;
-    PgkmResident *resident_;
-    PgkmShare *share_;
-    PgkmJob *job_ = nullptr;
-    std::vector<std::byte> request_, forged_;
-};
-
-// A server whose rows a device serves.
-class DeviceServer {
-  public:
-    DeviceServer(const PgkmBackend &device, const PgkmPoints &points)
-        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, {}, {}, 0, {}}, session_({&device, -1, 0}, open_)
-    {
-    }
-    PgkmNode node()
-    {
-        return {"device", points_.n, this, call, reply, [](void *) {}};
-    }
-
-  private:
-    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
-    {
-        auto *const self = static_cast<DeviceServer *>(arg);
-        return pgkm::guarded(error,
-                             [&] {
-                                 pgkm::nodes::Reader reader(request, bytes);
-                                 self->reply_ = pgkm::nodes::Writer();
-                                 pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_)
-                                     .serve(reader, self->reply_);
-                             }) == PGKM_OK
-                   ? 0
-                   : -1;
-    }
-    static int reply(void *arg, int, const void **bytes, std::size_t *size, PgkmError *)
-    {
-        const pgkm::nodes::Bytes &said = static_cast<DeviceServer *>(arg)->reply_.bytes();
-        *bytes = said.data();
-        *size = said.size();
-        return 1;
-    }
-
-    PgkmPoints points_;
-    PgkmOpen open_;
-    pgkm::nodes::ShareState state_;
-    pgkm::nodes::Writer reply_;
-    pgkm::Session session_;
-};
-
-// What a fit has said, as bytes that can be compared.
-struct Said {
-    PgkmStatus status = PGKM_OK;
-    std::string text;
-    std::vector<double> numbers;
-    bool operator==(const Said &) const = default;
-};
-
-Said run(const PgkmRequest &request)
-{
-    PgkmJob *job = nullptr;
-    PgkmError error = {};
-    PgkmResult result = {};
-    Said said;
-    if (pgkm_job_start(&request, &job, &error) == PGKM_OK) {
-        while (pgkm_job_wait(job, 1000) == 0) {}
-        pgkm_job_result(job, 0, &result, &error);
-    }
-    said.status = error.status;
-    said.text = error.text;
-    if (error.status == PGKM_OK) {
-        said.numbers = {static_cast<double>(result.k), static_cast<double>(result.n),
-                        static_cast<double>(result.n_iter), static_cast<double>(result.converged), result.inertia};
-        const std::ptrdiff_t values = std::ptrdiff_t{result.k} * result.d;
-        said.numbers.insert(said.numbers.end(), result.centroids, result.centroids + values);
-        said.numbers.insert(said.numbers.end(), result.sizes, result.sizes + result.k);
-        said.numbers.insert(said.numbers.end(), result.within_ss, result.within_ss + result.k);
-        if (result.scale != nullptr) {
-            said.numbers.insert(said.numbers.end(), result.center, result.center + result.d);
-            said.numbers.insert(said.numbers.end(), result.scale, result.scale + result.d);
-        }
-    }
-    pgkm_job_free(job);
-    return said;
-}
-
-PgkmRequest request_of(const PgkmPoints &points, std::int64_t k)
-{
-    PgkmRequest request = {};
-    request.points = points;
-    request.k = k;
-    pgkm_options_default(&request.kmeans);
-    request.settings.backend = PGKM_BACKEND_CPU;
-    request.settings.cpu_threads = 2;
-    return request;
-}
-
-// The rows cut at these shares, the first of which stays here.
-Said run_on_servers(const RowSet &rows, PgkmRequest request, const std::vector<double> &shares)
-{
-    std::vector<std::unique_ptr<Server>> servers;
-    std::vector<PgkmNode> nodes;
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-        const auto end = i + 1 == shares.size()
-                             ? rows.n()
-                             : begin + static_cast<std::int64_t>(shares[i] * static_cast<double>(rows.n()));
-        if (i == 0) {
-            request.points = rows.points(begin, end - begin);
-        } else {
-            servers.push_back(std::make_unique<Server>(rows, begin, end - begin));
-            nodes.push_back(servers.back()->node("node"));
-        }
-        begin = end;
-    }
-    request.nodes = nodes.data();
-    request.n_nodes = static_cast<std::int64_t>(nodes.size());
-    return run(request);
-}
-
-template <typename T>
-RowSet make_rows(std::int64_t n, std::int32_t d, bool weighted, const std::function<T(std::mt19937_64 &)> &value)
-{
-    std::mt19937_64 random(static_cast<std::uint64_t>(n * 31 + d));
-    RowSet rows = {sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, d, {}, {}};
-    rows.values.resize(static_cast<std::size_t>(n * d) * sizeof(T));
-    for (std::int64_t i = 0; i < n * d; ++i) {
-        const T one = value(random);
-        std::memcpy(rows.values.data() + static_cast<std::size_t>(i) * sizeof(T), &one, sizeof one);
-    }
-    for (std::int64_t i = 0; weighted && i < n; ++i)
-        rows.weights.push_back(std::exp(std::normal_distribution<double>(0.0, 3.0)(random)));
-    return rows;
-}
-
-const std::vector<std::vector<double>> all_shares = {
-    {0.5, 0.5}, {0.0, 1.0}, {0.1, 0.0, 0.9}, {0.25, 0.25, 0.25, 0.25}, {0.0, 0.01, 0.9, 0.0, 0.09}};
-
-void expect_same(const RowSet &rows, const std::function<void(PgkmRequest &)> &change, std::int64_t k)
-{
-    PgkmRequest request = request_of(rows.points(0, rows.n()), k);
-    change(request);
-    const Said one = run(request);
-    for (const std::vector<double> &shares : all_shares) {
-        const Said several = run_on_servers(rows, request, shares);
-        EXPECT_EQ(several.status, one.status) << several.text;
-        EXPECT_EQ(several.numbers, one.numbers) << shares.size() << " servers";
-    }
-}
+using namespace in_process;
 
 TEST(Nodes, HaveTheBitsOfOneServer)
 {
@@ -289,6 +53,47 @@ TEST(Nodes, DrawAmongWideRows)
         EXPECT_EQ(run_on_servers(rows, request, {0.3, 0.1, 0.6}).numbers, run(request).numbers);
     }
 }
+
+// A server whose rows a device serves.
+class DeviceServer {
+  public:
+    DeviceServer(const PgkmBackend &device, const PgkmPoints &points)
+        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, {}, {}, 0, {}}, session_({&device, -1, 0}, open_)
+    {
+    }
+    PgkmNode node()
+    {
+        return {"device", points_.n, this, call, reply, [](void *) {}};
+    }
+
+  private:
+    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
+    {
+        auto *const self = static_cast<DeviceServer *>(arg);
+        return pgkm::guarded(error,
+                             [&] {
+                                 pgkm::nodes::Reader reader(request, bytes);
+                                 self->reply_ = pgkm::nodes::Writer();
+                                 pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_)
+                                     .serve(reader, self->reply_);
+                             }) == PGKM_OK
+                   ? 0
+                   : -1;
+    }
+    static int reply(void *arg, int, const void **bytes, std::size_t *size, PgkmError *)
+    {
+        const pgkm::nodes::Bytes &said = static_cast<DeviceServer *>(arg)->reply_.bytes();
+        *bytes = said.data();
+        *size = said.size();
+        return 1;
+    }
+
+    PgkmPoints points_;
+    PgkmOpen open_;
+    pgkm::nodes::ShareState state_;
+    pgkm::nodes::Writer reply_;
+    pgkm::Session session_;
+};
 
 // A node that has a device asks it for distances. Here that is the CPU by another name.
 TEST(Nodes, WorkWithADevice)

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "backend/update.hpp"
+#include "engine/nodes/model_sums.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
 #include "numeric/contract.hpp"
@@ -48,12 +49,6 @@ void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &part)
 {
     for (std::size_t i = 0; i < part.size(); ++i)
         totals[i] += join(part[i]);
-}
-
-void add_to(double *totals, const std::vector<double> &part)
-{
-    for (std::size_t i = 0; i < part.size(); ++i)
-        totals[i] += part[i];
 }
 
 // --- ranges and moments ---
@@ -211,66 +206,6 @@ void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &
         std::transform(within.begin(), within.end(), out.within, split);
     if (out.sizes != nullptr)
         std::copy(sizes.begin(), sizes.end(), out.sizes);
-}
-
-// --- sums in float64 ---
-
-void sum_cross(NodeSet &nodes, PgkmMoments &out)
-{
-    const auto d = static_cast<std::size_t>(nodes.points().d);
-    Writer request(Operation::cross);
-    request.put(out.shift, d);
-    std::fill_n(out.sums, d, 0.0);
-    std::fill_n(out.cross, d * (d + 1) / 2, 0.0);
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
-        add_to(out.sums, reply.get_all<double>(d));
-        add_to(out.cross, reply.get_all<double>(d * (d + 1) / 2));
-    }
-}
-
-// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
-std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    return type == PGKM_COVARIANCE_FULL   ? k * d * d
-           : type == PGKM_COVARIANCE_TIED ? d * d
-           : type == PGKM_COVARIANCE_DIAG ? k * d
-                                          : k;
-}
-std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
-}
-
-void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &out)
-{
-    if (mixture.labels != nullptr || out.labels != nullptr)
-        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
-    const auto d = static_cast<std::size_t>(nodes.points().d), k = static_cast<std::size_t>(mixture.k);
-    const bool labelled = mixture.factors == nullptr, want_sums = out.masses != nullptr;
-    const std::size_t squares = squares_of(mixture.covariance_type, k, d);
-    Writer request(Operation::em_step);
-    request.put(mixture.k);
-    request.put(mixture.covariance_type);
-    request.put(static_cast<std::uint8_t>(want_sums));
-    request.put(mixture.means, k * d);
-    request.put(mixture.factors, labelled ? 0 : factors_of(mixture.covariance_type, k, d));
-    request.put(mixture.log_weights, labelled ? 0 : k);
-    request.put(mixture.log_determinants, labelled ? 0 : k);
-    out.log_likelihood = 0.0;
-    if (want_sums) {
-        std::fill_n(out.masses, k, 0.0);
-        std::fill_n(out.first, k * d, 0.0);
-        if (squares > 0)
-            std::fill_n(out.second, squares, 0.0);
-    }
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
-        out.log_likelihood += reply.get<double>();
-        add_to(out.masses, reply.get_all<double>(want_sums ? k : 0));
-        add_to(out.first, reply.get_all<double>(want_sums ? k * d : 0));
-        add_to(out.second, reply.get_all<double>(want_sums ? squares : 0));
-    }
 }
 
 // --- the table ---

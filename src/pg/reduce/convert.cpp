@@ -15,36 +15,39 @@ extern "C" {
 #include "utils/fmgrprotos.h"
 }
 
-/* A word of the language, the operation it means, and how many arguments that has. */
+/* A word of the language and the operation it means. */
 struct Word {
     const char *word;
     PgkmOperation operation;
+};
+
+/* One of a fixed number of arguments. */
+struct Function : Word {
     int n_arguments;
 };
 
-static const Word functions[] = {{"abs", PGKM_ABS, 1},      {"sqrt", PGKM_SQRT, 1},   {"exp", PGKM_EXP, 1},
-                                 {"ln", PGKM_LN, 1},        {"floor", PGKM_FLOOR, 1}, {"ceil", PGKM_CEIL, 1},
-                                 {"ceiling", PGKM_CEIL, 1}, {"round", PGKM_ROUND, 1}, {"trunc", PGKM_TRUNC, 1},
-                                 {"sign", PGKM_SIGN, 1},    {"sin", PGKM_SIN, 1},     {"cos", PGKM_COS, 1},
-                                 {"tan", PGKM_TAN, 1},      {"asin", PGKM_ASIN, 1},   {"acos", PGKM_ACOS, 1},
-                                 {"atan", PGKM_ATAN, 1},    {"tanh", PGKM_TANH, 1},   {"atan2", PGKM_ATAN2, 2},
-                                 {"power", PGKM_POWER, 2},  {"pow", PGKM_POWER, 2},   {"mod", PGKM_MODULO, 2}};
+static const Function functions[] = {{"abs", PGKM_ABS, 1},      {"sqrt", PGKM_SQRT, 1},   {"exp", PGKM_EXP, 1},
+                                     {"ln", PGKM_LN, 1},        {"floor", PGKM_FLOOR, 1}, {"ceil", PGKM_CEIL, 1},
+                                     {"ceiling", PGKM_CEIL, 1}, {"round", PGKM_ROUND, 1}, {"trunc", PGKM_TRUNC, 1},
+                                     {"sign", PGKM_SIGN, 1},    {"sin", PGKM_SIN, 1},     {"cos", PGKM_COS, 1},
+                                     {"tan", PGKM_TAN, 1},      {"asin", PGKM_ASIN, 1},   {"acos", PGKM_ACOS, 1},
+                                     {"atan", PGKM_ATAN, 1},    {"tanh", PGKM_TANH, 1},   {"atan2", PGKM_ATAN2, 2},
+                                     {"power", PGKM_POWER, 2},  {"pow", PGKM_POWER, 2},   {"mod", PGKM_MODULO, 2}};
 
 /* Over the index of a loop, or over the elements of a vector. */
-static const Word loops[] = {{"sum", PGKM_SUM, 3},    {"prod", PGKM_PROD, 3},     {"min", PGKM_MIN, 3},
-                             {"max", PGKM_MAX, 3},    {"argmin", PGKM_ARGMIN, 3}, {"argmax", PGKM_ARGMAX, 3},
-                             {"count", PGKM_COUNT, 3}};
+static const Word loops[] = {{"sum", PGKM_SUM},       {"prod", PGKM_PROD},     {"min", PGKM_MIN},    {"max", PGKM_MAX},
+                             {"argmin", PGKM_ARGMIN}, {"argmax", PGKM_ARGMAX}, {"count", PGKM_COUNT}};
 
 /* Those with -2 arguments take them the other way round. */
-static const Word operators[] = {{"+", PGKM_ADD, 2},         {"-", PGKM_SUBTRACT, 2},   {"*", PGKM_MULTIPLY, 2},
-                                 {"/", PGKM_DIVIDE, 2},      {"%", PGKM_MODULO, 2},     {"^", PGKM_POWER, 2},
-                                 {"=", PGKM_EQUAL, 2},       {"<>", PGKM_NOT_EQUAL, 2}, {"<", PGKM_LESS, 2},
-                                 {"<=", PGKM_LESS_EQUAL, 2}, {">", PGKM_LESS, -2},      {">=", PGKM_LESS_EQUAL, -2}};
+static const Function operators[] = {
+    {"+", PGKM_ADD, 2},    {"-", PGKM_SUBTRACT, 2},    {"*", PGKM_MULTIPLY, 2}, {"/", PGKM_DIVIDE, 2},
+    {"%", PGKM_MODULO, 2}, {"^", PGKM_POWER, 2},       {"=", PGKM_EQUAL, 2},    {"<>", PGKM_NOT_EQUAL, 2},
+    {"<", PGKM_LESS, 2},   {"<=", PGKM_LESS_EQUAL, 2}, {">", PGKM_LESS, -2},    {">=", PGKM_LESS_EQUAL, -2}};
 
-template <size_t count>
-static const Word *find_word(const Word (&words)[count], const char *word)
+template <typename Entry, size_t count>
+static const Entry *find_word(const Entry (&words)[count], const char *word)
 {
-    for (const Word &candidate : words)
+    for (const Entry &candidate : words)
         if (strcmp(candidate.word, word) == 0)
             return &candidate;
     return NULL;
@@ -180,9 +183,9 @@ static ReduceTerm *convert_operator(Parsing *parsing, A_Expr *node)
     if (node->kind == AEXPR_BETWEEN || node->kind == AEXPR_NOT_BETWEEN)
         return make_between(parsing, node, place);
 
-    const Word *const word = node->kind == AEXPR_OP && list_length(node->name) == 1
-                                 ? find_word(operators, strVal(linitial(node->name)))
-                                 : NULL;
+    const Function *const word = node->kind == AEXPR_OP && list_length(node->name) == 1
+                                     ? find_word(operators, strVal(linitial(node->name)))
+                                     : NULL;
 
     if (word == NULL)
         parsing_refuse(parsing, place,
@@ -302,15 +305,17 @@ static ReduceTerm *convert_function(Parsing *parsing, FuncCall *node)
     const int32 place = parsing_place(parsing, node->location);
     const char *const name = strVal(llast(node->funcname));
     const int count = list_length(node->args);
-    const Word *word;
 
     if (node->agg_order != NIL || node->agg_filter != NULL || node->over != NULL || node->agg_within_group ||
         node->agg_star || node->agg_distinct || node->func_variadic || list_length(node->funcname) != 1)
         parsing_refuse(parsing, place, "a function of a reduction is a plain name with arguments in parentheses");
-    if (count > 0 && (word = find_word(loops, name)) != NULL) {
+
+    const Word *const loop = find_word(loops, name);
+
+    if (count > 0 && loop != NULL) {
         ReduceTerm *const term = convert_loop(parsing, TERM_LOOP, name, node->args, place);
 
-        term->operation = word->operation;
+        term->operation = loop->operation;
         return term;
     }
     if (count > 0 && strcmp(name, "vector") == 0)
@@ -319,7 +324,9 @@ static ReduceTerm *convert_function(Parsing *parsing, FuncCall *node)
         return convert_length(parsing, *name == 'c', node->args, place);
     if (count == 0 && strcmp(name, "pi") == 0)
         return make_number(parsing, TERM_NUMBER, place, M_PI);
-    word = find_word(functions, name);
+
+    const Function *const word = find_word(functions, name);
+
     if (word == NULL || word->n_arguments != count)
         parsing_refuse(parsing, place, psprintf("%s with %d arguments is no function of reductions", name, count));
 
