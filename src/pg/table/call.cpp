@@ -195,6 +195,23 @@ static void end_reading(void *rows)
     scan_dismiss((TableRows *)rows);
 }
 
+/* Of a sweep every fit counts. */
+static void warn_unfinished(const TableCall *call, const PgkmResult *first)
+{
+    const PgkmRequest *const request = &call->request;
+    PgkmFitCount count = {0, 0, 0};
+    PgkmResult result = *first;
+
+    if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION)
+        return;
+    pgkm_count_fit(&count, request, &result);
+    for (int64 i = 1; i <= request->k_last - request->k; ++i) {
+        pgkm_result_of(call->job, i, &result);
+        pgkm_count_fit(&count, request, &result);
+    }
+    pgkm_warn_unfinished(&count);
+}
+
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
 {
     const PgkmMeanwhile meanwhile = {end_reading, rows};
@@ -204,6 +221,7 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
         nodes_rest(call->nodes);
     if (call->request.k_last == 0)
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
+    warn_unfinished(call, result);
     return result;
 }
 

@@ -71,7 +71,8 @@ int32 table_call_features(const TableCall *call, const TableRows *rows);
 void table_call_request(TableCall *call, const TableRows *rows);
 
 /* Runs that request, and ends the reading of the rows (scan_dismiss) while the job works. The result lives as
- * long as the call. A WARNING when less than k was found. Errors as of pgkm_run_job. */
+ * long as the call. A WARNING when less than k was found, and one when max_iter ended fits. Errors as of pgkm_run_job.
+ */
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows);
 
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */
