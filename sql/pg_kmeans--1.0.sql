@@ -5,37 +5,7 @@
 -- Calls in this script name the function's schema. Otherwise somebody could create a function in the
 -- extension's schema that fits the arguments better, and it would run with the rights of who installs.
 
--- options
-
-CREATE TYPE kmeans_options AS (
-    init           text,
-    init_centroids double precision[],
-    n_init         integer,
-    max_iter       integer,
-    tol            double precision,
-    seed           bigint,
-    metric         text,
-    standardize    boolean,
-    refine         boolean
-);
-COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
-
-CREATE FUNCTION kmeans_options(
-    init           text               DEFAULT 'k-means++',
-    init_centroids double precision[] DEFAULT NULL,
-    n_init         integer            DEFAULT 1,
-    max_iter       integer            DEFAULT 300,
-    tol            double precision   DEFAULT 1e-4,
-    seed           bigint             DEFAULT 0,
-    metric         text               DEFAULT 'l2',
-    standardize    boolean            DEFAULT false,
-    refine         boolean            DEFAULT false
-) RETURNS kmeans_options
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
-
--- model
+-- model and options
 
 CREATE TYPE kmeans_model AS (
     k         integer,
@@ -53,6 +23,38 @@ CREATE TYPE kmeans_model AS (
     scale     double precision[]
 );
 COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
+
+CREATE TYPE kmeans_options AS (
+    init           text,
+    init_centroids double precision[],
+    n_init         integer,
+    max_iter       integer,
+    tol            double precision,
+    seed           bigint,
+    metric         text,
+    standardize    boolean,
+    refine         boolean,
+    batch_size     integer,
+    init_model     kmeans_model
+);
+COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
+
+CREATE FUNCTION kmeans_options(
+    init           text               DEFAULT 'k-means++',
+    init_centroids double precision[] DEFAULT NULL,
+    n_init         integer            DEFAULT 1,
+    max_iter       integer            DEFAULT 300,
+    tol            double precision   DEFAULT 1e-4,
+    seed           bigint             DEFAULT 0,
+    metric         text               DEFAULT 'l2',
+    standardize    boolean            DEFAULT false,
+    refine         boolean            DEFAULT false,
+    batch_size     integer            DEFAULT NULL,
+    init_model     kmeans_model       DEFAULT NULL
+) RETURNS kmeans_options
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
 
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
@@ -181,7 +183,8 @@ CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
@@ -192,7 +195,8 @@ CREATE FUNCTION kmeans_labels(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
@@ -203,7 +207,8 @@ CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
@@ -223,7 +228,8 @@ CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
@@ -581,7 +587,8 @@ CREATE FUNCTION kmeans_plot(
     relation regclass, features text[], k bigint DEFAULT NULL,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
 RETURNS text
@@ -593,7 +600,8 @@ CREATE FUNCTION kmeans_sweep_plot(
     relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
 RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_sweep_plot'
@@ -710,6 +718,8 @@ BEGIN
         ('kmeans_options.metric', 'l2 or cosine'),
         ('kmeans_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('kmeans_options.refine', 'whether better optima are searched for'),
+        ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
+        ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d', 'number of features'),
         ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),

@@ -14,12 +14,13 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_table_sweep);
 }
 
-/* The options are all but init_centroids, which would fit one k alone. */
+/* The options are all but init_centroids and the last, init_model, which would fit one k alone. */
 static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
     NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
-    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 2) * sizeof(NullableDatum));
+    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 3) * sizeof(NullableDatum));
+    fields[PGKM_KMEANS_OPTIONS - 1] = {0, true};
 
     TableCall *const call = kmeans_call_create(fields);
 
@@ -61,7 +62,7 @@ TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64
 
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
     memset(&query, 0, sizeof query);
-    query.on_nodes = request->kmeans.init != PGKM_INIT_FIRST;
+    query.on_nodes = kmeans_call_suits_nodes(call);
 
     TableRows *const rows = table_call_read(call, function, &query);
     const int64 n = table_call_used(call, rows);

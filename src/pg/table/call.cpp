@@ -68,7 +68,7 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     if (call->nodes != NULL && !how->on_nodes)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("rows of relation \"%s\" are loaded on other servers", call->relation.name),
-                        errdetail("Labels, and the first rows as centroids, need all rows on this one."),
+                        errdetail("Labels, mini-batches, and the first rows as centroids need all rows on this one."),
                         errhint("Set \"pg_kmeans.distributed\" to off and call kmeans_load again.")));
     return call->loaded->rows;
 }
