@@ -94,6 +94,11 @@ AS 'MODULE_PATHNAME', 'pgkm_aggregate_deserialize'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION kmeans_deserialize IS 'deserialization function of the aggregate kmeans';
 
+CREATE FUNCTION kmeans_update_final(internal) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_update_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_update_final IS 'final function of the aggregate kmeans_update: the model with its new rows';
+
 -- status
 
 CREATE FUNCTION kmeans_status(
@@ -649,6 +654,13 @@ BEGIN
         ('FUNCTION', 'kmeans_transform(model kmeans_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'distances of a feature vector to all centroids'),
+        ('FUNCTION', 'kmeans_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50$$,
+         'transition function of the aggregate kmeans_update'),
+        ('AGGREGATE', 'kmeans_update(model kmeans_model, features %1$s)', ARRAY[''],
+         '(SFUNC = kmeans_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = kmeans_update_final,
+           FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
+         'adds rows to a model by the masses of its clusters: (model, features)'),
         ('FUNCTION', 'kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
          $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
