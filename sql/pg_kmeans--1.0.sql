@@ -190,7 +190,7 @@ CREATE FUNCTION kmeans_fit(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -202,7 +202,7 @@ CREATE FUNCTION kmeans_labels(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_plan_support;
@@ -214,7 +214,7 @@ CREATE FUNCTION kmeans_cluster(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
@@ -235,14 +235,15 @@ CREATE FUNCTION kmeans_sweep(
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
 
-CREATE FUNCTION kmeans_load(relation regclass, features text[], weight text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION kmeans_load(
+    relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in the session, for calls with loaded => true';
@@ -494,7 +495,7 @@ COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes 
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -569,7 +570,7 @@ CREATE FUNCTION gmm_fit(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -580,7 +581,7 @@ CREATE FUNCTION gmm_cluster(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;

@@ -331,6 +331,11 @@ void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, cons
  * than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
 typedef int (*PgkmInterrupted)(void);
 
+/* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
+ * like w rows (weights: n values, or NULL). *feature is 0, or the number (from 1) of a feature that has no value. */
+PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
+                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
+
 /* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
  * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
  * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in

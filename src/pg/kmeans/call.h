@@ -12,7 +12,9 @@
 enum KmeansArgument {
     KMEANS_WEIGHT = TABLE_OPTIONS + PGKM_KMEANS_OPTIONS, /* the options are those of kmeans_options, in their order */
     KMEANS_LOADED,                                       /* kmeans_fit and kmeans_labels */
-    KMEANS_LABEL = KMEANS_LOADED                         /* kmeans_cluster; behind it overwrite */
+    KMEANS_NULLS,                                        /* behind it filter; kmeans_fit and kmeans_labels */
+    KMEANS_LABEL = KMEANS_LOADED,                        /* kmeans_cluster; behind it overwrite */
+    KMEANS_CLUSTER_NULLS = KMEANS_LABEL + 2
 };
 
 /* A call with the options that these fields of kmeans_options hold. 22023 for a bad one. */

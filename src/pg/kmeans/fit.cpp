@@ -22,7 +22,7 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
     TableQuery query;
 
-    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
 
     memset(&query, 0, sizeof query);
     query.keep_crew = true;

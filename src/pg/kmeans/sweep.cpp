@@ -53,14 +53,14 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
     }
 }
 
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 *count)
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 *count)
 {
     int64 k_max;
     TableCall *const call = read_arguments(fcinfo, &k_max);
     TableQuery query;
     PgkmRequest *request = &call->request;
 
-    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED, nulls);
     memset(&query, 0, sizeof query);
     query.on_nodes = kmeans_call_suits_nodes(call);
 
@@ -92,7 +92,7 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", &count);
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", SWEEP_NULLS, &count);
 
     put_results(call, count, target);
     table_call_destroy(call);
