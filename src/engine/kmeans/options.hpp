@@ -8,10 +8,16 @@
 
 namespace pgkm {
 
-// Whether a fit starts from option init_centroids.
+// Whether a fit goes on from option init_model.
+inline bool model_is_given(const PgkmOptions &options)
+{
+    return options.init_model.centroids.dimensions > 0;
+}
+
+// Whether a fit starts from option init_centroids or init_model.
 inline bool centroids_are_given(const PgkmOptions &options)
 {
-    return options.init_centroids.dimensions > 0;
+    return options.init_centroids.dimensions > 0 || model_is_given(options);
 }
 
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.

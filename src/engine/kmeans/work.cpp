@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
 #include "engine/kmeans/refine.hpp"
@@ -98,10 +99,12 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
         request.k_last == 0 ? 0.0 : static_cast<double>(pgkm_sweep_last(&request) - request.k) * sizeof(Model);
     const Shape fit = shape_of({nullptr, nullptr, group.n, std::max(group.k, request.k_last)}, request.points.d);
     // Groups are copied anyway.
-    const bool copied = are_transformed(request.kmeans) && request.n_groups == 0;
+    const bool in_batches = request.kmeans.batch_size > 0;
+    const bool copied = (are_transformed(request.kmeans) && request.n_groups == 0) || in_batches;
     const bool weighted = group.weights != nullptr;
+    const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
     if (request.kmeans.refine == 0)
-        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept;
+        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered;
     // More clusters, two copies of the centroids, and one in float64 with its figures.
     const Shape split = {fit.n, fit.d, clusters_of_split(fit.k)};
     return bytes_of_fit(split, request.points.element, weighted, copied) + swept + split.k * (fit.d * 32.0 + 200.0);

@@ -10,6 +10,8 @@
 #include "pg/rows/image.h"
 
 extern "C" {
+#include "executor/executor.h"
+
 PG_FUNCTION_INFO_V1(pgkm_aggregate_final);
 PG_FUNCTION_INFO_V1(pgkm_gmm_final);
 }
@@ -18,7 +20,24 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_final);
 struct FinalCache {
     TupleDesc tupdesc;
     bool warned; /* one warning per query is enough */
+    PgkmFitCount count;
 };
+
+/* The query ends and has met no error. */
+static void warn_at_end(Datum count)
+{
+    pgkm_warn_unfinished((const PgkmFitCount *)DatumGetPointer(count));
+}
+
+/* One warning per query, which counts fits: so it comes at the end. The executor resets a node's own expression
+ * context when it scans the node again, but not this one. */
+static void count_fit(FunctionCallInfo fcinfo, const PgkmRequest *request, const PgkmResult *result, FinalCache *cache)
+{
+    PlanState *const node = (PlanState *)fcinfo->context; /* of an aggregate or a window aggregate */
+
+    if (pgkm_count_fit(&cache->count, request, result))
+        RegisterExprContextCallback(CreateExprContext(node->state), warn_at_end, PointerGetDatum(&cache->count));
+}
 
 static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdesc)(FunctionCallInfo))
 {
@@ -82,6 +101,7 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
         *result = *pgkm_aggregate_run(request, state->rows->context, &state->holder);
     if (!cache->warned)
         cache->warned = pgkm_warn_fewer(request->algorithm, result, request->k);
+    count_fit(fcinfo, request, result, cache);
 }
 
 /*

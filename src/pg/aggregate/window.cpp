@@ -113,11 +113,29 @@ static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
     }
 }
 
-/* Fits the rows that were read and gives them their labels. One warning per query: fn_extra
- * tells that it was given. */
+/* The warnings that were given, which fn_extra keeps: one of each is enough for a query. */
+struct GivenWarnings {
+    bool fewer;
+    bool unfinished;
+};
+
+static void warn_once(FmgrInfo *flinfo, const PgkmRequest *request, const PgkmResult *result)
+{
+    PgkmFitCount count = {0, 0, 0};
+
+    if (flinfo->fn_extra == NULL)
+        flinfo->fn_extra = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(GivenWarnings));
+
+    GivenWarnings *const given = (GivenWarnings *)flinfo->fn_extra;
+
+    given->fewer = given->fewer || pgkm_warn_fewer(request->algorithm, result, request->k);
+    if (!given->unfinished && (given->unfinished = pgkm_count_fit(&count, request, result)))
+        pgkm_warn_unfinished(&count);
+}
+
+/* Fits the rows that were read and gives them their labels. */
 static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
 {
-    FmgrInfo *const flinfo = fcinfo->flinfo;
     PgkmRequest request;
     PgkmRun run;
 
@@ -129,8 +147,7 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
 
     const PgkmResult *result = pgkm_run_job(&request, fit->context, &fit->holder, NULL);
 
-    if (flinfo->fn_extra == NULL && pgkm_warn_fewer(request.algorithm, result, request.k))
-        flinfo->fn_extra = flinfo;
+    warn_once(fcinfo->flinfo, &request, result);
     for (int64 i = 0, used = 0; i < n; ++i)
         if (labels[i] != NO_LABEL)
             labels[i] = result->labels[used++];

@@ -28,6 +28,13 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
     return call;
 }
 
+bool kmeans_call_suits_nodes(const TableCall *call)
+{
+    const PgkmOptions *const options = &call->request.kmeans;
+
+    return options->init != PGKM_INIT_FIRST && options->batch_size == 0;
+}
+
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)
 {
     if (table_call_used(call, rows) == 0) {

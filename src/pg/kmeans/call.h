@@ -5,13 +5,16 @@
 #ifndef PGKM_PG_KMEANS_CALL_H
 #define PGKM_PG_KMEANS_CALL_H
 
+#include "pg/kmeans/options.h"
 #include "pg/table/call.h"
 
 /* Arguments by position, of kmeans_fit, kmeans_labels and kmeans_cluster, behind those of TableArgument. */
 enum KmeansArgument {
-    KMEANS_WEIGHT = TABLE_OPTIONS + 9, /* the options are those of kmeans_options, in their order */
-    KMEANS_LOADED,                     /* kmeans_fit and kmeans_labels */
-    KMEANS_LABEL = KMEANS_LOADED       /* kmeans_cluster; behind it overwrite */
+    KMEANS_WEIGHT = TABLE_OPTIONS + PGKM_KMEANS_OPTIONS, /* the options are those of kmeans_options, in their order */
+    KMEANS_LOADED,                                       /* kmeans_fit and kmeans_labels */
+    KMEANS_NULLS,                                        /* behind it filter; kmeans_fit and kmeans_labels */
+    KMEANS_LABEL = KMEANS_LOADED,                        /* kmeans_cluster; behind it overwrite */
+    KMEANS_CLUSTER_NULLS = KMEANS_LABEL + 2
 };
 
 /* A call with the options that these fields of kmeans_options hold. 22023 for a bad one. */
@@ -19,6 +22,10 @@ TableCall *kmeans_call_create(const NullableDatum *options);
 
 /* A call with the k and the options of KmeansArgument's functions. */
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
+
+/* Whether other servers can work on their rows: the first rows are those of the executor, and batches are drawn here.
+ */
+bool kmeans_call_suits_nodes(const TableCall *call);
 
 /* Clusters the rows and ends their reading (scan_dismiss); NULL when there are none. The result lives as
  * long as the call. 54000 when the model would be larger than a value can be; else WARNING and errors as of

@@ -41,8 +41,8 @@ static void append_features(StringInfo sql, const TableCall *call)
     }
     appendStringInfoString(sql, "ARRAY[");
     for (int i = 0; i < call->n_features; ++i)
-        appendStringInfo(sql, "%s%s::pg_catalog.%s", i == 0 ? "" : ", ", quote_identifier(call->features[i].name),
-                         type);
+        appendStringInfo(sql, "%s%s%s::pg_catalog.%s", i == 0 ? "" : ", ", quote_identifier(call->features[i].name),
+                         call->features[i].type == BOOLOID ? "::pg_catalog.int4" : "", type);
     appendStringInfoChar(sql, ']');
 }
 
@@ -79,11 +79,11 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     const bool unchanged = !node_may_have_changed(id); /* the lock is work of Citus, too */
     TableQuery query;
 
-    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT);
+    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS);
     memset(&query, 0, sizeof query);
     query.new_snapshot = true;
     query.unchanged = unchanged;
-    query.on_nodes = call->request.kmeans.init != PGKM_INIT_FIRST;
+    query.on_nodes = kmeans_call_suits_nodes(call);
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
@@ -97,7 +97,8 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
 
 static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
 {
-    TableRows *const rows = table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, "kmeans_cluster");
+    TableRows *const rows =
+        table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS, "kmeans_cluster");
     const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
 
     pgkm_progress_writing();

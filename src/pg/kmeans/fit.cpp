@@ -22,11 +22,11 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
     TableQuery query;
 
-    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
 
     memset(&query, 0, sizeof query);
     query.keep_crew = true;
-    query.on_nodes = call->request.kmeans.init != PGKM_INIT_FIRST; /* the first rows are those of the executor */
+    query.on_nodes = kmeans_call_suits_nodes(call); /* the first rows are those of the executor */
 
     TableRows *const rows = table_call_read(call, "kmeans_fit", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);

@@ -29,7 +29,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
     TableCall *const call = kmeans_call_of_arguments(fcinfo);
     TableQuery query;
 
-    table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED);
+    table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
 
     memset(&query, 0, sizeof query);
     query.need_ctid = true;

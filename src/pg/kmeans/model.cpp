@@ -9,9 +9,11 @@
 #include "pg/values/composite_read.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
+#include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
 }
@@ -107,6 +109,51 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
     read_standardization(&from, model);
+}
+
+/* --- changed --- */
+
+static void set_field(NullableDatum *values, const char *name, Datum value)
+{
+    int i = 0;
+
+    while (strcmp(fields[i].name, name) != 0)
+        ++i;
+    values[i] = {value, false};
+}
+
+Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
+{
+    const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
+    NullableDatum values[PGKM_MOST_FIELDS];
+    Datum datums[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
+    PgkmModelFields from;
+    double inertia = 0;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    memcpy(values, from.values, sizeof values);
+
+    const NullableDatum *const n = pgkm_model_field(&from, "n");
+
+    for (int32 j = 0; j < model->k; ++j)
+        inertia += model->within_ss[j];
+    set_field(values, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
+    set_field(values, "size", pgkm_array(model->sizes, {model->k}));
+    set_field(values, "within_ss", pgkm_array(model->within_ss, {model->k}));
+    set_field(values, "inertia", Float8GetDatum(inertia));
+    set_field(values, "n", Int64GetDatum((n->isnull ? 0 : DatumGetInt64(n->value)) + rows));
+    for (int i = 0; i < model_type.count; ++i) {
+        datums[i] = values[i].value;
+        nulls[i] = values[i].isnull;
+    }
+
+    const TupleDesc tupdesc =
+        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
+    const Datum result = HeapTupleGetDatum(heap_form_tuple(tupdesc, datums, nulls));
+
+    ReleaseTupleDesc(tupdesc);
+    return result;
 }
 
 /* --- as rows --- */

@@ -34,6 +34,9 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, Tup
  * do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
+/* The composite with the clusters of `model`, which has as many, and `rows` more rows; its other fields stay. */
+Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows);
+
 /* Adds a row (cluster_id, centroid, size, within_ss) for each cluster of a model, the centroids in the
  * units of the data. 22003 for centroids beyond the range of double precision. */
 void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model);

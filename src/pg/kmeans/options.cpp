@@ -3,6 +3,8 @@
  */
 #include "pg/kmeans/options.h"
 
+#include "pg/kmeans/model.h"
+
 #include <climits>
 
 extern "C" {
@@ -26,6 +28,22 @@ static const PgkmWords inits = {init_words, lengthof(init_words), "'k-means++', 
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
 
+static PgkmGiven given_vector(const double *values, int32 d)
+{
+    return values == NULL ? PgkmGiven{NULL, 0, {0}} : PgkmGiven{values, 1, {d}};
+}
+
+static void read_model(Datum value, MemoryContext context, void *to)
+{
+    PgkmModel model;
+
+    pgkm_model_read(value, context, &model);
+    *(PgkmGivenModel *)to = {{model.centroids, 2, {model.k, model.d}},
+                             given_vector(model.center, model.d),
+                             given_vector(model.scale, model.d),
+                             model.metric};
+}
+
 static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"init", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, init), &inits},
     {"init_centroids", FLOAT8ARRAYOID, PGKM_TAKES_MATRIX, offsetof(PgkmOptions, init_centroids)},
@@ -35,12 +53,39 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmOptions, seed)},
     {"metric", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, metric), &pgkm_metrics},
     {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, standardize)},
-    {"refine", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, refine)}};
+    {"refine", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, refine)},
+    {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
+    /* The last one: kmeans_sweep, which fits many k, has all options but init_centroids and this. */
+    {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), &pgkm_metrics, read_model}};
+
+/* Metric and units are those of a model from which a fit goes on. */
+static void settle(void *any)
+{
+    PgkmOptions *const options = (PgkmOptions *)any;
+    const PgkmGivenModel *const model = &options->init_model;
+    const bool standardized = model->center.dimensions > 0;
+
+    if (options->refine != 0 && options->batch_size > 0)
+        pgkm_raise_option("refine", "false or null with batch_size");
+    if (options->init == PGKM_INIT_FIRST && options->batch_size > 0)
+        pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
+    if (model->centroids.dimensions == 0)
+        return;
+    if (options->init_centroids.dimensions > 0)
+        pgkm_raise_option("init_centroids", "null with init_model");
+    if (options->metric == PGKM_COSINE && model->metric != PGKM_COSINE)
+        pgkm_raise_option("metric", "'l2' or null with an init_model of metric l2");
+    if (options->standardize != 0 && !standardized)
+        pgkm_raise_option("standardize", "false or null with an init_model that is not standardized");
+    options->metric = model->metric;
+    options->standardize = standardized ? 1 : 0;
+}
 
 const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, lengthof(fields)},
-                                                  [](void *options) { pgkm_options_default((PgkmOptions *)options); }};
+                                                  [](void *options) { pgkm_options_default((PgkmOptions *)options); },
+                                                  settle};
 
-/* kmeans_options(init, init_centroids, n_init, max_iter, tol, seed, metric, standardize, refine) -> kmeans_options */
+/* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &pgkm_kmeans_options_type);

@@ -14,12 +14,13 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_table_sweep);
 }
 
-/* The options are all but init_centroids, which would fit one k alone. */
+/* The options are all but init_centroids and the last, init_model, which would fit one k alone. */
 static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
     NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
-    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 2) * sizeof(NullableDatum));
+    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 3) * sizeof(NullableDatum));
+    fields[PGKM_KMEANS_OPTIONS - 1] = {0, true};
 
     TableCall *const call = kmeans_call_create(fields);
 
@@ -52,16 +53,16 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
     }
 }
 
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 *count)
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 *count)
 {
     int64 k_max;
     TableCall *const call = read_arguments(fcinfo, &k_max);
     TableQuery query;
     PgkmRequest *request = &call->request;
 
-    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED, nulls);
     memset(&query, 0, sizeof query);
-    query.on_nodes = request->kmeans.init != PGKM_INIT_FIRST;
+    query.on_nodes = kmeans_call_suits_nodes(call);
 
     TableRows *const rows = table_call_read(call, function, &query);
     const int64 n = table_call_used(call, rows);
@@ -91,7 +92,7 @@ Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", &count);
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", SWEEP_NULLS, &count);
 
     put_results(call, count, target);
     table_call_destroy(call);

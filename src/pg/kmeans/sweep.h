@@ -13,12 +13,14 @@ enum SweepArgument {
     SWEEP_K_MAX,
     SWEEP_INIT,
     SWEEP_N_INIT, /* the other options follow in the order of kmeans_options */
-    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 2,
-    SWEEP_LOADED
+    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 3,
+    SWEEP_LOADED,
+    SWEEP_NULLS /* behind it filter; kmeans_sweep alone */
 };
 
 /* Reads the rows for `function` and fits them for each k. Result i (pgkm_result_of) is that of call->request.k + i;
- * there are *count, none where there are no rows. Errors of arguments, rows and fits. */
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 *count);
+ * there are *count, none where there are no rows. Errors of arguments, rows and fits. `nulls` is as for
+ * table_call_find. */
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 *count);
 
 #endif

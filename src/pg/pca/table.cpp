@@ -30,7 +30,7 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     query.on_nodes = true;
     call->request.algorithm = PGKM_PCA;
     pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
-    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED);
+    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
     const bool isnull = table_call_used(call, rows) == 0;

@@ -40,7 +40,7 @@ static bool returns_labels(FuncExpr *call)
 /* Rows of kmeans_load can be let go between two rows of a scan. */
 static bool reads_loaded_rows(const FuncExpr *call)
 {
-    const Node *const loaded = (const Node *)llast(call->args);
+    const Node *const loaded = (const Node *)list_nth(call->args, KMEANS_LOADED);
 
     return !IsA(loaded, Const) ||
            (!((const Const *)loaded)->constisnull && DatumGetBool(((const Const *)loaded)->constvalue));
@@ -59,7 +59,7 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
 
     FuncExpr *const call = (FuncExpr *)expression;
 
-    return call->funcretset && list_length(call->args) == KMEANS_LOADED + 1 &&
+    return call->funcretset && list_length(call->args) == KMEANS_NULLS + 2 &&
                    pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) && returns_labels(call) &&
                    !reads_loaded_rows(call)
                ? call

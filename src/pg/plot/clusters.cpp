@@ -42,7 +42,7 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
     if (!has_k && !PG_ARGISNULL(KMEANS_LOADED) && PG_GETARG_BOOL(KMEANS_LOADED))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("loaded rows have no label_column")));
     plot->call = has_k ? kmeans_call_of_arguments(fcinfo) : kmeans_call_create(fcinfo->args + TABLE_OPTIONS);
-    table_call_find(plot->call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED);
+    table_call_find(plot->call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, NO_NULLS);
     if (has_k)
         return;
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));

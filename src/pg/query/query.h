@@ -8,10 +8,17 @@
 #include "pg/query/relation.h"
 #include "pg/rows/table_rows.h"
 
+/* What becomes of a row with NULLs beside other values. */
+enum TableNulls {
+    TABLE_NULLS_ERROR,
+    TABLE_NULLS_SKIP, /* it takes no part */
+    TABLE_NULLS_MEAN  /* they are NaN, until pgkm_fill_missing has seen all rows */
+};
+
 /*
  * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
- * takes no part in the fit if its features are NULL (its array; all of its columns), or if its weight is
- * NULL or 0.
+ * takes no part in the fit if its filter is NULL or false, if its features are NULL (its array; all of its
+ * columns), or if its weight is NULL or 0. Nothing else is read of it then.
  */
 struct TableQuery {
     const TableRelation *relation;
@@ -19,22 +26,27 @@ struct TableQuery {
     int n_features;
     const TableColumn *weight; /* a number, or NULL */
     const char *label;         /* an integer column to read along, or NULL */
-    bool need_ctid;            /* else it is read only where the caller may */
-    bool need_direction;       /* a row of zeros, which has none, is an error */
-    bool new_snapshot;         /* see what was committed until now, not what the query sees */
-    bool on_nodes;             /* other servers may work on the rows that they hold */
-    bool unchanged;            /* the caller knows that the transaction has changed none of these rows there */
-    bool keep_crew;            /* the caller will call scan_dismiss (pg/scan/scan.h) */
+    const TableColumn *filter; /* a boolean, or NULL */
+    TableNulls nulls;
+    bool need_ctid;      /* else it is read only where the caller may */
+    bool need_direction; /* a row of zeros, which has none, is an error */
+    bool new_snapshot;   /* see what was committed until now, not what the query sees */
+    bool on_nodes;       /* other servers may work on the rows that they hold */
+    bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
+    bool keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
 
-/* Column number i of those that are read, from 0: features, weight and label; NULL behind the last. */
+/* Column number i of those that are read, from 0: features, weight, label and filter; NULL behind the last. */
 static inline const char *table_query_column(const TableQuery *query, int i)
 {
     if (i < query->n_features)
         return query->features[i].name;
-    if (i == query->n_features && query->weight != NULL)
+    i -= query->n_features;
+    if (query->weight != NULL && i-- == 0)
         return query->weight->name;
-    return i == query->n_features + (query->weight != NULL) ? query->label : NULL;
+    if (query->label != NULL && i-- == 0)
+        return query->label;
+    return query->filter != NULL && i == 0 ? query->filter->name : NULL;
 }
 
 /*

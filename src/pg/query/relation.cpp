@@ -203,7 +203,7 @@ static bool classify_column(TableColumn *column, const char *name, Oid type)
     column->name = name;
     column->kind = COLUMN_NUMBER;
     column->type = type;
-    if (pgkm_is_feature_type(type))
+    if (pgkm_is_feature_type(type) || type == BOOLOID)
         return true;
     if (OidIsValid(element) && pgkm_is_feature_type(element)) {
         column->kind = COLUMN_ARRAY;
@@ -221,8 +221,8 @@ void table_feature_find(TableColumn *column, const TableRelation *relation, cons
 
     if (!classify_column(column, name, type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, an array of numbers or a "
-                               "vector",
+                        errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, a boolean, an array of "
+                               "numbers or a vector",
                                name, relation->name, format_type_be(type))));
 }
 
@@ -230,12 +230,24 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
 {
     const Oid type = column_type(relation, name);
 
-    if (!classify_column(column, name, type) || column->kind != COLUMN_NUMBER)
+    if (!classify_column(column, name, type) || column->kind != COLUMN_NUMBER || type == BOOLOID)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("weight column \"%s\" of relation \"%s\" has type %s, not a number", name,
                                relation->name, format_type_be(type)),
                         errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
                                 "precision or numeric.")));
+}
+
+void table_filter_find(TableColumn *column, const TableRelation *relation, const char *name)
+{
+    const Oid type = column_type(relation, name);
+
+    if (type != BOOLOID)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("filter column \"%s\" of relation \"%s\" has type %s, not boolean", name, relation->name,
+                               format_type_be(type)),
+                        errhint("For another condition make a view or a generated column.")));
+    *column = {name, COLUMN_NUMBER, type};
 }
 
 void table_label_find(const TableRelation *relation, const char *name)

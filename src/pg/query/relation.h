@@ -32,7 +32,7 @@ struct TableRelation {
 };
 
 enum TableColumnKind {
-    COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric */
+    COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric, boolean */
     COLUMN_ARRAY,  /* an array of one of those */
     COLUMN_VECTOR  /* another type with a cast to real[] (pgvector's vector and halfvec) */
 };
@@ -56,6 +56,9 @@ bool table_may_read_ctid(const TableRelation *relation);
 /* Looks the weight column up, by its name as it stands in the catalog. 42703 when there is none of that name,
  * 42804 when it is no number. */
 void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
+
+/* Looks the filter column up. 42703 when there is none of that name, 42804 when it is no boolean. */
+void table_filter_find(TableColumn *column, const TableRelation *relation, const char *name);
 
 /* Checks a column that holds labels. 42703 when there is none of that name, 42804 when it is no integer. */
 void table_label_find(const TableRelation *relation, const char *name);

@@ -4,7 +4,9 @@
 #include "pg/query/row.h"
 
 extern "C" {
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
@@ -68,6 +70,11 @@ void table_row_origin(const TableRowShape *shape, const Datum *values, const boo
         origin->label = nulls[shape->label] ? TABLE_LABEL_NULL : table_row_label(DatumGetInt64(values[shape->label]));
 }
 
+static bool passes_filter(const TableRowShape *shape, const Datum *values, const bool *nulls)
+{
+    return shape->filter < 0 || (!nulls[shape->filter] && DatumGetBool(values[shape->filter]));
+}
+
 /* The weight; 0 for a row to skip. */
 static double read_weight(const TableRowShape *shape, const Datum *values, const bool *nulls, const TableOrigin *origin)
 {
@@ -104,18 +111,22 @@ static bool is_null_row(const TableRowShape *shape, const Datum *values, const b
     return is_null;
 }
 
-/* An array, whose first row decides d for all. */
-static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
-                         TableRows *rows)
+/* Whether a row that is no NULL row lacks a value all the same. `fault` is that of its array, where that is not open.
+ */
+static bool lacks_value(const TableRowShape *shape, const bool *nulls, bool opened, const PgkmRowFault *fault)
 {
-    const TableColumn *const column = &shape->query->features[0];
-    PgkmRowFault fault;
+    for (int i = 0; i < shape->query->n_features; ++i)
+        if (nulls[i])
+            return true;
+    return shape->query->features[0].kind != COLUMN_NUMBER && !opened && fault->kind == PGKM_ROW_NULL_ELEMENT;
+}
 
-    if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
-                                      shape->query->weight != NULL);
-    if (!pgkm_copy_row(vector, rows->used->element, rows->used->d, pgkm_rows_next(rows->used), &fault))
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+static void write_missing(PgkmElement element, void *out)
+{
+    if (element == PGKM_FLOAT32)
+        *(float *)out = get_float4_nan();
+    else
+        *(double *)out = get_float8_nan();
 }
 
 /* The number of a column; false and *fault for one that must not be. */
@@ -132,6 +143,50 @@ static bool read_value(const TableColumn *column, Datum value, bool isnull, int 
     else
         *(double *)out = read;
     return true;
+}
+
+/* An array some of whose elements are NULL. */
+static void append_incomplete_array(const TableRowShape *shape, Datum array, const TableOrigin *origin, TableRows *rows)
+{
+    const TableColumn *const column = &shape->query->features[0];
+    int16 length;
+    bool by_value;
+    char align;
+    Datum *values;
+    bool *nulls;
+    int d;
+    PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, 0, 0};
+
+    get_typlenbyvalalign(column->type, &length, &by_value, &align);
+    deconstruct_array(DatumGetArrayTypeP(array), column->type, length, by_value, align, &values, &nulls, &d);
+    if (rows->used == NULL)
+        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), d, shape->query->weight != NULL);
+    fault.expected = rows->used->d;
+    fault.found = d;
+    if (d != rows->used->d)
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+
+    char *out = (char *)pgkm_rows_next(rows->used);
+
+    for (int i = 0; i < d; ++i, out += pgkm_element_size(rows->used->element))
+        if (nulls[i])
+            write_missing(rows->used->element, out);
+        else if (!read_value(column, values[i], false, i + 1, rows->used->element, out, &fault))
+            pgkm_raise_row_fault(&fault, place_of(shape, origin));
+}
+
+/* An array, whose first row decides d for all. */
+static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
+                         TableRows *rows)
+{
+    const TableColumn *const column = &shape->query->features[0];
+    PgkmRowFault fault;
+
+    if (rows->used == NULL)
+        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
+                                      shape->query->weight != NULL);
+    if (!pgkm_copy_row(vector, rows->used->element, rows->used->d, pgkm_rows_next(rows->used), &fault))
+        pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
 /* Opens the array of a column in a row that takes part. */
@@ -207,7 +262,9 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
     for (int i = 0; i < count; ++i) {
         char *const out = (char *)row + i * pgkm_element_size(element);
 
-        if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
+        if (nulls[i] && shape->query->nulls == TABLE_NULLS_MEAN)
+            write_missing(element, out);
+        else if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
             raise_column(columns[i].name, fault.kind, place_of(shape, origin));
     }
 }
@@ -219,7 +276,9 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
     PgkmRowFault fault;
     bool opened = false;
 
-    if (is_null_row(shape, values, nulls, &opened, &vector, &fault))
+    if (!passes_filter(shape, values, nulls) || is_null_row(shape, values, nulls, &opened, &vector, &fault))
+        return false;
+    if (shape->query->nulls == TABLE_NULLS_SKIP && lacks_value(shape, nulls, opened, &fault))
         return false;
 
     const double weight = read_weight(shape, values, nulls, origin);
@@ -232,6 +291,8 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
         append_numbers(shape, values, nulls, origin, rows);
     else if (opened)
         append_array(shape, &vector, origin, rows);
+    else if (shape->query->nulls == TABLE_NULLS_MEAN && fault.kind == PGKM_ROW_NULL_ELEMENT)
+        append_incomplete_array(shape, values[0], origin, rows);
     else
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
     if (shape->query->need_direction && pgkm_rows_next_is_zero(rows->used))

@@ -11,6 +11,7 @@ struct TableRowShape {
     const TableQuery *query;
     int weight;
     int label;
+    int filter;
     int ctid;
     int table;
 };

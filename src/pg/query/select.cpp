@@ -73,6 +73,7 @@ static char *build_select(const TableQuery *query, TableRowShape *shape)
     /* bigint: whatever integer type the label has, it is read as one. */
     shape->weight = query->weight == NULL ? -1 : add_column(&sql, &count, query->weight->name, "");
     shape->label = query->label == NULL ? -1 : add_column(&sql, &count, query->label, "::pg_catalog.int8");
+    shape->filter = query->filter == NULL ? -1 : add_column(&sql, &count, query->filter->name, "");
     shape->ctid = with_ctid ? add_column(&sql, &count, "ctid", "") : -1;
     shape->table = with_ctid && query->relation->has_rows_of_others ? add_column(&sql, &count, "tableoid", "") : -1;
     appendStringInfo(&sql, " FROM %s", query->relation->sql_name);

@@ -335,3 +335,22 @@ bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k)
                        "feature), or the last iteration left clusters without rows.")));
     return true;
 }
+
+bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result)
+{
+    ++count->fits;
+    if (result->converged != 0)
+        return false;
+    count->max_iter = shown_fit(request).max_iter;
+    return count->unfinished++ == 0;
+}
+
+void pgkm_warn_unfinished(const PgkmFitCount *count)
+{
+    if (count->unfinished == 0)
+        return;
+    ereport(WARNING, (count->fits == 1 ? errmsg("the fit ended at max_iter = %d and has not converged", count->max_iter)
+                                       : errmsg("%lld of %lld fits ended at max_iter = %d and have not converged",
+                                                (long long)count->unfinished, (long long)count->fits, count->max_iter),
+                      errhint("Raise max_iter.")));
+}

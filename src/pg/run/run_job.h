@@ -70,4 +70,17 @@ void pgkm_release_job(PgkmJobHolder *holder);
  * give it once per query or call, not once per group. */
 bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k);
 
+/* Fits of a call or query, and those that max_iter ended before they had converged. */
+struct PgkmFitCount {
+    int64 fits;
+    int64 unfinished;
+    int32 max_iter; /* of the last of these */
+};
+
+/* Counts a fit; true for the first that is unfinished. */
+bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result);
+
+/* One WARNING for all unfinished fits, if there are any. */
+void pgkm_warn_unfinished(const PgkmFitCount *count);
+
 #endif

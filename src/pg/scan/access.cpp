@@ -24,7 +24,9 @@ static void set_query(TableQuery *query, const ScanPlan *plan)
     query->n_features = plan->n_features;
     query->weight = plan->weighted ? &features[plan->n_features] : NULL;
     query->need_direction = plan->need_direction;
-    query->label = plan->labelled ? features[plan->n_columns - 1].name : NULL;
+    query->label = plan->labelled ? features[plan->n_features + plan->weighted].name : NULL;
+    query->filter = plan->filtered ? &features[plan->n_columns - 1] : NULL;
+    query->nulls = plan->nulls;
 }
 
 ScanAccess *scan_access_create(const ScanPlan *plan)
@@ -39,6 +41,7 @@ ScanAccess *scan_access_create(const ScanPlan *plan)
     access->shape.query = &access->query;
     access->shape.weight = plan->weighted ? next++ : -1;
     access->shape.label = plan->labelled ? next++ : -1;
+    access->shape.filter = plan->filtered ? next++ : -1;
     access->shape.ctid = plan->with_ctid ? next++ : -1;
     access->shape.table = plan->with_table ? next++ : -1;
     access->values = (Datum *)palloc0(next * sizeof(Datum));

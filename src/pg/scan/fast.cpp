@@ -136,6 +136,15 @@ static inline bool read_weight(const ScanAccess *access, HeapTupleHeader tuple, 
            *weight > 0;
 }
 
+/* A row that does not is skipped the slow way. */
+static inline bool passes_filter(const ScanAccess *access, HeapTupleHeader tuple)
+{
+    bool absent;
+    const Datum value = column_value(access, tuple, access->shape.filter, &absent);
+
+    return !absent && DatumGetBool(value);
+}
+
 static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
 {
     const int column = access->shape.label;
@@ -148,6 +157,8 @@ static inline int32 read_label(const ScanAccess *access, HeapTupleHeader tuple)
 
 bool scan_read_fast(const ScanAccess *access, HeapTupleHeader tuple, PgkmRows *used, TableOrigin *origin)
 {
+    if (access->shape.filter >= 0 && !passes_filter(access, tuple))
+        return false;
     if (!(access->fast == SCAN_RUNS ? read_runs(access, tuple, used) : read_varlena(access, tuple, used)))
         return false;
     if (access->shape.weight >= 0 && !read_weight(access, tuple, &used->weights[used->n]))

@@ -39,8 +39,8 @@ static bool null_fraction(Oid table, const char *column, double *fraction)
     return true;
 }
 
-/* A row without any of its features is skipped, and so is one without a weight. How many rows lack a weight
- * nobody knows. */
+/* A row without any of its features is skipped, and so is one without a weight, or that the filter leaves
+ * out. How many these are nobody knows. */
 static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstimate *estimate)
 {
     const Relation relation = table_open(table->id, NoLock);
@@ -48,7 +48,7 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
     double rows;
     double all_visible;
     double missing = 1;
-    bool known = !plan->weighted;
+    bool known = !plan->weighted && !plan->filtered;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     table_close(relation, NoLock);

@@ -41,7 +41,9 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
     if (plan->weighted)
         set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);
     if (plan->labelled)
-        set_column(column, query, query->label, COLUMN_NUMBER, table_column_type(query->relation, query->label));
+        set_column(column++, query, query->label, COLUMN_NUMBER, table_column_type(query->relation, query->label));
+    if (plan->filtered)
+        set_column(column, query, query->filter->name, COLUMN_NUMBER, query->filter->type);
     plan->mixed = table_columns_are_mixed(query->features, query->n_features);
     plan->d = query->features[0].kind == COLUMN_NUMBER && !plan->mixed ? query->n_features : 0;
 }
@@ -92,7 +94,8 @@ static void set_relations(ScanPlan *plan, List *leaves)
 
 ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
 {
-    const int n_columns = query->n_features + (query->weight != NULL) + (query->label != NULL);
+    const int n_columns =
+        query->n_features + (query->weight != NULL) + (query->label != NULL) + (query->filter != NULL);
     const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
                        n_columns * sizeof(ScanColumn);
     ScanPlan *const plan = (ScanPlan *)palloc0(bytes);
@@ -103,6 +106,8 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     plan->n_relations = list_length(leaves);
     plan->weighted = query->weight != NULL;
     plan->labelled = query->label != NULL;
+    plan->filtered = query->filter != NULL;
+    plan->nulls = query->nulls;
     plan->need_direction = query->need_direction;
     /* A caller who may read only some columns is not told where a bad row is. */
     plan->with_ctid =

@@ -47,10 +47,12 @@ struct ScanRelation {
 struct ScanPlan {
     Size bytes; /* of the whole */
     int32 n_features;
-    int32 n_columns; /* features, weight, label */
+    int32 n_columns; /* features, weight, label, filter */
     int32 n_relations;
     bool weighted;
     bool labelled;
+    bool filtered;
+    TableNulls nulls;    /* as in TableQuery */
     bool need_direction; /* as in TableQuery */
     bool with_ctid;      /* messages may name it */
     bool with_table;     /* a ctid alone does not tell rows apart */

@@ -6,6 +6,7 @@
 #include "pg/nodes/nodes.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
+#include "pg/values/options.h"
 
 extern "C" {
 #include "portability/instr_time.h"
@@ -34,26 +35,49 @@ TableCall *table_call_create(void)
     return call;
 }
 
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight_number)
+static void find_weight(TableCall *call, FunctionCallInfo fcinfo, int number)
+{
+    if (number == NO_WEIGHT || PG_ARGISNULL(number))
+        return;
+    call->weight = (TableColumn *)palloc(sizeof(TableColumn));
+    table_weight_find(call->weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(number)));
+}
+
+/* Argument `number` and the next one. */
+static void find_nulls_and_filter(TableCall *call, FunctionCallInfo fcinfo, int number)
+{
+    static const PgkmWord words[] = {
+        {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
+    static const PgkmWords all = {words, lengthof(words), "'error', 'skip' or 'mean'",
+                                  "It says what becomes of a row that has a NULL beside other values."};
+    int32 nulls = TABLE_NULLS_ERROR;
+
+    if (number == NO_NULLS)
+        return;
+    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
+        pgkm_raise_option("nulls", all.takes, all.hint);
+    call->nulls = (TableNulls)nulls;
+    if (PG_ARGISNULL(number + 1))
+        return;
+    call->filter = (TableColumn *)palloc(sizeof(TableColumn));
+    table_filter_find(call->filter, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(number + 1)));
+}
+
+void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls)
 {
     const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
-    if (weight_number == NO_WEIGHT || PG_ARGISNULL(weight_number))
-        return;
-
-    TableColumn *const weight = (TableColumn *)palloc(sizeof(TableColumn));
-
-    table_weight_find(weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(weight_number)));
-    call->weight = weight;
+    find_weight(call, fcinfo, weight);
+    find_nulls_and_filter(call, fcinfo, nulls);
 }
 
-void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded)
+void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls)
 {
     const bool from_loaded = !PG_ARGISNULL(loaded) && PG_GETARG_BOOL(loaded);
 
     table_relation_find(&call->relation, table_call_relation(fcinfo), use, !from_loaded);
-    table_call_find_columns(call, fcinfo, weight);
+    table_call_find_columns(call, fcinfo, weight, nulls);
     if (from_loaded)
         call->loaded = pgkm_loaded_use(call);
 }
@@ -68,7 +92,7 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     if (call->nodes != NULL && !how->on_nodes)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("rows of relation \"%s\" are loaded on other servers", call->relation.name),
-                        errdetail("Labels, and the first rows as centroids, need all rows on this one."),
+                        errdetail("Labels, mini-batches, and the first rows as centroids need all rows on this one."),
                         errhint("Set \"pg_kmeans.distributed\" to off and call kmeans_load again.")));
     return call->loaded->rows;
 }
@@ -125,6 +149,28 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     return scan_read(query, leaves, context, &report->workers);
 }
 
+/* Puts means in the place of NULLs. */
+static void fill_missing(const TableCall *call, TableRows *rows)
+{
+    PgkmRows *const used = rows->used;
+    int32 feature = 0;
+    PgkmError error;
+
+    if (used == NULL || used->n == 0)
+        return;
+    if (pgkm_fill_missing(used->values, used->element, used->n, used->d, used->weighted ? used->weights : NULL,
+                          &feature, pgkm_interrupted, &error) != PGKM_OK)
+        pgkm_raise(&error);
+    if (feature == 0)
+        return;
+    if (call->features[0].kind == COLUMN_NUMBER)
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("column \"%s\" has no value to take the mean of", call->features[feature - 1].name)));
+    ereport(ERROR,
+            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+             errmsg("feature %d of column \"%s\" has no value to take the mean of", feature, call->features[0].name)));
+}
+
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context)
 {
     TableQuery query = *how;
@@ -136,6 +182,10 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.n_features = call->n_features;
     query.weight = call->weight;
     query.need_direction = call->need_direction;
+    query.filter = call->filter;
+    query.nulls = call->nulls;
+    /* Other servers read rows as they are. */
+    query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
@@ -143,6 +193,8 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     TableRows *const rows = read_rows(call, &query, context, &call->run.scan);
 
     table_rows_shrink(rows);
+    if (call->nulls == TABLE_NULLS_MEAN)
+        fill_missing(call, rows);
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
     call->run.scan.rows = rows->n;
@@ -195,6 +247,23 @@ static void end_reading(void *rows)
     scan_dismiss((TableRows *)rows);
 }
 
+/* Of a sweep every fit counts. */
+static void warn_unfinished(const TableCall *call, const PgkmResult *first)
+{
+    const PgkmRequest *const request = &call->request;
+    PgkmFitCount count = {0, 0, 0};
+    PgkmResult result = *first;
+
+    if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION)
+        return;
+    pgkm_count_fit(&count, request, &result);
+    for (int64 i = 1; i <= request->k_last - request->k; ++i) {
+        pgkm_result_of(call->job, i, &result);
+        pgkm_count_fit(&count, request, &result);
+    }
+    pgkm_warn_unfinished(&count);
+}
+
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
 {
     const PgkmMeanwhile meanwhile = {end_reading, rows};
@@ -204,6 +273,7 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
         nodes_rest(call->nodes);
     if (call->request.k_last == 0)
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
+    warn_unfinished(call, result);
     return result;
 }
 

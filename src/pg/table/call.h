@@ -27,6 +27,8 @@ struct TableCall {
     TableColumn *features;
     int n_features;
     TableColumn *weight; /* NULL: unweighted */
+    TableColumn *filter; /* NULL: all rows */
+    TableNulls nulls;
     bool need_direction; /* as in TableQuery */
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
@@ -36,8 +38,9 @@ struct TableCall {
     PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
 };
 
-/* The argument number of a function without weights. */
+/* The argument number of what a function does not take. */
 #define NO_WEIGHT (-1)
+#define NO_NULLS (-1)
 
 /* The relation as given; 22004 when it is NULL. */
 Oid table_call_relation(FunctionCallInfo fcinfo);
@@ -45,13 +48,15 @@ Oid table_call_relation(FunctionCallInfo fcinfo);
 /* Makes a context below the current one, and the call in it, which is zero otherwise. */
 TableCall *table_call_create(void);
 
-/* Looks up the feature and weight columns of call->relation. The weight's name is argument number `weight`,
- * or NO_WEIGHT. 22004 when features is NULL; else errors as of table_features_find and table_weight_find. */
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight);
+/* Looks up the feature, weight and filter columns of call->relation. The weight's name is argument number `weight`,
+ * or NO_WEIGHT; `nulls` is argument number `nulls`, or NO_NULLS, and the filter's name the next one. 22004 when
+ * features is NULL, 22023 for a bad `nulls`; else errors as of table_features_find, table_weight_find and
+ * table_filter_find. */
+void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls);
 
 /* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
  * loaded under those names: 55000 when there are none. */
-void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded);
+void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
  * ones. Of `how` the caller fills label, need_ctid, new_snapshot and keep_crew. Errors as of table_select. */
@@ -71,7 +76,8 @@ int32 table_call_features(const TableCall *call, const TableRows *rows);
 void table_call_request(TableCall *call, const TableRows *rows);
 
 /* Runs that request, and ends the reading of the rows (scan_dismiss) while the job works. The result lives as
- * long as the call. A WARNING when less than k was found. Errors as of pgkm_run_job. */
+ * long as the call. A WARNING when less than k was found, and one when max_iter ended fits. Errors as of pgkm_run_job.
+ */
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows);
 
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */

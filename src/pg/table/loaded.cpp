@@ -21,14 +21,14 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_loaded);
 }
 
 /* Arguments of kmeans_load and kmeans_unload. */
-enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT };
+enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT, LOAD_NULLS };
 
 static PgkmLoaded *all_loaded = NULL;
 static uint64 uses = 0;
 
-static const char *weight_name(const TableCall *call)
+static const char *name_of(const TableColumn *column)
 {
-    return call->weight == NULL ? NULL : call->weight->name;
+    return column == NULL ? NULL : column->name;
 }
 
 static bool same_name(const char *a, const char *b)
@@ -36,15 +36,22 @@ static bool same_name(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
+/* The same columns, of whatever rows. */
+static bool has_columns_of(const PgkmLoaded *loaded, const TableCall *call)
 {
     if (loaded->relation != call->relation.id || loaded->n_features != call->n_features ||
-        !same_name(loaded->weight, weight_name(call)))
+        !same_name(loaded->weight, name_of(call->weight)))
         return false;
     for (int i = 0; i < loaded->n_features; ++i)
         if (strcmp(loaded->features[i], call->features[i].name) != 0)
             return false;
     return true;
+}
+
+static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
+{
+    return loaded->nulls == call->nulls && same_name(loaded->filter, name_of(call->filter)) &&
+           has_columns_of(loaded, call);
 }
 
 /* What the current role has loaded so. */
@@ -90,7 +97,7 @@ PgkmLoaded *pgkm_loaded_use(const TableCall *call)
     if (loaded == NULL)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("these columns of relation \"%s\" are not loaded", call->relation.name),
-                        errhint("Call kmeans_load with the same features and weight first.")));
+                        errhint("Call kmeans_load with the same features, weight, nulls and filter first.")));
 
     MemoryContextCallback *const on_reset =
         (MemoryContextCallback *)MemoryContextAlloc(call->context, sizeof(MemoryContextCallback));
@@ -167,6 +174,8 @@ static PgkmLoaded *create(const TableCall *call, MemoryContext context)
     for (int i = 0; i < call->n_features; ++i)
         loaded->features[i] = pstrdup(call->features[i].name);
     loaded->weight = call->weight == NULL ? NULL : pstrdup(call->weight->name);
+    loaded->filter = call->filter == NULL ? NULL : pstrdup(call->filter->name);
+    loaded->nulls = call->nulls;
     loaded->loaded_at = GetCurrentTimestamp();
     loaded->last_use = ++uses;
     MemoryContextSwitchTo(caller);
@@ -227,7 +236,7 @@ static void keep(PgkmLoaded *loaded)
 }
 
 /*
- * kmeans_load(relation, features, weight) -> bigint: reads the rows and keeps them for the session,
+ * kmeans_load(relation, features, weight, nulls, filter) -> bigint: reads the rows and keeps them for the session,
  * instead of those that were loaded under the same names; returns how many take part in a fit.
  */
 Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
@@ -238,7 +247,7 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     TableQuery query;
 
     table_relation_find(&call->relation, id, TABLE_READ, true);
-    table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+    table_call_find_columns(call, fcinfo, LOAD_WEIGHT, LOAD_NULLS);
 
     unload(find(call));
     memset(&query, 0, sizeof query);
@@ -278,13 +287,13 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
         call->relation.id = table_call_relation(fcinfo);
     if (one) {
         table_relation_find(&call->relation, call->relation.id, TABLE_READ, false);
-        table_call_find_columns(call, fcinfo, LOAD_WEIGHT);
+        table_call_find_columns(call, fcinfo, LOAD_WEIGHT, NO_NULLS);
     }
     for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
         next = loaded->next;
         if (!is_member_of_role(GetUserId(), loaded->owner))
             continue;
-        if (everything || (one ? is_loaded_as(loaded, call) : loaded->relation == call->relation.id)) {
+        if (everything || (one ? has_columns_of(loaded, call) : loaded->relation == call->relation.id)) {
             unload(loaded);
             ++count;
         }

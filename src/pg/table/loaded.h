@@ -28,7 +28,9 @@ struct PgkmLoaded {
     const char *name; /* of the relation, then */
     int n_features;
     const char **features;
-    const char *weight;  /* NULL: none */
+    const char *weight; /* NULL: none */
+    const char *filter; /* likewise */
+    TableNulls nulls;
     TableRows *rows;     /* of this server */
     struct Nodes *nodes; /* the other servers that keep theirs; or NULL */
     int n_files;

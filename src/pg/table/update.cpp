@@ -129,27 +129,32 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
 /* Labels that come from themselves would never settle. */
 static void check_label_is_no_input(const TableCall *call, const char *label)
 {
-    bool used = call->weight != NULL && strcmp(call->weight->name, label) == 0;
+    bool used = (call->weight != NULL && strcmp(call->weight->name, label) == 0) ||
+                (call->filter != NULL && strcmp(call->filter->name, label) == 0);
 
     for (int i = 0; i < call->n_features; ++i)
         used = used || strcmp(call->features[i].name, label) == 0;
     if (used)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("label column \"%s\" must not be among the features or be the weight", label)));
+                        errmsg("label column \"%s\" must not be among the features, the weight or the filter", label)));
 }
 
-static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
+static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
                          TableUse use)
 {
     lock_for_update(&call->relation, id, use);
-    table_call_find_columns(call, fcinfo, weight);
+    table_call_find_columns(call, fcinfo, weight, nulls);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->request.k);
 }
 
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight)
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls)
 {
-    begin_update(call, fcinfo, id, target, weight, TABLE_WRITE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE);
+    if (call->nulls != TABLE_NULLS_ERROR || call->filter != NULL)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("nulls and filter do not go with rows on other servers, which \"%s\" has",
+                               call->relation.name)));
     /* Citus adds columns on all of its servers. */
     if (target->missing && !citus_owns_table(id))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -179,11 +184,11 @@ void table_write_expression(const TableCall *call, const char *label, const Labe
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 const char *function)
+                                 int nulls, const char *function)
 {
     TableQuery query;
 
-    begin_update(call, fcinfo, id, target, weight, TABLE_UPDATE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE);
 
     memset(&query, 0, sizeof query);
     query.label = target->missing ? NULL : target->name;

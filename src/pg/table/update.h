@@ -44,14 +44,14 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
 const char *pgkm_column_use(Oid table, AttrNumber column);
 
 /* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
- * looks up the columns, checks the target, and reads the rows for `function`. `weight` as for
- * table_call_find_columns. Errors of these steps. */
+ * looks up the columns, checks the target, and reads the rows for `function`. `weight` and `nulls` as
+ * for table_call_find_columns. Errors of these steps. */
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 const char *function);
+                                 int nulls, const char *function);
 
 /* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
- * where the column is missing over there. */
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight);
+ * where the column is missing over there, and for nulls and a filter. */
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls);
 
 /* Writes `label`, an SQL expression over the row, where the row has another label. */
 void table_write_expression(const TableCall *call, const char *label, const LabelTarget *target);

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
 }
@@ -51,8 +52,12 @@ static void check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
 {
     bool same = tupdesc->natts == type->count;
 
-    for (int i = 0; same && i < type->count; ++i)
-        same = TupleDescAttr(tupdesc, i)->atttypid == type->fields[i].type;
+    for (int i = 0; same && i < type->count; ++i) {
+        const Oid found = TupleDescAttr(tupdesc, i)->atttypid;
+        const Oid wanted = type->fields[i].type;
+
+        same = OidIsValid(wanted) ? found == wanted : type_is_rowtype(found);
+    }
     if (!same)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type %s has been altered", type->name)));
 }

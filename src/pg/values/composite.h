@@ -51,13 +51,15 @@ Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values);
 
 struct PgkmWords;
 
-/* A field of a composite type. What follows the type is for fields of options (pg/values/options.h). */
+/* A field of a composite type. InvalidOid is any composite type. What follows the type is for fields of options
+ * (pg/values/options.h). */
 struct PgkmField {
     const char *name;
     Oid type;
-    int takes = 0;                 /* a PgkmTakes */
-    Size offset = 0;               /* in the struct that holds the options */
-    const PgkmWords *words = NULL; /* or NULL */
+    int takes = 0;                                                     /* a PgkmTakes */
+    Size offset = 0;                                                   /* in the struct that holds the options */
+    const PgkmWords *words = NULL;                                     /* or NULL */
+    void (*read)(Datum value, MemoryContext context, void *to) = NULL; /* of a composite type */
 };
 
 /* A composite type as the extension made it. Its owner can alter it, and reading a changed

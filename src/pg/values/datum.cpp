@@ -188,6 +188,8 @@ static bool copy_float8(const PgkmVector *vector, double *out, PgkmRowFault *fau
         return copy_as_float8<int32>(vector->data, vector->length, out, fault);
     case INT8OID:
         return copy_as_float8<int64>(vector->data, vector->length, out, fault);
+    case BOOLOID: /* columns that lie side by side: there are no arrays */
+        return copy_as_float8<bool>(vector->data, vector->length, out, fault);
     default:
         return copy_numeric(vector->data, vector->length, out, fault);
     }
@@ -230,6 +232,9 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
         break;
     case INT8OID:
         *out = (double)DatumGetInt64(value);
+        break;
+    case BOOLOID:
+        *out = DatumGetBool(value) ? 1.0 : 0.0;
         break;
     case NUMERICOID:
         return read_numeric(value, position, out, fault);

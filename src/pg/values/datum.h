@@ -98,7 +98,7 @@ bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, 
 /* The same for a row that must have d elements. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
-/* One number of a feature type, the `position`th of its row (from 1), as float64. */
+/* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
 /* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL;

@@ -55,12 +55,26 @@ static bool is_array(const PgkmField *field)
     return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY;
 }
 
+/* All arrays of a field. */
+template <typename Visit>
+static void for_each_array(const PgkmField *field, const void *options, Visit visit)
+{
+    if (is_array(field))
+        visit(&value_of<PgkmGiven>(field, options));
+    if (field->takes != PGKM_TAKES_MODEL)
+        return;
+
+    const PgkmGivenModel *const model = &value_of<PgkmGivenModel>(field, options);
+
+    for (const PgkmGiven *array : {&model->centroids, &model->center, &model->scale})
+        visit(array);
+}
+
 template <typename Visit>
 static void for_each_array(const PgkmOptionsType *type, const void *options, Visit visit)
 {
     for (int i = 0; i < type->composite.count; ++i)
-        if (is_array(&type->composite.fields[i]))
-            visit(&value_of<PgkmGiven>(&type->composite.fields[i], options));
+        for_each_array(&type->composite.fields[i], options, visit);
 }
 
 /* --- reading --- */
@@ -100,6 +114,7 @@ static const char *complaint(const PgkmField *field, const void *options)
 {
     switch (field->takes) {
     case PGKM_TAKES_COUNT:
+    case PGKM_TAKES_SIZE:
         return value_of<int32>(field, options) >= 1 ? NULL : "at least 1";
     case PGKM_TAKES_AMOUNT: {
         const double amount = value_of<double>(field, options);
@@ -126,6 +141,7 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
             pgkm_raise_option(field->name, field->words->takes, field->words->hint);
         break;
     case PGKM_TAKES_COUNT:
+    case PGKM_TAKES_SIZE:
         place_of<int32>(field, options) = DatumGetInt32(value);
         break;
     case PGKM_TAKES_AMOUNT:
@@ -137,6 +153,9 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
         break;
     case PGKM_TAKES_SWITCH:
         place_of<int32>(field, options) = DatumGetBool(value) ? 1 : 0;
+        break;
+    case PGKM_TAKES_MODEL:
+        field->read(value, context, &place_of<PgkmGivenModel>(field, options));
         break;
     default:
         read_array(field, value, context, &place_of<PgkmGiven>(field, options));
@@ -154,6 +173,8 @@ void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *field
     for (int i = 0; i < type->composite.count; ++i)
         if (!fields[i].isnull)
             read_field(&type->composite.fields[i], fields[i].value, context, options);
+    if (type->settle != NULL)
+        type->settle(options);
 }
 
 void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composite, MemoryContext context,
@@ -197,7 +218,8 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
     pgkm_options_fields(type, fcinfo->args, CurrentMemoryContext, &options);
     for (int i = 0; i < type->composite.count; ++i) {
         const PgkmField *const field = &type->composite.fields[i];
-        const bool has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE;
+        const bool has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE &&
+                                 field->takes != PGKM_TAKES_SIZE && field->takes != PGKM_TAKES_MODEL;
 
         nulls[i] = !has_default && PG_ARGISNULL(i);
         values[i] = has_default ? field_value(field, &options).datum : PG_GETARG_DATUM(i);
@@ -241,6 +263,13 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
     case PGKM_TAKES_MATRIX:
     case PGKM_TAKES_ARRAY:
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
+    case PGKM_TAKES_MODEL: {
+        const PgkmGivenModel *const one = &value_of<PgkmGivenModel>(field, a);
+        const PgkmGivenModel *const other = &value_of<PgkmGivenModel>(field, b);
+
+        return one->metric == other->metric && same_given(&one->centroids, &other->centroids) &&
+               same_given(&one->center, &other->center) && same_given(&one->scale, &other->scale);
+    }
     default:
         return value_of<int32>(field, a) == value_of<int32>(field, b);
     }
@@ -255,11 +284,18 @@ static bool is_valid(const PgkmField *field, const void *options)
         return value_of<int32>(field, options) == 0 || value_of<int32>(field, options) == 1;
     case PGKM_TAKES_SHARE:
         return value_of<double>(field, options) == 0 || complaint(field, options) == NULL;
+    case PGKM_TAKES_SIZE:
+        return value_of<int32>(field, options) == 0 || complaint(field, options) == NULL;
     case PGKM_TAKES_MATRIX:
-    case PGKM_TAKES_ARRAY: {
-        const PgkmGiven *const given = &value_of<PgkmGiven>(field, options);
+    case PGKM_TAKES_ARRAY:
+    case PGKM_TAKES_MODEL: {
+        const bool is_model = field->takes == PGKM_TAKES_MODEL;
+        bool valid = !is_model || pgkm_word_of(field->words, value_of<PgkmGivenModel>(field, options).metric) != NULL;
 
-        return all_usable(given->values, given_size(given) / sizeof(double));
+        for_each_array(field, options, [&valid](const PgkmGiven *given) {
+            valid = valid && all_usable(given->values, given_size(given) / sizeof(double));
+        });
+        return valid;
     }
     default:
         return complaint(field, options) == NULL;

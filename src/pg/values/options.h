@@ -34,12 +34,16 @@ enum PgkmTakes {
     PGKM_TAKES_SEED,   /* any: uint64 */
     PGKM_TAKES_SWITCH, /* true or false: int32 */
     PGKM_TAKES_MATRIX, /* an array of two dimensions: PgkmGiven */
-    PGKM_TAKES_ARRAY   /* an array of one to three dimensions: PgkmGiven */
+    PGKM_TAKES_ARRAY,  /* an array of one to three dimensions: PgkmGiven */
+    PGKM_TAKES_SIZE,   /* at least 1: int32, 0 for NULL */
+    PGKM_TAKES_MODEL   /* a model, by the field's function `read`: PgkmGivenModel, whose metric is one of the words */
 };
 
 struct PgkmOptionsType {
     PgkmCompositeType composite;
     void (*set_default)(void *options);
+    void (*settle)(void *options) =
+        NULL; /* what options say about each other: 22023, or the values that follow; or NULL */
 };
 
 /* The options of any algorithm that collects rows; plain data but for pointers to arrays. */

@@ -1,0 +1,64 @@
+-- kmeans_update: rows added to a model by the masses of its clusters
+CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE query INTO result;
+    RETURN result;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+CREATE TABLE update_rows AS SELECT i AS id, i % 5 AS g, i <= 3000 AS old, (i % 7 * 3 + sin(i * 12.9898)) AS x, (1 + i % 7 + cos(i * 78.233)) AS y FROM generate_series(1, 5000) AS i;
+CREATE TABLE update_models AS
+SELECT units, distance, kmeans(ARRAY[x, y], 7, kmeans_options(standardize => units, metric => distance, tol => 0)) AS m
+FROM update_rows, unnest(ARRAY[false, true]) AS units, unnest(ARRAY['l2', 'cosine']) AS distance WHERE old GROUP BY units, distance;
+-- beside the plain sums over all rows: those of the fit and those that came, each in the cluster of the old model
+CREATE VIEW update_plain AS
+WITH rows AS (
+    SELECT units, distance, kmeans_predict(m, ARRAY[x, y]) AS j, (x - (m).center[1]) / (m).scale[1] AS u, (y - (m).center[2]) / (m).scale[2] AS v FROM update_rows, update_models
+), spaced AS (
+    SELECT units, distance, j, u / l AS u, v / l AS v FROM rows, LATERAL (SELECT CASE distance WHEN 'l2' THEN 1 ELSE sqrt(u * u + v * v) END AS l) AS s
+), means AS (
+    SELECT units, distance, j, count(*) AS n, avg(u) AS u, avg(v) AS v FROM spaced GROUP BY units, distance, j
+), scaled AS (
+    SELECT units, distance, j, n, u / l AS u, v / l AS v FROM means, LATERAL (SELECT CASE distance WHEN 'l2' THEN 1 ELSE sqrt(u * u + v * v) END AS l) AS s
+)
+SELECT s.units, s.distance, s.j, s.n, s.u, s.v, sum((r.u - s.u) ^ 2 + (r.v - s.v) ^ 2) AS within
+FROM scaled AS s JOIN spaced AS r USING (units, distance, j) GROUP BY s.units, s.distance, s.j, s.n, s.u, s.v;
+CREATE TABLE updated AS SELECT units, distance, kmeans_update(m, ARRAY[x, y]) AS m FROM update_models, update_rows WHERE NOT old GROUP BY units, distance;
+SELECT units, distance, count(*) AS clusters, every(n = (m).size[j + 1]) AS sizes, max(abs(u - (m).centroids[j + 1][1]) + abs(v - (m).centroids[j + 1][2])) < 1e-12 AS centroids,
+    max(abs(within / (m).within_ss[j + 1] - 1)) < 1e-9 AS within, abs(sum(within) / min((m).inertia) - 1) < 1e-9 AS inertia, min((m).n) AS n
+FROM update_plain JOIN updated USING (units, distance) GROUP BY units, distance ORDER BY units, distance;
+-- fields that stay
+SELECT every((a.m).center = (b.m).center AND (a.m).scale = (b.m).scale AND (a.m).metric = (b.m).metric AND (a.m).seed = (b.m).seed AND (a.m).n_iter = (b.m).n_iter AND (a.m).converged = (b.m).converged) AS same
+FROM update_models AS a JOIN updated AS b USING (units, distance);
+-- the order of rows does not count, and neither does the type of equal numbers
+SELECT every((SELECT kmeans_update(a.m, ARRAY[x, y]) FROM (SELECT * FROM update_rows ORDER BY y, x DESC) AS s WHERE NOT old) = u.m) AS same FROM update_models AS a JOIN updated AS u USING (units, distance);
+SELECT kmeans_update(m, ARRAY[id, g]) = kmeans_update(m, ARRAY[id, g]::real[]) AND kmeans_update(m, ARRAY[id, g]) = kmeans_update(m, ARRAY[id, g]::numeric[]) AS same FROM update_rows, update_models WHERE NOT units AND distance = 'l2' GROUP BY m;
+-- a model that goes on by batches learns what one fit of all rows finds
+SELECT abs((u.m).inertia / (kmeans_fit('update_rows', '{x,y}', 7)).inertia - 1) < 0.01 AS near FROM updated AS u WHERE NOT units AND distance = 'l2';
+-- NULL rows, no rows, and NULL models
+SELECT kmeans_update(m, NULL::float8[]) = m AS unchanged, kmeans_update(m, ARRAY[NULL, NULL]::real[]) = m AS also FROM update_models WHERE units AND distance = 'l2' GROUP BY m;
+SELECT kmeans_update(m, '{1,2}'::real[]) IS NULL AS none FROM update_models WHERE false;
+SELECT (kmeans_update(CASE WHEN i > 1 THEN m END, '{1,2}'::real[])).n AS one_more FROM update_models, generate_series(1, 2) AS i WHERE units AND distance = 'l2';
+-- groups with models of their own, in and out of TOAST
+CREATE TABLE update_tenants AS SELECT g, kmeans(array_prepend(x, array_fill(y, ARRAY[200])), 40) AS m FROM update_rows WHERE old GROUP BY g;
+SELECT count(*), every((u).n = 1000 AND u = (SELECT kmeans_update((SELECT m FROM update_tenants AS t WHERE t.g = s.g), array_prepend(x, array_fill(y, ARRAY[200]))) FROM update_rows AS r WHERE NOT old AND r.g = s.g)) AS same
+FROM (SELECT g, kmeans_update(m, array_prepend(x, array_fill(y, ARRAY[200]))) AS u FROM update_tenants JOIN update_rows USING (g) WHERE NOT old GROUP BY g) AS s;
+-- a growing frame
+SELECT array_agg((u).n ORDER BY id) FROM (SELECT id, kmeans_update(m, ARRAY[x, y]) OVER (ORDER BY id) AS u FROM update_models, update_rows WHERE units AND distance = 'l2' AND id > 4997) AS s;
+-- clusters without mass take the place of what comes; features of no extent
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{0,0}}', '{0}', '{0}', 0, 1, true, 0, 'l2', 0, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1,3}'::float8[]), ('{3,3}')) AS t(v)) AS s;
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 1, '{{1e9}}', '{1}', '{0}', 0, 1, true, 1, 'l2', 0, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1e9}'::float8[]), ('{1000000003}')) AS t(v)) AS s;
+-- opposite directions have no mean
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{1,0}}', '{1}', '{0}', 0, 1, true, 1, 'cosine', 0, NULL, NULL)::kmeans_model, '{-3,0}'::float8[]) AS u) AS s;
+-- what is refused
+SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
+    'SELECT kmeans_update(m, ''{1,2,3}''::real[]) FROM update_models WHERE units AND distance = ''l2''',
+    'SELECT kmeans_update(m, ''{1,NULL}''::real[]) FROM update_models WHERE units AND distance = ''l2''',
+    'SELECT kmeans_update(m, ''{0,0}''::real[]) FROM update_models WHERE NOT units AND distance = ''cosine''',
+    'SELECT kmeans_update(m, ''{1,2}''::real[]) FROM update_models',
+    'SELECT kmeans_update(m, ''{1e60,2}''::float8[]) FROM update_models WHERE units AND distance = ''l2''',
+    'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])']) AS query;
+DROP VIEW update_plain;
+DROP TABLE update_rows, update_models, updated, update_tenants;
