@@ -8,8 +8,8 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-constexpr int list_slots = 16;                  // entries of a row's list in shared memory
-constexpr int list_lost = 1 << 16;              // added to a list's count where an entry of an earlier step found no slot
+constexpr int list_slots = 16;     // entries of a row's list in shared memory
+constexpr int list_lost = 1 << 16; // added to a list's count where an entry of an earlier step found no slot
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
 // Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.

@@ -28,7 +28,8 @@ __device__ inline void load_piece(const double *from, Piece<double> &to)
     asm volatile("ld.v2.f64 {%0, %1}, [%2];" : "=d"(to.value[0]), "=d"(to.value[1]) : "l"(from));
 }
 
-// exact_distance() with eight pieces under way, where both rows allow such loads: the same operations in the same order.
+// exact_distance() with eight pieces under way, where both rows allow such loads: the same operations in the same
+// order.
 template <typename T>
 __device__ inline double distance_ahead(const T *x, const T *c, int d)
 {

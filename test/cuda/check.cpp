@@ -84,7 +84,8 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
         const std::uint64_t others = static_cast<std::uint64_t>(c.n) * (c.weighted ? 24 : 16);
         // What does not grow with the rows; k-means|| keeps more of it.
         const std::uint64_t fixed = c.init == PGKM_INIT_KMEANS_PARALLEL ? 10240 : 4096;
-        compare(name + " in slices", want, run(backend, c, rows, {{}, (values + others) * 8 / 7 + fixed, max_iter, -1}));
+        compare(name + " in slices", want,
+                run(backend, c, rows, {{}, (values + others) * 8 / 7 + fixed, max_iter, -1}));
     }
     // All strategies where time allows; tiny cases: of plain, wide and weighted rows.
     const bool some = extent == Extent::tiny ? index % 2 == 0 && index < 8 : index % 5 == 0 || c.far_start;

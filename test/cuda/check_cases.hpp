@@ -21,7 +21,7 @@ struct Case {
     double spread = 1.0;
     int blobs = 5;       // that the rows come from
     double apart = 10.0; // of the blobs' centres, in spreads
-    int distinct = 0; // rows are drawn from so many values; 0: all differ
+    int distinct = 0;    // rows are drawn from so many values; 0: all differ
     PgkmInit init = PGKM_INIT_RANDOM;
     PgkmMetric metric = PGKM_L2;
     int groups = 1;
