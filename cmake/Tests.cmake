@@ -31,6 +31,7 @@ function(pgkm_test_program name folder parts)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h>)
   if(PGKM_SANITIZE)
     target_compile_options(${name} PRIVATE -O1) # the time goes into the library; these take the compiler long
+    target_compile_definitions(${name} PRIVATE PGKM_SANITIZED)
   endif()
   math(EXPR last "${parts} - 1")
   foreach(part RANGE ${last})

@@ -34,6 +34,8 @@ class Collection {
             add_as<double>(name + "_float64", rows, d, k, extra);
     }
 
+    // The cases from here on differ from earlier ones in magnitudes alone.
+    void change_magnitudes() { of_magnitudes_ = true; }
     std::vector<Case> take() { return std::move(cases_); }
 
   private:
@@ -58,11 +60,13 @@ class Collection {
         made.metric = extra.metric;
         made.start = extra.start;
         made.tol = extra.tol;
+        made.is_of_magnitudes = of_magnitudes_;
         if (!small_ || made.work() <= 60'000)
             cases_.push_back(std::move(made));
     }
 
     const bool small_ = std::getenv("PGKM_SMALL") != nullptr;
+    bool of_magnitudes_ = false;
     std::vector<Case> cases_;
 };
 
@@ -106,6 +110,12 @@ void add_shapes(Collection &to)
     // In the second iteration a row without mass changes its label, and no centroid moves: a third one follows.
     to.add("labels_change_alone", {0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 4.9}, 1, 2,
            {.weights = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1e-40}, .start = {1.0, 8.0}, .tol = -1.0});
+    // More rows in one cluster than a 64-bit partial sum can hold, close to the scale's end.
+    Rows full(static_cast<std::size_t>(2 * pgkm::partial_sum_length + 77), 0.99999999);
+    full[5] = -1.5;
+    to.add("partial_sums", full, 1, 2);
+    to.add("partial_sums_negative", shifted(full, -1.0, 0.0), 1, 1);
+    to.add("partial_sums_weighted", full, 1, 1, {.weights = Rows(full.size(), 0.3)});
 }
 
 void add_ties(Collection &to)
@@ -187,12 +197,6 @@ void add_magnitudes(Collection &to)
     for (int i = 0; i < 101; ++i)
         steep.push_back(random.log_uniform(-30, 30));
     to.add("log_uniform", steep, 1, 60);
-    // More rows in one cluster than a 64-bit partial sum can hold, close to the scale's end.
-    Rows full(static_cast<std::size_t>(2 * pgkm::partial_sum_length + 77), 0.99999999);
-    full[5] = -1.5;
-    to.add("partial_sums", full, 1, 2);
-    to.add("partial_sums_negative", shifted(full, -1.0, 0.0), 1, 1);
-    to.add("partial_sums_weighted", full, 1, 1, {.weights = Rows(full.size(), 0.3)});
 }
 
 // Centroids of which all but the first `near` lie where no row is nearest to them.
@@ -371,12 +375,13 @@ const std::vector<Case> &all_cases()
         Collection collection;
         add_shapes(collection);
         add_ties(collection);
-        add_magnitudes(collection);
-        add_offsets(collection);
         add_weights(collection);
         add_empty_clusters(collection);
-        add_cosine(collection);
         add_groups(collection);
+        add_cosine(collection);
+        collection.change_magnitudes();
+        add_magnitudes(collection);
+        add_offsets(collection);
         return collection.take();
     }();
     return cases;

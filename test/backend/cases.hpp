@@ -29,6 +29,7 @@ struct Case {
     PgkmMetric metric;
     std::vector<double> start; // centroids of all groups one after another; empty: as seeded
     double tol;                // times the mean variance of a group's features
+    bool is_of_magnitudes;     // differs from others in how large its values are, and in nothing else
 
     PgkmPoints points() const;
     std::int64_t work() const; // of one assignment: rows x clusters x features

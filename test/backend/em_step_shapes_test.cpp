@@ -305,7 +305,16 @@ TEST_P(EmStepShapes, ThousandsOfGroups)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EmStepShapes, testing::ValuesIn(plain_subjects()), subject_name);
+// Sanitized (README.md) not through the service, which hands arrays of any shape on: EmStep has it do so.
+std::vector<Subject> subjects()
+{
+    std::vector<Subject> list = plain_subjects();
+    if (sanitized)
+        std::erase_if(list, [](const Subject &one) { return one.name == "service"; });
+    return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmStepShapes, testing::ValuesIn(subjects()), subject_name);
 
 } // namespace
 } // namespace conformance

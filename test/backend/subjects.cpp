@@ -38,13 +38,17 @@ void add_cpu(std::vector<Subject> &subjects)
     subjects.push_back({"cpu_auto", table, -1, {}, 0, true});
     std::vector<const char *> assignments = strategies(*table, "assignment");
     assignments.insert(assignments.begin(), "auto");
-    for (const char *set : strategies(*table, "instruction_set"))
+    const std::vector<const char *> sets = strategies(*table, "instruction_set"); // the last is the best
+    for (const char *set : sets)
         for (const char *assignment : assignments) {
+            const bool best = set == sets.back(), first = assignment == assignments.front();
+            if (sanitized && best && first)
+                continue; // cpu_auto
             PgkmTuning tuning = {};
             tuning.assignment = assignment;
             tuning.instruction_set = set;
-            const bool first = assignment == assignments.front();
-            subjects.push_back({identifier(std::string("cpu_") + set + "_" + assignment), table, -1, tuning, 0, first});
+            const std::string name = identifier(std::string("cpu_") + set + "_" + assignment);
+            subjects.push_back({name, table, -1, tuning, 0, first, !best});
         }
 }
 

@@ -18,7 +18,16 @@ struct Subject {
 
     // Whether seeding and statistics could differ from those of an earlier subject.
     bool seeds_differently;
+    // Whether it is told to use a set of instructions that is not the processor's best.
+    bool has_lesser_set = false;
 };
+
+// Whether this program looks for what sanitizers find: not for other answers (README.md).
+#ifdef PGKM_SANITIZED
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
 
 // Every strategy of the CPU table, that table behind the service, and every strategy of the
 // plugin that PGKM_PLUGIN names when it has a usable device.
@@ -29,9 +38,6 @@ const Subject &reference_subject();
 
 // Each table once, nothing forced.
 std::vector<Subject> plain_subjects();
-
-// What all others are compared with.
-const Subject &reference_subject();
 
 // Why the plugin is not among the subjects; empty when it is.
 const std::string &plugin_absence();
