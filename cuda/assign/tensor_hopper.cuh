@@ -310,29 +310,46 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
                             for (int j = 0; j < 2 * strips; ++j)
                                 hits |= x[j / 2 * 4 + j % 2] <= most ? 1u << j : 0;
-                            if (held[i].score <= most && !enlist(i, held[i]) && !in_step<S>(bases, held[i].position))
-                                atomicAdd(block.counts() + row_of(i), list_lost);
                             const auto entry_of = [&](int hit, float score) {
                                 return Entry{score, bases[q] + hit / 2 * 8 + lane % 4 * 2 + hit % 2};
                             };
-                            held[i] = entry_of(__ffs(static_cast<int>(hits)) - 1, least[i][q]);
-                            if ((hits & (hits - 1)) == 0)
-                                continue;
+                            Entry found = entry_of(__ffs(static_cast<int>(hits)) - 1, least[i][q]);
+                            if ((hits & (hits - 1)) != 0) {
 #pragma unroll
-                            for (int j = 0; j < 2 * strips; ++j)
-                                if ((hits >> j & 1) != 0) {
-                                    held[i] = entry_of(j, x[j / 2 * 4 + j % 2]);
-                                    if ((hits >> j & ~1u) != 0) // all but the last
-                                        enlist(i, held[i]);
+                                for (int j = 0; j < 2 * strips; ++j) {
+                                    const float score = x[j / 2 * 4 + j % 2];
+                                    if ((hits >> j & 1) != 0 && score > least[i][q])
+                                        enlist(i, entry_of(j, score));
+                                    else if (score == least[i][q])
+                                        found = entry_of(j, score);
                                 }
+                            }
+                            // Where the list is full: what can be found again goes, and rather the worse.
+                            if (!(held[i].score <= most) || enlist(i, held[i]) ||
+                                (in_step<S>(bases, held[i].position) && found.score < held[i].score))
+                                held[i] = found;
                         }
                     }
                     __syncwarp();
-                    const int count = block.counts()[at];
-                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && whole && count > list_slots &&
-                                 count < list_lost;
+                    bool again =
+                        (listed >> lane & 1) != 0 && lane % 4 < mine && whole && block.counts()[at] > list_slots;
+                    listed = __ballot_sync(~0u, again);
+                    if (listed == 0)
+                        break;
+                    Entry best = {infinity(), 0};
+#pragma unroll
+                    for (int i = 0; i < mine; ++i) {
+                        Entry least_held = held[i];
+#pragma unroll
+                        for (int offset = 1; offset < 4; offset *= 2) {
+                            const Entry other = {__shfl_xor_sync(~0u, least_held.score, offset),
+                                                 __shfl_xor_sync(~0u, least_held.position, offset)};
+                            least_held = other.score < least_held.score ? other : least_held;
+                        }
+                        best = lane % mine == i ? least_held : best;
+                    }
                     if (again)
-                        again = make_room(view, l, tile, block, at, bases, limit);
+                        again = make_room(view, l, tile, block, at, bases, best, limit);
                     listed = __ballot_sync(~0u, again);
 #pragma unroll
                     for (int i = 0; i < mine; ++i)

@@ -82,14 +82,13 @@ __device__ inline void shorten(const HopperBlock<S> &block, int row)
     block.counts()[row] = kept;
 }
 
-// The threshold of the best of the first `count` entries, from what is known of its column: lower than the limit, which
-// holds for whichever column has the score.
+// The threshold of the best of `best` and the first `count` entries, from what is known of its column: lower than the
+// limit, which holds for whichever column has the score.
 template <typename T, typename S>
 __device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                       const HopperBlock<S> &block, int at, int count)
+                                       const HopperBlock<S> &block, int at, int count, Entry best = {infinity(), 0})
 {
     const Entry *list = block.list(at);
-    Entry best = {infinity(), 0};
     for (int i = 0; i < count; ++i)
         if (list[i].score < best.score)
             best = list[i];
@@ -115,12 +114,14 @@ __device__ inline bool in_step(const std::int32_t *bases, int position)
 }
 
 // For a list that ran over in a step of columns: lowers the row's limit, and keeps the entries of earlier steps that it
-// allows. The step's columns are to be listed again. False where the limit stays: the list has run over for good.
+// allows. `best` is the best that is not on the list. The step's columns are to be listed again. False where the limit
+// stays: the list has run over for good.
 template <typename T, typename S>
 __device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                 const HopperBlock<S> &block, int at, const std::int32_t *bases, float &limit)
+                                 const HopperBlock<S> &block, int at, const std::int32_t *bases, const Entry &best,
+                                 float &limit)
 {
-    const float threshold = list_threshold(view, l, tile, block, at, list_slots);
+    const float threshold = list_threshold(view, l, tile, block, at, list_slots, best);
     if (!(threshold < limit))
         return false;
     limit = threshold;
