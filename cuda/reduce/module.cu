@@ -1,6 +1,7 @@
 // module.cu (reduce) - compiles texts, loads them, and remembers the last ones.
 #include "reduce/module.hpp"
 
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -43,18 +44,20 @@ Cache &cache()
     return *lasting;
 }
 
-cudaKernel_t kernel(cudaLibrary_t library, const char *name, bool optional)
+cudaKernel_t kernel(cudaLibrary_t library, const char *name)
 {
     cudaKernel_t found = nullptr;
-    checked("cudaLibraryGetKernel", [&] {
-        const cudaError_t state = cudaLibraryGetKernel(&found, library, name);
-        if (state == cudaSuccess || !optional)
-            return state;
-        cudaGetLastError();
-        found = nullptr;
-        return cudaSuccess;
-    });
+    checked("cudaLibraryGetKernel", [&] { return cudaLibraryGetKernel(&found, library, name); });
     return found;
+}
+
+// nullptr where there is none: each kernel has a section of its own in the machine code.
+cudaKernel_t optional_kernel(cudaLibrary_t library, const std::vector<char> &code, const std::string &name)
+{
+    const std::string section = ".text." + name;
+    const auto end = section.c_str() + section.size() + 1; // with the 0 behind it
+    return std::search(code.begin(), code.end(), section.c_str(), end) == code.end() ? nullptr
+                                                                                     : kernel(library, name.c_str());
 }
 
 std::shared_ptr<const Module> load(const std::vector<char> &code)
@@ -62,10 +65,10 @@ std::shared_ptr<const Module> load(const std::vector<char> &code)
     auto made = std::make_shared<Module>();
     checked("cudaLibraryLoadData",
             [&] { return cudaLibraryLoadData(&made->library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0); });
-    made->init = kernel(made->library, "init", false);
-    made->reduc = kernel(made->library, "reduc", false);
-    made->combine = kernel(made->library, "combine", true);
-    made->magnitudes = kernel(made->library, "magnitudes", true);
+    made->init = kernel(made->library, "init");
+    made->reduc = kernel(made->library, "reduc");
+    made->combine = optional_kernel(made->library, code, "combine");
+    made->magnitudes = optional_kernel(made->library, code, "magnitudes");
     return made;
 }
 

@@ -83,7 +83,7 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
         const std::uint64_t values = c.element == PGKM_FLOAT32 ? bytes : 2 * bytes;
         const std::uint64_t others = static_cast<std::uint64_t>(c.n) * (c.weighted ? 24 : 16);
         // What does not grow with the rows; k-means|| keeps more of it.
-        const std::uint64_t fixed = c.init == PGKM_INIT_KMEANS_PARALLEL ? 10240 : 4096;
+        const std::uint64_t fixed = c.init == PGKM_INIT_KMEANS_PARALLEL ? 12288 : 4096;
         compare(name + " in slices", want,
                 run(backend, c, rows, {{}, (values + others) * 8 / 7 + fixed, max_iter, -1}));
     }
