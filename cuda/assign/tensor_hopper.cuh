@@ -150,17 +150,6 @@ __global__ void __launch_bounds__(384, 1)
             const Slack slack = l.slack[tile.first + (there ? at : 0)];
             const Margins margins(tile, view.d);
             float limit = there ? infinity() : -infinity(), own = infinity();
-            // A candidate of each row among this thread's columns that is on no list yet: most rows have one in all.
-            Entry held[mine];
-#pragma unroll
-            for (Entry &entry : held)
-                entry = {infinity(), 0};
-            const auto enlist = [&](int i, const Entry &entry) {
-                const int slot = atomicAdd(block.counts() + row_of(i), 1);
-                if (slot < list_slots)
-                    block.list(row_of(i))[slot] = entry;
-                return slot < list_slots;
-            };
             const std::int32_t *wanted = l.wanted + std::int64_t{number} * l.bundles;
             // The columns that this thread prepares the scores of, fetched a step ahead; their bundles two steps ahead.
             constexpr int each = S::columns / 128;
@@ -294,7 +283,7 @@ __global__ void __launch_bounds__(384, 1)
                     lower(best[0]);
                 }
                 // A row's list is this quad's alone. Rows whose lists run over are listed again, below a lower limit.
-                const bool whole = block.counts()[at] <= list_slots;
+                const int earlier = block.counts()[at];
                 for (unsigned listed = ~0u; listed != 0;) {
 #pragma unroll
                     for (int i = 0; i < mine; ++i) {
@@ -306,55 +295,22 @@ __global__ void __launch_bounds__(384, 1)
                             if (!(least[i][q] <= most))
                                 continue;
                             const float *x = &acc[i / 2][q * strips * 4 + i % 2 * 2];
-                            unsigned hits = 0;
 #pragma unroll
                             for (int j = 0; j < 2 * strips; ++j)
-                                hits |= x[j / 2 * 4 + j % 2] <= most ? 1u << j : 0;
-                            const auto entry_of = [&](int hit, float score) {
-                                return Entry{score, bases[q] + hit / 2 * 8 + lane % 4 * 2 + hit % 2};
-                            };
-                            Entry found = entry_of(__ffs(static_cast<int>(hits)) - 1, least[i][q]);
-                            if ((hits & (hits - 1)) != 0) {
-#pragma unroll
-                                for (int j = 0; j < 2 * strips; ++j) {
-                                    const float score = x[j / 2 * 4 + j % 2];
-                                    if ((hits >> j & 1) != 0 && score > least[i][q])
-                                        enlist(i, entry_of(j, score));
-                                    else if (score == least[i][q])
-                                        found = entry_of(j, score);
+                                if (x[j / 2 * 4 + j % 2] <= most) {
+                                    const int slot = atomicAdd(block.counts() + row_of(i), 1);
+                                    if (slot < list_slots)
+                                        block.list(row_of(i))[slot] = {x[j / 2 * 4 + j % 2],
+                                                                       bases[q] + j / 2 * 8 + lane % 4 * 2 + j % 2};
                                 }
-                            }
-                            // Where the list is full: what can be found again goes, and rather the worse.
-                            if (!(held[i].score <= most) || enlist(i, held[i]) ||
-                                (in_step<S>(bases, held[i].position) && found.score < held[i].score))
-                                held[i] = found;
                         }
                     }
                     __syncwarp();
-                    bool again =
-                        (listed >> lane & 1) != 0 && lane % 4 < mine && whole && block.counts()[at] > list_slots;
-                    listed = __ballot_sync(~0u, again);
-                    if (listed == 0)
-                        break;
-                    Entry best = {infinity(), 0};
-#pragma unroll
-                    for (int i = 0; i < mine; ++i) {
-                        Entry least_held = held[i];
-#pragma unroll
-                        for (int offset = 1; offset < 4; offset *= 2) {
-                            const Entry other = {__shfl_xor_sync(~0u, least_held.score, offset),
-                                                 __shfl_xor_sync(~0u, least_held.position, offset)};
-                            least_held = other.score < least_held.score ? other : least_held;
-                        }
-                        best = lane % mine == i ? least_held : best;
-                    }
+                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && earlier <= list_slots &&
+                                 block.counts()[at] > list_slots;
                     if (again)
-                        again = make_room(view, l, tile, block, at, bases, best, limit);
+                        again = make_room(view, l, tile, block, at, earlier, limit);
                     listed = __ballot_sync(~0u, again);
-#pragma unroll
-                    for (int i = 0; i < mine; ++i)
-                        if ((listed >> ((lane & 28) + i) & 1) != 0 && in_step<S>(bases, held[i].position))
-                            held[i].score = infinity();
                     __syncwarp();
                 }
                 // Lists grow with the number of times that the columns seen have doubled.
@@ -367,10 +323,6 @@ __global__ void __launch_bounds__(384, 1)
                         shorten(block, warpgroup * S::group_rows + t);
                 }
             }
-#pragma unroll
-            for (int i = 0; i < mine; ++i)
-                if (held[i].score <= __shfl_sync(~0u, limit, (lane & 28) + i))
-                    enlist(i, held[i]);
             if (lane % 4 < mine)
                 block.limits()[at] = limit;
             __syncwarp();

@@ -8,8 +8,7 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-constexpr int list_slots = 16;     // entries of a row's list in shared memory
-constexpr int list_lost = 1 << 16; // added to a list's count where an entry of an earlier step found no slot
+constexpr int list_slots = 16;                  // entries of a row's list in shared memory
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
 // Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.
@@ -82,13 +81,14 @@ __device__ inline void shorten(const HopperBlock<S> &block, int row)
     block.counts()[row] = kept;
 }
 
-// The threshold of the best of `best` and the first `count` entries, from what is known of its column: lower than the
-// limit, which holds for whichever column has the score.
+// The threshold of the best of the first `count` entries, from what is known of its column: lower than the limit, which
+// holds for whichever column has the score.
 template <typename T, typename S>
 __device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                       const HopperBlock<S> &block, int at, int count, Entry best = {infinity(), 0})
+                                       const HopperBlock<S> &block, int at, int count)
 {
     const Entry *list = block.list(at);
+    Entry best = {infinity(), 0};
     for (int i = 0; i < count; ++i)
         if (list[i].score < best.score)
             best = list[i];
@@ -102,33 +102,21 @@ __device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, 
     return threshold_of(facts, 0, best.score, l.column[cell], l.residual[cell], view.d);
 }
 
-// Whether a position lies in the bundles of a step.
-template <typename S>
-__device__ inline bool in_step(const std::int32_t *bases, int position)
-{
-    bool found = false;
-#pragma unroll
-    for (int q = 0; q < S::bundles; ++q)
-        found = found || position / bundle_size * bundle_size == bases[q];
-    return found;
-}
-
-// For a list that ran over in a step of columns: lowers the row's limit, and keeps the entries of earlier steps that it
-// allows. `best` is the best that is not on the list. The step's columns are to be listed again. False where the limit
-// stays: the list has run over for good.
+// For a list that ran over in this step of columns: lowers the row's limit, and keeps what it allows of the `earlier`
+// entries of earlier steps. The step's columns are to be listed again. False where the limit stays: the list has run
+// over for good.
 template <typename T, typename S>
 __device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                 const HopperBlock<S> &block, int at, const std::int32_t *bases, const Entry &best,
-                                 float &limit)
+                                 const HopperBlock<S> &block, int at, int earlier, float &limit)
 {
-    const float threshold = list_threshold(view, l, tile, block, at, list_slots, best);
+    const float threshold = list_threshold(view, l, tile, block, at, list_slots);
     if (!(threshold < limit))
         return false;
     limit = threshold;
     Entry *list = block.list(at);
     int kept = 0;
-    for (int i = 0; i < list_slots; ++i)
-        if (list[i].score <= limit && !in_step<S>(bases, list[i].position))
+    for (int i = 0; i < earlier; ++i)
+        if (list[i].score <= limit)
             list[kept++] = list[i];
     block.counts()[at] = kept;
     return true;

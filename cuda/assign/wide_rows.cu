@@ -1,8 +1,8 @@
 // wide_rows.cu - labels of float32 rows of many features under few centroids: as fast as the rows come from memory, and
 // without those whose label cannot have changed.
 //
-// To use: more than 16 features, up to 16 centroids. Nothing is prepared, so that the first assignment costs no more
-// than a later one.
+// To use: more than 16 features, up to 16 centroids. The first assignment prepares nothing: it costs no more than a
+// later one.
 // Layout: a warp takes 32 rows, and of those that are open four at a time, in registers: a lane has four features of
 // every 128, and the partial distances of its features. The centroids lie in shared memory in that order, so that a
 // lane reads its four features of one at once. Two exchanges give eight lanes each the distances of one row.
@@ -14,14 +14,14 @@
 // and of the two least distances p <= q
 //   farther = q (1 - w) - 2^-120,   nearer = p (1 + w) + 2^-120.
 // If farther > nearer + 2^-120, the centroid of p is the nearest by the contract: w - e covers the roundings of both
-// sides and the contract's own distance, which is off by less than 2^-40 of itself. A q beyond 2^127 counts as that.
+// sides and the contract's own distance, which is off by less than 2^-39 of itself. A q beyond 2^127 counts as that.
 // Rows that are left open are settled by the contract's distance.
 //
 // Rows that rest. Where the rows come again, each keeps its label and a gap: no other centroid is less than that
 // farther from it than its own (Hamerly 2010). It is sqrt(farther) - sqrt(nearer), rounded down. From one assignment to
 // the next a gap loses the way of the row's own centroid and the farthest way of the others, rounded up. A row whose
 // gap stays positive is not read: what w exceeds e by is 2^-24 of both roots and more, and the distance to its own
-// centroid stays below their sum, so that the contract's roundings (2^-40) are still covered.
+// centroid stays below their sum, so that the contract's roundings (2^-39) are still covered.
 #include "assign/wide_rows.hpp"
 
 #include "device/exact.cuh"

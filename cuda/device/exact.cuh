@@ -21,14 +21,15 @@ __device__ inline void load_piece(const float *from, Piece<float> &to)
 {
     asm volatile("ld.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(to.value[0]), "=f"(to.value[1]), "=f"(to.value[2]), "=f"(to.value[3])
-                 : "l"(from));
+                 : "l"(from)
+                 : "memory");
 }
 __device__ inline void load_piece(const double *from, Piece<double> &to)
 {
-    asm volatile("ld.v2.f64 {%0, %1}, [%2];" : "=d"(to.value[0]), "=d"(to.value[1]) : "l"(from));
+    asm volatile("ld.v2.f64 {%0, %1}, [%2];" : "=d"(to.value[0]), "=d"(to.value[1]) : "l"(from) : "memory");
 }
 
-// exact_distance() with eight pieces under way, where both rows allow such loads: the same operations in the same
+// exact_distance() with four pieces of each row under way, where both allow such loads: the same operations in the same
 // order.
 template <typename T>
 __device__ inline double distance_ahead(const T *x, const T *c, int d)

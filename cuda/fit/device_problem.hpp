@@ -37,7 +37,7 @@ struct DeviceProblem {
     std::optional<StopFlag> stop_flag; // control's
     DeviceArray<std::int32_t> labels;  // of one slice of rows
     Middle<T> middle;
-    PreparedRows prepared;          // by assign_tensor, for iterations over resident rows
+    PreparedRows prepared;          // by tensor.cu and wide_rows.cu, for resident rows that come again
     bool iterates = true;           // the same rows come again
     bool few_iterations = false;    // too few of them to repay an order of the rows
     PivotMemory<T> pivots;          // of the problem's rows

@@ -1,9 +1,10 @@
 // module.cu (reduce) - compiles texts, loads them, and remembers the last ones.
 #include "reduce/module.hpp"
 
-#include <algorithm>
 #include <list>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/generate/compiler.hpp"
@@ -51,13 +52,13 @@ cudaKernel_t kernel(cudaLibrary_t library, const char *name)
     return found;
 }
 
-// nullptr where there is none: each kernel has a section of its own in the machine code.
+// nullptr where there is none. Machine code has a section for each kernel, PTX an entry.
 cudaKernel_t optional_kernel(cudaLibrary_t library, const std::vector<char> &code, const std::string &name)
 {
-    const std::string section = ".text." + name;
-    const auto end = section.c_str() + section.size() + 1; // with the 0 behind it
-    return std::search(code.begin(), code.end(), section.c_str(), end) == code.end() ? nullptr
-                                                                                     : kernel(library, name.c_str());
+    const std::string section = (".text." + name).append(1, '\0'), entry = ".entry " + name + "(";
+    const std::string_view text(code.data(), code.size());
+    const bool there = text.find(section) != text.npos || text.find(entry) != text.npos;
+    return there ? kernel(library, name.c_str()) : nullptr;
 }
 
 std::shared_ptr<const Module> load(const std::vector<char> &code)

@@ -79,10 +79,10 @@ class Reducer {
         context_.report("iterating", 0, 0, 0.0);
     }
 
-    // What is left beside R itself. The driver is slow to say what is free, and a little always is.
+    // What is left beside R itself. The driver is slow to say what is free, and a little is where a kernel can run.
     std::int64_t blocks() const
     {
-        constexpr std::uint64_t little = std::uint64_t{64} << 20;
+        constexpr std::uint64_t little = std::uint64_t{4} << 20;
         const std::uint64_t fixed =
             static_cast<std::uint64_t>(plan_.words + program_.source().n_parameters + 4096) * sizeof(Word);
         const std::uint64_t limit = context_.budget.room() / 8 * 7;

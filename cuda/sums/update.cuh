@@ -67,7 +67,8 @@ __device__ inline void note_iteration(const UpdateArguments<T> &a, double shift,
 
 // The shift is a chain over the clusters in ascending order, and long where they are many. Whether the fit goes on can
 // mostly be told without it: two sums of k terms, none negative, in different orders differ by at most 2.01 k 2^-53 of
-// either. What the caller gets is always the chain.
+// either. What the fit returns is always the chain; its
+// progress may show the other sum.
 __device__ inline bool goes_on(const Control *control, double sum, int k)
 {
     return control->n_iter + 1 < control->max_iter && sum > 0.0 && sum < 0x1p1000 &&

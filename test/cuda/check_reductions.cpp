@@ -96,7 +96,7 @@ int check_reductions(const PgkmBackend *backend, int *comparisons)
                 Reduced found(program);
                 const PgkmStatus status = reduce(backend, layout, limit, points, program, found);
                 const auto same = [](double a, double b) { return a == b || (a != a && b != b); };
-                // A copy a thread may not fit: so says the error.
+                // A copy for each of a block's 1,024 threads may not fit: so says the error.
                 const bool copies = layout != nullptr && std::strncmp(layout, "thread", 6) == 0;
                 if (copies && status == PGKM_LIMIT && limit != 0 && found.values.size() * 8 * 1024 > limit) {
                     ++*comparisons;
