@@ -94,7 +94,7 @@ SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_proc AS p ON d.classid = 
 WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND p.proargnames IS NULL AND pronargs > 0
     AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn))
     AND NOT EXISTS (SELECT FROM pg_type WHERE p.oid IN (typinput, typoutput, typreceive, typsend))
-    AND NOT EXISTS (SELECT FROM pg_operator WHERE p.oid = oprcode) AND p.prorettype <> 'internal'::regtype;
+    AND NOT EXISTS (SELECT FROM pg_operator WHERE p.oid = oprcode) AND NOT EXISTS (SELECT FROM pg_amproc WHERE p.oid = amproc) AND p.prorettype <> 'internal'::regtype;
 SELECT c.relname, a.attname FROM pg_depend AS d JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
     JOIN pg_class AS c ON c.oid = t.typrelid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND col_description(c.oid, a.attnum) IS NULL;

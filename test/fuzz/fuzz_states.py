@@ -191,7 +191,7 @@ def made_case(dice, _corpus, _path):
     if kind == "kmeans_model":
         metric = dice.choice(["'l2'", "'cosine'", "'l1'", "NULL"] if dice.random() < 0.2 else ["'l2'", "'cosine'"])
         scales = [numbers(dice, d), numbers(dice, d)] if dice.random() < 0.7 else ["NULL", "NULL"]
-        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales
+        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"]
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]

@@ -12,7 +12,7 @@ CREATE TABLE many_rows AS
 SELECT i AS id, i % 3 AS g, ARRAY[sin(i), cos(i * 7), sin(i * 3) * 100, (i % 101) / 7.0]::double precision[] AS f FROM generate_series(1, 40000) AS i;
 SQL
 cat >"$folder/work.sql" <<'SQL'
-SELECT kmeans_fit('many_rows', '{f}', 20);
+SELECT to_jsonb(kmeans_fit('many_rows', '{f}', 20)) - 'origin';
 SELECT g, kmeans(f, 8, kmeans_options(n_init => 2)) FROM many_rows GROUP BY g ORDER BY g;
 SELECT md5(string_agg(cluster_id || ':' || distance, ',' ORDER BY row_ctid)) FROM kmeans_labels('many_rows', '{f}', 12, seed => 9);
 SELECT md5(string_agg(l::text, ',' ORDER BY id)) FROM (SELECT id, kmeans_label(f, 5) OVER (PARTITION BY g) AS l FROM many_rows) AS t;

@@ -37,8 +37,8 @@ part 3 12500 20000
 # same NAME ARGUMENTS: kmeans_fit over all servers, and over one, with the way the rows went.
 same() {
     local one all way
-    one=$(query -c "SELECT kmeans_fit('nodes_all', $2)")
-    all=$(query -c "SET client_min_messages = warning" -c "SELECT kmeans_fit('nodes_rows', $2)" -c "SELECT scan, backend FROM kmeans_last_run()")
+    one=$(query -c "SELECT to_jsonb(kmeans_fit('nodes_all', $2)) - 'origin'")
+    all=$(query -c "SET client_min_messages = warning" -c "SELECT to_jsonb(kmeans_fit('nodes_rows', $2)) - 'origin'" -c "SELECT scan, backend FROM kmeans_last_run()")
     way=${all##*$'\n'}
     [ -n "$one" ] && [ "${all%$'\n'*}" = "$one" ] && [ "$way" = "nodes|nodes" ]
     result $? "$1"

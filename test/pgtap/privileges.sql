@@ -114,7 +114,7 @@ SET LOCAL enable_seqscan = off;
 SET LOCAL enable_bitmapscan = off;
 SELECT matches((SELECT plan::text FROM explain_json('SELECT x, y FROM priv_shuffled') AS plan), 'Index Scan', 'here an index scan is what reads');
 SELECT results_eq($$SELECT row_ctid, cluster_id, distance FROM kmeans_labels('priv_shuffled', '{x,y}', 5)$$, $$SELECT * FROM by_sequence$$, 'an index scan gives the same labels');
-SELECT is((SELECT kmeans_fit('priv_shuffled', '{x,y}', 5)::text), (SELECT kmeans(ARRAY[x, y], 5 ORDER BY ctid)::text FROM priv_shuffled), 'and the same model');
+SELECT is((SELECT (to_jsonb(kmeans_fit('priv_shuffled', '{x,y}', 5)) - 'origin')::text), (SELECT (to_jsonb(kmeans(ARRAY[x, y], 5 ORDER BY ctid)) - 'origin')::text FROM priv_shuffled), 'and the same model');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 SELECT is((SELECT sum(size) FROM kmeans_cluster('priv_points', '{x,y}', 3, label_column => 'cluster_id', overwrite => true)), 90::numeric, 'kmeans_cluster clusters the rows of the policy');

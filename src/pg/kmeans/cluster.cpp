@@ -52,7 +52,7 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
 {
     const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
     const TupleDesc tupdesc = model_tupdesc(function);
-    const Datum model = pgkm_model_build(result, &call->request.kmeans, tupdesc);
+    const Datum model = pgkm_model_build(result, &call->request.kmeans, NULL, tupdesc);
     const int nest_level = NewGUCNestLevel();
     StringInfoData sql;
 
