@@ -279,10 +279,10 @@ CREATE FUNCTION kmeans_cluster(
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
-RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
+RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster id of each row into a column of the table';
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
+COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
 
 CREATE FUNCTION kmeans_label_changes(tableoid oid, ctid tid) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_label_changes'

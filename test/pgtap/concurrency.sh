@@ -42,7 +42,7 @@ for ((i = 0; i < sessions; i++)); do cmp -s "$folder/alone" "$folder/out.$i" || 
 result $status "ten sessions at once get the same"
 
 # Writers wait for one another: the first adds the column, the last finds nothing to change.
-echo "SELECT md5(string_agg(c::text, ',' ORDER BY cluster_id)) FROM kmeans_cluster('many_rows', '{f}', 6, init_centroids => '{{0,0,0,0},{0,0,50,5},{0,0,-50,9},{0,0,90,1},{1,0,-90,2},{0,0,20,14}}') AS c;" >"$folder/write.sql"
+echo "SELECT md5(string_agg(c::text, ',' ORDER BY cluster_id)) FROM kmeans_centroids(kmeans_cluster('many_rows', '{f}', 6, init_centroids => '{{0,0,0,0},{0,0,50,5},{0,0,-50,9},{0,0,90,1},{1,0,-90,2},{0,0,20,14}}')) AS c;" >"$folder/write.sql"
 status=0
 at_once "$folder/write.sql" || status=1
 for ((i = 1; i < sessions; i++)); do cmp -s "$folder/out.0" "$folder/out.$i" || status=1; done

@@ -81,5 +81,5 @@ is "$(there -c 'SELECT pg_promote()')" t 'a promotion'
 wait $job
 is "$(cat "$folder/promoted")" "$right" 'does not disturb a job'
 is "$(standby_service)" "$pid" 'nor the service'
-is "$(there -c "SELECT count(*) FROM kmeans_cluster('replica_rows', '{x,y}', 3)")" 3 'labels can be written now'
+is "$(there -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('replica_rows', '{x,y}', 3))")" 3 'labels can be written now'
 echo "1..$number"

@@ -103,12 +103,6 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
                                          origin == NULL ? PgkmValue() : build_origin(result, origin, tupdesc)});
 }
 
-void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model)
-{
-    *model = {result->k,     result->d,         metric,         result->centroids,
-              result->sizes, result->within_ss, result->center, result->scale};
-}
-
 /* --- reading --- */
 
 /* Whether (value - center) / scale is the value. */
@@ -247,7 +241,7 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid)
     }
 }
 
-void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model)
+static void put_centroids(ReturnSetInfo *result, const PgkmModel *model)
 {
     double *const values = (double *)palloc(model->d * sizeof(double));
 
@@ -270,7 +264,7 @@ Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
     PgkmModel model;
 
     pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
-    pgkm_put_centroids(result, &model);
+    put_centroids(result, &model);
     return (Datum)0;
 }
 

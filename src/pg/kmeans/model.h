@@ -60,11 +60,4 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 /* The composite with the clusters of `model`, which has as many, and `rows` more rows; its other fields stay. */
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows);
 
-/* Adds a row (cluster_id, centroid, size, within_ss) for each cluster of a model, the centroids in the
- * units of the data. 22003 for centroids beyond the range of double precision. */
-void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model);
-
-/* A fit's result seen as a model, without a copy. */
-void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model);
-
 #endif
