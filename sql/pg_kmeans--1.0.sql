@@ -648,6 +648,17 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
 
+CREATE FUNCTION gmm_labels(
+    relation regclass, features text[], k bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
+    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
+AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+COMMENT ON FUNCTION gmm_labels IS 'fits a Gaussian mixture to the rows of a table and returns the component id of each row';
+
 CREATE FUNCTION gmm_cluster(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
