@@ -78,7 +78,7 @@ one_of() { # ALGORITHM LOADED
 for first in kmeans gmm pca; do
     algorithms="$first gmm pca kmeans"
     found=$({
-        echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
+        echo "SET pg_kmeans.backend = cuda; SET client_min_messages = error; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
         for algorithm in $algorithms; do
             one_of $algorithm ', loaded => true'
             echo "\\! echo 'load device_error' >$SERVICE_FOLDER/faults.txt"
@@ -103,7 +103,7 @@ mapped() {
 }
 before=$(mapped)
 shared=$({
-    echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_shared', '{x,y}');"
+    echo "SET pg_kmeans.backend = cuda; SET client_min_messages = error; SELECT kmeans_load('kept_shared', '{x,y}');"
     of_shared ', loaded => true'
     of_shared ', loaded => true'
     echo "SELECT count(*) > $before FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/';

@@ -47,7 +47,13 @@ static const PgkmCompositeType origin_type = {"kmeans_origin", origin_fields, le
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    return pgkm_result_tupdesc(fcinfo, &model_type);
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
+
+    /* Known from now on: another session may drop the extension during the fit. */
+    const TupleDesc origin = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, model_type.count - 1)->atttypid, -1);
+
+    ReleaseTupleDesc(origin);
+    return tupdesc;
 }
 
 void pgkm_model_check_size(int64 k, int64 n, int32 d)
