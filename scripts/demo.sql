@@ -34,10 +34,10 @@ FROM (SELECT species, kmeans_label(ARRAY[sepal_length, sepal_width, petal_length
 GROUP BY label ORDER BY label;
 
 \echo
-\echo '4. A whole table, labelled in place: kmeans_cluster adds the column and returns the centroids.'
+\echo '4. A whole table, labelled in place: kmeans_cluster adds the column and returns the model.'
 \echo
 SELECT cluster_id, round(centroid[1]) AS x, round(centroid[2]) AS y, size
-FROM kmeans_cluster('s1', features => '{x,y}', k => 5, label_column => 'cluster_id') ORDER BY cluster_id;
+FROM kmeans_centroids(kmeans_cluster('s1', features => '{x,y}', k => 5, label_column => 'cluster_id')) ORDER BY cluster_id;
 SELECT * FROM s1 ORDER BY id LIMIT 3;
 
 \echo

@@ -4,9 +4,9 @@ SELECT i AS id, CASE WHEN i % 2 = 0 THEN 'north' ELSE 'south' END AS region,
        v.x::real AS x, v.y::real AS y, ARRAY[v.x, v.y]::real[] AS f
 FROM (VALUES (1, 0, 0), (2, 0, 1), (3, 10, 10), (4, 10, 11), (5, 0, 0.5), (6, 10, 10.5), (7, 1, 0), (8, 11, 10)) AS v(i, x, y);
 
-SELECT kmeans(f, 2 ORDER BY id) FROM points;
+SELECT k, d, centroids, size, within_ss, inertia, n_iter, converged, n, metric, seed, center, scale FROM (SELECT (kmeans(f, 2 ORDER BY id)).* FROM points) AS s;
 SELECT c.* FROM (SELECT kmeans(ARRAY[x, y], 2) AS m FROM points) AS s, kmeans_centroids(m) AS c ORDER BY centroid;
-SELECT (kmeans(f, 1)).* FROM points;
+SELECT k, d, centroids, size, within_ss, inertia, n_iter, converged, n, metric, seed, center, scale FROM (SELECT (kmeans(f, 1)).* FROM points) AS s;
 -- k = n: every row its own cluster
 SELECT (m).k, (m).inertia, (m).size FROM (SELECT kmeans(f, 8) AS m FROM points) AS s;
 

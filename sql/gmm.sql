@@ -131,3 +131,21 @@ SELECT gmm_predict(NULL, '{1,2}'::real[]) IS NULL AS null_model, gmm_posterior(m
 -- A forced device is used, or refused where there is none, but never ignored.
 SET pg_kmeans.backend = cuda;
 SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT gmm_outcome('SELECT gmm_fit(''gmm_points'', ''{f8}'', 2)') AS outcome OFFSET 0) AS t;
+
+RESET pg_kmeans.backend;
+-- gmm_labels: the labels of gmm_predict by the same model, of rows that take part
+CREATE TABLE gmm_rows AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN i % 3 * 9 + sin(i) END AS x, cos(i) AS y, i % 2 = 0 AS even FROM generate_series(1, 300) AS i;
+SELECT count(*), count(component_id), every(component_id IS NOT DISTINCT FROM CASE WHEN x IS NOT NULL AND even THEN gmm_predict(m, ARRAY[x, y]) END) AS same
+FROM gmm_fit('gmm_rows', '{x,y}', 3, 'diag', nulls => 'skip', filter => 'even') AS m, gmm_labels('gmm_rows', '{x,y}', 3, 'diag', nulls => 'skip', filter => 'even') AS l
+    JOIN gmm_rows AS r ON r.ctid = l.row_ctid AND r.tableoid = l.row_table;
+SELECT kmeans_load('gmm_rows', '{y}');
+SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, loaded => true) AS a JOIN gmm_labels('gmm_rows', '{y}', 2) AS b USING (row_ctid, component_id);
+VACUUM FULL gmm_rows;
+SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, loaded => true);
+SELECT kmeans_unload();
+SELECT count(*) FROM gmm_labels('gmm_rows', '{x}', 2);
+CREATE VIEW gmm_view AS SELECT * FROM gmm_rows;
+SELECT count(*) FROM gmm_labels('gmm_view', '{y}', 2);
+DELETE FROM gmm_rows;
+SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2);
+DROP TABLE gmm_rows CASCADE;

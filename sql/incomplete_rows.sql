@@ -47,7 +47,7 @@ SELECT a.centroids, a.centroids = b.centroids AS same FROM kmeans_fit('heavy', '
 SELECT nulls, count(*), count(cluster_id), count(*) FILTER (WHERE cluster_id IS NULL AND (x IS NOT NULL AND y IS NOT NULL)) AS whole_without
 FROM unnest(ARRAY['skip', 'mean']) AS nulls, kmeans_labels('incomplete', '{x,y}', 3, nulls => nulls) AS l JOIN incomplete ON incomplete.ctid = row_ctid GROUP BY nulls ORDER BY nulls;
 SELECT chosen, x IS NULL AS no_x, count(*), count(cluster_id) FROM kmeans_labels('incomplete', '{x,y}', 3, nulls => 'skip', filter => 'chosen') AS l JOIN incomplete ON incomplete.ctid = row_ctid GROUP BY 1, 2 ORDER BY 1, 2;
-SELECT count(*) FROM kmeans_cluster('incomplete_again', '{x,y}', 3, nulls => 'mean', filter => 'chosen');
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('incomplete_again', '{x,y}', 3, nulls => 'mean', filter => 'chosen'));
 SELECT chosen, count(*), count(cluster_id) FROM incomplete_again GROUP BY 1 ORDER BY 1;
 -- a filter: what it leaves out is not looked at, and counts as little as a row of no weight
 CREATE VIEW only_chosen AS SELECT * FROM whole_rows WHERE chosen;

@@ -3,9 +3,9 @@ CREATE TABLE label_rows (id integer PRIMARY KEY, x real, y real);
 INSERT INTO label_rows SELECT i, i % 4 / 3 * 10, i % 2 FROM generate_series(1, 12) AS i;
 
 -- One that is made says so, and later calls know it, whatever function made it and by any name.
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 2));
 SELECT col_description('label_rows'::regclass, 4);
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 3);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 3));
 SELECT count(*) FROM gmm_cluster('label_rows', '{x}', 1, label_column => 'cluster_id');
 SELECT count(DISTINCT cluster_id) FROM label_rows;
 SELECT count(*) FROM gmm_cluster('label_rows', '{x}', 1, label_column => NULL, overwrite => NULL);
@@ -14,17 +14,17 @@ ALTER TABLE label_rows RENAME component_id TO "my Labels";
 SELECT count(*) FROM gmm_cluster('label_rows', '{x}', 1, label_column => 'my Labels');
 -- A comment may go on; another one makes it the user's, and stays.
 COMMENT ON COLUMN label_rows.cluster_id IS 'made by pg_kmeans: tiers of the third quarter';
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 2));
 COMMENT ON COLUMN label_rows.cluster_id IS 'checked by hand, first made by pg_kmeans';
-SELECT kmeans_cluster('label_rows', '{x,y}', 2);
-SELECT kmeans_cluster('label_rows', '{x,y}', 2, label_column => 'cluster_id');
-SELECT kmeans_cluster('label_rows', '{x,y}', 2, overwrite => true);
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 2, label_column => 'cluster_id', overwrite => true);
+SELECT (kmeans_cluster('label_rows', '{x,y}', 2)).k;
+SELECT (kmeans_cluster('label_rows', '{x,y}', 2, label_column => 'cluster_id')).k;
+SELECT (kmeans_cluster('label_rows', '{x,y}', 2, overwrite => true)).k;
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 2, label_column => 'cluster_id', overwrite => true));
 SELECT col_description('label_rows'::regclass, 4);
 SELECT gmm_cluster('label_rows', '{x}', 1, label_column => 'cluster_id');
 -- Dropped, it is missing.
 ALTER TABLE label_rows DROP COLUMN cluster_id;
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 2));
 SELECT attname, atttypid::regtype, col_description(attrelid, attnum) FROM pg_attribute
 WHERE attrelid = 'label_rows'::regclass AND attnum > 3 ORDER BY attnum;
 
@@ -52,7 +52,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 END$$;
-SELECT kmeans_cluster('label_servers', '{x}', 2);
+SELECT (kmeans_cluster('label_servers', '{x}', 2)).k;
 SELECT label, bool_and(state = '42701' AND t.hint = 'Name another column with label_column.') AS refused, min(detail) AS why, count(*)
 FROM unnest('{id,cluster_id,checked,needed,source,computed,number,small,at}'::text[]) WITH ORDINALITY AS l (label, i), label_try('label_servers', label) AS t
 GROUP BY label, i ORDER BY i;
@@ -61,7 +61,7 @@ FROM unnest('{tier,rank,code}'::text[]) WITH ORDINALITY AS l (label, i), label_t
 GROUP BY label, i ORDER BY i;
 -- Also where the comment says that it is ours.
 COMMENT ON COLUMN label_servers.cluster_id IS 'made by pg_kmeans';
-SELECT kmeans_cluster('label_servers', '{x}', 2);
+SELECT (kmeans_cluster('label_servers', '{x}', 2)).k;
 -- Other types, and more labels than a smallint has.
 SELECT label, k, state, message FROM (VALUES ('note', 2), ('apart', 2), ('ctid', 2), ('tableoid', 2), ('short', 32769), ('short', 32768)) AS l (label, k), label_try('label_servers', label, k);
 -- An index, a view, a default and a domain without constraints stand against nothing.
@@ -79,16 +79,16 @@ SELECT state, message, hint FROM label_try('label_part_1', 'other');
 ALTER TABLE label_part_0 DROP CONSTRAINT label_part_0_cluster_id_check;
 SELECT function, state FROM label_try('label_part_1', 'cluster_id');
 SELECT function, state FROM label_try('label_parts', 'cluster_id');
-SELECT count(*) FROM kmeans_cluster('label_parts', '{x}', 2, label_column => 'made');
-SELECT count(*) FROM kmeans_cluster('label_parts', '{x}', 2, label_column => 'made');
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_parts', '{x}', 2, label_column => 'made'));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_parts', '{x}', 2, label_column => 'made'));
 SELECT count(made) FROM label_parts;
 CREATE TABLE label_parent (x real);
 CREATE TABLE label_child (cluster_id integer) INHERITS (label_parent);
 INSERT INTO label_child VALUES (1, 41), (2, 42);
-SELECT kmeans_cluster('label_parent', '{x}', 2);
+SELECT (kmeans_cluster('label_parent', '{x}', 2)).k;
 SELECT state, message, detail, hint FROM label_try('label_parent', 'cluster_id');
 SELECT * FROM label_child;
-SELECT count(*) FROM kmeans_cluster('label_parent', '{x}', 2, label_column => 'made');
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_parent', '{x}', 2, label_column => 'made'));
 SELECT x, cluster_id, made IS NOT NULL AS made FROM label_child;
 
 -- A column that cannot be added is told of at once.
@@ -101,10 +101,10 @@ GRANT ALL ON label_servers TO regress_label;
 GRANT SELECT, UPDATE ON label_rows TO regress_label;
 UPDATE label_servers SET x = 'NaN';
 SET ROLE regress_label;
-SELECT kmeans_cluster('label_servers', '{x}', 2, label_column => 'made');
+SELECT (kmeans_cluster('label_servers', '{x}', 2, label_column => 'made')).k;
 -- One that is there may be written by whoever may update it.
-SELECT count(*) FROM kmeans_cluster('label_rows', '{x,y}', 2);
-SELECT count(*) FROM kmeans_cluster('label_servers', '{x}', 2, label_column => 'plain', overwrite => true);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_rows', '{x,y}', 2));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_servers', '{x}', 2, label_column => 'plain', overwrite => true));
 RESET ROLE;
 GRANT ALL ON label_parent TO regress_label;
 ALTER TABLE label_parent OWNER TO regress_label;
@@ -113,7 +113,7 @@ SET ROLE regress_label;
 SELECT gmm_cluster('label_parent', '{x}', 2, label_column => 'more');
 RESET ROLE;
 SELECT count(*) FROM pg_attribute WHERE attname IN ('more', 'other') AND attrelid::regclass::text LIKE 'label%';
-SELECT kmeans_cluster('pg_catalog.pg_largeobject', '{pageno}', 2);
+SELECT (kmeans_cluster('pg_catalog.pg_largeobject', '{pageno}', 2)).k;
 DO $$BEGIN EXECUTE (SELECT format('CREATE TABLE label_wide (x real, %s)', string_agg('c' || i || ' bool', ',')) FROM generate_series(1, 1599) AS i); END$$;
 INSERT INTO label_wide VALUES ('NaN');
 SELECT state, message FROM label_try('label_wide', 'made');
@@ -122,23 +122,23 @@ SELECT state, message FROM label_try('label_wide', 'made');
 CREATE TABLE label_late (x real, g integer) PARTITION BY LIST (g);
 CREATE TABLE label_late0 PARTITION OF label_late FOR VALUES IN (0);
 INSERT INTO label_late SELECT i % 5, 0 FROM generate_series(1, 20) AS i;
-SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
-SELECT count(*) FROM kmeans_cluster('label_late0', '{x}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_late', '{x}', 2));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_late0', '{x}', 2));
 CREATE TABLE label_late1 PARTITION OF label_late FOR VALUES IN (1);
 INSERT INTO label_late VALUES (7, 1);
-SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
-SELECT count(*) FROM kmeans_cluster('label_late', '{x}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_late', '{x}', 2));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_late', '{x}', 2));
 CREATE TABLE label_late2 (x real, g integer, cluster_id integer);
 INSERT INTO label_late2 VALUES (1, 2, 4711), (2, 2, 4712);
 ALTER TABLE label_late ATTACH PARTITION label_late2 FOR VALUES IN (2);
-SELECT kmeans_cluster('label_late', '{x}', 2);
+SELECT (kmeans_cluster('label_late', '{x}', 2)).k;
 CREATE TABLE label_heir (x real, g integer, cluster_id integer);
 INSERT INTO label_heir VALUES (1, 2, 4711);
 CREATE TABLE label_old (x real, g integer);
 INSERT INTO label_old VALUES (1, 1), (2, 2);
-SELECT count(*) FROM kmeans_cluster('label_old', '{x}', 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('label_old', '{x}', 2));
 ALTER TABLE label_heir INHERIT label_old;
-SELECT kmeans_cluster('label_old', '{x}', 2);
+SELECT (kmeans_cluster('label_old', '{x}', 2)).k;
 SELECT cluster_id FROM label_late2 UNION ALL SELECT cluster_id FROM label_heir ORDER BY 1;
 DROP TABLE label_late, label_old CASCADE;
 

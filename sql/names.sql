@@ -27,7 +27,7 @@ SELECT kmeans_fit('name_schema.Name Points', '{x,y}', 2);
 SELECT kmeans_fit(0, '{x,y}', 2);
 SELECT kmeans_fit(1, '{x,y}', 2);
 SELECT kmeans_labels(1, '{x,y}', 2);
-SELECT kmeans_cluster(1, '{x,y}', 2);
+SELECT (kmeans_cluster(1, '{x,y}', 2)).k;
 SELECT kmeans_load(1, '{x,y}');
 SELECT kmeans_unload(1), kmeans_unload(0);
 CREATE TABLE name_dropped AS TABLE name_schema."Name Points";
@@ -47,7 +47,7 @@ SET ROLE name_role;
 SELECT kmeans_fit('name_schema."Name Points"', '{x,y}', 2);
 SELECT kmeans_fit(:points, '{x,y}', 2);
 SELECT kmeans_sweep(:points, '{nowhere}', 2, 3);
-SELECT kmeans_cluster(:points, '{x,y}', 2);
+SELECT (kmeans_cluster(:points, '{x,y}', 2)).k;
 RESET ROLE;
 GRANT USAGE ON SCHEMA name_schema TO name_role;
 REVOKE SELECT ON name_schema."Name Points" FROM name_role;
@@ -77,7 +77,7 @@ GRANT SELECT (age), UPDATE (age) ON name_columns TO name_role;
 SET ROLE name_role;
 SELECT (kmeans_fit('name_columns', '{age}', 2)).n;
 SELECT kmeans_labels('name_columns', '{age}', 2);
-SELECT kmeans_cluster('name_columns', '{age}', 2);
+SELECT (kmeans_cluster('name_columns', '{age}', 2)).k;
 RESET ROLE;
 GRANT SELECT, DELETE ON name_columns TO name_role;
 ALTER TABLE name_columns ADD cluster_id integer;
@@ -94,7 +94,7 @@ SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_proc AS p ON d.classid = 
 WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND p.proargnames IS NULL AND pronargs > 0
     AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn))
     AND NOT EXISTS (SELECT FROM pg_type WHERE p.oid IN (typinput, typoutput, typreceive, typsend))
-    AND NOT EXISTS (SELECT FROM pg_operator WHERE p.oid = oprcode) AND p.prorettype <> 'internal'::regtype;
+    AND NOT EXISTS (SELECT FROM pg_operator WHERE p.oid = oprcode) AND NOT EXISTS (SELECT FROM pg_amproc WHERE p.oid = amproc) AND p.prorettype <> 'internal'::regtype;
 SELECT c.relname, a.attname FROM pg_depend AS d JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
     JOIN pg_class AS c ON c.oid = t.typrelid JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND col_description(c.oid, a.attnum) IS NULL;

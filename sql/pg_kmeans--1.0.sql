@@ -7,6 +7,57 @@
 
 -- model and options
 
+CREATE TYPE kmeans_origin AS (
+    features   text[],
+    relation   text,
+    options    jsonb,
+    fitted_at  timestamptz,
+    means      double precision[],
+    deviations double precision[]
+);
+COMMENT ON TYPE kmeans_origin IS 'where a model comes from; does not count when models are compared';
+
+-- Two origins are always equal: so models are equal if their clusters are.
+CREATE FUNCTION kmeans_origin_equal(kmeans_origin, kmeans_origin) RETURNS boolean
+AS 'MODULE_PATHNAME', 'pgkm_origin_equal'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_origin_equal IS 'implementation of =, <= and >= operators: always true';
+CREATE FUNCTION kmeans_origin_differs(kmeans_origin, kmeans_origin) RETURNS boolean
+AS 'MODULE_PATHNAME', 'pgkm_origin_differs'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_origin_differs IS 'implementation of <>, < and > operators: always false';
+CREATE FUNCTION kmeans_origin_compare(kmeans_origin, kmeans_origin) RETURNS integer
+AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_origin_compare IS 'used by B-trees: always 0';
+CREATE FUNCTION kmeans_origin_hash(kmeans_origin) RETURNS integer
+AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION kmeans_origin_hash IS 'used by hashing: always 0';
+CREATE OPERATOR = (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+    COMMUTATOR = =, NEGATOR = <>, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+    COMMUTATOR = <>, NEGATOR = =);
+CREATE OPERATOR < (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+    COMMUTATOR = >, NEGATOR = >=);
+CREATE OPERATOR > (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+    COMMUTATOR = <, NEGATOR = <=);
+CREATE OPERATOR <= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+    COMMUTATOR = >=, NEGATOR = >);
+CREATE OPERATOR >= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+    COMMUTATOR = <=, NEGATOR = <);
+COMMENT ON OPERATOR = (kmeans_origin, kmeans_origin) IS 'always true';
+COMMENT ON OPERATOR <> (kmeans_origin, kmeans_origin) IS 'always false';
+COMMENT ON OPERATOR < (kmeans_origin, kmeans_origin) IS 'always false';
+COMMENT ON OPERATOR > (kmeans_origin, kmeans_origin) IS 'always false';
+COMMENT ON OPERATOR <= (kmeans_origin, kmeans_origin) IS 'always true';
+COMMENT ON OPERATOR >= (kmeans_origin, kmeans_origin) IS 'always true';
+CREATE OPERATOR CLASS kmeans_origin_ops DEFAULT FOR TYPE kmeans_origin USING btree AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 kmeans_origin_compare(kmeans_origin, kmeans_origin);
+CREATE OPERATOR CLASS kmeans_origin_hash_ops DEFAULT FOR TYPE kmeans_origin USING hash AS
+    OPERATOR 1 =, FUNCTION 1 kmeans_origin_hash(kmeans_origin);
+
 CREATE TYPE kmeans_model AS (
     k         integer,
     d         integer,
@@ -20,7 +71,8 @@ CREATE TYPE kmeans_model AS (
     metric    text,
     seed      bigint,
     center    double precision[],
-    scale     double precision[]
+    scale     double precision[],
+    origin    kmeans_origin
 );
 COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
 
@@ -66,6 +118,18 @@ CREATE FUNCTION kmeans_centroids(
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_centroids'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
 COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, centroids in the units of the data';
+
+CREATE FUNCTION kmeans_profile(
+    model        kmeans_model,
+    cluster_id   OUT integer,
+    feature      OUT text,
+    value        OUT double precision,
+    overall_mean OUT double precision,
+    deviations   OUT double precision
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_profile'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 100;
+COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the mean of all rows, in units of the data and standard deviations';
 
 -- aggregate
 
@@ -215,10 +279,10 @@ CREATE FUNCTION kmeans_cluster(
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
-RETURNS TABLE (cluster_id integer, centroid double precision[], size bigint, within_ss double precision)
+RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table and writes the cluster id of each row into a column of the table';
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
+COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
 
 CREATE FUNCTION kmeans_label_changes(tableoid oid, ctid tid) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_label_changes'
@@ -228,6 +292,14 @@ CREATE FUNCTION kmeans_new_label(tableoid oid, ctid tid) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_new_label'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION kmeans_new_label IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
+
+CREATE FUNCTION kmeans_outliers(
+    relation regclass, features text[], model kmeans_model, threshold double precision DEFAULT 3,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, score double precision, row_table regclass)
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_outliers'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100;
+COMMENT ON FUNCTION kmeans_outliers IS 'rows of a table that lie far from the centroids of a model, for their cluster';
 
 CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
@@ -576,6 +648,17 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
 
+CREATE FUNCTION gmm_labels(
+    relation regclass, features text[], k bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
+    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
+AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+COMMENT ON FUNCTION gmm_labels IS 'fits a Gaussian mixture to the rows of a table and returns the component id of each row';
+
 CREATE FUNCTION gmm_cluster(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
@@ -746,6 +829,13 @@ BEGIN
         ('kmeans_model.seed', 'of the random choices'),
         ('kmeans_model.center', 'mean of each feature if standardized, else zeros'),
         ('kmeans_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('kmeans_model.origin', 'where the model comes from'),
+        ('kmeans_origin.features', 'names of the columns; NULL from an aggregate'),
+        ('kmeans_origin.relation', 'name of the relation; NULL from an aggregate'),
+        ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),
+        ('kmeans_origin.fitted_at', 'start of the transaction of the fit; NULL from an aggregate'),
+        ('kmeans_origin.means', 'mean of each feature of the rows; NULL with tol 0 unless standardized'),
+        ('kmeans_origin.deviations', 'standard deviation of each feature of the rows; NULL likewise'),
         ('pca_options.n_components', 'components to keep; below 1: the share of the variance that they explain'),
         ('pca_options.whiten', 'whether scores have variance 1'),
         ('pca_options.standardize', 'whether each feature is divided by its standard deviation'),

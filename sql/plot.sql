@@ -44,7 +44,7 @@ SELECT kmeans_unload();
 SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_rows', '{x,y}', 1, sample => 300, seed => 1) AS same;
 
 -- By labels that a fit wrote: the picture of that fit, but for its inertia.
-SELECT count(*) FROM kmeans_cluster('plot_rows', '{x,y}', 5, label_column => 'cluster');
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('plot_rows', '{x,y}', 5, label_column => 'cluster'));
 SELECT regexp_replace(kmeans_plot('plot_rows', '{x,y}', 5, title => 'a'), ' &#183; inertia [0-9.,]+', '', 'g') =
     kmeans_plot('plot_rows', '{x,y}', label_column => 'cluster', title => 'a') AS same;
 -- Labels that are no clusters, and rows without features.

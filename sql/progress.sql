@@ -35,7 +35,7 @@ SELECT count(kmeans_fit('progress_view', '{x,y}', 4, init => 'first')) FROM (VAL
 SELECT * FROM progress_last;
 SELECT count(*) FROM kmeans_labels('progress_points', '{x,y}', 3, init => 'first');
 SELECT * FROM progress_last;
-SELECT count(*) FROM kmeans_cluster('progress_points', '{x,y}', 3, init => 'first', n_init => 2);
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('progress_points', '{x,y}', 3, init => 'first', n_init => 2));
 SELECT function, scan, n_init FROM kmeans_last_run();
 SELECT (kmeans(ARRAY[x, y], 5, kmeans_options(init => 'random', n_init => 3))).k FROM progress_points;
 SELECT * FROM progress_last;

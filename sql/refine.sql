@@ -25,7 +25,7 @@ SELECT bool_and(l = kmeans_predict(m, ARRAY[x, y])) AS window_function
 FROM (SELECT x, y, kmeans_label(ARRAY[x, y], 5, kmeans_options(seed => 3, refine => true)) OVER () AS l FROM refine_rows) AS s, refine_models
 WHERE k = 5 AND init = 'k-means++';
 SELECT bool_and(c.centroid = d.centroid AND c.size = d.size) AS cluster
-FROM kmeans_cluster('refine_rows', '{x,y}', 5, seed => 3, refine => true) AS c
+FROM kmeans_centroids(kmeans_cluster('refine_rows', '{x,y}', 5, seed => 3, refine => true)) AS c
     JOIN (SELECT d.* FROM refine_models, kmeans_centroids(m) AS d WHERE k = 5 AND init = 'k-means++') AS d USING (cluster_id);
 -- groups of a hash aggregate, which are fitted together, and sorted ones, which are not
 CREATE VIEW refine_groups AS SELECT half, kmeans(ARRAY[x, y], 3, kmeans_options(init => 'random', refine => true)) AS m FROM refine_rows GROUP BY half;

@@ -5,7 +5,7 @@ VALUES (1, 0, 0), (2, 0, 1), (3, 10, 10), (4, 12, 10), (5, 1, 0), (6, NULL, NULL
 
 -- All or nothing: the column goes with the transaction.
 BEGIN;
-SELECT * FROM kmeans_cluster('cluster_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}', label_column => 'c');
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}', label_column => 'c'));
 SELECT id, c FROM cluster_points ORDER BY id;
 ROLLBACK;
 SELECT count(*) FROM pg_attribute WHERE attrelid = 'cluster_points'::regclass AND attname = 'c';
@@ -15,31 +15,31 @@ CREATE TABLE cluster_log (id integer, label integer);
 CREATE FUNCTION cluster_log() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN INSERT INTO cluster_log VALUES (new.id, new.cluster_id); RETURN new; END$$;
 CREATE TRIGGER log BEFORE UPDATE ON cluster_points FOR EACH ROW EXECUTE FUNCTION cluster_log();
-SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
 SELECT id, label FROM cluster_log ORDER BY id;
 TRUNCATE cluster_log;
-SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
 SELECT count(*) AS changed FROM cluster_log;
 UPDATE cluster_points SET cluster_id = 7 WHERE id IN (6, 7);
 UPDATE cluster_points SET cluster_id = -1 WHERE id = 8;
 UPDATE cluster_points SET x = 9, y = 9 WHERE id = 2;
 UPDATE cluster_points SET x = NULL, y = NULL WHERE id = 3;
 TRUNCATE cluster_log;
-SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
 SELECT id, label FROM cluster_log ORDER BY id;
 SELECT id, cluster_id FROM cluster_points ORDER BY id;
 
 -- Rows of weight 0 get no label.
 UPDATE cluster_points SET w = 0 WHERE id = 1;
-SELECT cluster_id, centroid, size FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', weight => 'w');
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', weight => 'w'));
 SELECT id, cluster_id FROM cluster_points WHERE cluster_id IS NULL ORDER BY id;
 DROP TRIGGER log ON cluster_points;
 
 -- Label columns of other integer types and of any name.
 ALTER TABLE cluster_points ADD COLUMN "Lab""el" smallint, ADD COLUMN big bigint DEFAULT 9223372036854775807;
-SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'Lab"el', overwrite => true);
-SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'big', overwrite => true);
-SELECT count(*) FROM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'it''s; new');
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'Lab"el', overwrite => true));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'big', overwrite => true));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'it''s; new'));
 SELECT id, "Lab""el", big, "it's; new" FROM cluster_points ORDER BY id;
 
 -- Labels agree with those that kmeans_labels gave before (an UPDATE may reorder the rows);
@@ -47,7 +47,7 @@ SELECT id, "Lab""el", big, "it's; new" FROM cluster_points ORDER BY id;
 CREATE TABLE cluster_many AS SELECT i AS id, ((i::bigint * 7919) % 100003)::real AS x, ((i::bigint * 104729) % 99991)::real AS y FROM generate_series(1, 200000) AS i;
 CREATE TEMP TABLE cluster_many_labels AS
 SELECT id, l.cluster_id FROM cluster_many AS t JOIN kmeans_labels('cluster_many', '{x,y}', 9) AS l ON t.ctid = l.row_ctid;
-SELECT count(*) AS clusters, sum(size) AS rows FROM kmeans_cluster('cluster_many', '{x,y}', 9);
+SELECT count(*) AS clusters, sum(size) AS rows FROM kmeans_centroids(kmeans_cluster('cluster_many', '{x,y}', 9));
 SELECT count(*), count(*) FILTER (WHERE t.cluster_id = l.cluster_id) AS same
 FROM cluster_many AS t JOIN cluster_many_labels AS l USING (id);
 
@@ -57,7 +57,7 @@ CREATE TABLE cluster_parted_0 PARTITION OF cluster_parted FOR VALUES IN (0);
 CREATE TABLE cluster_parted_1 PARTITION OF cluster_parted FOR VALUES IN (1);
 CREATE TABLE cluster_parted_new PARTITION OF cluster_parted DEFAULT;
 INSERT INTO cluster_parted (id, x, cluster_id) VALUES (1, 0, NULL), (2, 9, NULL), (3, 1, NULL), (4, 8, 0), (5, 1, 0), (6, NULL, 1);
-SELECT * FROM kmeans_cluster('cluster_parted', '{x}', 2, init_centroids => '{{0},{9}}', label_column => 'cluster_id', overwrite => true);
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_parted', '{x}', 2, init_centroids => '{{0},{9}}', label_column => 'cluster_id', overwrite => true));
 SELECT tableoid::regclass, id, cluster_id FROM cluster_parted ORDER BY id;
 
 -- Inside a function, and on a table without rows.
@@ -69,42 +69,42 @@ BEGIN
 END$$;
 SELECT cluster_twice();
 TRUNCATE cluster_points;
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2);
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2));
 
 -- What cannot be updated.
 CREATE VIEW cluster_view AS SELECT * FROM cluster_many;
-SELECT * FROM kmeans_cluster('cluster_view', '{x,y}', 2);
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_view', '{x,y}', 2));
 CREATE MATERIALIZED VIEW cluster_matview AS SELECT * FROM cluster_many;
-SELECT * FROM kmeans_cluster('cluster_matview', '{x,y}', 2);
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_matview', '{x,y}', 2));
 ALTER TABLE cluster_points ADD COLUMN note text;
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'note');
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y,w}', 2, label_column => 'w');
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, weight => 'w', label_column => 'w');
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'ctid');
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => '');
-SELECT * FROM kmeans_cluster('cluster_nowhere', '{x,y}', 2);
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'note'));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y,w}', 2, label_column => 'w'));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, weight => 'w', label_column => 'w'));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'ctid'));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, label_column => ''));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_nowhere', '{x,y}', 2));
 BEGIN READ ONLY;
-SELECT * FROM kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'other');
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, label_column => 'other'));
 ROLLBACK;
 -- Known before a row is read: the first one is none.
 CREATE TABLE cluster_fixed (x real, label integer, computed integer GENERATED ALWAYS AS (1) STORED,
     numbered integer GENERATED ALWAYS AS IDENTITY, granted integer);
 INSERT INTO cluster_fixed VALUES ('NaN'), (1);
-SELECT kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'computed');
-SELECT kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'numbered');
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'computed')).k;
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'numbered')).k;
 SELECT gmm_cluster('cluster_fixed', '{x}', 2, label_column => 'numbered');
 BEGIN READ ONLY;
-SELECT kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'label');
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'label')).k;
 ROLLBACK;
 CREATE ROLE regress_cluster;
 GRANT SELECT, DELETE, UPDATE (granted) ON cluster_fixed TO regress_cluster;
 SET ROLE regress_cluster;
-SELECT kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'label');
-SELECT kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'granted', overwrite => true);
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'label')).k;
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'granted', overwrite => true)).k;
 RESET ROLE;
 DELETE FROM cluster_fixed WHERE x = 'NaN';
 SET ROLE regress_cluster;
-SELECT kmeans_cluster('cluster_fixed', '{x}', 1, label_column => 'granted', overwrite => true);
+SELECT (kmeans_cluster('cluster_fixed', '{x}', 1, label_column => 'granted', overwrite => true)).k;
 RESET ROLE;
 SELECT label, granted FROM cluster_fixed;
 DROP TABLE cluster_fixed;
@@ -112,7 +112,7 @@ DROP ROLE regress_cluster;
 -- A temporary table's rows can be written in a read-only transaction.
 CREATE TEMPORARY TABLE cluster_own AS SELECT 1::real AS x, 5 AS label;
 BEGIN READ ONLY;
-SELECT kmeans_cluster('cluster_own', '{x}', 1, label_column => 'label', overwrite => true);
+SELECT (kmeans_cluster('cluster_own', '{x}', 1, label_column => 'label', overwrite => true)).k;
 SELECT label FROM cluster_own;
 ROLLBACK;
 DROP TABLE cluster_own;
@@ -134,13 +134,13 @@ CREATE FUNCTION cluster_statement() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN RAISE NOTICE 'a statement on %', TG_TABLE_NAME; RETURN NULL; END$$;
 CREATE TRIGGER nested BEFORE UPDATE ON cluster_outer FOR EACH ROW EXECUTE FUNCTION cluster_nested();
 CREATE TRIGGER statement AFTER UPDATE ON cluster_outer FOR EACH STATEMENT EXECUTE FUNCTION cluster_statement();
-SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init => 'first');
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init => 'first'));
 SELECT id, cluster_id FROM cluster_outer ORDER BY id;
 SELECT id, cluster_id FROM cluster_inner ORDER BY id;
-SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{0},{10}}');
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{0},{10}}'));
 -- an error in the statement ends the lookup, too
 CREATE OR REPLACE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$;
-SELECT cluster_id, size FROM kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}');
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}'));
 SELECT kmeans_new_label(tableoid, ctid) FROM cluster_outer;
 SELECT kmeans_label_changes(tableoid, ctid) FROM cluster_outer;
 DROP TABLE cluster_outer, cluster_inner;
@@ -148,7 +148,7 @@ DROP TABLE cluster_outer, cluster_inner;
 CREATE TABLE cluster_ruled (x real, cluster_id integer);
 INSERT INTO cluster_ruled VALUES (1), (2);
 CREATE RULE cluster_nothing AS ON UPDATE TO cluster_ruled DO INSTEAD NOTHING;
-SELECT cluster_id, size FROM kmeans_cluster('cluster_ruled', '{x}', 2, label_column => 'cluster_id', overwrite => true);
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_ruled', '{x}', 2, label_column => 'cluster_id', overwrite => true));
 DROP TABLE cluster_ruled;
 DROP FUNCTION cluster_nested, cluster_statement;
 
@@ -183,9 +183,9 @@ FROM unnest('{early,late,added,given,new}'::text[]) AS label, unnest('{NULL,w}':
 SET max_parallel_workers_per_gather = 0;
 TRUNCATE cluster_places;
 INSERT INTO cluster_places VALUES (1, 0, 1, 1, NULL, 'NaN');
-SELECT kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late', overwrite => true);
+SELECT (kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late', overwrite => true)).k;
 UPDATE cluster_places SET w = -1 WHERE id = 0;
-SELECT kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late', overwrite => true);
+SELECT (kmeans_cluster('cluster_places', '{x,y}', 3, weight => 'w', label_column => 'late', overwrite => true)).k;
 DROP TABLE cluster_places;
 RESET max_parallel_workers_per_gather;
 DROP FUNCTION cluster_places_by;

@@ -63,7 +63,7 @@ SELECT kmeans_fit('error_points', '{x}', 1, init_centroids => '{{Infinity}}');
 INSERT INTO error_points (x, y) VALUES (1, NULL);
 SELECT kmeans_fit('error_points', '{x,y}', 1);
 SELECT kmeans_labels('error_points', '{x,y}', 1);
-SELECT kmeans_cluster('error_points', '{x,y}', 1);
+SELECT (kmeans_cluster('error_points', '{x,y}', 1)).k;
 UPDATE error_points SET y = 'NaN' WHERE y IS NULL;
 SELECT kmeans_fit('error_points', '{x,y}', 1);
 UPDATE error_points SET y = '-Infinity' WHERE y = 'NaN';
@@ -100,7 +100,7 @@ TRUNCATE error_points;
 INSERT INTO error_points (x, y, n, f, w) VALUES (1, 2, 3, '{1,2}', 1), (0, 5, 0, '{0,1}', 1), (0, 0, 0, '{0,-0}', 0), (2, 3, 0, '{1,1}', 1);
 SELECT kmeans_fit('error_points', '{x,y}', 1, metric => 'cosine');
 SELECT kmeans_labels('error_points', '{f}', 1, metric => 'cosine');
-SELECT kmeans_cluster('error_points', '{x,n}', 1, metric => 'cosine');
+SELECT (kmeans_cluster('error_points', '{x,n}', 1, metric => 'cosine')).k;
 SELECT count(*) FROM kmeans_sweep('error_points', '{f}', 1, 2, metric => 'cosine');
 SET pg_kmeans.scan = executor;
 SELECT kmeans_fit('error_points', '{x,y}', 1, metric => 'cosine');
@@ -147,7 +147,7 @@ SET pg_kmeans.memory_limit = '64kB';
 \set VERBOSITY sqlstate
 SELECT kmeans_fit('error_many', '{x,y}', 3);
 SELECT kmeans_labels('error_many', '{x,y}', 3);
-SELECT kmeans_cluster('error_many', '{x,y}', 3);
+SELECT (kmeans_cluster('error_many', '{x,y}', 3)).k;
 \set VERBOSITY default
 RESET pg_kmeans.memory_limit;
 SELECT (kmeans_fit('error_many', '{x,y}', 1)).centroids;

@@ -8,7 +8,7 @@ SELECT x, y, x, y, x, y, x, y, 1 + (x > 5)::integer, ARRAY[x, y], ARRAY[x, y], A
 FROM (VALUES (0, 0), (0, 1), (10, 10), (12, 10), (1, 0), (10, 12), (1, 1), (12, 12)) AS v (x, y);
 
 -- Every kind of column gives the same model.
-SELECT * FROM kmeans_fit('fit_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}');
+SELECT k, d, centroids, size, within_ss, inertia, n_iter, converged, n, metric, seed, center, scale FROM kmeans_fit('fit_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}');
 SELECT names, m.centroids, m.size, m.within_ss, m.inertia, m.n_iter, m.converged
 FROM (VALUES ('{x8,y8}'), ('{s,i}'), ('{b,n}'), ('{x,y8}'), ('{n,x}'), ('{f4}'), ('{f8}'), ('{fi}'), ('{fn}')) AS v (names),
     kmeans_fit('fit_points', names::text[], 2, init_centroids => '{{0,0},{10,10}}') AS m;

@@ -180,7 +180,7 @@ BEGIN
   PERFORM set_config('pg_kmeans.scan', road, true);
   PERFORM kmeans_cluster(relation, '{r,r2}', 3, init => 'first', label_column => 'c');
   RETURN QUERY SELECT l.cluster_id, l.size
-               FROM kmeans_cluster(relation, '{r,r2,r3}', 3, init => 'first', label_column => 'c') AS l;
+               FROM kmeans_centroids(kmeans_cluster(relation, '{r,r2,r3}', 3, init => 'first', label_column => 'c')) AS l;
 END $$;
 SELECT size FROM cluster_by('direct', 'clustered_direct') ORDER BY size;
 SELECT size FROM cluster_by('executor', 'clustered_executor') ORDER BY size;

@@ -13,14 +13,16 @@ BEGIN
     PERFORM set_config('pg_kmeans.scan', way, true);
     model := kmeans_fit(relation, '{f}', 3, init => 'first', max_iter => 4);
     SELECT string_agg(cluster_id || ' ' || distance, ',' ORDER BY cluster_id, distance) FROM kmeans_labels(relation, '{f}', 3, init => 'first', max_iter => 4) INTO labels;
+    model.origin := NULL; -- names the relation
     RETURN md5(model::text || labels);
 END$$;
 CREATE FUNCTION aggregated(relation text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-    answer text;
+    model kmeans_model;
 BEGIN
-    EXECUTE format('SELECT md5(kmeans(f, 3, kmeans_options(init => ''first'', max_iter => 4))::text) FROM %I', relation) INTO answer;
-    RETURN answer;
+    EXECUTE format('SELECT m.* FROM (SELECT (kmeans(f, 3, kmeans_options(init => ''first'', max_iter => 4))).* FROM %I) AS m', relation) INTO model;
+    model.origin := NULL;
+    RETURN md5(model::text);
 END$$;
 -- The rows of `relation` in the order of a scan, each in a page of its own.
 CREATE FUNCTION agrees(relation text) RETURNS text LANGUAGE plpgsql AS $$

@@ -206,7 +206,11 @@ typedef struct PgkmResult {
     const double *center;    /* d, or NULL unless standardized */
     const double *scale;     /* d, or NULL unless standardized; of PCA, too */
     const double *distances; /* n squared distances, or NULL */
-    PgkmQuality quality;     /* of a sweep, else NaN */
+    /* d: mean and standard deviation of each feature of the rows, in the space of the distance. NULL where center and
+     * scale are these, and for tol 0. */
+    const double *feature_means;
+    const double *feature_deviations;
+    PgkmQuality quality; /* of a sweep, else NaN */
 
     /* Mixtures. */
     const double *weights;     /* k */

@@ -76,15 +76,15 @@ done
 # Labels, in the caller's transaction.
 labels() { # NAME TABLE ARGUMENTS: centroids, and how many labels differ from those of one server
     local one
-    one=$(query -c "SELECT kmeans_cluster('one', $3)")
-    is "$(query -c "SELECT kmeans_cluster('$2', $3)" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(*) FROM one FULL JOIN $2 AS t USING (id) WHERE one.label IS DISTINCT FROM t.label")" "$one"$'\nnodes\n0' "$1"
+    one=$(query -c "SELECT kmeans_centroids(kmeans_cluster('one', $3))")
+    is "$(query -c "SELECT kmeans_centroids(kmeans_cluster('$2', $3))" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(*) FROM one FULL JOIN $2 AS t USING (id) WHERE one.label IS DISTINCT FROM t.label")" "$one"$'\nnodes\n0' "$1"
 }
 labels 'labels in a new column' even "'{x,y,z}', 20, label_column => 'label'"
 labels 'labels in a new column of a table of another schema' '"of Citus"."some rows"' "'{x,y,z}', 7, label_column => 'label', overwrite => true"
 labels 'labels of weighted rows' even "'{f}', 12, weight => 'w', label_column => 'label', overwrite => true"
-is "$(on_worker -c "SELECT count(*) FROM kmeans_cluster('even', '{x,y}', 5, label_column => 'label', overwrite => true)" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(DISTINCT label) FROM even" | paste -sd ' ')" '5 nodes 5' 'labels, from a worker'
+is "$(on_worker -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('even', '{x,y}', 5, label_column => 'label', overwrite => true))" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(DISTINCT label) FROM even" | paste -sd ' ')" '5 nodes 5' 'labels, from a worker'
 before="SELECT md5(string_agg(label::text, ',' ORDER BY id)) FROM even"
-is "$(query -c "$before" -c "BEGIN" -c "SELECT count(*) FROM kmeans_cluster('even', '{x,y}', 3, label_column => 'label', overwrite => true)" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(DISTINCT label) FROM even" -c "ROLLBACK" -c "$before" | paste -sd ' ')" \
+is "$(query -c "$before" -c "BEGIN" -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('even', '{x,y}', 3, label_column => 'label', overwrite => true))" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(DISTINCT label) FROM even" -c "ROLLBACK" -c "$before" | paste -sd ' ')" \
     "$(query -c "$before") 3 nodes 3 $(query -c "$before")" 'a rollback takes the labels back'
 
 # What this transaction has changed is seen.

@@ -67,6 +67,8 @@ def options(dice):
                  (0.3, "max_iter", [-1, 0, 1, 2, 50]),
                  (0.3, "tol", ["0", "1e-4", "-1", "float8 $$NaN$$", "1e300"]),
                  (0.3, "n_init", [0, 1, 3]),
+                 (0.2, "batch_size", [0, 1, 2, 7, 2147483647, "NULL"]),
+                 (0.1, "init_model", ["NULL", "(SELECT kmeans(ARRAY[1, i], 2) FROM generate_series(1, 5) AS i)"]),
                  (0.2, "init_centroids", texts("{{1,2},{3,4}}", "{{1},{2}}", "{}", "{{NULL}}", "{1,2}", "{{NaN}}")))
     return f"kmeans_options({', '.join(parts + [f'seed => {dice.randint(-5, 5)}'])})"
 
@@ -125,6 +127,8 @@ def tables(dice, k, source):
     many = dice.choice(["false", "true"])
     calls = [f"SELECT kmeans_load('fuzz', '{{f}}')",
              f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, loaded => {many})",
+             f"SELECT kmeans_profile(m), kmeans_update(m, f) OVER (), kmeans_outliers('fuzz', '{{f}}', m, 1, nulls => 'mean') "
+             f"FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}, nulls => '{dice.choice(['skip', 'mean', 'error'])}', tol => {dice.choice(['0', '1'])}) AS m",
              f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, loaded => {many})",
              f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, loaded => {many})",
              f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",

@@ -41,6 +41,9 @@ CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_
 """
 
 KINDS = ["full", "tied", "diag", "spherical"]
+# A model without the options of its origin: the server itself answers XX000 to a jsonb of another version.
+PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia, (m).n_iter, (m).converged, (m).n, (m).metric, (m).seed, (m).center, (m).scale, "
+         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations)::kmeans_origin)::kmeans_model")
 # Valid values of each kind, as bytes.
 CORPUS = {
     "state": ["pg_temp.state_of(f::real[], 2) FROM r", "pg_temp.state_of(f, 2, kmeans_options(seed => 3), w) FROM r",
@@ -50,7 +53,8 @@ CORPUS = {
     "kmeans_sums": ["kmeans_sums_send(kmeans_step(f, '{{1,2,3},{4,5,6}}', w)) FROM r", "kmeans_sums_send(kmeans_step(f, '{{1,2,3}}')) FROM r"],
     "pca_sums": ["pca_sums_send(pca_accum(NULL, f, pca_options(2, true, true))) FROM r LIMIT 1",
                  "pca_sums_send(pca_combine(pca_accum(NULL, '{1,2}'::real[]), pca_accum(NULL, '{4,2}'::real[])))"],
-    "kmeans_model": ["record_send(kmeans(f, 3)) FROM r", "record_send(kmeans(f, 2, kmeans_options(standardize => true, metric => 'cosine'))) FROM r"],
+    "kmeans_model": [f"record_send({PLAIN}) FROM (SELECT {call} AS m FROM r) AS s"
+                     for call in ("kmeans(f, 3)", "kmeans(f, 2, kmeans_options(standardize => true, metric => 'cosine'))")],
     "gmm_model": [f"record_send(gmm(f, 2, gmm_options('{kind}', reg_covar => 0.1))) FROM r" for kind in KINDS],
     "pca_model": ["record_send(pca(f)) FROM r", "record_send(pca(f, pca_options(2, true, true))) FROM r"],
 }
@@ -63,7 +67,8 @@ USES = {
                 "array_dims((m).components) = format('[1:%s][1:%s]', (m).n_components, (m).d) "
                 "FROM (SELECT v, pca_final(pca_combine(v, v)) AS m FROM pca_sums_in) AS s",
     "kmeans_model": "SELECT kmeans_predict(v, x) BETWEEN 0 AND (v).k - 1, kmeans_distance(v, x) >= 0, array_length(kmeans_transform(v, x), 1) = (v).k, "
-                    "(SELECT count(*) = (v).k AND min(array_length(centroid, 1)) = (v).d FROM kmeans_centroids(v)) FROM {source}",
+                    "(SELECT count(*) = (v).k AND min(array_length(centroid, 1)) = (v).d FROM kmeans_centroids(v)), "
+                    "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)) FROM {source}",
     "gmm_model": "SELECT gmm_predict(v, x) BETWEEN 0 AND (v).k - 1, gmm_score(v, x) < 'Infinity', array_length(gmm_posterior(v, x), 1) = (v).k, "
                  "(SELECT count(*) = (v).k AND min(array_length(mean, 1)) = (v).d FROM gmm_components(v)) FROM {source}",
     "pca_model": "SELECT array_length(pca_transform(v, x), 1) = (v).n_components, array_length(pca_inverse_transform(v, y), 1) = (v).d, "
@@ -191,7 +196,7 @@ def made_case(dice, _corpus, _path):
     if kind == "kmeans_model":
         metric = dice.choice(["'l2'", "'cosine'", "'l1'", "NULL"] if dice.random() < 0.2 else ["'l2'", "'cosine'"])
         scales = [numbers(dice, d), numbers(dice, d)] if dice.random() < 0.7 else ["NULL", "NULL"]
-        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales
+        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"]
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]

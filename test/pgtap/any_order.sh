@@ -30,14 +30,14 @@ same() { is "$(model "$3" "$4")" "$2" "$1"; }
 
 for options in "" "init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true" "batch_size => 40, seed => 3" "batch_size => 7, standardize => true, n_init => 2"; do
     named="kmeans_options($options)" added=${options:+, $options} say=${options:-defaults}
-    wanted=$(model "$serial" "SELECT kmeans(f, 12, $named) FROM ordered")
+    wanted=$(model "$serial" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM ordered")
     for table in ordered shuffled moved halves; do
-        same "$say: $table, serial" "$wanted" "$serial" "SELECT kmeans(f, 12, $named) FROM $table"
-        same "$say: $table, parallel" "$wanted" "$parallel" "SELECT kmeans(f, 12, $named) FROM $table"
-        same "$say: $table, kmeans_fit" "$wanted" "$parallel" "SELECT m FROM kmeans_fit('$table', '{f}', 12$added) AS m"
+        same "$say: $table, serial" "$wanted" "$serial" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM $table"
+        same "$say: $table, parallel" "$wanted" "$parallel" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM $table"
+        same "$say: $table, kmeans_fit" "$wanted" "$parallel" "SELECT to_jsonb(m) - 'origin' FROM kmeans_fit('$table', '{f}', 12$added) AS m"
     done
-    same "$say: a view" "$wanted" "$serial" "SELECT m FROM kmeans_fit('viewed', '{f}', 12$added) AS m"
-    same "$say: one thread" "$wanted" "$serial; SET pg_kmeans.cpu_threads = 1" "SELECT kmeans(f, 12, $named) FROM shuffled"
+    same "$say: a view" "$wanted" "$serial" "SELECT to_jsonb(m) - 'origin' FROM kmeans_fit('viewed', '{f}', 12$added) AS m"
+    same "$say: one thread" "$wanted" "$serial; SET pg_kmeans.cpu_threads = 1" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM shuffled"
     labels=$(model "$serial" "SELECT id, kmeans_label(f, 12, $named) OVER () FROM ordered ORDER BY id")
     same "$say: a window over shuffled rows" "$labels" "$serial" "SELECT id, kmeans_label(f, 12, $named) OVER () FROM shuffled ORDER BY id"
     same "$say: a window in descending order" "$labels" "$serial" \

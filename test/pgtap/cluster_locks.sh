@@ -49,7 +49,7 @@ echo "BEGIN; SELECT count(*) FROM lock_rows;" >&"${READER[1]}"
 read -r seen <&"${READER[0]}"
 is "$seen $(state 'SET lock_timeout = 10' "SELECT kmeans_cluster('lock_rows', '{x,y}', 3)") $(query -c "$columns")" '3000 55P03 id,x,y' \
     'the column waits for readers, no longer than lock_timeout says'
-query -c "SELECT count(*) FROM kmeans_cluster('lock_rows', '{x,y}', 3)" >"$folder/clusters" &
+query -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('lock_rows', '{x,y}', 3))" >"$folder/clusters" &
 waiting=$!
 await "SELECT count(*) = 1 FROM pg_locks WHERE relation = 'lock_rows'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted"
 result $? 'without it until they end'

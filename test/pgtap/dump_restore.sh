@@ -48,8 +48,8 @@ content() {
         -c 'SELECT * FROM reduction_definitions ORDER BY name' -c "SELECT * FROM reduce('dump_rows', 'dump_count')" \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
         -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
-        -c 'SELECT * FROM dump_fit' -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
-        -c "SELECT kmeans_fit('dump_rows', '{f}', 5)::text"
+        -c "SELECT to_jsonb(f) - 'origin' FROM dump_fit AS f" -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
+        -c "SELECT (to_jsonb(kmeans_fit('dump_rows', '{f}', 5)) - 'origin')::text"
 }
 content "$PGDATABASE" >"$folder/before"
 

@@ -68,7 +68,7 @@ WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid 
       AND NOT p.proargtypes::oid[] || p.prorettype && ARRAY['internal', 'cstring', 'trigger']::regtype[]::oid[]
       AND NOT EXISTS (SELECT FROM pg_type WHERE typsend = p.oid)
       AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggcombinefn, aggfinalfn, aggserialfn))
-      AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
+      AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) AND NOT EXISTS (SELECT FROM pg_amproc WHERE amproc = p.oid)
       AND p.proname NOT IN ('kmeans_progress', 'kmeans_label_changes', 'kmeans_new_label') AND p.proname NOT LIKE 'kmeans_node_%'
 ORDER BY 1;
 SQL

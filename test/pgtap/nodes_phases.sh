@@ -85,7 +85,7 @@ fails cut 'a mixture' "$(request 7)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 query -c "ALTER TABLE phases_rows ADD COLUMN cluster_id integer"
 for node in 1 2; do on_node $node -c "ALTER TABLE part ADD COLUMN cluster_id integer"; done
 fail_at "$(text 'UPDATE public.part')" cut
-psql -XqAt -c "SET statement_timeout = '60s'" -c "SELECT count(*) FROM kmeans_cluster('phases_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true)" >"$nodes_folder/labels" 2>&1
+psql -XqAt -c "SET statement_timeout = '60s'" -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('phases_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true))" >"$nodes_folder/labels" 2>&1
 grep -q failed "$nodes_folder/said" && grep -q '^ERROR' "$nodes_folder/labels"
 result $? "labels: $(grep -m 1 ERROR "$nodes_folder/labels")"
 stop_proxy

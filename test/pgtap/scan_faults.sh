@@ -22,7 +22,7 @@ $$SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/self/maps'), '\
 SQL
 settings="SET pg_kmeans.scan = direct; SET max_parallel_workers_per_gather = 3;"
 labels="SELECT count(*) FROM kmeans_labels('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)"
-fit="SELECT kmeans_fit('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)"
+fit="SELECT to_jsonb(kmeans_fit('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)) - 'origin'"
 expected=$(query -c "SET pg_kmeans.scan = executor" -c "$fit")
 
 # Whether a session's output says that it still works and holds nothing more than before.
@@ -53,7 +53,7 @@ late=$(awk '/^start/ { ms = $2; from = $3 } /^state 57014 true/ { hit = 1 }
 median=$(sed -n "$(($(wc -l <<<"$late") / 2 + 1))p" <<<"$late")
 [ "$(wc -l <<<"$late")" -ge 5 ] && [ "${median:-1000}" -le $limit_ms ]
 result $? "$(wc -l <<<"$late") timeouts at all moments, the median $median ms late"
-! grep -v 57014 "$folder/errors" | grep -q .
+! grep -vE '57014|01K01' "$folder/errors" | grep -q .
 result $? "and no other error"
 sound "$folder/timeouts"
 result $? "after timeouts the session works and holds no segment"
@@ -83,8 +83,8 @@ while kill -0 $victim 2>/dev/null; do
     sleep 0.1
 done
 wait $victim
-grep -q t "$folder/strikes" && ! grep -vE '57P01|55000|08006' "$folder/errors" | grep -q .
-result $? "$(grep -c t "$folder/strikes") workers terminated, $(wc -l <"$folder/errors") statements failed"
+grep -q t "$folder/strikes" && ! grep -vE '57P01|55000|08006|01K01' "$folder/errors" | grep -q .
+result $? "$(grep -c t "$folder/strikes") workers terminated, $(grep -cv 01K01 "$folder/errors") statements failed"
 sound "$folder/killed"
 result $? "after that the session works and holds no segment"
 

@@ -73,7 +73,7 @@ if [ -z "$versions" ]; then
 else
     # both COLUMN EXPECTED TEXT: what direct scans and the executor make of it.
     both() {
-        local call="SELECT md5(string_agg(l::text, ',' ORDER BY ctid)), (SELECT (kmeans_fit('embeddings', '{$1}', 4))::text FROM (SELECT 1) AS one) FROM kmeans_labels('embeddings', '{$1}', 4) AS l"
+        local call="SELECT md5(string_agg(l::text, ',' ORDER BY ctid)), (SELECT (to_jsonb(kmeans_fit('embeddings', '{$1}', 4)) - 'origin')::text FROM (SELECT 1) AS one) FROM kmeans_labels('embeddings', '{$1}', 4) AS l"
         is "$(query -c 'SET pg_kmeans.scan = direct' -c "$call")" "$(query -c 'SET pg_kmeans.scan = executor' -c "$call")" "$2"
     }
     query -c 'CREATE EXTENSION vector' -c "CREATE TABLE embeddings AS SELECT CASE WHEN i % 50 > 0 THEN (SELECT array_agg(sin(i * j)::real) FROM generate_series(1, 33) AS j)::vector END AS v FROM generate_series(1, 3000) AS i"

@@ -22,6 +22,10 @@ Model model_of(std::int32_t k, std::int32_t d, double first, bool standardized)
         model.center.push_back(first++);
         model.scale.push_back(first++);
     }
+    for (std::int32_t f = 0; f < d && !standardized && k % 2 == 0; ++f) {
+        model.mean.push_back(first++);
+        model.deviation.push_back(first++);
+    }
     model.inertia = first++;
     model.n_iter = k + 1;
     model.converged = k % 2 == 0;
@@ -58,6 +62,8 @@ TEST(PackedModels, GiveBackWhatWasPutIn)
             EXPECT_EQ(copy(one.within_ss, wanted.k), wanted.within_ss);
             EXPECT_EQ(std::vector<std::int64_t>(one.sizes, one.sizes + wanted.k), wanted.sizes);
             EXPECT_EQ(copy(one.center, wanted.d), wanted.center);
+            EXPECT_EQ(copy(one.feature_means, wanted.d), wanted.mean);
+            EXPECT_EQ(copy(one.feature_deviations, wanted.d), wanted.deviation);
             EXPECT_EQ(copy(one.scale, wanted.d), wanted.scale);
             EXPECT_EQ(one.labels, nullptr);
             EXPECT_EQ(one.distances, nullptr);

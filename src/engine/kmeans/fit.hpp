@@ -32,6 +32,8 @@ struct Model : Figures {
     std::vector<double> within_ss;   // k
     std::vector<double> center;      // d, or empty
     std::vector<double> scale;       // d, or empty
+    std::vector<double> mean;        // d: of the rows, unless standardized; empty where it is not known (tol 0)
+    std::vector<double> deviation;   // likewise: the standard deviation
     LargeArray<std::int32_t> labels; // n, or empty
     LargeArray<double> distances;    // n, or empty
 };

@@ -2,6 +2,7 @@
 #include "engine/kmeans/fitter.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
@@ -65,11 +66,20 @@ class Fitter {
         for (std::size_t g = 0; g < best.size(); ++g) {
             best[g].center = rows_.groups()[g].standardization.center;
             best[g].scale = rows_.groups()[g].standardization.scale;
+            if (task_.options.tol > 0.0 && best[g].center.empty())
+                describe_rows(rows_.groups()[g].summary, best[g]);
         }
         return best;
     }
 
   private:
+    static void describe_rows(const Summary &summary, Model &model)
+    {
+        model.mean = summary.mean;
+        for (const double variance : summary.variance)
+            model.deviation.push_back(std::sqrt(variance));
+    }
+
     std::vector<Model> run_once(std::uint32_t restart)
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));

@@ -25,14 +25,17 @@ void describe(const Model &model, PgkmResult *result)
     result->within_ss = model.within_ss.data();
     result->center = data_or_null(model.center);
     result->scale = data_or_null(model.scale);
+    result->feature_means = data_or_null(model.mean);
+    result->feature_deviations = data_or_null(model.deviation);
     result->labels = data_or_null(model.labels);
     result->distances = data_or_null(model.distances);
 }
 
 void PackedModels::add(const Model &model)
 {
-    entries_.push_back({Figures(model), values_.size(), sizes_.size(), !model.center.empty()});
-    for (const std::vector<double> *part : {&model.centroids, &model.within_ss, &model.center, &model.scale})
+    entries_.push_back({Figures(model), values_.size(), sizes_.size(), !model.center.empty(), !model.mean.empty()});
+    for (const std::vector<double> *part :
+         {&model.centroids, &model.within_ss, &model.center, &model.scale, &model.mean, &model.deviation})
         values_.insert(values_.end(), part->begin(), part->end());
     sizes_.insert(sizes_.end(), model.sizes.begin(), model.sizes.end());
 }
@@ -47,6 +50,9 @@ void PackedModels::get(std::int64_t i, PgkmResult *result) const
     result->sizes = sizes_.data() + entry.sizes;
     result->center = entry.standardized ? result->within_ss + k : nullptr;
     result->scale = entry.standardized ? result->center + d : nullptr;
+    const double *const rest = result->within_ss + k + (entry.standardized ? 2 * d : 0);
+    result->feature_means = entry.described ? rest : nullptr;
+    result->feature_deviations = entry.described ? rest + d : nullptr;
 }
 
 } // namespace pgkm

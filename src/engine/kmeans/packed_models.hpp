@@ -22,9 +22,10 @@ class PackedModels {
   private:
     struct Entry {
         Figures figures;
-        std::size_t values; // where centroids, within_ss, center and scale begin
+        std::size_t values; // where centroids, within_ss, center, scale, mean and deviation begin
         std::size_t sizes;
         bool standardized;
+        bool described;
     };
     std::vector<Entry> entries_;
     std::vector<double> values_;

@@ -7,6 +7,7 @@
 #include "pg/compat.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
+#include "pg/kmeans/options.h"
 #include "pg/rows/image.h"
 
 extern "C" {
@@ -126,7 +127,11 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
     pgkm_group_request(&state->group, state->rows, &request);
     fit_state(fcinfo, state, &request, cache, &result);
 
-    const Datum model = pgkm_model_build(&result, &request.kmeans, cache->tupdesc);
+    PgkmOrigin origin; /* an aggregate knows neither names nor, as it is immutable, the time */
+
+    origin.options = pgkm_kmeans_options_json(&request.kmeans, NULL);
+
+    const Datum model = pgkm_model_build(&result, &request.kmeans, &origin, cache->tupdesc);
 
     if (!state->fitted)
         pgkm_release_job(state->holder);

@@ -1,5 +1,5 @@
 /*
- * table.cpp - gmm_fit and gmm_cluster: a mixture of a table by name.
+ * table.cpp - gmm_fit, gmm_labels and gmm_cluster: a mixture of a table by name.
  */
 #include "pg/table/call.h"
 
@@ -9,6 +9,7 @@
 
 extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_gmm_fit);
+PG_FUNCTION_INFO_V1(pgkm_gmm_labels);
 PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 }
 
@@ -66,6 +67,50 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     if (isnull)
         PG_RETURN_NULL();
     PG_RETURN_DATUM(model);
+}
+
+static void put_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result, ReturnSetInfo *target)
+{
+    TableCursor cursor;
+
+    table_cursor_start(&cursor);
+    while (table_cursor_next(&cursor, rows)) {
+        const bool used = cursor.used >= 0;
+        const Oid table = rows->wants.table ? rows->tables[cursor.position] : call->relation.id;
+
+        pgkm_result_put(target, {PointerGetDatum(&rows->ctids[cursor.position]),
+                                 pgkm_value_if(used, used ? result->labels[cursor.used] : 0), table});
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+/*
+ * gmm_labels(relation, features, k, ..., loaded, nulls, filter) -> setof (row_ctid, component_id, row_table)
+ *
+ *   rows := SELECT features, ctid, tableoid FROM relation, as the caller; or those that are loaded
+ *   return each row's component of the largest posterior, in the order of the rows; NULL for one that takes no part
+ */
+Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
+{
+    ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+    TableCall *const call = begin_call(fcinfo);
+    TableQuery query;
+
+    memset(&query, 0, sizeof query);
+    query.need_ctid = true;
+    table_call_find(call, fcinfo, TABLE_LOCATE, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    call->request.want_labels = 1;
+
+    TableRows *const rows = table_call_read(call, "gmm_labels", &query);
+
+    table_call_check_places(call, rows);
+
+    const PgkmResult *const result = fit_rows(call, rows);
+
+    pgkm_progress_writing();
+    put_labels(call, rows, result, target);
+    table_call_destroy(call);
+    return (Datum)0;
 }
 
 /*

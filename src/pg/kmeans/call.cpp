@@ -7,6 +7,16 @@
 #include "pg/kmeans/options.h"
 #include "pg/scan/scan.h"
 
+extern "C" {
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+#include "utils/timestamp.h"
+}
+
 TableCall *kmeans_call_create(const NullableDatum *options)
 {
     TableCall *const call = table_call_create();
@@ -26,6 +36,41 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
 
     call->request.k = k;
     return call;
+}
+
+static void put_member(StringInfo json, const char *name, const char *value)
+{
+    appendStringInfo(json, ", \"%s\": ", name);
+    escape_json(json, value);
+}
+
+/* What says which rows take part, as members of the options. */
+static char *row_options(const TableCall *call)
+{
+    StringInfoData json;
+
+    initStringInfo(&json);
+    if (call->weight != NULL)
+        put_member(&json, "weight", call->weight->name);
+    if (call->nulls != TABLE_NULLS_ERROR)
+        put_member(&json, "nulls", call->nulls == TABLE_NULLS_SKIP ? "skip" : "mean");
+    if (call->filter != NULL)
+        put_member(&json, "filter", call->filter->name);
+    return json.data;
+}
+
+PgkmOrigin kmeans_call_origin(const TableCall *call)
+{
+    Datum *const names = (Datum *)palloc(call->n_features * sizeof(Datum));
+    PgkmOrigin origin;
+
+    for (int i = 0; i < call->n_features; ++i)
+        names[i] = CStringGetTextDatum(call->features[i].name);
+    origin.features = PointerGetDatum(construct_array(names, call->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+    origin.relation = call->relation.sql_name;
+    origin.options = pgkm_kmeans_options_json(&call->request.kmeans, row_options(call));
+    origin.fitted_at = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+    return origin;
 }
 
 bool kmeans_call_suits_nodes(const TableCall *call)

@@ -5,6 +5,7 @@
 #ifndef PGKM_PG_KMEANS_CALL_H
 #define PGKM_PG_KMEANS_CALL_H
 
+#include "pg/kmeans/model.h"
 #include "pg/kmeans/options.h"
 #include "pg/table/call.h"
 
@@ -26,6 +27,9 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 /* Whether other servers can work on their rows: the first rows are those of the executor, and batches are drawn here.
  */
 bool kmeans_call_suits_nodes(const TableCall *call);
+
+/* Where the model of a call comes from. */
+PgkmOrigin kmeans_call_origin(const TableCall *call);
 
 /* Clusters the rows and ends their reading (scan_dismiss); NULL when there are none. The result lives as
  * long as the call. 54000 when the model would be larger than a value can be; else WARNING and errors as of

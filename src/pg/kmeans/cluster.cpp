@@ -52,7 +52,7 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
 {
     const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
     const TupleDesc tupdesc = model_tupdesc(function);
-    const Datum model = pgkm_model_build(result, &call->request.kmeans, tupdesc);
+    const Datum model = pgkm_model_build(result, &call->request.kmeans, NULL, tupdesc);
     const int nest_level = NewGUCNestLevel();
     StringInfoData sql;
 
@@ -107,34 +107,36 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
 }
 
 /*
- * kmeans_cluster(relation, features, k, ..., label_column, overwrite) -> setof (cluster_id, centroid, size, within_ss)
+ * kmeans_cluster(relation, features, k, ..., label_column, overwrite, nulls, filter) -> kmeans_model
  *
  *   LOCK TABLE relation IN SHARE ROW EXCLUSIVE MODE        -- all as the caller
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
  *   fit
  *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
  *   UPDATE the rows whose label changes; by kmeans_predict where rows lie on other servers
- *   return the centroids
+ *   return the model; NULL when there are no rows
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
 {
+    const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     const Oid id = table_call_relation(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
+    Datum model = (Datum)0;
 
     label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
 
-    ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
-
     const PgkmResult *const result = node_rows_elsewhere(id) ? cluster_elsewhere(call, fcinfo, id, &target)
                                                              : cluster_here(call, fcinfo, id, &target);
+    const bool isnull = result == NULL;
 
-    if (result != NULL) {
-        PgkmModel model;
+    if (!isnull) {
+        const PgkmOrigin origin = kmeans_call_origin(call);
 
-        pgkm_model_of_result(result, call->request.kmeans.metric, &model);
-        pgkm_put_centroids(output, &model);
+        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
     }
     table_call_destroy(call);
-    return (Datum)0;
+    if (isnull)
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(model);
 }

@@ -31,8 +31,11 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     TableRows *const rows = table_call_read(call, "kmeans_fit", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
-    if (result != NULL)
-        model = pgkm_model_build(result, &call->request.kmeans, tupdesc);
+    if (result != NULL) {
+        const PgkmOrigin origin = kmeans_call_origin(call);
+
+        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
+    }
     const bool isnull = result == NULL;
     table_call_destroy(call);
     if (isnull)

@@ -37,12 +37,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 
     TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
 
-    if (!rows->wants.ctid)
-        ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for table %s", call->relation.name),
-                 errdetail("The rows were loaded without the right to read ctid.")));
-    if (call->loaded != NULL)
-        pgkm_loaded_check_places(call->loaded);
+    table_call_check_places(call, rows);
     labels->call = call;
     labels->rows = rows;
     labels->result = kmeans_call_fit(call, rows, true, true);

@@ -11,11 +11,15 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
+PG_FUNCTION_INFO_V1(pgkm_origin_equal);
+PG_FUNCTION_INFO_V1(pgkm_origin_differs);
+PG_FUNCTION_INFO_V1(pgkm_origin_compare);
 }
 
 static const PgkmField fields[] = {{"k", INT4OID},
@@ -30,12 +34,26 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"metric", TEXTOID},
                                    {"seed", INT8OID},
                                    {"center", FLOAT8ARRAYOID},
-                                   {"scale", FLOAT8ARRAYOID}};
+                                   {"scale", FLOAT8ARRAYOID},
+                                   {"origin", InvalidOid}};
 static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields)};
+
+enum OriginField { ORIGIN_FEATURES, ORIGIN_RELATION, ORIGIN_OPTIONS, ORIGIN_TIME, ORIGIN_MEANS, ORIGIN_DEVIATIONS };
+
+static const PgkmField origin_fields[] = {{"features", TEXTARRAYOID}, {"relation", TEXTOID},
+                                          {"options", JSONBOID},      {"fitted_at", TIMESTAMPTZOID},
+                                          {"means", FLOAT8ARRAYOID},  {"deviations", FLOAT8ARRAYOID}};
+static const PgkmCompositeType origin_type = {"kmeans_origin", origin_fields, lengthof(origin_fields)};
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    return pgkm_result_tupdesc(fcinfo, &model_type);
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
+
+    /* Known from now on: another session may drop the extension during the fit. */
+    const TupleDesc origin = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, model_type.count - 1)->atttypid, -1);
+
+    ReleaseTupleDesc(origin);
+    return tupdesc;
 }
 
 void pgkm_model_check_size(int64 k, int64 n, int32 d)
@@ -50,7 +68,32 @@ void pgkm_model_check_size(int64 k, int64 n, int32 d)
                                (long long)clusters, d)));
 }
 
-Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc)
+/* An array of d values, or NULL. */
+static PgkmValue array_or_null(const double *values, int32 d)
+{
+    return values == NULL ? PgkmValue() : PgkmValue(pgkm_array(values, {d}));
+}
+
+/* The field origin of a model of this row type. */
+static Datum build_origin(const PgkmResult *result, const PgkmOrigin *origin, TupleDesc tupdesc)
+{
+    const Oid type = TupleDescAttr(tupdesc, model_type.count - 1)->atttypid;
+    const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+    const bool standardized = result->center != NULL;
+
+    pgkm_check_type(desc, &origin_type);
+
+    const Datum made = pgkm_composite_make(
+        desc, {origin->features, origin->relation, origin->options, origin->fitted_at,
+               array_or_null(standardized ? result->center : result->feature_means, result->d),
+               array_or_null(standardized ? result->scale : result->feature_deviations, result->d)});
+
+    ReleaseTupleDesc(desc);
+    return made;
+}
+
+Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
+                       TupleDesc tupdesc)
 {
     const int32 k = result->k;
     const int32 d = result->d;
@@ -62,13 +105,8 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, Tup
                                          result->converged != 0, result->n,
                                          pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
                                          standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-                                         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
-}
-
-void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model)
-{
-    *model = {result->k,     result->d,         metric,         result->centroids,
-              result->sizes, result->within_ss, result->center, result->scale};
+                                         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
+                                         origin == NULL ? PgkmValue() : build_origin(result, origin, tupdesc)});
 }
 
 /* --- reading --- */
@@ -109,6 +147,46 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
     read_standardization(&from, model);
+}
+
+[[noreturn]] static void raise_origin(const PgkmModelFields *from)
+{
+    pgkm_raise_field(from, "origin", "hold the names of the features, and d finite means and deviations, or nulls");
+}
+
+/* d finite numbers; NULL for SQL's NULL. */
+static const double *origin_numbers(const PgkmModelFields *from, const NullableDatum *field, int32 d)
+{
+    const double *const values = field->isnull ? NULL : pgkm_array_numbers(field->value, {d});
+
+    if (!field->isnull && values == NULL)
+        raise_origin(from);
+    return values;
+}
+
+void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows)
+{
+    PgkmModelFields from;
+    NullableDatum values[PGKM_MOST_FIELDS];
+    bool *nulls;
+
+    memset(rows, 0, sizeof *rows);
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+
+    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
+
+    if (origin->isnull)
+        return;
+    pgkm_read_fields(origin->value, &origin_type, values);
+    rows->means = origin_numbers(&from, &values[ORIGIN_MEANS], model->d);
+    rows->deviations = origin_numbers(&from, &values[ORIGIN_DEVIATIONS], model->d);
+    if (values[ORIGIN_FEATURES].isnull)
+        return;
+    deconstruct_array(DatumGetArrayTypeP(values[ORIGIN_FEATURES].value), TEXTOID, -1, false, TYPALIGN_INT, &rows->names,
+                      &nulls, &rows->count);
+    for (int i = 0; i < rows->count; ++i)
+        if (nulls[i])
+            raise_origin(&from);
 }
 
 /* --- changed --- */
@@ -158,9 +236,10 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
 
 /* --- as rows --- */
 
-/* In the units of the data: the standardization is undone, as far as that has a finite value. */
-static void write_centroid(const PgkmModel *model, const double *row, double *centroid)
+void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid)
 {
+    const double *const row = model->centroids + (Size)j * model->d;
+
     for (int32 f = 0; f < model->d; ++f) {
         centroid[f] = model->center != NULL ? row[f] * model->scale[f] + model->center[f] : row[f];
         if (unlikely(!std::isfinite(centroid[f])))
@@ -168,12 +247,12 @@ static void write_centroid(const PgkmModel *model, const double *row, double *ce
     }
 }
 
-void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model)
+static void put_centroids(ReturnSetInfo *result, const PgkmModel *model)
 {
     double *const values = (double *)palloc(model->d * sizeof(double));
 
     for (int32 j = 0; j < model->k; ++j) {
-        write_centroid(model, model->centroids + (Size)j * model->d, values);
+        pgkm_model_centroid(model, j, values);
 
         const Datum centroid = pgkm_array(values, {model->d});
 
@@ -191,6 +270,27 @@ Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
     PgkmModel model;
 
     pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
-    pgkm_put_centroids(result, &model);
+    put_centroids(result, &model);
     return (Datum)0;
+}
+
+/* --- origins do not count in comparisons --- */
+
+Datum pgkm_origin_equal(PG_FUNCTION_ARGS)
+{
+    (void)fcinfo;
+    PG_RETURN_BOOL(true);
+}
+
+Datum pgkm_origin_differs(PG_FUNCTION_ARGS)
+{
+    (void)fcinfo;
+    PG_RETURN_BOOL(false);
+}
+
+/* Also their hash. */
+Datum pgkm_origin_compare(PG_FUNCTION_ARGS)
+{
+    (void)fcinfo;
+    PG_RETURN_INT32(0);
 }

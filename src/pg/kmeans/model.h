@@ -20,6 +20,14 @@ struct PgkmModel {
     const double *scale;     /* d, or NULL likewise */
 };
 
+/* Where a model comes from, as far as it is known; what else its field origin holds is the result's. */
+struct PgkmOrigin {
+    PgkmValue features; /* text[] */
+    PgkmValue relation;
+    PgkmValue options; /* jsonb */
+    PgkmValue fitted_at;
+};
+
 /* The row type of a function that returns kmeans_model, in CurrentMemoryContext. */
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
 
@@ -27,8 +35,23 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
  * the maximum size of a value. Call it before the fit, not after. */
 void pgkm_model_check_size(int64 k, int64 n, int32 d);
 
-/* The fit's result as a kmeans_model datum in CurrentMemoryContext. */
-Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, TupleDesc tupdesc);
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. */
+Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
+                       TupleDesc tupdesc);
+
+/* What kmeans_profile needs of a model's origin; a user may have made it by hand. */
+struct PgkmModelRows {
+    Datum *names; /* text, `count` of them */
+    int count;
+    const double *means; /* d, or NULL: not known */
+    const double *deviations;
+};
+
+/* Reads it. 22023 where it does not fit the model. */
+void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows);
+
+/* Centroid j in the units of the data. 22003 beyond the range of double precision. */
+void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
 
 /* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
  * do not fit together. */
@@ -36,12 +59,5 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
 /* The composite with the clusters of `model`, which has as many, and `rows` more rows; its other fields stay. */
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows);
-
-/* Adds a row (cluster_id, centroid, size, within_ss) for each cluster of a model, the centroids in the
- * units of the data. 22003 for centroids beyond the range of double precision. */
-void pgkm_put_centroids(ReturnSetInfo *result, const PgkmModel *model);
-
-/* A fit's result seen as a model, without a copy. */
-void pgkm_model_of_result(const PgkmResult *result, PgkmMetric metric, PgkmModel *model);
 
 #endif

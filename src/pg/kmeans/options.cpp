@@ -9,6 +9,8 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/fmgrprotos.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
 }
@@ -89,6 +91,17 @@ const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, len
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &pgkm_kmeans_options_type);
+}
+
+Datum pgkm_kmeans_options_json(const PgkmOptions *options, const char *more)
+{
+    StringInfoData json;
+
+    initStringInfo(&json);
+    appendStringInfoChar(&json, '{');
+    pgkm_options_put_json(&pgkm_kmeans_options_type, options, &json);
+    appendStringInfo(&json, "%s}", more == NULL ? "" : more);
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
 }
 
 int64 pgkm_check_k(const NullableDatum *k, const char *name)

@@ -15,6 +15,9 @@ extern const PgkmWords pgkm_metrics;
 /* Argument `number` as k, or as the k of that name: 22023 when it is NULL, below 1 or above 2^31 - 1. */
 int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
 
+/* Options as jsonb; `more` is NULL or further members of the object. */
+Datum pgkm_kmeans_options_json(const PgkmOptions *options, const char *more);
+
 /* The same check for a k that was read otherwise. */
 int64 pgkm_check_k(const NullableDatum *k, const char *name = "k");
 

@@ -349,7 +349,8 @@ void pgkm_warn_unfinished(const PgkmFitCount *count)
 {
     if (count->unfinished == 0)
         return;
-    ereport(WARNING, (count->fits == 1 ? errmsg("the fit ended at max_iter = %d and has not converged", count->max_iter)
+    ereport(WARNING, (errcode(MAKE_SQLSTATE('0', '1', 'K', '0', '1')),
+                      count->fits == 1 ? errmsg("the fit ended at max_iter = %d and has not converged", count->max_iter)
                                        : errmsg("%lld of %lld fits ended at max_iter = %d and have not converged",
                                                 (long long)count->unfinished, (long long)count->fits, count->max_iter),
                       errhint("Raise max_iter.")));

@@ -80,7 +80,7 @@ struct PgkmFitCount {
 /* Counts a fit; true for the first that is unfinished. */
 bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result);
 
-/* One WARNING for all unfinished fits, if there are any. */
+/* One WARNING (01K01) for all unfinished fits, if there are any. */
 void pgkm_warn_unfinished(const PgkmFitCount *count);
 
 #endif

@@ -202,6 +202,16 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     return rows;
 }
 
+void table_call_check_places(const TableCall *call, const TableRows *rows)
+{
+    if (!rows->wants.ctid)
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for table %s", call->relation.name),
+                 errdetail("The rows were loaded without the right to read ctid.")));
+    if (call->loaded != NULL)
+        pgkm_loaded_check_places(call->loaded);
+}
+
 int64 table_call_used(const TableCall *call, const TableRows *rows)
 {
     return table_rows_used(rows) + (call->nodes == NULL ? 0 : nodes_rows(call->nodes));

@@ -65,6 +65,10 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
 /* Reads them into a context of their own, and takes no loaded ones. */
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
 
+/* Whether the ctids of these rows are known and still theirs. 42501 where rows were loaded without the right to read
+ * ctid, 55000 as of pgkm_loaded_check_places. */
+void table_call_check_places(const TableCall *call, const TableRows *rows);
+
 /* Rows that take part, other servers' among them. */
 int64 table_call_used(const TableCall *call, const TableRows *rows);
 

@@ -48,7 +48,7 @@ Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values)
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, columns.values, columns.nulls));
 }
 
-static void check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
+void pgkm_check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
 {
     bool same = tupdesc->natts == type->count;
 
@@ -68,7 +68,7 @@ TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "function must return %s", type->name);
-    check_type(tupdesc, type);
+    pgkm_check_type(tupdesc, type);
     return BlessTupleDesc(tupdesc);
 }
 
@@ -80,7 +80,7 @@ void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDa
     Datum values[PGKM_MOST_FIELDS];
     bool nulls[PGKM_MOST_FIELDS];
 
-    check_type(tupdesc, type);
+    pgkm_check_type(tupdesc, type);
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
     ItemPointerSetInvalid(&tuple.t_self);
     tuple.t_tableOid = InvalidOid;

@@ -72,6 +72,9 @@ struct PgkmCompositeType {
 
 #define PGKM_MOST_FIELDS 32
 
+/* 42804 when a type is not as the extension made it. */
+void pgkm_check_type(TupleDesc tupdesc, const PgkmCompositeType *type);
+
 /* The row type that a function returns, which has to be `type`, in CurrentMemoryContext. 42804 when
  * it has been altered. */
 TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *type);

@@ -10,6 +10,8 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
 }
 
 void pgkm_raise_option(const char *name, const char *takes, const char *hint)
@@ -225,6 +227,44 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
         values[i] = has_default ? field_value(field, &options).datum : PG_GETARG_DATUM(i);
     }
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+static void put_json_value(const PgkmField *field, const void *options, StringInfo json)
+{
+    bool given = false;
+
+    for_each_array(field, options, [&given](const PgkmGiven *array) { given = given || array->dimensions > 0; });
+    switch (field->takes) {
+    case PGKM_TAKES_WORD:
+        escape_json(json, pgkm_word_of(field->words, value_of<int32>(field, options)));
+        break;
+    case PGKM_TAKES_COUNT:
+        appendStringInfo(json, "%d", value_of<int32>(field, options));
+        break;
+    case PGKM_TAKES_SIZE:
+        appendStringInfo(json, value_of<int32>(field, options) == 0 ? "null" : "%d", value_of<int32>(field, options));
+        break;
+    case PGKM_TAKES_SEED:
+        appendStringInfo(json, "%lld", (long long)value_of<int64>(field, options));
+        break;
+    case PGKM_TAKES_SWITCH:
+        appendStringInfoString(json, value_of<int32>(field, options) != 0 ? "true" : "false");
+        break;
+    case PGKM_TAKES_AMOUNT:
+    case PGKM_TAKES_SHARE:
+        appendStringInfo(json, "%.17g", value_of<double>(field, options));
+        break;
+    default:
+        appendStringInfoString(json, given ? "\"given\"" : "null");
+    }
+}
+
+void pgkm_options_put_json(const PgkmOptionsType *type, const void *options, StringInfo json)
+{
+    for (int i = 0; i < type->composite.count; ++i) {
+        appendStringInfo(json, "%s\"%s\": ", i == 0 ? "" : ", ", type->composite.fields[i].name);
+        put_json_value(&type->composite.fields[i], options, json);
+    }
 }
 
 /* --- between processes --- */

@@ -73,6 +73,9 @@ void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composi
  * place of NULLs. */
 Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type);
 
+/* Appends the options as members of a JSON object. Of an array and a model it says that it was given. */
+void pgkm_options_put_json(const PgkmOptionsType *type, const void *options, StringInfo json);
+
 bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b);
 
 /* Bytes of all arrays of the options, by their shapes alone; SIZE_MAX when a shape cannot be. */

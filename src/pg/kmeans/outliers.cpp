@@ -1,0 +1,160 @@
+/*
+ * outliers.cpp - kmeans_outliers: the rows of a table that lie far from every centroid of a model.
+ */
+#include "pg/compat.h"
+
+#include <cmath>
+
+#include "pg/kmeans/model.h"
+#include "pg/table/call.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/float.h"
+
+PG_FUNCTION_INFO_V1(pgkm_kmeans_outliers);
+}
+
+/* Behind relation and features. */
+enum OutlierArgument { OUTLIER_MODEL = TABLE_FEATURES + 1, OUTLIER_THRESHOLD, OUTLIER_NULLS };
+
+struct Outlier {
+    int64 position; /* among all rows */
+    int32 cluster;
+    double square; /* the distance to its centroid */
+    double score;
+};
+
+struct Outliers {
+    Outlier *list;
+    int64 count;
+    int64 capacity;
+};
+
+static void add(Outliers *outliers, const Outlier *one)
+{
+    if (outliers->count == outliers->capacity) {
+        outliers->capacity *= 2;
+        outliers->list = (Outlier *)repalloc_huge(outliers->list, outliers->capacity * sizeof(Outlier));
+    }
+    outliers->list[outliers->count++] = *one;
+}
+
+/* The highest score first. */
+static int compare(const void *a, const void *b)
+{
+    const Outlier *const one = (const Outlier *)a;
+    const Outlier *const other = (const Outlier *)b;
+
+    if (one->score != other->score)
+        return one->score > other->score ? -1 : 1;
+    return one->position < other->position ? -1 : 1;
+}
+
+/* The row in the model's space. */
+static void read_row(const PgkmRows *used, int64 i, const PgkmModel *model, double *row)
+{
+    const char *const values = used->values + i * used->row_bytes;
+
+    for (int32 f = 0; f < model->d; ++f)
+        row[f] = used->element == PGKM_FLOAT32 ? ((const float *)values)[f] : ((const double *)values)[f];
+    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, used->element))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features are a zero vector, which has no direction for metric cosine"),
+                        errdetail("It is row %lld of those that are used.", (long long)i + 1)));
+}
+
+/* How many times the root mean square distance of its cluster a row lies away. */
+static double score_of(const PgkmModel *model, int32 cluster, double square)
+{
+    const double typical = model->sizes[cluster] > 0 ? model->within_ss[cluster] / (double)model->sizes[cluster] : 0.0;
+
+    if (square == 0)
+        return 0;
+    return typical > 0 ? std::sqrt(square / typical) : get_float8_infinity();
+}
+
+static void find(const TableRows *rows, const PgkmModel *model, double threshold, Outliers *outliers)
+{
+    double *const row = (double *)palloc(model->d * sizeof(double));
+    TableCursor cursor;
+    Outlier one;
+
+    table_cursor_start(&cursor);
+    while (table_cursor_next(&cursor, rows)) {
+        if (cursor.used < 0)
+            continue;
+        CHECK_FOR_INTERRUPTS();
+        read_row(rows->used, cursor.used, model, row);
+        pgkm_nearest(row, model->centroids, model->k, model->d, &one.cluster, &one.square);
+        one.position = cursor.position;
+        one.score = score_of(model, one.cluster, one.square);
+        if (one.score > threshold)
+            add(outliers, &one);
+    }
+    pfree(row);
+}
+
+static double threshold_argument(FunctionCallInfo fcinfo)
+{
+    const double threshold = PG_ARGISNULL(OUTLIER_THRESHOLD) ? 3.0 : PG_GETARG_FLOAT8(OUTLIER_THRESHOLD);
+
+    if (!(threshold >= 0))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("threshold must be at least 0")));
+    return threshold;
+}
+
+static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model)
+{
+    TableQuery query;
+
+    call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
+    table_relation_find(&call->relation, table_call_relation(fcinfo), TABLE_LOCATE, true);
+    table_call_find_columns(call, fcinfo, NO_WEIGHT, OUTLIER_NULLS);
+    memset(&query, 0, sizeof query);
+    query.need_ctid = true;
+
+    TableRows *const rows = table_call_read(call, "kmeans_outliers", &query);
+
+    if (rows->used != NULL && rows->used->d != model->d)
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                        errmsg("the model has %d features, not %d", model->d, rows->used->d)));
+    return rows;
+}
+
+/*
+ * kmeans_outliers(relation, features, model, threshold, nulls, filter)
+ *     -> setof (row_ctid, cluster_id, distance, score, row_table)
+ *
+ *   rows := SELECT features, ctid, tableoid FROM relation, as the caller
+ *   score := distance to the nearest centroid / root mean square distance of that cluster
+ *   return the rows whose score is above the threshold, the highest first
+ */
+Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
+{
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    const double threshold = threshold_argument(fcinfo);
+    TableCall *const call = table_call_create();
+    PgkmModel model;
+    Outliers outliers = {(Outlier *)palloc(64 * sizeof(Outlier)), 0, 64};
+
+    if (PG_ARGISNULL(OUTLIER_MODEL))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("model must not be null")));
+    pgkm_model_read(PG_GETARG_DATUM(OUTLIER_MODEL), call->context, &model);
+
+    const TableRows *const rows = read_rows(call, fcinfo, &model);
+
+    find(rows, &model, threshold, &outliers);
+    qsort(outliers.list, outliers.count, sizeof(Outlier), compare);
+    for (int64 i = 0; i < outliers.count; ++i) {
+        const Outlier *const one = &outliers.list[i];
+        const Oid table = rows->wants.table ? rows->tables[one->position] : call->relation.id;
+        const double distance = model.metric == PGKM_COSINE ? one->square / 2 : std::sqrt(one->square);
+
+        CHECK_FOR_INTERRUPTS();
+        pgkm_result_put(result,
+                        {PointerGetDatum(&rows->ctids[one->position]), one->cluster, distance, one->score, table});
+    }
+    table_call_destroy(call);
+    return (Datum)0;
+}
