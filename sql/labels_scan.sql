@@ -11,10 +11,10 @@ EXPLAIN (COSTS OFF) SELECT * FROM ROWS FROM (kmeans_labels('scan_labels', '{x,y}
 EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.row_ctid = t.ctid;
 -- and a function that is not called as it is
 CREATE FUNCTION owned_labels(relation regclass, features text[], k bigint, init text, init_centroids double precision[],
-    n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, refine boolean, batch_size integer, init_model kmeans_model, weight text, loaded boolean, nulls text, filter text)
+    n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, refine boolean, min_size double precision, max_size double precision, batch_size integer, init_model kmeans_model, weight text, loaded boolean, nulls text, filter text)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
-EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, false, NULL, NULL, NULL, false, NULL, NULL);
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, false, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL);
 DROP FUNCTION owned_labels;
 
 -- the same rows, also with NULLs, weights and options

@@ -86,6 +86,8 @@ CREATE TYPE kmeans_options AS (
     metric         text,
     standardize    boolean,
     refine         boolean,
+    min_size       double precision,
+    max_size       double precision,
     batch_size     integer,
     init_model     kmeans_model
 );
@@ -101,6 +103,8 @@ CREATE FUNCTION kmeans_options(
     metric         text               DEFAULT 'l2',
     standardize    boolean            DEFAULT false,
     refine         boolean            DEFAULT false,
+    min_size       double precision   DEFAULT NULL,
+    max_size       double precision   DEFAULT NULL,
     batch_size     integer            DEFAULT NULL,
     init_model     kmeans_model       DEFAULT NULL
 ) RETURNS kmeans_options
@@ -253,6 +257,7 @@ CREATE FUNCTION kmeans_fit(
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
@@ -265,6 +270,7 @@ CREATE FUNCTION kmeans_labels(
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
@@ -277,6 +283,7 @@ CREATE FUNCTION kmeans_cluster(
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
@@ -306,6 +313,7 @@ CREATE FUNCTION kmeans_sweep(
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
@@ -677,6 +685,7 @@ CREATE FUNCTION kmeans_plot(
     init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
@@ -690,6 +699,7 @@ CREATE FUNCTION kmeans_sweep_plot(
     init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
+    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
 RETURNS text
@@ -814,6 +824,8 @@ BEGIN
         ('kmeans_options.metric', 'l2 or cosine'),
         ('kmeans_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('kmeans_options.refine', 'whether better optima are searched for'),
+        ('kmeans_options.min_size', 'least rows of each cluster; below 1 a share of all rows'),
+        ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_model.k', 'number of clusters found'),

@@ -26,7 +26,7 @@ SELECT (SELECT kmeans(f8, 2, kmeans_options(metric => 'cosine')) FROM fit_points
     = kmeans_fit('fit_cosine', '{f8}', 2, metric => 'cosine') AS cosine,
     (SELECT kmeans(f4, 2, NULL, w) FROM fit_points) = kmeans_fit('fit_points', '{f4}', 2, weight => 'w') AS weighted,
     kmeans_fit('fit_points', '{f4}', 2) = kmeans_fit('fit_points', '{f4}', 2, init => NULL, n_init => NULL,
-        max_iter => NULL, tol => NULL, seed => NULL, metric => NULL, standardize => NULL, refine => NULL, weight => NULL) AS nulls_are_defaults;
+        max_iter => NULL, tol => NULL, seed => NULL, metric => NULL, standardize => NULL, refine => NULL, min_size => NULL, max_size => NULL, weight => NULL) AS nulls_are_defaults;
 
 -- Weights: the mean moves, the sizes do not.
 SELECT m.centroids, m.size, m.inertia

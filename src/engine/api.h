@@ -67,14 +67,18 @@ typedef struct PgkmOptions {
     uint64_t seed;
     PgkmMetric metric;
     int32_t standardize;
-    int32_t refine;     /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
+    int32_t refine; /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
+    /* Bounds of the rows of each cluster (engine/sizes): whole numbers, below 1 shares of all rows; 0: none. Not with
+     * weights, mini-batches and other servers. */
+    double min_size;
+    double max_size;
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
     PgkmGivenModel init_model;
 } PgkmOptions;
 
-/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, no
- * batches, no model. */
+/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
+ * unbounded, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */

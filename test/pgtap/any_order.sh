@@ -58,6 +58,16 @@ same 'weights, parallel' "$wanted" "$parallel" "$weighted"
 same 'weights of shuffled rows' "$wanted" "$parallel" "${weighted/ordered/shuffled}"
 same 'weights after an UPDATE' "$wanted" "$serial" "${weighted/ordered/moved}"
 
+# Bounds of sizes leave equal rows to whoever comes first, so that models are compared, and no labels.
+bounded="SELECT kmeans(f, 12, kmeans_options(min_size => 0.08, max_size => 0.09)) FROM ordered"
+wanted=$(model "$serial" "$bounded")
+for table in ordered shuffled moved halves; do
+    same "bounded sizes: $table, serial" "$wanted" "$serial" "${bounded/ordered/$table}"
+    same "bounded sizes: $table, parallel" "$wanted" "$parallel" "${bounded/ordered/$table}"
+    same "bounded sizes: $table, kmeans_fit" "$wanted" "$parallel" "SELECT m FROM kmeans_fit('$table', '{f}', 12, min_size => 0.08, max_size => 0.09) AS m"
+done
+same 'bounded sizes: one thread' "$wanted" "$serial; SET pg_kmeans.cpu_threads = 1" "${bounded/ordered/shuffled}"
+
 # Clusters that are empty after the first iteration get the farthest rows, of which there are many at the same distance.
 far="SELECT kmeans(ARRAY[f[2], f[4]], 4, kmeans_options(init_centroids => '{{0,0},{900,900},{800,900},{900,800}}', max_iter => 1), w) FROM ordered"
 wanted=$(model "$serial" "$far")

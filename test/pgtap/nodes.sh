@@ -70,6 +70,9 @@ is "$(query -c "SET client_min_messages = notice" -c "SET pg_kmeans.distributed 
 grep -q '^NOTICE: *rows of other servers are read by this one' "$nodes_folder/notice"
 result $? 'and a NOTICE says so'
 is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first') = kmeans_fit('nodes_all', '{x,y}', 3, init => 'first')")" t 'the first rows are those of the order of partitions'
+bounded="'{x,y}', 3, min_size => 0.3, max_size => 7000"
+is "$(query -c "SELECT kmeans_fit('nodes_rows', $bounded) = kmeans_fit('nodes_all', $bounded)")" t 'rows are read by this server where sizes have bounds'
+is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', $bounded)" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 0A000 'and their labels are not written there'
 is "$(query -c "SELECT kmeans_fit('nodes_12500', '{x,y}', 3) IS NULL, kmeans_fit('nodes_9000', '{x,y}', 3) = kmeans_fit('nodes_rows', '{x,y}', 3)")" "t|f" 'a foreign table alone; one without rows has no model'
 
 # Rows that stay loaded on their servers, for one fit after the other.

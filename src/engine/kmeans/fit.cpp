@@ -10,6 +10,7 @@
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
 #include "engine/rows/cluster_sums.hpp"
+#include "engine/sizes/bounds.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -93,7 +94,9 @@ void bring_into_order_of_request(LargeArray<Value> &values, const std::vector<st
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     const std::shared_ptr<const LoadedRows> rows = rows_in(*place, request, request.kmeans, monitor);
-    FitTask task = {request.kmeans, {}, request.want_labels != 0, request.want_distances != 0, place->threads};
+    FitTask task = {request.kmeans,           {},
+                    request.want_labels != 0, request.want_distances != 0,
+                    place->threads,           request.settings.memory_limit};
     for (const PgkmGroup &group : groups_of(request))
         task.k.push_back(group.k);
     std::vector<Model> models = request.k_last != 0 ? sweep(*place, *rows, task, request, monitor)
@@ -110,11 +113,25 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     return std::make_unique<ClusterModels>(std::move(models), request.n_groups > 0);
 }
 
+// Of a sweep, for the least and the greatest k.
+void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
+{
+    if (group.weights != nullptr)
+        throw Error(PGKM_UNSUPPORTED, "options min_size and max_size count rows, which must not have weights");
+    if (request.n_nodes > 0)
+        throw Error(PGKM_UNSUPPORTED, "options min_size and max_size are not for rows of several servers");
+    size_bounds(request.kmeans, group.n, group.k);
+    if (request.k_last != 0)
+        size_bounds(request.kmeans, group.n, pgkm_sweep_last(&request));
+}
+
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
     check_options(request.kmeans, group.k, request.points.d);
     if (request.kmeans.batch_size > 0 && request.n_nodes > 0)
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
+    if (sizes_are_bounded(request.kmeans))
+        check_sizes(request, group);
     if (request.k_last == 0)
         return;
     if (request.n_groups > 0 || centroids_are_given(request.kmeans))

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/for_problems.hpp"
 #include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/refine.hpp"
+#include "engine/sizes/lloyd.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "backend/update.hpp"
@@ -89,16 +91,21 @@ class Fitter {
                 given(g);
         else
             seed(problems, restart);
-        monitor_.enter(PGKM_ITERATING);
+        const bool bounded = sizes_are_bounded(task_.options);
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
-        if (task_.options.batch_size > 0)
-            fit_batches(rows_, task_, session_, monitor_, problems, centroids_);
-        else
-            session_.run(&PgkmBackend::fit, problems, &params);
+        if (!bounded || task_.options.refine != 0) {
+            monitor_.enter(PGKM_ITERATING);
+            if (task_.options.batch_size > 0)
+                fit_batches(rows_, task_, session_, monitor_, problems, centroids_);
+            else
+                session_.run(&PgkmBackend::fit, problems, &params);
+        }
         if (task_.options.refine != 0) {
             monitor_.enter(PGKM_REFINING);
             refine(rows_, task_, restart, session_, monitor_, problems, centroids_);
         }
+        if (bounded)
+            return fit_bounded(problems);
         monitor_.enter(PGKM_LABELLING);
         return label(problems);
     }
@@ -174,32 +181,80 @@ class Fitter {
                 throw Error(PGKM_INVALID, "option init_centroids must not hold a zero vector for metric cosine");
     }
 
+    // Iterations and final assignment of sizes within bounds, on the CPU.
+    std::vector<Model> fit_bounded(std::vector<PgkmProblem> &problems)
+    {
+        monitor_.enter(PGKM_ITERATING);
+        PgkmOpen open = {};
+        open.memory_limit = task_.memory_limit;
+        open.host = monitor_.host();
+        cpu::Context context(open, task_.threads);
+        cpu::Data data = {context, rows_.points()};
+        Wanted wanted(problems.size());
+        const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
+        cpu::for_problems(
+            data, problems.data(), static_cast<std::int64_t>(problems.size()), [&](std::int64_t p, ThreadPool &pool) {
+                const auto g = static_cast<std::size_t>(p);
+                PgkmProblem &problem = problems[g];
+                keep_all(problem, centroids_[g]);
+                BoundedFit<T> fit(data, pool, problem, size_bounds(task_.options, problem.n_rows, problem.k));
+                fit.iterate(params, monitor_);
+                prepare_assignment(g, problem, wanted);
+                fit.assign(wanted.assignments[g]);
+            });
+        return models_of(problems, wanted);
+    }
+
+    // As many clusters as wanted, even where fewer rows differ: centroids are repeated.
+    void keep_all(PgkmProblem &problem, std::vector<T> &centroids) const
+    {
+        const std::size_t found = static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d());
+        for (std::size_t i = found; i < centroids.size(); ++i)
+            centroids[i] = centroids[i - found];
+        problem.k = static_cast<std::int32_t>(centroids.size() / static_cast<std::size_t>(rows_.d()));
+    }
+
+    // What the final assignment shall return, and where.
+    struct Wanted {
+        explicit Wanted(std::size_t count) : models(count), within(count), assignments(count) {}
+        std::vector<Model> models;
+        std::vector<std::vector<PgkmInt128>> within;
+        std::vector<PgkmAssignment> assignments;
+    };
+
     // The final assignment: labels, sizes and sums of squares of the centroids as they are.
     std::vector<Model> label(std::vector<PgkmProblem> &problems)
     {
-        std::vector<Model> models(problems.size());
-        std::vector<std::vector<PgkmInt128>> within(problems.size());
-        std::vector<PgkmAssignment> wanted(problems.size());
-        for (std::size_t g = 0; g < problems.size(); ++g) {
-            PgkmProblem &problem = problems[g];
-            Model &model = models[g];
-            problem.distance_exponent = square_exponent(
-                distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k, monitor_));
-            const auto n = static_cast<std::size_t>(problem.n_rows);
-            model.sizes.resize(static_cast<std::size_t>(problem.k));
-            model.labels.resize(task_.want_labels ? n : 0);
-            model.distances.resize(task_.want_distances ? n : 0);
-            within[g].resize(static_cast<std::size_t>(problem.k));
-            wanted[g] = {};
-            wanted[g].labels = model.labels.empty() ? nullptr : model.labels.data();
-            wanted[g].distances = model.distances.empty() ? nullptr : model.distances.data();
-            wanted[g].within = within[g].data();
-            wanted[g].sizes = model.sizes.data();
-        }
-        session_.run(&PgkmBackend::assign, problems, wanted.data());
+        Wanted wanted(problems.size());
         for (std::size_t g = 0; g < problems.size(); ++g)
-            finish(problems[g], centroids_[g], within[g], models[g]);
-        return models;
+            prepare_assignment(g, problems[g], wanted);
+        session_.run(&PgkmBackend::assign, problems, wanted.assignments.data());
+        return models_of(problems, wanted);
+    }
+
+    void prepare_assignment(std::size_t g, PgkmProblem &problem, Wanted &wanted) const
+    {
+        Model &model = wanted.models[g];
+        problem.distance_exponent =
+            square_exponent(distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k, monitor_));
+        const auto n = static_cast<std::size_t>(problem.n_rows);
+        model.sizes.resize(static_cast<std::size_t>(problem.k));
+        model.labels.resize(task_.want_labels ? n : 0);
+        model.distances.resize(task_.want_distances ? n : 0);
+        wanted.within[g].resize(static_cast<std::size_t>(problem.k));
+        PgkmAssignment &assignment = wanted.assignments[g];
+        assignment = {};
+        assignment.labels = model.labels.empty() ? nullptr : model.labels.data();
+        assignment.distances = model.distances.empty() ? nullptr : model.distances.data();
+        assignment.within = wanted.within[g].data();
+        assignment.sizes = model.sizes.data();
+    }
+
+    std::vector<Model> models_of(const std::vector<PgkmProblem> &problems, Wanted &wanted) const
+    {
+        for (std::size_t g = 0; g < problems.size(); ++g)
+            finish(problems[g], centroids_[g], wanted.within[g], wanted.models[g]);
+        return std::move(wanted.models);
     }
 
     void finish(const PgkmProblem &problem, const std::vector<T> &centroids, const std::vector<PgkmInt128> &within,

@@ -14,7 +14,9 @@ struct FitTask {
     std::vector<std::int64_t> k; // of each group
     bool want_labels;
     bool want_distances;
-    std::int32_t threads = 1; // for what is done beside the backend
+    // For what is done beside the backend.
+    std::int32_t threads = 1;
+    std::uint64_t memory_limit = 0; // bytes; 0: none
 };
 
 // One model for each group; all groups go to the backend together. Throws Error.

@@ -23,7 +23,7 @@ inline bool centroids_are_given(const PgkmOptions &options)
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol);
 
-// All of kmeans_options, for k clusters of d features. Throws likewise.
+// All of kmeans_options but sizes, for k clusters of d features. Throws likewise.
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d);
 
 } // namespace pgkm

@@ -8,6 +8,7 @@
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
 #include "engine/kmeans/refine.hpp"
+#include "engine/sizes/bounds.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm {
@@ -39,6 +40,18 @@ double clusters_of_split(double k)
     return k + std::ceil(k / clusters_per_split);
 }
 
+// What bounds of sizes add to an iteration: another assignment, the search for paths between clusters, rows that move.
+double sizes_per_iteration(const Shape &fit)
+{
+    return 2.0 * distances(fit) + 10.0 * fit.k * fit.k + 0.1 * fit.n * (fit.k * fit.d + 100.0);
+}
+
+// Labels, squares, slacks and places of rows in canonical order; moves that are known, for pairs of near clusters.
+double bytes_of_sizes(const Shape &fit)
+{
+    return fit.n * 96.0 + fit.k * std::min(fit.k, 256.0) * 100.0;
+}
+
 // A round of the search that `refine` asks for: iterations, two assignments, the join.
 double refine_round(const Shape &fit, double iteration)
 {
@@ -64,11 +77,13 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options)
     const double summary = 10.0 * fit.n * fit.d;
     const double centroids = 40.0 * fit.k * fit.d; // divisions of 128-bit sums, the model
     const double iteration = distances(fit) + centroids + 10.0 * fit.n + step_operations;
-    const double labelling = iteration + summary;
+    const double bounded = sizes_are_bounded(options) ? sizes_per_iteration(fit) : 0.0;
+    const double labelling = iteration + bounded + summary;
     const double refinement =
         options.refine == 0 ? 0.0 : most_refine_rounds * refine_round(fit, iteration) + options.max_iter * iteration;
     return fixed_operations + summary +
-           options.n_init * (seeding(fit, options.init) + options.max_iter * iteration + refinement + labelling);
+           options.n_init *
+               (seeding(fit, options.init) + options.max_iter * (iteration + bounded) + refinement + labelling);
 }
 
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied)
@@ -103,11 +118,13 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const bool copied = (are_transformed(request.kmeans) && request.n_groups == 0) || in_batches;
     const bool weighted = group.weights != nullptr;
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
+    const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
     if (request.kmeans.refine == 0)
-        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered;
+        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded;
     // More clusters, two copies of the centroids, and one in float64 with its figures.
     const Shape split = {fit.n, fit.d, clusters_of_split(fit.k)};
-    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + split.k * (fit.d * 32.0 + 200.0);
+    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + bounded +
+           split.k * (fit.d * 32.0 + 200.0);
 }
 
 } // namespace pgkm

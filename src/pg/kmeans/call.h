@@ -24,8 +24,8 @@ TableCall *kmeans_call_create(const NullableDatum *options);
 /* A call with the k and the options of KmeansArgument's functions. */
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
-/* Whether other servers can work on their rows: the first rows are those of the executor, and batches are drawn here.
- */
+/* Whether other servers can work on their rows: the first rows are those of the executor, batches are drawn here, and
+ * bounds of sizes concern all rows at once. */
 bool kmeans_call_suits_nodes(const TableCall *call);
 
 /* Where the model of a call comes from. */

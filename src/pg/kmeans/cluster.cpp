@@ -77,7 +77,14 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
 static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
 {
     const bool unchanged = !node_may_have_changed(id); /* the lock is work of Citus, too */
+    const PgkmOptions *const options = &call->request.kmeans;
     TableQuery query;
+
+    if (options->min_size != 0 || options->max_size != 0)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("kmeans_cluster with min_size or max_size cannot label rows of other servers"),
+                        errdetail("Rows get their labels there by the nearest centroid, which need not be theirs."),
+                        errhint("Use kmeans_fit.")));
 
     table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS);
     memset(&query, 0, sizeof query);

@@ -56,6 +56,8 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"metric", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, metric), &pgkm_metrics},
     {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, standardize)},
     {"refine", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmOptions, refine)},
+    {"min_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, min_size)},
+    {"max_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, max_size)},
     {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
     /* The last one: kmeans_sweep, which fits many k, has all options but init_centroids and this. */
     {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), &pgkm_metrics, read_model}};
@@ -69,6 +71,8 @@ static void settle(void *any)
 
     if (options->refine != 0 && options->batch_size > 0)
         pgkm_raise_option("refine", "false or null with batch_size");
+    if ((options->min_size != 0 || options->max_size != 0) && options->batch_size > 0)
+        pgkm_raise_option("batch_size", "null with min_size or max_size");
     if (options->init == PGKM_INIT_FIRST && options->batch_size > 0)
         pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
     if (model->centroids.dimensions == 0)

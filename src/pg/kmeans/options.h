@@ -7,7 +7,7 @@
 #include "pg/values/options.h"
 
 /* Fields of kmeans_options. */
-#define PGKM_KMEANS_OPTIONS 11
+#define PGKM_KMEANS_OPTIONS 13
 
 /* "l2" and "cosine", of PgkmMetric. */
 extern const PgkmWords pgkm_metrics;

@@ -128,7 +128,7 @@ static const char *complaint(const PgkmField *field, const void *options)
         const bool is_share = value > 0 && value < 1;
         const bool is_count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
 
-        return is_share || is_count ? NULL : "a whole number of at least 1, or a share of the variance between 0 and 1";
+        return is_share || is_count ? NULL : "a whole number of at least 1, or a share between 0 and 1";
     }
     default:
         return NULL;

@@ -1,0 +1,75 @@
+// priced_rows.hpp - the rows of a problem in canonical order, and what they cost in each cluster.
+//
+// A row costs its squared distance to the centroid, exact_distance(), plus the cluster's price. Places are those of the
+// canonical order (numeric/row_key.hpp), so that nothing here or above depends on the order in which rows came. Since
+// that order goes by a hash, the first places are a fair sample of all.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/memory.hpp"
+#include "cpu/rows.hpp"
+#include "cpu/seed/row_order.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm {
+
+// A row may go to another cluster, at a squared distance that is larger by this.
+struct Offer {
+    std::int32_t cluster;
+    double cost;
+};
+
+template <typename T>
+class PricedRows {
+  public:
+    explicit PricedRows(const cpu::Rows<T> &rows);
+
+    std::int64_t n() const { return rows_.n; }
+    std::int32_t k() const { return rows_.k; }
+    void poll() const { rows_.context.poll(); }
+    cpu::Budget &budget() const { return rows_.context.budget; }
+
+    // k x d; they stay the caller's.
+    void set_centroids(const T *centroids);
+
+    // by_row[i] = by_place[the place of row i], of n.
+    void put_by_row(const std::int32_t *by_place, std::int32_t *by_row) const;
+
+    // Of the first `count` places: labels[i] becomes the cluster where the row costs least, the lowest of several,
+    // squares[i] its squared distance, and slacks[i] how much more the next one costs.
+    void assign(std::int64_t count, const std::vector<double> &prices, std::int32_t *labels, double *squares,
+                double *slacks);
+
+    // The offers of these places that cost less than the reach of their cluster (of k) more than staying, prices
+    // counted.
+    std::vector<std::vector<Offer>> offers(const std::vector<std::int64_t> &places, const std::vector<double> &prices,
+                                           const std::int32_t *labels, const double *squares,
+                                           const std::vector<double> &reaches);
+
+    // Squared distances of these places to one centroid.
+    void distances_to(std::int32_t cluster, const std::vector<std::int64_t> &places, double *squares) const;
+
+    // Squared distances of one place to all k centroids.
+    void distances_of(std::int64_t place, double *squares) const;
+
+  private:
+    // Room of a worker: a tile of rows by feature, its distances to some centroids.
+    struct Scratch {
+        cpu::Buffer<double> block, distances;
+    };
+
+    // Calls body(worker, first, size, cluster, distances) for tiles of rows and each cluster, ascending: those of
+    // place(first) to place(first + size - 1).
+    template <typename Place, typename Begin, typename Body, typename End>
+    void for_tiles(std::int64_t count, Place &&place, Begin &&begin, Body &&body, End &&end);
+
+    const cpu::Rows<T> rows_;
+    const cpu::Buffer<cpu::RowNumber> order_;
+    const T *centroids_ = nullptr; // k x d
+    cpu::Buffer<double> wide_;     // the same
+    std::vector<Scratch> scratch_;
+};
+
+} // namespace pgkm

@@ -1,0 +1,248 @@
+// Options min_size and max_size: bounds that hold, and assignments that no other one beats.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "draws.hpp"
+#include "engine/sizes/bounds.hpp"
+#include "fit_run.hpp"
+
+namespace {
+
+using Values = std::vector<double>;
+
+double square(const double *x, const double *c, std::int32_t d)
+{
+    double sum = 0.0;
+    for (std::int32_t f = 0; f < d; ++f)
+        sum += (x[f] - c[f]) * (x[f] - c[f]);
+    return sum;
+}
+
+std::vector<std::int64_t> sizes_of(const PgkmResult &result)
+{
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(result.k), 0);
+    for (std::int64_t i = 0; i < result.n; ++i)
+        ++sizes[static_cast<std::size_t>(result.labels[i])];
+    return sizes;
+}
+
+// What the inertia could fall by, relative to it: an assignment is the cheapest within its bounds where no circle of
+// moves between clusters costs less than nothing. The last node is the outside, which takes a row from a cluster that
+// may have fewer and gives one to a cluster that may have more.
+bool can_be_improved(const Values &rows, const PgkmResult &result, std::int64_t least, std::int64_t most)
+{
+    const std::int32_t d = result.d, k = result.k;
+    const std::size_t nodes = static_cast<std::size_t>(k) + 1;
+    std::vector<Values> cost(nodes, Values(nodes, std::numeric_limits<double>::infinity()));
+    for (std::int64_t i = 0; i < result.n; ++i) {
+        const auto own = static_cast<std::size_t>(result.labels[i]);
+        const double *x = rows.data() + i * d;
+        const double here = square(x, result.centroids + result.labels[i] * d, d);
+        for (std::int32_t j = 0; j < k; ++j)
+            cost[own][static_cast<std::size_t>(j)] =
+                std::min(cost[own][static_cast<std::size_t>(j)], square(x, result.centroids + j * d, d) - here);
+    }
+    const std::vector<std::int64_t> sizes = sizes_of(result);
+    for (std::size_t j = 0; j + 1 < nodes; ++j) {
+        if (sizes[j] < most)
+            cost[j][nodes - 1] = 0.0; // a path ends there
+        if (sizes[j] > least)
+            cost[nodes - 1][j] = 0.0; // one begins there
+    }
+    const double tolerance = 1e-9 * (result.inertia + 1e-300);
+    for (std::size_t via = 0; via < nodes; ++via)
+        for (std::size_t a = 0; a < nodes; ++a)
+            for (std::size_t b = 0; b < nodes; ++b)
+                cost[a][b] = std::min(cost[a][b], cost[a][via] + cost[via][b]);
+    for (std::size_t j = 0; j < nodes; ++j)
+        if (cost[j][j] < -tolerance)
+            return true;
+    return false;
+}
+
+PgkmRequest bounded(const Values &rows, std::int32_t d, std::int64_t k, double least, double most)
+{
+    PgkmRequest request = request_for(rows, d, k);
+    request.kmeans.min_size = least;
+    request.kmeans.max_size = most;
+    request.kmeans.tol = 0.0;
+    return request;
+}
+
+// What holds of every bounded fit.
+void expect_optimum(const PgkmRequest &request, const Values &rows)
+{
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    const PgkmResult &result = run.result;
+    const pgkm::SizeBounds bounds = pgkm::size_bounds(request.kmeans, result.n, request.k);
+    const std::vector<std::int64_t> sizes = sizes_of(result);
+    ASSERT_EQ(result.k, std::min(request.k, result.n));
+    double inertia = 0.0;
+    for (std::int64_t i = 0; i < result.n; ++i) {
+        const double own = square(rows.data() + i * result.d, result.centroids + result.labels[i] * result.d, result.d);
+        EXPECT_NEAR(result.distances[i], own, 1e-9 * own);
+        inertia += own;
+    }
+    EXPECT_NEAR(result.inertia, inertia, 1e-9 * inertia);
+    for (std::size_t j = 0; j < sizes.size(); ++j) {
+        EXPECT_EQ(result.sizes[j], sizes[j]);
+        EXPECT_GE(sizes[j], bounds.least);
+        EXPECT_LE(sizes[j], bounds.most);
+    }
+    EXPECT_FALSE(can_be_improved(rows, result, bounds.least, bounds.most));
+}
+
+// Kinds of rows: two clouds of different size, a cube, integers that repeat, values over many decades.
+Values rows_of(int kind, std::int64_t n, std::int32_t d, Draws &draws)
+{
+    Values rows;
+    for (std::int64_t i = 0; i < n * d; ++i) {
+        const double normal = draws.normal();
+        rows.push_back(kind == 0   ? normal + (i / d % 4 == 0 ? 8.0 : 0.0)
+                       : kind == 1 ? draws.uniform()
+                       : kind == 2 ? std::round(normal)
+                                   : std::exp(3.0 * normal));
+    }
+    return rows;
+}
+
+TEST(Sizes, NoAssignmentIsCheaper)
+{
+    Draws draws(5);
+    for (int kind = 0; kind < 4; ++kind)
+        for (const std::int32_t d : {1, 3})
+            for (const std::int64_t k : {2, 5, 9}) {
+                const std::int64_t n = 211 + 10 * k;
+                const Values rows = rows_of(kind, n, d, draws);
+                for (const auto &[least, most] : {std::pair<double, double>{0.0, static_cast<double>(n / k + 1)},
+                                                  {static_cast<double>(n / k), 0.0},
+                                                  {static_cast<double>(n / k - 4), static_cast<double>(n / k + 6)},
+                                                  {static_cast<double>(n / k), static_cast<double>(n / k + 1)}}) {
+                    SCOPED_TRACE(std::to_string(kind) + " " + std::to_string(d) + " " + std::to_string(k) + " " +
+                                 std::to_string(least) + " " + std::to_string(most));
+                    PgkmRequest request = bounded(rows, d, k, least, most);
+                    expect_optimum(request, rows);
+                    request.kmeans.max_iter = 1; // far from rest
+                    request.kmeans.init = PGKM_INIT_RANDOM;
+                    expect_optimum(request, rows);
+                }
+            }
+}
+
+// Prices are found for samples first.
+TEST(Sizes, ManyRows)
+{
+    Draws draws(6);
+    for (int kind = 0; kind < 4; ++kind) {
+        const Values rows = rows_of(kind, 20000, 2, draws);
+        PgkmRequest request = bounded(rows, 2, 12, 1600.0, 1700.0);
+        request.kmeans.max_iter = 3;
+        SCOPED_TRACE(kind);
+        expect_optimum(request, rows);
+    }
+}
+
+// All assignments of a few rows, tried one by one.
+TEST(Sizes, BestOfAllAssignments)
+{
+    Draws draws(7);
+    constexpr std::int64_t n = 9, k = 3;
+    for (int trial = 0; trial < 20; ++trial) {
+        const Values rows = rows_of(trial % 4, n, 2, draws);
+        const FitRun run(bounded(rows, 2, k, 2.0, 4.0));
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        double best = std::numeric_limits<double>::infinity();
+        for (int code = 0; code < 19683; ++code) { // 3^9
+            std::vector<int> sizes(k, 0);
+            double inertia = 0.0;
+            for (int i = 0, rest = code; i < n; ++i, rest /= 3) {
+                ++sizes[static_cast<std::size_t>(rest % 3)];
+                inertia += square(rows.data() + 2 * i, run.result.centroids + 2 * (rest % 3), 2);
+            }
+            if (*std::min_element(sizes.begin(), sizes.end()) >= 2 &&
+                *std::max_element(sizes.begin(), sizes.end()) <= 4)
+                best = std::min(best, inertia);
+        }
+        EXPECT_NEAR(run.result.inertia, best, 1e-12 * best);
+    }
+}
+
+// The order of rows and the number of threads change nothing. Equal rows may change places.
+TEST(Sizes, AnyOrderAnyThreads)
+{
+    Draws draws(8);
+    for (int kind = 0; kind < 4; ++kind) {
+        const std::int64_t n = 6000, d = 2;
+        const Values rows = rows_of(kind, n, d, draws);
+        std::vector<std::int64_t> order(n);
+        std::iota(order.begin(), order.end(), 0);
+        for (std::size_t i = order.size() - 1; i > 0; --i)
+            std::swap(order[i], order[static_cast<std::size_t>(draws.uniform() * static_cast<double>(i))]);
+        Values shuffled;
+        for (const std::int64_t i : order)
+            shuffled.insert(shuffled.end(), rows.begin() + i * d, rows.begin() + (i + 1) * d);
+        PgkmRequest one = bounded(rows, d, 7, 800.0, 900.0);
+        one.settings.cpu_threads = 1;
+        one.kmeans.seed = 3;
+        PgkmRequest other = bounded(shuffled, d, 7, 800.0, 900.0);
+        other.settings.cpu_threads = 3;
+        other.kmeans.seed = 3;
+        const FitRun a(one), b(other);
+        ASSERT_EQ(a.error.status, PGKM_OK) << a.error.text;
+        ASSERT_EQ(b.error.status, PGKM_OK) << b.error.text;
+        EXPECT_EQ(a.result.inertia, b.result.inertia);
+        EXPECT_EQ(a.result.n_iter, b.result.n_iter);
+        EXPECT_TRUE(std::equal(a.result.centroids, a.result.centroids + 7 * d, b.result.centroids));
+        EXPECT_TRUE(std::equal(a.result.sizes, a.result.sizes + 7, b.result.sizes));
+        for (std::size_t i = 0; kind != 2 && i < order.size(); ++i)
+            ASSERT_EQ(b.result.labels[i], a.result.labels[order[i]]);
+    }
+}
+
+TEST(Sizes, RowsThatAreEqual)
+{
+    const Values rows(1000, 2.5);
+    const FitRun run(bounded(rows, 1, 8, 125.0, 125.0));
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    EXPECT_EQ(sizes_of(run.result), std::vector<std::int64_t>(8, 125));
+    EXPECT_EQ(run.result.inertia, 0.0);
+}
+
+TEST(Sizes, BoundsAsRows)
+{
+    const auto bounds = [](double least, double most, std::int64_t n, std::int64_t k) {
+        PgkmOptions options;
+        pgkm_options_default(&options);
+        options.min_size = least;
+        options.max_size = most;
+        const pgkm::SizeBounds found = pgkm::size_bounds(options, n, k);
+        return std::pair(found.least, found.most);
+    };
+    EXPECT_EQ(bounds(0.07, 0.0, 100, 5), std::pair(std::int64_t{7}, std::int64_t{100}));
+    EXPECT_EQ(bounds(0.0, 0.29, 100, 5), std::pair(std::int64_t{1}, std::int64_t{29}));
+    EXPECT_EQ(bounds(0.1, 0.5, 11, 3), std::pair(std::int64_t{2}, std::int64_t{5}));
+    EXPECT_EQ(bounds(3.0, 40.0, 11, 3), std::pair(std::int64_t{3}, std::int64_t{11}));
+    EXPECT_ANY_THROW(bounds(4.0, 0.0, 11, 3));
+    EXPECT_ANY_THROW(bounds(0.0, 3.0, 11, 3));
+    EXPECT_ANY_THROW(bounds(5.0, 4.0, 100, 3));
+}
+
+TEST(Sizes, CannotBe)
+{
+    PgkmRequest request = bounded(two_clouds, 2, 4, 2.0, 0.0);
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+    const Values weights(6, 1.0);
+    request = bounded(two_clouds, 2, 2, 3.0, 0.0);
+    request.points.weights = weights.data();
+    EXPECT_EQ(FitRun(request).error.status, PGKM_UNSUPPORTED);
+}
+
+} // namespace
