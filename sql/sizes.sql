@@ -25,7 +25,7 @@ GROUP BY k, m ORDER BY k;
 SELECT bool_and(s.inertia = (m).inertia) AS sweep
 FROM size_models JOIN kmeans_sweep('size_rows', '{x,y}', 2, 2, seed => 3, min_size => 1490, max_size => 1510) AS s USING (k);
 SELECT s.k, s.clusters, s.inertia > 0 AS fitted FROM kmeans_sweep('size_rows', '{x,y}', 1, 4, min_size => 0.2) AS s;
-SELECT cluster_id, size FROM kmeans_cluster('size_rows', '{x,y}', 4, min_size => 700, max_size => 800) ORDER BY cluster_id;
+SELECT size, (origin).options->'min_size' AS least, (origin).options->'max_size' AS most FROM kmeans_cluster('size_rows', '{x,y}', 4, min_size => 700, max_size => 800);
 SELECT cluster_id, count(*) FROM size_rows GROUP BY 1 ORDER BY 1;
 SELECT kmeans_plot('size_rows', '{x,y}', 3, max_size => 1000) LIKE '%1,000%' AS plot;
 -- groups of a hash aggregate, which are fitted together, and sorted ones, which are not

@@ -250,8 +250,11 @@ static void put_json_value(const PgkmField *field, const void *options, StringIn
     case PGKM_TAKES_SWITCH:
         appendStringInfoString(json, value_of<int32>(field, options) != 0 ? "true" : "false");
         break;
-    case PGKM_TAKES_AMOUNT:
     case PGKM_TAKES_SHARE:
+        appendStringInfo(json, value_of<double>(field, options) == 0 ? "null" : "%.17g",
+                         value_of<double>(field, options));
+        break;
+    case PGKM_TAKES_AMOUNT:
         appendStringInfo(json, "%.17g", value_of<double>(field, options));
         break;
     default:
