@@ -59,6 +59,7 @@ SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
     'SELECT kmeans_update(m, ''{0,0}''::real[]) FROM update_models WHERE NOT units AND distance = ''cosine''',
     'SELECT kmeans_update(m, ''{1,2}''::real[]) FROM update_models',
     'SELECT kmeans_update(m, ''{1e60,2}''::float8[]) FROM update_models WHERE units AND distance = ''l2''',
-    'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])']) AS query;
+    'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])',
+    'SELECT kmeans_update(m, ''{1,1}''::float8[]) FROM (SELECT kmeans(f, 1, kmeans_options(metric => ''cosine''), 100.0) AS m FROM (VALUES (''{1,0.1}''::float8[]), (''{0.1,1}'')) AS v (f)) AS a GROUP BY m']) AS query;
 DROP VIEW update_plain;
 DROP TABLE update_rows, update_models, updated, update_tenants;

@@ -46,10 +46,10 @@ double sizes_per_iteration(const Shape &fit)
     return 2.0 * distances(fit) + 10.0 * fit.k * fit.k + 0.1 * fit.n * (fit.k * fit.d + 100.0);
 }
 
-// Labels, squares, slacks and places of rows in canonical order; moves that are known, for pairs of near clusters.
+// Labels, squares, slacks and places of rows in canonical order; pairs of clusters, and moves between near ones.
 double bytes_of_sizes(const Shape &fit)
 {
-    return fit.n * 96.0 + fit.k * std::min(fit.k, 256.0) * 100.0;
+    return fit.n * 96.0 + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));
 }
 
 // A round of the search that `refine` asks for: iterations, two assignments, the join.

@@ -14,7 +14,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int32_t nowhere = -1;
-constexpr std::int64_t paths_per_poll = 64;
 // Moves of a pair that are asked for: so many and one in so many, or twice as many as before.
 constexpr std::size_t least_asked = 32;
 constexpr std::size_t asked_share = 64;
@@ -82,9 +81,7 @@ void Network::add(std::int32_t from, std::int32_t to, const Move &move)
 void Network::settle(RowCosts &rows)
 {
     rows_ = &rows;
-    for (std::int64_t paths = 0; excess_ > 0; ++paths) {
-        if (paths % paths_per_poll == 0)
-            rows.poll();
+    while (excess_ > 0) {
         find_path();
         raise_prices();
         follow_path();
@@ -212,6 +209,7 @@ void Network::find_path()
             continue;
         }
         settled_.push_back(next.node);
+        rows_->poll();
         if (surplus_[at(next.node)] < 0)
             return;
         for_steps(

@@ -229,7 +229,13 @@ static void move_mean(const UpdateState *state, int32 j, int64 rows, double *cen
 static void move_direction(const UpdateState *state, int32 j, int64 rows, double *centroid, double *within_ss)
 {
     const int32 d = state->model.d;
-    const double had = (double)(rows - state->counts[j]) - *within_ss / 2;
+    const double size = (double)(rows - state->counts[j]);
+
+    if (*within_ss > 2 * size * (1 + 1e-9))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a model of metric cosine that was fitted with weights cannot be updated")));
+
+    const double had = Max(size - *within_ss / 2, 0.0);
     double *const sum = (double *)palloc(d * sizeof(double));
     double length = 0;
 
