@@ -56,17 +56,20 @@ Datum pgkm_kmeans_profile(PG_FUNCTION_ARGS)
         pgkm_model_centroid(&model, j, centroids + (Size)j * model.d);
 
     double *const means = (double *)palloc(model.d * sizeof(double));
+    const char **const names = (const char **)palloc(model.d * sizeof(char *));
 
-    for (int32 f = 0; f < model.d; ++f)
+    for (int32 f = 0; f < model.d; ++f) {
         means[f] = rows.means != NULL ? rows.means[f] : mean_of_centroids(&model, centroids, f);
+        names[f] = name_of(&rows, model.d, f);
+    }
     for (int32 j = 0; j < model.k; ++j) {
         CHECK_FOR_INTERRUPTS();
         for (int32 f = 0; f < model.d; ++f) {
             const double value = centroids[(Size)j * model.d + f];
             const double deviation = rows.deviations != NULL ? rows.deviations[f] : 0;
 
-            pgkm_result_put(result, {j, name_of(&rows, model.d, f), value, means[f],
-                                     pgkm_value_if(deviation > 0, (value - means[f]) / deviation)});
+            pgkm_result_put(
+                result, {j, names[f], value, means[f], pgkm_value_if(deviation > 0, (value - means[f]) / deviation)});
         }
     }
     return (Datum)0;
