@@ -8,7 +8,7 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-constexpr int list_slots = 16;                  // entries of a row's list in shared memory
+constexpr int list_slots = found_most;          // entries of a row's list in shared memory
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
 // Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.
@@ -138,22 +138,18 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
         if (count > 1)
             limit = fminf(limit, list_threshold(view, l, tile, block, at, count));
         for (int i = 0; i < count; ++i)
-            if (list[i].score <= limit) {
-                if (found.count < found_most)
-                    found.centroid[found.count] = l.centroid[cells + list[i].position];
-                ++found.count;
-            }
+            if (list[i].score <= limit)
+                found.centroid[found.count++] = l.centroid[cells + list[i].position];
     }
     const bool bounded = limit < 0x1p100f && tile.wanted > 0;
     if (there && bounded && found.count == 1)
         l.labels[found.row] = found.centroid[0];
     std::int32_t position;
-    const bool short_list = there && bounded && found.count > 1 && found.count <= found_most;
+    const bool short_list = there && bounded && found.count > 1;
     append_by_warp(&l.head->found, short_list, position);
     if (short_list && position < l.found_room)
         l.found[position] = found;
-    const bool open =
-        there && bounded && ((short_list && position >= l.found_room) || found.count == 0 || found.count > found_most);
+    const bool open = there && bounded && ((short_list && position >= l.found_room) || found.count == 0);
     append_by_warp(&l.head->ambiguous[tile.group], open, position);
     if (open) {
         l.ambiguous[l.groups_at->offset[tile.group] + position] = place;
