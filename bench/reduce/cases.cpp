@@ -46,6 +46,30 @@ Run assignment(const std::vector<float> &values, std::int32_t d, std::int32_t k,
             }};
 }
 
+// Of each cluster: the count of its rows, then the sums of their values.
+std::vector<double> plain_step(const std::vector<float> &values, const std::vector<float> &centroids, std::size_t d)
+{
+    std::vector<double> sums(centroids.size() / d * (d + 1));
+    for (const float *row = values.data(); row != values.data() + values.size(); row += d) {
+        std::size_t label = 0;
+        float least = INFINITY;
+        for (std::size_t j = 0; j < centroids.size() / d; ++j) {
+            float square = 0.0F;
+            for (std::size_t i = 0; i < d; ++i)
+                square += (row[i] - centroids[j * d + i]) * (row[i] - centroids[j * d + i]);
+            if (square < least) {
+                least = square;
+                label = j;
+            }
+        }
+        double *const of = sums.data() + label * (d + 1);
+        of[0] += 1.0;
+        for (std::size_t i = 0; i < d; ++i)
+            of[i + 1] += static_cast<double>(row[i]);
+    }
+    return sums;
+}
+
 void kmeans_step(const char *name, std::int64_t n, std::int32_t d, std::int32_t k)
 {
     const std::vector<float> values = uniform(n * d);
@@ -58,6 +82,7 @@ void kmeans_step(const char *name, std::int64_t n, std::int32_t d, std::int32_t 
     program.object(k, cell);
     std::vector<Run> runs = runs_of(values, d, program);
     runs.insert(runs.begin(), assignment(values, d, k, centroids));
+    runs.push_back({"plain", [&] { return plain_step(values, centroids, static_cast<std::size_t>(d)); }});
     measure(name, runs);
 }
 
@@ -137,6 +162,14 @@ void moments()
                              all.push_back(i >= j ? cross[i * (i + 1) / 2 + j] : cross[j * (j + 1) / 2 + i]);
                      return all;
                  }});
+    runs.push_back({"plain", [&] {
+                        std::vector<double> cross(d * d);
+                        for (const float *row = values.data(); row != values.data() + values.size(); row += d)
+                            for (std::size_t a = 0; a < d; ++a)
+                                for (std::size_t b = 0; b < d; ++b)
+                                    cross[a * d + b] += static_cast<double>(row[a]) * static_cast<double>(row[b]);
+                        return cross;
+                    }});
     measure("moments", runs);
 }
 
