@@ -81,14 +81,15 @@ void many_features()
 }
 
 // Rows that the device does not hold. The work's sets are 100 times larger than those above; these are cut to 2 GB
-// beside 512 MB of device memory.
+// beside 512 MB of device memory, for the CPU to 128 MB.
 void large_sets()
 {
     constexpr std::uint64_t device = std::uint64_t{512} << 20;
     const auto parts = [&](const char *figure, std::int32_t d, std::int32_t k, const By &by) {
         if (!is_wanted(figure))
             return;
-        const Drawn drawn("uniform", (std::int64_t{1} << 29) / d, d);
+        const std::int64_t values = std::int64_t{1} << (on_cpu() ? 25 : 29);
+        const Drawn drawn("uniform", values / d, d);
         for (const std::int64_t quarters : {2, 3, 4})
             each(
                 figure, drawn.set().head(drawn.set().n / 4 * quarters), {by, by_choice},

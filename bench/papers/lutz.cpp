@@ -16,10 +16,10 @@ constexpr By cross = {"register", "-", "-", "cross_processing"};
 constexpr By shared_out = {"register", "-", "-", "co_processing"};
 constexpr By wide_cross = {"generic", "-", "-", "cross_processing"};
 
-// The CPU adds up, one row after the other: a sixteenth of the rows makes the same rate.
+// The CPU adds up, one row after the other: a 64th of the rows makes the same rate.
 Set for_cross(const Set &set)
 {
-    return set.head(set.n / 16);
+    return set.head(set.n / 64);
 }
 
 void by_features(const Set &set)
