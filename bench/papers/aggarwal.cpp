@@ -7,6 +7,12 @@ namespace {
 
 constexpr By whole = {"generic_constant", "ballot", "partitioned_global", "multi_pass"};
 
+void fit(Measured &rows, std::int32_t k)
+{
+    rows.fit(k, 50);
+    rows.stages(k);
+}
+
 // Covertype and KDD 99: by the number of rows, then by that of clusters.
 void whole_fits(Table &table, const std::string &by_n, const std::vector<std::int64_t> &sizes, const std::string &by_k,
                 std::int64_t n, const std::vector<std::int32_t> &clusters)
@@ -15,11 +21,11 @@ void whole_fits(Table &table, const std::string &by_n, const std::vector<std::in
         return;
     if (is_wanted(by_n))
         for (const std::int64_t size : sizes)
-            each(by_n, table.rows(size), {whole, by_choice}, [](Measured &rows) { rows.fit(64, 50); });
+            each(by_n, table.rows(size), {whole, by_choice}, [](Measured &rows) { fit(rows, 64); });
     if (is_wanted(by_k))
         each(by_k, table.rows(n), {whole, by_choice}, [&](Measured &rows) {
             for (const std::int32_t k : clusters)
-                rows.fit(k, 50);
+                fit(rows, k);
         });
 }
 

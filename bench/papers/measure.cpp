@@ -186,6 +186,12 @@ void Measured::mass_sum(std::int32_t k)
     write("mass_sum", k, stage(problem_of(centroids), assigning(false, true), assigning(false, false)), 1);
 }
 
+void Measured::stages(std::int32_t k)
+{
+    std::vector<float> centroids = first_rows(k);
+    write("stages", k, stage(problem_of(centroids), assigning(true, true), nullptr), 1);
+}
+
 void Measured::load()
 {
     write("load", 0, median(repeat([&] { rows_.reload(); })), 0);

@@ -5,6 +5,7 @@
 //   assignment, feature_sum, mass_sum
 //               one stage over given centroids: assign() that wants no more, less assign() without the stage, less
 //               the same of 1,024 rows, which leaves the call itself out
+//   stages      all three: an iteration without new centroids and without rows for empty clusters
 //   load, seed, labels
 //               rows to the backend; first centroids; the assignment with its labels brought to the host
 #pragma once
@@ -54,6 +55,7 @@ class Measured {
     void assignment(std::int32_t k);
     void feature_sum(std::int32_t k);
     void mass_sum(std::int32_t k);
+    void stages(std::int32_t k);
     void load();
     void seed(std::int32_t k, PgkmInit init, const char *name);
     void labels(std::int32_t k);
