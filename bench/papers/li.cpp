@@ -6,6 +6,7 @@ namespace {
 
 constexpr By low = {"register_global", "divide_and_conquer", "partitioned_global", "multi_pass"};
 constexpr By high = {"distance_matrix", "divide_and_conquer", "partitioned_global", "multi_pass"};
+constexpr By by_tiles = {"tiled", "divide_and_conquer", "partitioned_global", "multi_pass"};
 constexpr By low_in_chunks = {"register_global", "divide_and_conquer", "partitioned_global", "serial_chunks"};
 constexpr By high_in_chunks = {"distance_matrix", "divide_and_conquer", "partitioned_global", "serial_chunks"};
 
@@ -60,8 +61,8 @@ void many_features()
         kdd.drop({1, 2, 3, 6, 11, 20, 21});
         if (!kdd.is_empty()) {
             for (const std::int64_t n : {51200, 494080})
-                each("li-5", kdd.rows(n), {high, by_choice}, [](Measured &rows) { rows.fit(32, 100); });
-            each("li-7", kdd.rows(51200), {high, by_choice}, [](Measured &rows) {
+                each("li-5", kdd.rows(n), {high, by_tiles, by_choice}, [](Measured &rows) { rows.fit(32, 100); });
+            each("li-7", kdd.rows(51200), {high, by_tiles, by_choice}, [](Measured &rows) {
                 for (const std::int32_t k : {32, 64, 128, 256, 512})
                     rows.fit(k, 100);
             });
@@ -70,13 +71,13 @@ void many_features()
     if (is_wanted("li-9"))
         for (std::int32_t d = 32; d <= 160; d += 32) {
             const Drawn drawn("uniform", 51200, d);
-            each("li-9", drawn.set(), {high, by_choice}, [](Measured &rows) { rows.fit(32, 100); });
+            each("li-9", drawn.set(), {high, by_tiles, by_choice}, [](Measured &rows) { rows.fit(32, 100); });
         }
     // Algorithm 3 or 4.
     if (is_wanted("li-limit"))
         for (const std::int32_t d : {8, 12, 16, 20, 24, 32}) {
             const Drawn drawn("uniform", 1000000, d);
-            each("li-limit", drawn.set(), {low, high, by_choice}, [](Measured &rows) { rows.fit(100, 50); });
+            each("li-limit", drawn.set(), {low, high, by_tiles, by_choice}, [](Measured &rows) { rows.fit(100, 50); });
         }
 }
 
@@ -85,18 +86,18 @@ void many_features()
 void large_sets()
 {
     constexpr std::uint64_t device = std::uint64_t{512} << 20;
-    const auto parts = [&](const char *figure, std::int32_t d, std::int32_t k, const By &by) {
+    const auto parts = [&](const char *figure, std::int32_t d, std::int32_t k, const By &by, const By &overlapped) {
         if (!is_wanted(figure))
             return;
         const std::int64_t values = std::int64_t{1} << (on_cpu() ? 25 : 29);
         const Drawn drawn("uniform", values / d, d);
         for (const std::int64_t quarters : {2, 3, 4})
             each(
-                figure, drawn.set().head(drawn.set().n / 4 * quarters), {by, by_choice},
+                figure, drawn.set().head(drawn.set().n / 4 * quarters), {by, overlapped, by_choice},
                 [&](Measured &rows) { rows.fit(k, 3); }, device);
     };
-    parts("li-10", 4, 100, low_in_chunks);
-    parts("li-11", 34, 32, high_in_chunks);
+    parts("li-10", 4, 100, low_in_chunks, low);
+    parts("li-11", 34, 32, high_in_chunks, high);
 }
 
 } // namespace
