@@ -77,7 +77,10 @@ void many_features()
     if (is_wanted("li-limit"))
         for (const std::int32_t d : {8, 12, 16, 20, 24, 32}) {
             const Drawn drawn("uniform", 1000000, d);
-            each("li-limit", drawn.set(), {low, high, by_tiles, by_choice}, [](Measured &rows) { rows.fit(100, 50); });
+            std::vector<By> list = {high, by_tiles, by_choice};
+            if (d <= 22) // of more features register_global is generic
+                list.push_back(low);
+            each("li-limit", drawn.set(), list, [](Measured &rows) { rows.fit(100, 50); });
         }
 }
 

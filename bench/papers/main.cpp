@@ -50,7 +50,7 @@ int main(int argc, char **argv)
         const Work work = parse(argc, argv);
         if (work == nullptr)
             return 2;
-        std::printf("figure,data,n,d,k,backend,device,threads,by,what,ms,iterations\n");
+        std::printf("figure,data,n,d,k,backend,device,threads,by,what,ms,iterations,ran\n");
         work();
         return 0;
     } catch (const std::exception &error) {

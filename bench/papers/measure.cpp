@@ -54,13 +54,19 @@ const char *forced(const char *name)
     return std::strcmp(name, "-") == 0 ? nullptr : name;
 }
 
-std::string text_of(const By &by)
+// The names that there are, or "auto".
+std::string text_of(const PgkmTuning &tuning)
 {
     std::string text;
-    for (const char *name : {by.execution, by.assignment, by.feature_sum, by.mass_sum})
-        if (forced(name) != nullptr)
+    for (const char *name : {tuning.execution, tuning.assignment, tuning.feature_sum, tuning.mass_sum})
+        if (name != nullptr)
             text += (text.empty() ? "" : " ") + std::string(name);
     return text.empty() ? "auto" : text;
+}
+
+PgkmTuning tuning_of(const By &by)
+{
+    return {forced(by.assignment), forced(by.execution), forced(by.feature_sum), forced(by.mass_sum), nullptr, nullptr};
 }
 
 const char *device_name()
@@ -86,10 +92,8 @@ bool on_cpu()
 }
 
 Measured::Measured(const std::string &figure, const Set &set, const By &by, std::uint64_t device_limit)
-    : figure_(figure), set_(set), by_(by), rows_({set.values, PGKM_FLOAT32, set.n, set.d, nullptr},
-                                                 {forced(by.assignment), forced(by.execution), forced(by.feature_sum),
-                                                  forced(by.mass_sum), nullptr, nullptr},
-                                                 device_limit)
+    : figure_(figure), set_(set), by_(by),
+      rows_({set.values, PGKM_FLOAT32, set.n, set.d, nullptr}, tuning_of(by), device_limit)
 {
     std::vector<double> min(static_cast<std::size_t>(set.d)), max(min.size());
     PgkmSummary summary = {min.data(), max.data(), nullptr, nullptr, 1.0};
@@ -219,9 +223,9 @@ void Measured::labels(std::int32_t k)
 
 void Measured::write(const char *what, std::int32_t k, double ms, std::int32_t iterations)
 {
-    std::printf("%s,%s,%lld,%d,%d,%s,%s,%d,%s,%s,%.5g,%d\n", figure_.c_str(), set_.name.c_str(),
+    std::printf("%s,%s,%lld,%d,%d,%s,%s,%d,%s,%s,%.5g,%d,%s\n", figure_.c_str(), set_.name.c_str(),
                 static_cast<long long>(set_.n), set_.d, k, options.backend->name, device_name(), options.threads,
-                text_of(by_).c_str(), what, ms, iterations);
+                text_of(tuning_of(by_)).c_str(), what, ms, iterations, text_of(rows_.chosen).c_str());
     std::fflush(stdout);
 }
 
@@ -237,7 +241,7 @@ void each(const std::string &figure, const Set &set, const std::vector<By> &list
             Measured measured(figure, set, by, device_limit);
             body(measured);
         } catch (const std::exception &error) {
-            std::fprintf(stderr, "papers: %s, %s: %s\n", figure.c_str(), text_of(by).c_str(), error.what());
+            std::fprintf(stderr, "papers: %s, %s: %s\n", figure.c_str(), text_of(tuning_of(by)).c_str(), error.what());
         }
     std::fprintf(stderr, "papers: %s, %s %lld x %d: %.1f s\n", figure.c_str(), set.name.c_str(),
                  static_cast<long long>(set.n), set.d, std::chrono::duration<double>(Clock::now() - begin).count());

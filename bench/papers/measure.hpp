@@ -8,6 +8,8 @@
 //   stages      all three: an iteration without new centroids and without rows for empty clusters
 //   load, seed, labels
 //               rows to the backend; first centroids; the assignment with its labels brought to the host
+//
+// by: the strategies that were forced; ran: those that the backend named last.
 #pragma once
 
 #include <cstdint>
