@@ -44,20 +44,24 @@ const Kernel<Assignment, Assign> assignments[] = {
     {Assignment::register_shared, assign_register_shared},
     {Assignment::register_global, assign_register_global},
     {Assignment::generic_constant, assign_generic_constant},
+    {Assignment::distance_matrix, assign_distance_matrix},
 };
 const Kernel<FeatureSum, Sum> feature_sums[] = {
     {FeatureSum::atomic, sum_features_atomic},
+    {FeatureSum::block_merge, sum_features_block_merge},
     {FeatureSum::cluster_merge, sum_features_cluster_merge},
     {FeatureSum::partitioned_features, sum_features_partitioned},
     {FeatureSum::sorted, sum_features_sorted},
     {FeatureSum::ballot, sum_features_ballot},
     {FeatureSum::divide_and_conquer, sum_features_divide_and_conquer},
+    {FeatureSum::staged_rows, sum_features_staged_rows},
 };
 const Kernel<MassSum, Sum> mass_sums[] = {
     {MassSum::global_atomic, sum_masses_global_atomic},
     {MassSum::partitioned_local, sum_masses_partitioned_local},
     {MassSum::partitioned_global, sum_masses_partitioned_global},
     {MassSum::partitioned_private, sum_masses_partitioned_private},
+    {MassSum::partitioned_register, sum_masses_partitioned_register},
 };
 
 template <typename Id, template <typename> typename Function, std::size_t N>

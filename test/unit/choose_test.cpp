@@ -82,6 +82,19 @@ TEST(Choose, FewFeaturesStayInRegisters)
     EXPECT_EQ(register_size(5), 6);
     EXPECT_EQ(register_size(16), 16);
     EXPECT_EQ(register_size(17), 0);
+    // Exact kernels have one for each even number of features to 22, and for 1 and 3.
+    int size = exact_register_d;
+    for (const int want : {20, 18, 16, 14, 12, 10, 8, 6, 4, 3, 2, 1, 0})
+        EXPECT_EQ(size = exact_size_below(size), want);
+}
+
+// The multiple of the multiprocessors that is nearest above 256.
+TEST(Choose, SumsBecomeOneByMultiplesOfTheMultiprocessors)
+{
+    EXPECT_EQ(merge_fan_in(hopper), 264);
+    EXPECT_EQ(merge_fan_in(ampere), 324);
+    EXPECT_EQ(merge_fan_in(small), 256);
+    EXPECT_EQ(merge_fan_in({300, 90, 232448}), 300);
 }
 
 TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
@@ -186,6 +199,7 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
+    EXPECT_EQ(plan(65536, 24, 16).feature_sum, FeatureSum::block_merge);
     EXPECT_EQ(plan(65536, 256, 4).execution, Execution::multi_pass);
     EXPECT_EQ(plan(65536, 256, 2048).feature_sum, FeatureSum::atomic);
     EXPECT_EQ(plan(1000000, 128, 1024).feature_sum, FeatureSum::sorted);
