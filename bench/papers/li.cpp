@@ -13,9 +13,9 @@ constexpr By high_in_chunks = {"distance_matrix", "divide_and_conquer", "partiti
 void stages(Measured &rows, std::int32_t k)
 {
     rows.fit(k, 50);
-    if (on_cpu())
-        return; // its sums come with the assignment
-    rows.assignment(k);
+    if (on_cpu() || !rows.is_forced())
+        return;
+    rows.find(k);
     rows.feature_sum(k);
     rows.mass_sum(k);
 }

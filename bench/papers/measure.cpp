@@ -126,7 +126,7 @@ PgkmProblem Measured::problem_of(std::vector<float> &centroids) const
     return problem;
 }
 
-void Measured::fit(std::int32_t k, std::int32_t iterations)
+std::pair<double, std::int32_t> Measured::time_fit(std::int32_t k, std::int32_t iterations)
 {
     const std::vector<float> start = first_rows(k);
     std::int32_t run = 0;
@@ -144,6 +144,17 @@ void Measured::fit(std::int32_t k, std::int32_t iterations)
     if (each_ms * iterations > wanted.seconds * 1e3)
         iterations = std::max(2, static_cast<int>(wanted.seconds * 1e3 / each_ms));
     const double ms = median(repeat([&] { call(iterations); }));
+    return {ms, run};
+}
+
+bool Measured::is_forced() const
+{
+    return forced(by_.assignment) != nullptr;
+}
+
+void Measured::fit(std::int32_t k, std::int32_t iterations)
+{
+    const auto [ms, run] = time_fit(k, iterations);
     write("fit", k, ms, run);
 }
 
@@ -194,6 +205,14 @@ void Measured::stages(std::int32_t k)
 {
     std::vector<float> centroids = first_rows(k);
     write("stages", k, stage(problem_of(centroids), assigning(true, true), nullptr), 1);
+}
+
+void Measured::find(std::int32_t k)
+{
+    const auto [ms, run] = time_fit(k, 30);
+    std::vector<float> centroids = first_rows(k);
+    const double sums = stage(problem_of(centroids), assigning(true, true), assigning(false, false));
+    write("find", k, std::max(ms / run - sums, 0.0), 1);
 }
 
 void Measured::load()

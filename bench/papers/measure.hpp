@@ -6,6 +6,8 @@
 //               one stage over given centroids: assign() that wants no more, less assign() without the stage, less
 //               the same of 1,024 rows, which leaves the call itself out
 //   stages      all three: an iteration without new centroids and without rows for empty clusters
+//   find        an assignment within a fit, where kernels may have a copy of the rows as they like it: the iteration of
+//               a fit of 30 less its sums as above; with a thirtieth of the time of the copy, and the new centroids
 //   load, seed, labels
 //               rows to the backend; first centroids; the assignment with its labels brought to the host
 //
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../reduce/loaded.hpp"
@@ -53,11 +56,13 @@ class Measured {
   public:
     Measured(const std::string &figure, const Set &set, const By &by, std::uint64_t device_limit);
 
+    bool is_forced() const; // else stages may not run apart
     void fit(std::int32_t k, std::int32_t iterations);
     void assignment(std::int32_t k);
     void feature_sum(std::int32_t k);
     void mass_sum(std::int32_t k);
     void stages(std::int32_t k);
+    void find(std::int32_t k);
     void load();
     void seed(std::int32_t k, PgkmInit init, const char *name);
     void labels(std::int32_t k);
@@ -66,6 +71,8 @@ class Measured {
     using Call = std::function<void(const PgkmProblem &problem)>;
 
     std::vector<float> first_rows(std::int32_t k) const;
+    // Milliseconds of a fit, and the iterations that it ran.
+    std::pair<double, std::int32_t> time_fit(std::int32_t k, std::int32_t iterations);
     PgkmProblem problem_of(std::vector<float> &centroids) const;
     // The least time of a call, on all rows less on a few.
     double stage(const PgkmProblem &problem, const Call &call, const Call &without);

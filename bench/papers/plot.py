@@ -18,7 +18,7 @@ COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77d0a", "#00838f", "#6
 GREYS = ["#444444", "#777777", "#999999", "#5b6b7b", "#8a7b6b", "#6b8a7b"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 360, 66, 270, 34, 48
 
-# name of the file; title; figure (a pattern); what; k (None: any); x; y; its name; on a logarithmic axis: x, y
+# name of the file; title; figure and what (patterns; None: any but fits by forced strategies); k (None: any); x; y; its name; on a logarithmic axis: x, y
 Picture = collections.namedtuple("Picture", "name title figure what k x y x_name y_name log")
 
 
@@ -48,7 +48,7 @@ D, K, N = column("d"), column("k"), column("n")
 MS50, MS100 = "ms, 50 iterations", "ms, 100 iterations"
 PICTURES = [
     Picture("aggarwal-4.1", "Aggarwal, tables 4.1 and 4.2: assignment, n = 1,000,000, k = 100", "aggarwal-4.1",
-            "assignment", None, D, total(50), "d", MS50, (False, True)),
+            "find|assignment", None, D, total(50, 1000000), "d", MS50, (False, True)),
     Picture("aggarwal-6.1", "Aggarwal, table 6.1: KDD 99 x 41, k = 64", "aggarwal-6.1", "fit", None, N, total(50), "n",
             MS50, (False, True)),
     Picture("aggarwal-6.2", "Aggarwal, table 6.2: KDD 99, n = 2,000,000", "aggarwal-6.2", "fit", None, K,
@@ -119,7 +119,7 @@ def strategies(rows):
 
 def series_of(picture, rows, authors):
     mine = [row for row in rows if re.fullmatch(picture.figure, row["figure"]) and row["ms"] > 0
-            and (picture.what is None or row["what"] == picture.what) and (picture.k is None or row["k"] == picture.k)
+            and (picture.what is None or re.fullmatch(picture.what, row["what"])) and (picture.k is None or row["k"] == picture.k)
             and not (picture.what is None and row["what"] == "fit" and row["by"] not in ("auto", "direct"))]
     short = strategies(mine)
     series = collections.OrderedDict()
