@@ -33,7 +33,6 @@ struct Wanted {
 extern Wanted wanted;
 
 bool is_wanted(const std::string &figure);
-bool on_cpu();
 
 // A series of a figure: the strategies that are forced, "-" for one that is chosen.
 struct By {

@@ -22,6 +22,11 @@ const PgkmBackend *find_backend(const std::string &name, const char *plugin)
     return backend;
 }
 
+bool on_cpu()
+{
+    return std::string(options.backend->name) == "cpu";
+}
+
 void check(PgkmStatus status, const PgkmError &error)
 {
     if (status != PGKM_OK)

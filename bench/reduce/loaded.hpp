@@ -23,6 +23,8 @@ extern Options options;
 // NULL.
 const PgkmBackend *find_backend(const std::string &name, const char *plugin);
 
+bool on_cpu();
+
 // Throws std::runtime_error.
 void check(PgkmStatus status, const PgkmError &error);
 

@@ -101,6 +101,12 @@ std::vector<Run> runs_of(const std::vector<float> &values, std::int32_t d, const
     return runs;
 }
 
+void add_plain(std::vector<Run> &runs, const std::function<std::vector<double>()> &loop)
+{
+    if (on_cpu())
+        runs.push_back({"plain", loop});
+}
+
 void measure(const char *name, const std::vector<Run> &runs)
 {
     std::vector<Times> times(runs.size());

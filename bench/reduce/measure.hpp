@@ -23,6 +23,10 @@ struct Run {
 // The program in the layout that is chosen, with float64 and with integer sums, and in each layout of the backend.
 std::vector<Run> runs_of(const std::vector<float> &values, std::int32_t d, const Program &program);
 
+// The loop that a user would write, beside the CPU alone: a GPU that waits for it lowers its clock, and the next call
+// is slow.
+void add_plain(std::vector<Run> &runs, const std::function<std::vector<double>()> &loop);
+
 // Prints a line for each run. Values are compared with those of the first.
 void measure(const char *name, const std::vector<Run> &runs);
 

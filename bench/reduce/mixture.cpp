@@ -146,17 +146,17 @@ void figure10_e()
     program.object(1, -1);
     std::vector<Run> runs = runs_of(values, d, program);
     runs.insert(runs.begin(), by_hand(values, mixture));
-    runs.push_back({"plain", [&] {
-                        std::vector<double> sums(k + k * d);
-                        plain_rows(values, mixture, [&](const double *x, const double *share) {
-                            for (int j = 0; j < k; ++j) {
-                                sums[j] += share[j];
-                                for (int i = 0; i < d; ++i)
-                                    sums[k + j * d + i] += share[j] * x[i];
-                            }
-                        });
-                        return sums;
-                    }});
+    add_plain(runs, [&] {
+        std::vector<double> sums(k + k * d);
+        plain_rows(values, mixture, [&](const double *x, const double *share) {
+            for (int j = 0; j < k; ++j) {
+                sums[j] += share[j];
+                for (int i = 0; i < d; ++i)
+                    sums[k + j * d + i] += share[j] * x[i];
+            }
+        });
+        return sums;
+    });
     measure("figure-10-e", runs);
 }
 
@@ -185,18 +185,18 @@ void figure10_m()
                         check(options.backend->moments(rows->data, &rows->all, 1, &out, &rows->error), rows->error);
                         return std::vector<double>();
                     }});
-    runs.push_back({"plain", [&] {
-                        std::vector<double> sums(d * d);
-                        plain_rows(values, mixture, [&](const double *x, const double *share) {
-                            for (int j = 0; j < k; ++j)
-                                for (int a = 0; a < d; ++a)
-                                    for (int b = 0; b < d; ++b) {
-                                        const double *const c = mixture.means.data() + j * d;
-                                        sums[a * d + b] += share[j] * (x[a] - c[a] - 0.01) * (x[b] - c[b] - 0.01);
-                                    }
-                        });
-                        return sums;
-                    }});
+    add_plain(runs, [&] {
+        std::vector<double> sums(d * d);
+        plain_rows(values, mixture, [&](const double *x, const double *share) {
+            for (int j = 0; j < k; ++j)
+                for (int a = 0; a < d; ++a)
+                    for (int b = 0; b < d; ++b) {
+                        const double *const c = mixture.means.data() + j * d;
+                        sums[a * d + b] += share[j] * (x[a] - c[a] - 0.01) * (x[b] - c[b] - 0.01);
+                    }
+        });
+        return sums;
+    });
     measure("figure-10-m", runs);
 }
 
