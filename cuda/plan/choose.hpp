@@ -212,15 +212,44 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
 // Whether the host waits within an iteration, which no graph can hold.
 constexpr bool needs_host(const Plan &plan)
 {
-    return plan.execution == Execution::multi_pass && plan.moves == Moves::none &&
-           plan.feature_sum == FeatureSum::divide_and_conquer;
+    const bool apart = plan.execution == Execution::multi_pass && plan.moves == Moves::none;
+    return apart && (plan.feature_sum == FeatureSum::divide_and_conquer || plan.travel == Travel::round_trip);
+}
+
+constexpr Travel travel_of(Execution execution)
+{
+    switch (execution) {
+    case Execution::serial_chunks:
+        return Travel::serial;
+    case Execution::co_processing:
+        return Travel::shared;
+    case Execution::round_trip:
+        return Travel::round_trip;
+    default:
+        return Travel::overlapped;
+    }
+}
+
+// What a forced execution that says how rows travel means for a pass over rows on the device.
+constexpr Execution pass_of(Execution execution)
+{
+    switch (travel_of(execution)) {
+    case Travel::overlapped:
+        return execution;
+    case Travel::shared:
+        return Execution::automatic;
+    default:
+        return Execution::multi_pass;
+    }
 }
 
 // What is forced stays, but for single_pass where rows have weights; a forced sum or assignment alone means that stages
 // run apart.
-constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Forced &forced)
+constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forced)
 {
-    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none};
+    const Travel travel = travel_of(forced.execution);
+    forced.execution = pass_of(forced.execution);
+    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none, travel};
     if (plan.execution == Execution::automatic)
         plan.execution = forced.assignment != Assignment::automatic || forced.feature_sum != FeatureSum::automatic ||
                                  forced.mass_sum != MassSum::automatic
@@ -241,7 +270,7 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         if (plan.execution == Execution::single_pass || leaves)
             plan.moves = moves;
     }
-    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass &&
+    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass && travel != Travel::round_trip &&
         (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
         plan.moves = Moves::sorted;
     return plan;

@@ -31,7 +31,15 @@ enum class Assignment : std::int8_t {
     distance_matrix
 };
 // How assignment and sums share the passes over the rows.
-enum class Execution : std::int8_t { automatic, cross_processing, multi_pass, single_pass };
+enum class Execution : std::int8_t {
+    automatic,
+    cross_processing,
+    multi_pass,
+    single_pass,
+    serial_chunks,
+    co_processing,
+    round_trip
+};
 // How the features of each cluster are summed.
 enum class FeatureSum : std::int8_t {
     automatic,
@@ -124,6 +132,12 @@ inline constexpr Strategy strategies[] = {
     {Execution::multi_pass, "multi_pass", on_cuda, "assignment and each sum read the rows by themselves"},
     {Execution::single_pass, "single_pass", on_cuda, "assignment and sums share one read of the rows",
      "rows without weights"},
+    {Execution::serial_chunks, "serial_chunks", on_cuda,
+     "multi_pass over chunks that come one after the other, none while kernels run (Li et al. 2010)", "streamed rows"},
+    {Execution::co_processing, "co_processing", on_cuda,
+     "the CPU takes a share of the streamed chunks where they lie (Lutz et al. 2018)", "streamed rows"},
+    {Execution::round_trip, "round_trip", on_cuda,
+     "multi_pass whose arrays go to the host and back between kernels; k-means++ draws on the host (O'Leary 2021)"},
 
     {FeatureSum::cluster_merge, "cluster_merge", on_cuda,
      "each thread sums all clusters of its rows, threads are merged at the end (Lutz et al. 2018)"},

@@ -55,6 +55,10 @@ std::vector<Job> make_jobs()
                             tuned("distance_matrix", "multi_pass", "cluster_merge", nullptr), 0));
     jobs.push_back(make_job({.name = "staged", .n = 900, .d = 5, .k = 6, .init = PGKM_INIT_FIRST},
                             tuned("generic", "multi_pass", "staged_rows", nullptr), 0));
+    jobs.push_back(make_job({.name = "to and fro", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+                            tuned(nullptr, "round_trip", nullptr, nullptr), 0));
+    jobs.push_back(make_job({.name = "shared", .n = 9000, .d = 20, .k = 6, .init = PGKM_INIT_RANDOM},
+                            tuned(nullptr, "co_processing", nullptr, nullptr), 500000, 7));
     jobs.push_back(make_job({.name = "crossed", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM},
                             tuned(nullptr, "cross_processing", nullptr, nullptr), 0));
     jobs.push_back(

@@ -75,6 +75,35 @@ TEST(Choose, ForcedStagesRunApart)
     EXPECT_EQ(choose(shape(1 << 20, 4, 16), hopper, {}).execution, Execution::single_pass);
 }
 
+// A forced execution that says how rows travel leaves the passes to the choice, or takes the stages apart; a host that
+// waits within an iteration and graphs exclude each other.
+TEST(Choose, RowsTravelAsForced)
+{
+    const Shape many = shape(1 << 20, 4, 16), wide = shape(1 << 20, 256, 4);
+    const auto plan = [&](const Shape &of, Execution execution) {
+        Forced forced;
+        forced.execution = execution;
+        return choose(of, hopper, forced);
+    };
+    EXPECT_EQ(choose(many, hopper, {}).travel, Travel::overlapped);
+    EXPECT_EQ(plan(many, Execution::co_processing).travel, Travel::shared);
+    EXPECT_EQ(plan(many, Execution::co_processing).execution, Execution::single_pass);
+    EXPECT_EQ(plan(many, Execution::co_processing).moves, choose(many, hopper, {}).moves);
+    EXPECT_EQ(plan(wide, Execution::co_processing).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::serial_chunks).travel, Travel::serial);
+    EXPECT_EQ(plan(many, Execution::serial_chunks).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::round_trip).travel, Travel::round_trip);
+    EXPECT_EQ(plan(many, Execution::round_trip).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::round_trip).moves, Moves::none);
+    EXPECT_TRUE(needs_host(plan(many, Execution::round_trip)));
+    EXPECT_FALSE(needs_host(plan(many, Execution::multi_pass)));
+    Forced sum;
+    sum.feature_sum = FeatureSum::divide_and_conquer;
+    EXPECT_TRUE(needs_host(choose(many, hopper, sum)));
+    sum.execution = Execution::single_pass; // takes the sums along
+    EXPECT_FALSE(needs_host(choose(many, hopper, sum)));
+}
+
 TEST(Choose, FewFeaturesStayInRegisters)
 {
     EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).assignment, Assignment::register_);
