@@ -84,7 +84,7 @@ void streamed(const Set &set)
             limit(megabytes));
     for (std::int64_t part = 8; part >= 1; part /= 2)
         each(
-            "lutz-13", set.head(set.n / part), {single, multi},
+            "lutz-13", set.head(set.n / part), {single, multi, shared_out},
             [](Measured &rows) {
                 rows.fit(4, 4);
                 rows.fit(64, 4);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <set>
 #include <stdexcept>
 
@@ -20,12 +21,20 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t few_rows = 1024;
 Clock::time_point last_call; // when it ended
 
+// Of one thread the processor time, which other programs do not lengthen.
+double milliseconds_now()
+{
+    timespec now;
+    clock_gettime(on_cpu() && options.threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
 template <typename Body>
 double milliseconds(Body &&body)
 {
-    const Clock::time_point begin = Clock::now();
+    const double begin = milliseconds_now();
     body();
-    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    return milliseconds_now() - begin;
 }
 
 // At least three calls, and at most thirty in a tenth of a second; sorted. Some before do not count: a GPU that was

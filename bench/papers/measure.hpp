@@ -1,6 +1,7 @@
 // measure.hpp (papers) - calls of a backend on one set of rows, timed as the works did, written as CSV.
 //
-// A line's ms is the wall-clock time of a call, the median of at least three. what:
+// A line's ms is the wall-clock time of a call, of one thread of a CPU its processor time; the median of at least
+// three. what:
 //   fit         a fit of so many iterations from the first k different rows, or fewer where no label changes any more
 //   assignment, feature_sum, mass_sum
 //               one stage over given centroids: assign() that wants no more, less assign() without the stage, less
