@@ -18,7 +18,8 @@ COLOURS = ["#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77d0a", "#00838f", "#6
 GREYS = ["#444444", "#777777", "#999999", "#5b6b7b", "#8a7b6b", "#6b8a7b"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 360, 66, 270, 34, 48
 
-# name of the file; title; figure and what (patterns; None: any but fits by forced strategies); k (None: any); x; y; its name; on a logarithmic axis: x, y
+# name: of the file; figure, what: patterns (what None: any but fits by forced strategies); k: None for any; x, y: of a
+# row; log: whether x and y are on a logarithmic axis
 Picture = collections.namedtuple("Picture", "name title figure what k x y x_name y_name log")
 
 
@@ -57,21 +58,21 @@ PICTURES = [
             "n", MS50, (False, True)),
     Picture("aggarwal-6.4", "Aggarwal, table 6.4: Covertype, n = 500,000", "aggarwal-6.4", "fit", None, K,
             total(50, 500000), "k", MS50, (False, True)),
-    Picture("aggarwal-6.5", "Aggarwal, table 6.5: n = 51,200, k = 32", "aggarwal-6.5", "fit", None, D, total(100), "d",
-            MS100, (False, True)),
+    Picture("aggarwal-6.5", "Aggarwal, table 6.5: n = 51,200, k = 32", "aggarwal-6.5", "fit", None, D,
+            total(100, 51200), "d", MS100, (False, True)),
     Picture("aggarwal-2.2", "Aggarwal, figure 2.2: 5,749,132 x 9, k = 2", "aggarwal-f2.2", "fit", None,
             column("threads"), total(100), "threads", MS100, (True, True)),
-    Picture("li-2", "Li, table 2: n = 1,000,000, k = 100, by d", "li-2", None, None, D, total(50), "d", MS50,
+    Picture("li-2", "Li, table 2: n = 1,000,000, k = 100, by d", "li-2", None, None, D, total(50, 1000000), "d", MS50,
             (False, True)),
-    Picture("li-3", "Li, table 3: n = 1,000,000, d = 4, by k", "li-3", None, None, K, total(50), "k", MS50,
+    Picture("li-3", "Li, table 3: n = 1,000,000, d = 4, by k", "li-3", None, None, K, total(50, 1000000), "k", MS50,
             (False, True)),
     Picture("li-4", "Li, table 4: d = 4, k = 100, by n", "li-4", None, None, N, total(50), "n", MS50, (True, True)),
-    Picture("li-7", "Li, table 7: KDD 99, 51,200 x 34, by k", "li-7", None, None, K, total(100), "k", MS100,
+    Picture("li-7", "Li, table 7: KDD 99, 51,200 x 34, by k", "li-7", "fit", None, K, total(100, 51200), "k", MS100,
             (True, True)),
-    Picture("li-9", "Li, table 9: n = 51,200, k = 32, by d", "li-9", "fit", None, D, total(100), "d", MS100,
+    Picture("li-9", "Li, table 9: n = 51,200, k = 32, by d", "li-9", "fit", None, D, total(100, 51200), "d", MS100,
             (False, True)),
-    Picture("li-limit", "Li, Algorithm 3 or 4: n = 1,000,000, k = 100", "li-limit", "fit", None, D, total(50), "d",
-            MS50, (False, True)),
+    Picture("li-limit", "Li, Algorithm 3 or 4: n = 1,000,000, k = 100", "li-limit", "fit", None, D,
+            total(50, 1000000), "d", MS50, (False, True)),
     Picture("li-10", "Li, table 10, figure 5: rows that the device does not hold, d = 4, k = 100", "li-10", "fit", None,
             megabytes, total(1), "MB of rows", "ms, 1 iteration", (True, True)),
     Picture("li-11", "Li, table 11, figure 5: rows that the device does not hold, d = 34, k = 32", "li-11", "fit", None,
@@ -106,20 +107,27 @@ def read(folder):
 
 
 def device(row):
-    return "CPU" if row["backend"] == "cpu" else re.sub(r"^NVIDIA |\W.*$", "", re.sub(r"^NVIDIA ", "", row["device"]))
+    if row["backend"] == "cpu":
+        return f"CPU, {row['threads']:.0f} thread" + ("s" if row["threads"] > 1 else "")
+    return re.sub(r"\W.*$", "", row["device"].replace("NVIDIA ", ""))
 
 
 def strategies(rows):
-    """What tells the series of a figure apart: names that all forced ones share are left out."""
-    names = {row["by"]: row["by"].split() for row in rows}
-    forced = [set(words) for by, words in names.items() if by not in ("auto", "direct")]
-    shared = set.intersection(*forced) if len(forced) > 1 else set()
-    return {by: " + ".join(word for word in words if word not in shared) or by for by, words in names.items()}
+    """Short names of the series: what forced ones share is left out, and of several names the later ones."""
+    words = {row["by"]: row["by"].split() for row in rows}
+    forced = [names for by, names in words.items() if by not in ("auto", "direct")]
+    if len(forced) == 1:
+        return {by: "the work's" if names in forced else by for by, names in words.items()}
+    shared = set.intersection(*map(set, forced)) if forced else set()
+    short = {by: " + ".join(name for name in names if name not in shared) or by for by, names in words.items()}
+    return {by: text if len(text) < 30 else text.split(" +")[0] for by, text in short.items()}
 
 
 def series_of(picture, rows, authors):
     mine = [row for row in rows if re.fullmatch(picture.figure, row["figure"]) and row["ms"] > 0
-            and (picture.what is None or re.fullmatch(picture.what, row["what"])) and (picture.k is None or row["k"] == picture.k)
+            and (row["backend"] != "cpu" or row["by"] == "direct" and picture.x not in (N, megabytes))
+            and (picture.what is None or re.fullmatch(picture.what, row["what"]))
+            and (picture.k is None or row["k"] == picture.k)
             and not (picture.what is None and row["what"] == "fit" and row["by"] not in ("auto", "direct"))]
     short = strategies(mine)
     series = collections.OrderedDict()
@@ -180,7 +188,8 @@ def draw(picture, series):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
            f'fill="#222222"><title>{html.escape(picture.title)}</title><rect width="100%" height="100%" fill="white"/>',
            text(LEFT, 20, picture.title, 14)]
-    for value in ticks(x.least, x.most, x.log):
+    places = sorted({point[0] for point in points})
+    for value in places if x.log and len(places) < 11 else ticks(x.least, x.most, x.log):
         out.append(f'<path d="M{x.at(value):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#e4e4e4"/>')
         out.append(text(x.at(value), HEIGHT - BOTTOM + 16, number(value), 11, "middle"))
     for value in ticks(y.least, y.most, y.log):
@@ -214,7 +223,7 @@ def main():
         authors = list(csv.DictReader(file))
     for picture in PICTURES:
         series = series_of(picture, rows, authors)
-        if any(style != "authors" for _, style in series):
+        if any(style != "authors" and len(points) > 1 for (_, style), points in series.items()):
             (folder / f"{picture.name}.svg").write_text(draw(picture, series))
         else:
             print(f"{picture.name} is left out: nothing was measured", file=sys.stderr)
