@@ -59,6 +59,12 @@ SELECT reduce('reduce_rows', value => '2 * vector(a, 2, vector(b, a + 1, f[a] * 
 SELECT reduce('reduce_rows', value => 'vector(a, 2, m)', let => '{"m": "vector(a, 2, vector(b, a + 1, f[a] * f[b]))"}');
 SELECT reduce('reduce_rows', value => 'vector(a, 2, vector(b, u[a], y))', let => '{"u": "vector(i, 2, i + 1)"}');
 
+-- The indexes of a matrix are within what is as long as it.
+SELECT value FROM reduce('reduce_rows', value => '{vector(a, 3, vector(b, 2, u[a] * u[b] - b)), vector(a, 2, f[a] * vector(b, 2, sum(l, a + 1, f[b])))}',
+    let => '{"u": "vector(i, 3, id + i)"}', filter => 'id = 1');
+SELECT reduce('reduce_rows', value => 'vector(a, 3, vector(b, 4, u[a] * u[b]))', let => '{"u": "vector(i, 3, id + i)"}');
+SELECT reduce('reduce_rows', value => 'vector(a, 4, vector(b, 3, u[a] * u[b]))', let => '{"u": "vector(i, 3, id + i)"}');
+
 -- The functions and operators, each row beside the executor.
 SELECT count(*) AS rows, bool_and(value = ARRAY[
     abs(-y), sqrt(y), floor(-x), ceil(x), round(x::double precision), trunc(-x), sign(y - 50), greatest(x, g, 3), least(x, y), (id % 7), mod(id, 4),
@@ -259,7 +265,7 @@ SELECT reduce('reduce_rows', value => 'y' || repeat(' + y', 3000));
 SELECT reduce('reduce_rows', value => repeat('abs(', 3000) || 'y' || repeat(')', 3000));
 SELECT reduce('reduce_rows', value => 'y' || repeat(' + y', 20000));
 SELECT reduce('reduce_rows', value => 'sum(i, 1000000, sum(j, 1000000, sum(k, 1000000, y)))');
-SELECT reduce('reduce_rows', value => 'vector(i, 1000000, vector(j, 2, y * i))');
+SELECT reduce('reduce_rows', value => 'vector(i, 1000000, vector(j, i + 1, y * i))');
 SELECT reduce('reduce_rows', index => 'g', cells => '1000000000000', value => 'y');
 SELECT reduce('reduce_rows', value => 'a9', let => (SELECT json_object_agg('a' || i, CASE i WHEN 0 THEN 'y' ELSE format('%1$s+%1$s+%1$s+%1$s+%1$s+%1$s', 'a' || i - 1) END)::jsonb FROM generate_series(0, 9) AS i));
 SELECT reduce('reduce_rows', value => repeat('y + ', 3000) || 'y');
