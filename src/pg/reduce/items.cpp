@@ -159,24 +159,25 @@ ReduceProgram *reduce_lower(const ReduceObject *objects, int n_objects, const Re
     return program;
 }
 
-ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *term,
-                                      const ReduceParameters *parameters, ReduceShape *shape)
+static const ReduceName row_number = {"", 0, {1, 1}, 0, false};
+
+static void lower_formula(Lowering *lowering, ReduceFormula *formula)
 {
-    static const ReduceName row = {"", 0, {1, 1}, 0};
-    static const ReduceColumns none = {NULL, 0};
-    ReduceProgram *const program = reduce_program_create(parameters, 1);
-    static const ReduceLets no_lets = {NULL, 0};
-    Lowering *const lowering = start(program, &none, &no_lets, text);
+    ReduceProgram *const program = lowering->program;
+    const ReduceTerm *const term = formula->term;
+    ReduceShape *const shape = &formula->shape;
+    PgkmObject *const object = &program->objects[program->n_objects++];
     At at = nowhere;
     PgkmItem item = {-1, -1, PGKM_COMBINE_SUM, -1};
+
+    lowering_switch_text(lowering, &formula->text);
     *shape = shape_of(lowering, term);
     if (shape->dimensions > 2)
         lowering_raise_shape(lowering, term, shape->dimensions);
-    program->objects[program->n_objects++] = {1, -1, -1, 0, 1};
+    *object = {1, -1, -1, program->n_items, 1};
     if (shape->dimensions == 2) {
-        program->objects[0].cells = shape->extent[0];
-        program->objects[0].cell = at.index[at.n++] =
-            reduce_emit_value(program, PGKM_COLUMN, term->place, &row, -1, -1);
+        object->cells = shape->extent[0];
+        object->cell = at.index[at.n++] = reduce_emit_value(program, PGKM_COLUMN, term->place, &row_number, -1, -1);
     }
     if (shape->dimensions > 0) {
         item.loop = enter_loop(lowering, shape->extent[shape->dimensions - 1], true, term->place);
@@ -185,9 +186,34 @@ ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *
 
     const Value value = lower(lowering, term, &at);
 
+    if (item.loop >= 0)
+        leave_loop(lowering, item.loop);
     item.value = value.expression;
     shape->truth = value.truth;
     reduce_add_item(program, &item);
+}
+
+ReduceProgram *reduce_lower_formulas(ReduceFormula *formulas, int n, const ReduceParameters *parameters, int64 *n_rows)
+{
+    static const ReduceColumns none = {NULL, 0};
+    static const ReduceLets no_lets = {NULL, 0};
+    ReduceProgram *const program = reduce_program_create(parameters, n);
+    Lowering *const lowering = start(program, &none, &no_lets, &formulas[0].text);
+
+    *n_rows = 1;
+    for (int i = 0; i < n; ++i) {
+        lower_formula(lowering, &formulas[i]);
+        *n_rows = Max(*n_rows, program->objects[i].cells);
+    }
+    for (int i = 0; i < n; ++i) {
+        PgkmObject *const object = &program->objects[i];
+        const int32 place = formulas[i].term->place;
+
+        if (object->cells < *n_rows)
+            object->filter = reduce_emit(program, PGKM_LESS, place,
+                                         reduce_emit_value(program, PGKM_COLUMN, place, &row_number, -1, -1),
+                                         reduce_emit_constant(program, place, (double)object->cells));
+    }
     reduce_errors_end(&lowering->errors);
     return program;
 }
