@@ -84,6 +84,11 @@ FROM reduce('reduce_rows', index => 'id - 1', cells => '100',
 -- Numbers are double precision: 7 / 2 is 3.5. Subscripts and cells begin at 0.
 SELECT value FROM reduce('reduce_rows', value => '{7 / 2, f[0], f[2 - 1], -2 ^ 2}', filter => 'id = 8');
 
+-- A boolean column is a condition, and a number.
+CREATE VIEW reduce_truths AS SELECT id, y, id % 3 = 0 AS b FROM reduce_rows;
+SELECT * FROM reduce('reduce_truths', index => 'CASE WHEN b AND NOT y < 50 THEN 1 ELSE 0 END', cells => '2', value => '{1, b}', filter => 'b OR id = 1');
+SELECT reduce('reduce_truths', value => 'count(i, 2, b + 1)');
+
 -- Rows come from what a SELECT may read; those whose columns are all null take no part.
 CREATE VIEW reduce_view AS SELECT id, f, y FROM reduce_rows WHERE id <= 10;
 CREATE TABLE reduce_parts (id integer, x double precision, f real[]) PARTITION BY RANGE (id);
@@ -295,6 +300,7 @@ SELECT reduction_define('bad', value => 'y +');
 SELECT reduction_define('bad', value => 'random()');
 SELECT reduction_define('bad');
 SELECT reduction_define(NULL, value => 'y');
+SELECT reduction_define('', value => 'y');
 SELECT cell, value[1] FROM reduce('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}');
 SELECT reduce('reduce_rows', 'step', '{"k": 2}');
 SELECT reduce('reduce_rows', 'step', value => 'y');
@@ -305,6 +311,8 @@ SELECT params->'c'->1->>0 AS c, n_iter, converged FROM reduction_iterate('reduce
 SELECT function, relid::regclass, n, d FROM kmeans_last_run();
 SELECT params, n_iter, converged FROM reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "s": 0, "v": [1, 2]}',
     '[{"s": "s + counts[0]", "v": "r[1][0] * v"}, {"w": "v + s", "m": "vector(i, 2, vector(j, 2, i * 10 + j + s))"}]', max_iter => 2);
+SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '[{"a": "k + 1"}, {"b": "c * a", "d": "vector(i, a, a / (i - 1))", "m": "c"}]');
+SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"a": "k + 1", "b": "c * none"}');
 SELECT reduction_iterate('reduce_rows', 'none', '{}', '{"c": "1"}');
 SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{}');
 SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"c": 1}');
@@ -341,3 +349,4 @@ SELECT count(DISTINCT reduction_source('reduce_rows', value => 'sum(f)', layout 
 SELECT reduction_source('reduce_rows', value => 'y', layout => 'none');
 SELECT reduction_source('reduce_rows', value => 'y', capability => 75) IS NOT NULL AS older;
 SELECT reduction_source('reduce_empty', value => 'y') IS NULL AS nothing;
+SELECT reduction_source('reduce_rows', value => 'y', capability => 9);

@@ -48,11 +48,18 @@ int32 lower_number(Lowering *lowering, const ReduceTerm *term, const At *at)
     return value.expression;
 }
 
+static bool is_boolean_column(const Lowering *lowering, const ReduceTerm *term)
+{
+    const ReduceName *const name = term->kind == TERM_NAME ? find_name(lowering, term).name : NULL;
+
+    return name != NULL && name->truth;
+}
+
 int32 lower_truth(Lowering *lowering, const ReduceTerm *term, const At *at)
 {
     const Value value = lower(lowering, term, at);
 
-    if (!value.truth)
+    if (!value.truth && !is_boolean_column(lowering, term))
         lowering_raise(lowering, ERRCODE_DATATYPE_MISMATCH, term->place, "a condition is expected here, not a number");
     return value.expression;
 }
