@@ -19,18 +19,6 @@ std::int32_t cell_of(Program &program)
     return program.add(PGKM_LEAST, {program.constant(99.0), program.add(PGKM_FLOOR, {hundredfold})});
 }
 
-bool on_cpu()
-{
-    return std::string(options.backend->name) == "cpu";
-}
-
-// Beside the CPU alone: a GPU that waits for it lowers its clock, and the next call is slow.
-void add_plain(std::vector<Run> &runs, const std::function<std::vector<double>()> &loop)
-{
-    if (on_cpu())
-        runs.push_back({"plain", loop});
-}
-
 // One assignment with its sums: the count of each cluster, then the sums of its values.
 Run assignment(const std::vector<float> &values, std::int32_t d, std::int32_t k, const std::vector<float> &centroids)
 {
