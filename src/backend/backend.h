@@ -25,11 +25,14 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 6
+#define PGKM_BACKEND_ABI 7
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
 #define PGKM_BACKEND_ENTRY "pgkm_backend_entry"
+
+/* Devices of one context. */
+#define PGKM_MOST_DEVICES 16
 
 typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1 } PgkmElement;
 typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
@@ -78,6 +81,7 @@ typedef struct PgkmProgress {
     double shift;         /* summed squared centroid shift of the last iteration */
     PgkmTuning chosen;    /* the strategies at work, static strings; NULL: no such stage, or not known */
     uint64_t bytes_moved; /* to and from the device since open(); 0 where nothing is moved, or not known */
+    uint64_t devices;     /* bit i: the device of ordinal i is at work; 0: none, or not known */
 } PgkmProgress;
 
 /* What the host lends to a context. cancelled() is safe to call from any thread, costs
@@ -107,6 +111,11 @@ typedef struct PgkmOpen {
     /* For a backend in another process; others ignore both. */
     int32_t channel;     /* a connected socket; 0: none */
     PgkmSegment segment; /* points that lie in it are handed over without a copy */
+    /* Several devices for one context, in place of `device`: for backend/spread and for the service, others ignore
+     * them. */
+    const int32_t
+        *devices;      /* ordinals, where the same one may come again; -1 to the service: its choice, all of one kind */
+    int32_t n_devices; /* 0: `device`; at most PGKM_MOST_DEVICES */
 } PgkmOpen;
 
 /* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The
@@ -128,6 +137,23 @@ typedef struct PgkmSummary {
     double max_weight; /* 1 without weights */
 } PgkmSummary;
 
+/* What one part of a problem gives to the others. */
+typedef struct PgkmPiece {
+    const void *data;
+    uint64_t bytes;
+} PgkmPiece;
+
+/* A problem in parts: each is fitted by a context of its own, over its own rows, in a thread of its own. */
+typedef struct PgkmPeers {
+    int32_t part; /* 0 .. parts - 1 */
+    int32_t parts;
+    int64_t n_rows; /* of all parts */
+    /* Gives `own` to all parts, and waits until each has called this as often. Returns the pieces of all, in the same
+     * order for each, which stay until the next call; NULL when the call is cancelled or another part has failed. */
+    const PgkmPiece *(*exchange)(void *arg, const void *own, uint64_t bytes);
+    void *arg; /* of this part */
+} PgkmPeers;
+
 /* One set of rows with its own centroids. A call takes one or many problems over the
  * same loaded points (groups); problems do not overlap. */
 typedef struct PgkmProblem {
@@ -139,6 +165,7 @@ typedef struct PgkmProblem {
     int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
     int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
     double tol;                             /* absolute: fit() stops when the summed squared shift is at most this */
+    const PgkmPeers *peers;                 /* of fit(): the other parts of this problem; NULL: there are none */
     /* written by fit() */
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */

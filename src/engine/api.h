@@ -26,15 +26,17 @@ typedef enum PgkmBackendChoice { PGKM_BACKEND_AUTO = 0, PGKM_BACKEND_CPU = 1, PG
 /* The settings pg_kmeans.*, read by the caller before any job starts. */
 typedef struct PgkmSettings {
     PgkmBackendChoice backend;
-    int32_t device;            /* -1: any */
-    int32_t cpu_threads;       /* 0: all */
-    uint64_t memory_limit;     /* bytes; 0: none */
-    uint64_t gpu_memory_limit; /* bytes; 0: none */
-    PgkmTuning tuning;         /* strings stay valid until the job is freed */
-    const char *plugin;        /* path of the CUDA plugin */
-    int32_t channel;           /* a connection to the GPU service, of pgkm_service_connect; 0: none */
-    const char *no_device;     /* why there is no device, where that is known; or NULL */
-    int32_t device_ready;      /* 1: the service runs, so that a device is reached at once */
+    int32_t device;                     /* -1: any */
+    int32_t devices[PGKM_MOST_DEVICES]; /* those over which a fit is spread, unless `device` names one */
+    int32_t n_devices;                  /* 0: as many of one kind as the fit is worth */
+    int32_t cpu_threads;                /* 0: all */
+    uint64_t memory_limit;              /* bytes; 0: none */
+    uint64_t gpu_memory_limit;          /* bytes; 0: none */
+    PgkmTuning tuning;                  /* strings stay valid until the job is freed */
+    const char *plugin;                 /* path of the CUDA plugin */
+    int32_t channel;                    /* a connection to the GPU service, of pgkm_service_connect; 0: none */
+    const char *no_device;              /* why there is no device, where that is known; or NULL */
+    int32_t device_ready;               /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
 /* Threads that a job may have: cpu_threads, or one for each usable processor. */
@@ -263,6 +265,7 @@ typedef struct PgkmJobProgress {
     int32_t iteration;           /* of that restart */
     double shift;                /* summed squared centroid shift of its last iteration */
     uint64_t bytes_moved;        /* to and from the device */
+    uint64_t devices;            /* bit i: the device of ordinal i has a part of it; 0: none, or not known */
     const char *backend;         /* "cpu" or "cuda"; NULL before one is chosen */
     PgkmTuning chosen;           /* the strategies at work; NULL: no such stage, or not known */
     double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */

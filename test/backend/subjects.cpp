@@ -1,10 +1,12 @@
 #include "subjects.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <dlfcn.h>
 
+#include "backend/spread/spread.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "reference/reference.hpp"
 #include "service_subject.hpp"
@@ -52,6 +54,54 @@ void add_cpu(std::vector<Subject> &subjects)
         }
 }
 
+// The same device three times: rows and sums are spread as over three of them.
+constexpr std::size_t same_devices = 3;
+
+PgkmStatus open_spread(const PgkmBackend &inner, const PgkmOpen *options, PgkmContext **context, PgkmError *error)
+{
+    const std::vector<std::int32_t> devices(same_devices, std::max(options->device, 0));
+    PgkmOpen open = *options;
+    open.devices = devices.data();
+    open.n_devices = static_cast<std::int32_t>(devices.size());
+    return pgkm::spread::open(inner, open, context, error);
+}
+
+// What a table says of itself stays its own.
+PgkmBackend spread_over(const PgkmBackend &inner, decltype(PgkmBackend::open) open)
+{
+    PgkmBackend made = *pgkm::spread::table();
+    made.probe = inner.probe;
+    made.strategies = inner.strategies;
+    made.open = open;
+    return made;
+}
+
+const PgkmBackend *spread_cpu()
+{
+    static const PgkmBackend table =
+        spread_over(*pgkm::cpu_backend(), [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
+            return open_spread(*pgkm::cpu_backend(), options, context, error);
+        });
+    return &table;
+}
+
+// The service with the list, which it opens itself.
+const PgkmBackend *spread_service()
+{
+    static const PgkmBackend table = [] {
+        PgkmBackend made = *service_table();
+        made.open = [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
+            const std::vector<std::int32_t> devices(same_devices, 0);
+            PgkmOpen open = *options;
+            open.devices = devices.data();
+            open.n_devices = static_cast<std::int32_t>(devices.size());
+            return service_table()->open(&open, context, error);
+        };
+        return made;
+    }();
+    return &table;
+}
+
 struct Plugin {
     const PgkmBackend *table = nullptr;
     std::int32_t device = -1;
@@ -91,6 +141,15 @@ const Plugin &plugin()
     return loaded;
 }
 
+const PgkmBackend *spread_plugin()
+{
+    static const PgkmBackend table =
+        spread_over(*plugin().table, [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
+            return open_spread(*plugin().table, options, context, error);
+        });
+    return &table;
+}
+
 void add_plugin(std::vector<Subject> &subjects)
 {
     const PgkmBackend *table = plugin().table;
@@ -105,6 +164,8 @@ void add_plugin(std::vector<Subject> &subjects)
         limit_text == nullptr ? default_streaming_limit : std::strtoull(limit_text, nullptr, 10);
     add("auto", {}, 0, true);
     add("auto_streamed", {}, limit, true);
+    subjects.push_back({name + "_spread", spread_plugin(), plugin().device, {}, 0, true});
+    subjects.push_back({name + "_spread_streamed", spread_plugin(), plugin().device, {}, limit, true});
     struct Stage {
         const char *name;
         const char *PgkmTuning::*member;
@@ -135,7 +196,9 @@ const std::vector<Subject> &all_subjects()
     static const std::vector<Subject> subjects = [] {
         std::vector<Subject> made;
         add_cpu(made);
+        made.push_back({"spread", spread_cpu(), -1, {}, 0, true});
         made.push_back({"service", service_table(), -1, {}, 0, true});
+        made.push_back({"service_spread", spread_service(), -1, {}, 0, false});
         add_plugin(made);
         return made;
     }();
@@ -145,9 +208,13 @@ const std::vector<Subject> &all_subjects()
 std::vector<Subject> plain_subjects()
 {
     std::vector<Subject> plain = {{"cpu", pgkm::cpu_backend(), -1, {}, 0, true},
+                                  {"spread", spread_cpu(), -1, {}, 0, true},
                                   {"service", service_table(), -1, {}, 0, true}};
-    if (plugin().table != nullptr)
-        plain.push_back({identifier(plugin().table->name), plugin().table, plugin().device, {}, 0, true});
+    if (plugin().table != nullptr) {
+        const std::string name = identifier(plugin().table->name);
+        plain.push_back({name, plugin().table, plugin().device, {}, 0, true});
+        plain.push_back({name + "_spread", spread_plugin(), plugin().device, {}, 0, true});
+    }
     return plain;
 }
 

@@ -1,6 +1,7 @@
 // algorithm.cpp - a request from its check to its models.
 #include "engine/job/algorithm.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/job/resident.hpp"
@@ -78,6 +79,7 @@ Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
         all.shared += work.shared;
         all.most += work.most;
         all.at_home = all.at_home || work.at_home;
+        all.devices = std::max(all.devices, work.devices);
     }
     return all;
 }

@@ -24,6 +24,7 @@ void Monitor::begin_backend(const char *name)
     progress_.backend = name;
     progress_.chosen = {};
     progress_.bytes_moved = 0;
+    progress_.devices = 0;
 }
 
 void Monitor::begin_restart(std::int32_t restart)
@@ -80,6 +81,7 @@ void Monitor::note(const PgkmProgress &told)
             progress_.shift = told.shift;
         }
     }
+    progress_.devices = told.devices;
     progress_.bytes_moved = std::max(progress_.bytes_moved, told.bytes_moved);
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "backend/update.hpp"
+#include "backend/peers.hpp"
 #include "engine/nodes/model_sums.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
@@ -119,46 +119,28 @@ bool iterate(NodeSet &nodes, const PgkmProblem &problem, bool first, Sums &sums)
     return changed;
 }
 
-// Rows of other servers, as far as relocation needs them.
-template <typename T>
-struct FarRows {
-    std::vector<T> values;
-    std::vector<double> weights;
-    PgkmPoints points; // these
-};
-
 template <typename T>
 std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
     Writer request(Operation::farthest);
     request.put(static_cast<std::int64_t>(most));
-    std::vector<FarRow> rows;
-    far.values.clear();
-    far.weights.clear();
+    const auto d = static_cast<std::size_t>(far.points().d);
+    far.clear();
     for (const Bytes &bytes : nodes.ask(request)) {
         Reader reply(bytes);
         const std::vector<double> squares = reply.get_all<double>();
         const std::vector<std::int32_t> labels = reply.get_all<std::int32_t>(squares.size());
         const std::vector<double> weights = reply.get_all<double>(squares.size());
-        const std::vector<T> values = reply.get_all<T>(squares.size() * static_cast<std::size_t>(far.points.d));
+        const std::vector<T> values = reply.get_all<T>(squares.size() * d);
         check_values(values.data(), values.size());
         for (std::size_t i = 0; i < squares.size(); ++i) {
             if (!(squares[i] > 0.0 && std::isfinite(squares[i])) || labels[i] < 0 || labels[i] >= k ||
                 !(weights[i] >= 0.0 && weights[i] <= max_magnitude))
                 raise_shape();
-            rows.push_back({squares[i], static_cast<std::int64_t>(far.weights.size() + i), labels[i]});
+            far.add(squares[i], labels[i], weights[i], values.data() + i * d);
         }
-        far.weights.insert(far.weights.end(), weights.begin(), weights.end());
-        far.values.insert(far.values.end(), values.begin(), values.end());
     }
-    far.points.values = far.values.data();
-    far.points.n = static_cast<std::int64_t>(rows.size());
-    if (far.points.weights != nullptr)
-        far.points.weights = far.weights.data();
-    const FarOrder<T> before = {far.points, 0};
-    std::sort(rows.begin(), rows.end(), before);
-    rows.resize(std::min(rows.size(), most));
-    return rows;
+    return far.first(most);
 }
 
 template <typename T>
@@ -172,10 +154,10 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
     while (problem.n_iter < params.max_iter && problem.converged == 0) {
         const bool changed = iterate<T>(nodes, problem, problem.n_iter == 0, sums);
         if (has_empty_cluster(sums)) {
-            FarRows<T> far = {{}, {}, nodes.points()};
+            FarRows<T> far(nodes.points());
             PgkmProblem among = problem;
             among.first_row = 0;
-            relocate_by_farthest<T>(far.points, among, sums,
+            relocate_by_farthest<T>(far.points(), among, sums,
                                     [&](std::size_t most) { return ask_farthest(nodes, problem.k, most, far); });
         }
         problem.shift = update_centroids<T>(problem, d, params.metric, sums);
