@@ -205,7 +205,8 @@ CREATE FUNCTION kmeans_progress(
     restart       OUT integer,
     n_init        OUT integer,
     shift         OUT double precision,
-    backend       OUT text
+    backend       OUT text,
+    devices       OUT integer[]
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
@@ -213,7 +214,7 @@ COMMENT ON FUNCTION kmeans_progress IS 'rows of the view pg_stat_progress_kmeans
 
 CREATE VIEW pg_stat_progress_kmeans AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
-       p.max_iter, p.restart, p.n_init, p.shift, p.backend
+       p.max_iter, p.restart, p.n_init, p.shift, p.backend, p.devices
 FROM kmeans_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
@@ -234,6 +235,7 @@ CREATE FUNCTION kmeans_last_run(
     feature_sum     OUT text,
     mass_sum        OUT text,
     instruction_set OUT text,
+    devices         OUT integer[],
     scan            OUT text,
     workers         OUT integer,
     rows_scanned    OUT bigint,

@@ -10,7 +10,9 @@ extern "C" {
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/backend_progress.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
@@ -47,6 +49,7 @@ enum ProgressParam {
     PARAM_N_INIT,
     PARAM_SHIFT,   /* the bits of a float64 */
     PARAM_BACKEND, /* its place in backend_names */
+    PARAM_DEVICES, /* a bit for each */
     PARAM_COUNT
 };
 
@@ -66,6 +69,20 @@ static int backend_number(const char *name)
         if (strcmp(name, backend_names[i]) == 0)
             return i;
     return 0;
+}
+
+/* The ordinals of devices, of which there is a bit for each; NULL: none. */
+static PgkmValue device_list(uint64 bits)
+{
+    Datum ordinals[64];
+    int count = 0;
+
+    for (int i = 0; i < 64; ++i)
+        if ((bits >> i & 1) != 0)
+            ordinals[count++] = Int32GetDatum(i);
+    if (count == 0)
+        return {};
+    return PointerGetDatum(construct_array(ordinals, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 /* A parallel worker that reads for a session shows nothing itself. */
@@ -142,16 +159,16 @@ void pgkm_progress_scan(int64 rows, int64 expected)
 
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
-    static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
-                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
+    static const int params[] = {PARAM_PHASE,  PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER, PARAM_RESTART,
+                                 PARAM_N_INIT, PARAM_SHIFT,       PARAM_BACKEND,   PARAM_DEVICES};
     int64 shift;
 
     beat();
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {
-        phase_of(job->phase), (int64)job->bytes_moved, job->iteration, shown->max_iter,
-        job->restart + 1,     shown->n_init,           shift,          backend_number(job->backend)};
+    const int64 values[] = {phase_of(job->phase), (int64)job->bytes_moved, job->iteration, shown->max_iter,
+                            job->restart + 1,     shown->n_init,           shift,          backend_number(job->backend),
+                            (int64)job->devices};
 
     show(lengthof(params), params, values);
 }
@@ -189,7 +206,8 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
          pgkm_value_if(seen, params[PARAM_BYTES_MOVED]), pgkm_value_if(iterates, (int32)params[PARAM_ITERATION]),
          pgkm_value_if(iterates, (int32)params[PARAM_MAX_ITER]), pgkm_value_if(iterates, (int32)params[PARAM_RESTART]),
          pgkm_value_if(iterates, (int32)params[PARAM_N_INIT]),
-         pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend)});
+         pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend),
+         seen ? device_list((uint64)params[PARAM_DEVICES]) : PgkmValue()});
 }
 
 /*
@@ -289,6 +307,7 @@ Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
                                  job->chosen.feature_sum,
                                  job->chosen.mass_sum,
                                  job->chosen.instruction_set,
+                                 device_list(job->devices),
                                  scan->way,
                                  pgkm_value_if(scanned, scan->workers),
                                  pgkm_value_if(scanned, scan->rows),

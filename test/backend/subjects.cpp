@@ -1,15 +1,14 @@
 #include "subjects.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <dlfcn.h>
 
-#include "backend/spread/spread.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "reference/reference.hpp"
 #include "service_subject.hpp"
+#include "support/spread_over.hpp"
 
 namespace conformance {
 namespace {
@@ -55,34 +54,9 @@ void add_cpu(std::vector<Subject> &subjects)
 }
 
 // The same device three times: rows and sums are spread as over three of them.
-constexpr std::size_t same_devices = 3;
-
-PgkmStatus open_spread(const PgkmBackend &inner, const PgkmOpen *options, PgkmContext **context, PgkmError *error)
+std::vector<std::int32_t> same_device(std::int32_t device)
 {
-    const std::vector<std::int32_t> devices(same_devices, std::max(options->device, 0));
-    PgkmOpen open = *options;
-    open.devices = devices.data();
-    open.n_devices = static_cast<std::int32_t>(devices.size());
-    return pgkm::spread::open(inner, open, context, error);
-}
-
-// What a table says of itself stays its own.
-PgkmBackend spread_over(const PgkmBackend &inner, decltype(PgkmBackend::open) open)
-{
-    PgkmBackend made = *pgkm::spread::table();
-    made.probe = inner.probe;
-    made.strategies = inner.strategies;
-    made.open = open;
-    return made;
-}
-
-const PgkmBackend *spread_cpu()
-{
-    static const PgkmBackend table =
-        spread_over(*pgkm::cpu_backend(), [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
-            return open_spread(*pgkm::cpu_backend(), options, context, error);
-        });
-    return &table;
+    return std::vector<std::int32_t>(3, device);
 }
 
 // The service with the list, which it opens itself.
@@ -91,7 +65,7 @@ const PgkmBackend *spread_service()
     static const PgkmBackend table = [] {
         PgkmBackend made = *service_table();
         made.open = [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
-            const std::vector<std::int32_t> devices(same_devices, 0);
+            const std::vector<std::int32_t> devices = same_device(0);
             PgkmOpen open = *options;
             open.devices = devices.data();
             open.n_devices = static_cast<std::int32_t>(devices.size());
@@ -141,13 +115,16 @@ const Plugin &plugin()
     return loaded;
 }
 
+const PgkmBackend *spread_cpu()
+{
+    static const PgkmBackend *const table = pgkm::test::spread_over<0>(pgkm::cpu_backend(), same_device(0));
+    return table;
+}
+
 const PgkmBackend *spread_plugin()
 {
-    static const PgkmBackend table =
-        spread_over(*plugin().table, [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
-            return open_spread(*plugin().table, options, context, error);
-        });
-    return &table;
+    static const PgkmBackend *const table = pgkm::test::spread_over<1>(plugin().table, same_device(plugin().device));
+    return table;
 }
 
 void add_plugin(std::vector<Subject> &subjects)

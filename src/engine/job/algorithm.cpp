@@ -79,7 +79,8 @@ Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
         all.shared += work.shared;
         all.most += work.most;
         all.at_home = all.at_home || work.at_home;
-        all.devices = std::max(all.devices, work.devices);
+        if (request.n_nodes == 0) // else most rows are elsewhere
+            all.devices = std::max(all.devices, work.devices);
     }
     return all;
 }

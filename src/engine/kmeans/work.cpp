@@ -104,11 +104,13 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
-    const double iterations = fits * options.n_init * (std::min<double>(options.max_iter, usual_iterations) + refined);
+    const double iterations = fits * options.n_init * std::min<double>(options.max_iter, usual_iterations);
     const Extent extent = {fit.n, fit.d, fit.k, iterations, request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0};
+    // The others have calls for some of the rows, or iterate here.
+    const bool plain = options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
     return {time_of(fits * distances(fit) * rounds * options.n_init),
             time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit)))), false,
-            devices_worth(extent, PGKM_MOST_DEVICES)};
+            plain ? devices_worth(extent, PGKM_MOST_DEVICES) : 1};
 }
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
