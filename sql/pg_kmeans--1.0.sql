@@ -899,7 +899,8 @@ BEGIN
         ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),
         ('pg_stat_progress_kmeans.shift', 'sum of squared distances that the centroids moved; of a mixture the growth of the mean log-likelihood'),
-        ('pg_stat_progress_kmeans.backend', 'cpu or cuda')
+        ('pg_stat_progress_kmeans.backend', 'cpu or cuda'),
+        ('pg_stat_progress_kmeans.devices', 'numbers of the CUDA devices that have a part of the rows')
     ) AS list (name, comment)
     LOOP
         EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);

@@ -97,9 +97,11 @@ void PeerSums::link(bool resident)
     }
     Peer own = {context_.device, {}, {}};
     for (int turn = 0; turn < 2; ++turn) {
-        written_[turn] = make_event();
+        Event &written = context_.written_for_peers[turn];
+        if (written.get() == nullptr)
+            written = make_event();
         own.copies[turn] = context_.for_peers.get() + static_cast<std::size_t>(turn) * count_;
-        own.written[turn] = written_[turn].get();
+        own.written[turn] = written.get();
     }
     const PgkmPiece *const pieces = exchange(peers_, &own, sizeof own);
     others_.resize(static_cast<std::size_t>(peers_.parts));

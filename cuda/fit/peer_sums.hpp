@@ -50,7 +50,6 @@ class PeerSums {
     bool ahead_ = false, direct_ = false;
     DeviceArray<std::int64_t> all_;
     PinnedArray<std::int64_t> on_host_; // where they go by it
-    Event written_[2];                  // this part's copy, which two take turns for
     std::vector<Peer> others_;          // all parts, this one too
     int turn_ = 0;
 };

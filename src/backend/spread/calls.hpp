@@ -70,8 +70,10 @@ void call_pieces(Rows &rows, const PgkmProblem *problems, std::int64_t n_problem
             results[place].push_back(make(pieces.on(place).of[i], pieces.on(place).problems[i]));
     rows.places().run(pieces.places(), [&](std::size_t place, PgkmError *error) {
         Pieces::OnPlace &on = pieces.on(place);
-        return call(rows.places().inner(), rows.data(place), on.problems.data(),
-                    static_cast<std::int64_t>(on.problems.size()), results[place].data(), error);
+        PgkmData *const data = rows.data(place, error);
+        return data == nullptr ? error->status
+                               : call(rows.places().inner(), data, on.problems.data(),
+                                      static_cast<std::int64_t>(on.problems.size()), results[place].data(), error);
     });
     for (const std::size_t place : pieces.places())
         for (std::size_t i = 0; i < pieces.on(place).of.size(); ++i)
@@ -90,16 +92,24 @@ void call_whole(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems
         std::vector<std::int64_t> of;
         for (const Pieces::Origin &origin : on.of)
             of.push_back(origin.problem);
-        return call(inner, rows.data(place), on.problems, of, error);
+        PgkmData *const data = rows.data(place, error);
+        return data == nullptr ? error->status : call(inner, data, on.problems, of, error);
     });
     for (const Pieces::Rest &rest : pieces.rest())
         rows.places().run({rest.pieces[0].place}, [&](std::size_t place, PgkmError *error) {
-            std::vector<PgkmProblem> whole = {problems[rest.problem]};
-            PgkmData *const data = rows.gather(place, whole[0], error);
-            if (data == nullptr)
-                return error->status;
-            whole[0].first_row = 0;
-            return call(inner, data, whole, std::vector<std::int64_t>{rest.problem}, error);
+            const auto attempt = [&] {
+                std::vector<PgkmProblem> whole = {problems[rest.problem]};
+                PgkmData *const data = rows.gather(place, whole[0], error);
+                if (data == nullptr)
+                    return error->status;
+                whole[0].first_row = 0;
+                return call(inner, data, whole, std::vector<std::int64_t>{rest.problem}, error);
+            };
+            const PgkmStatus status = attempt();
+            if (status != PGKM_LIMIT && status != PGKM_OUT_OF_MEMORY)
+                return status;
+            rows.lend(place);
+            return attempt();
         });
 }
 

@@ -51,13 +51,9 @@ PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
 PgkmStatus Rows::load(std::size_t place, Part &part, std::int64_t first, std::int64_t n, PgkmError *error)
 {
     places_.inner().unload(part.data);
-    part = {};
+    part = {first, n, nullptr};
     const PgkmPoints some = slice(first, n);
-    PgkmData *data = nullptr;
-    const PgkmStatus status = places_.inner().load(places_.context(place), &some, &data, error);
-    if (status == PGKM_OK)
-        part = {first, n, data};
-    return status;
+    return places_.inner().load(places_.context(place), &some, &part.data, error);
 }
 
 std::vector<Piece> Rows::pieces_of(const PgkmProblem &problem) const
@@ -87,15 +83,31 @@ PgkmData *Rows::gather(std::size_t place, const PgkmProblem &problem, PgkmError 
     return part.data;
 }
 
+PgkmData *Rows::data(std::size_t place, PgkmError *error)
+{
+    Part &part = parts_[place];
+    if (part.data == nullptr)
+        load(place, part, part.first, part.n, error);
+    return part.data;
+}
+
+void Rows::lend(std::size_t place)
+{
+    places_.inner().unload(parts_[place].data);
+    parts_[place].data = nullptr;
+}
+
 void Rows::give_back()
 {
     const std::uint64_t row_bytes = static_cast<std::uint64_t>(points_.d) * element_bytes();
-    for (Part &part : gathered_)
-        if (places_.device_memory() != 0 &&
-            static_cast<std::uint64_t>(part.n) * row_bytes > places_.device_memory() / 4) {
+    for (std::size_t place = 0; place < gathered_.size(); ++place) {
+        Part &part = gathered_[place];
+        const auto rows = static_cast<std::uint64_t>(part.n + 4 * parts_[place].n);
+        if (places_.device_memory() != 0 && rows * row_bytes > places_.device_memory()) {
             places_.inner().unload(part.data);
             part = {};
         }
+    }
 }
 
 } // namespace pgkm::spread

@@ -29,10 +29,13 @@ class Rows {
 
     // In the order of the rows; one where all of them lie on one place.
     std::vector<Piece> pieces_of(const PgkmProblem &problem) const;
-    PgkmData *data(std::size_t place) const { return parts_[place].data; }
+    // What the place has of them; brought back if it was lent away. NULL with *error.
+    PgkmData *data(std::size_t place, PgkmError *error);
 
     // The problem's rows, brought together on a place; they stay there until others come or give_back().
     PgkmData *gather(std::size_t place, const PgkmProblem &problem, PgkmError *error);
+    // Frees the place's own rows, to make room for those.
+    void lend(std::size_t place);
     // Frees what was brought together, where it leaves little room for a fit.
     void give_back();
 

@@ -244,7 +244,10 @@ void fit_in_parts(Rows &rows, const std::vector<Piece> &pieces, PgkmProblem &pro
         which.push_back(pieces[i].place);
     }
     places.run(which, [&](std::size_t place, PgkmError *error) {
-        const PgkmStatus status = places.inner().fit(rows.data(place), &parts[part_on[place]], 1, &params, error);
+        PgkmData *const data = rows.data(place, error);
+        if (data == nullptr)
+            return error->status;
+        const PgkmStatus status = places.inner().fit(data, &parts[part_on[place]], 1, &params, error);
         return status == PGKM_CANCELLED && exchange.out_of_memory()
                    ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
                    : status;
@@ -261,8 +264,10 @@ PgkmStatus spread_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_prob
         Pieces pieces(rows, problems, n_problems, false);
         rows.places().run(pieces.places(), [&](std::size_t place, PgkmError *why) {
             Pieces::OnPlace &on = pieces.on(place);
-            return rows.places().inner().fit(rows.data(place), on.problems.data(), std::ssize(on.problems), params,
-                                             why);
+            PgkmData *const there = rows.data(place, why);
+            return there == nullptr
+                       ? why->status
+                       : rows.places().inner().fit(there, on.problems.data(), std::ssize(on.problems), params, why);
         });
         for (const std::size_t place : pieces.places())
             for (std::size_t i = 0; i < pieces.on(place).of.size(); ++i)
