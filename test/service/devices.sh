@@ -69,7 +69,6 @@ held=$({
 } | query)
 is "$held" "f"$'\n'"$right"$'\n'"1"$'\n'"$right" "rows that stay, and another fit beside them"
 is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held in the end"
-echo "1..$number"
 
 # One fit over several devices: the same one may come again.
 both="SET pg_kmeans.devices = '0,1'"
@@ -95,3 +94,5 @@ fault "fit hang"
 is "$(say cuda "$fit" "$both" "SET statement_timeout = 300")" 57014 "a cancel reaches both"
 fault
 is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held"
+
+echo "1..$number"
