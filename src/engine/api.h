@@ -146,6 +146,10 @@ typedef struct PgkmNode {
     void (*cancel)(void *arg);
 } PgkmNode;
 
+/* Rows that come to a job chunk by chunk, pass after pass, because memory does not hold them all. One thread gives,
+ * the job takes. */
+typedef struct PgkmStream PgkmStream;
+
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
@@ -168,7 +172,9 @@ typedef struct PgkmRequest {
      * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
      * where the other servers' rows have them. */
     const PgkmNode *nodes;
-    int64_t n_nodes;     /* 0: none */
+    int64_t n_nodes; /* 0: none */
+    /* Or all rows come by this; else as with nodes, but that `points` has no rows. NULL: they do not. */
+    PgkmStream *stream;
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
     union {
@@ -311,6 +317,18 @@ void pgkm_job_free(PgkmJob *job);
 void pgkm_stop_all_jobs(void);
 /* Bytes that jobs which were stopped still hold: a call of a library, which nothing can stop. */
 uint64_t pgkm_bytes_left_behind(void);
+
+/* --- Rows that come to a job --- */
+
+/* For n rows in all, of which a chunk has `most` at most. NULL when there is no memory; free allows NULL. Freed after
+ * the jobs. */
+PgkmStream *pgkm_stream_create(int64_t n, int64_t most);
+void pgkm_stream_free(PgkmStream *stream);
+/* Waits up to `milliseconds` until the job wants the next chunk; 1 when it does. It has done with all chunks then but
+ * the last that it was given. */
+int pgkm_stream_wait(PgkmStream *stream, int milliseconds);
+/* Gives it one, which stays the caller's; a chunk without rows ends the pass. Only when it is wanted. */
+void pgkm_stream_give(PgkmStream *stream, const PgkmPoints *chunk);
 
 /* --- Rows of this server in a fit that another one runs --- */
 

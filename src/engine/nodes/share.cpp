@@ -203,14 +203,20 @@ void Share::assign(Reader &request, Writer &reply)
     problem.k = static_cast<std::int32_t>(k);
     problem.centroids = centroids.data();
     problem.distance_exponent = clamp_exponent(request.get<std::int32_t>());
-    std::vector<PgkmInt128> within(k);
+    const bool want_masses = request.get<std::uint8_t>() != 0;
+    std::vector<PgkmInt128> within(k), masses(want_masses ? k : 0);
+    std::vector<PgkmFeatureScale> scales;
+    if (want_masses)
+        scales = read_scales(request, problem);
     std::vector<std::int64_t> sizes(k);
     PgkmAssignment wanted = {};
     wanted.within = within.data();
+    wanted.masses = want_masses ? masses.data() : nullptr;
     wanted.sizes = sizes.data();
     std::vector<PgkmProblem> problems = {problem};
     session_.run(&PgkmBackend::assign, problems, &wanted);
     reply.put(within);
+    reply.put(masses);
     reply.put(sizes);
 }
 

@@ -18,6 +18,7 @@
 namespace pgkm::nodes {
 
 struct ShareState {
+    bool passing = false;                     // rows go after this request: labels are not kept
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
     // Of the last iteration.
     std::int32_t k = 0;
@@ -93,6 +94,8 @@ class Share {
     template <typename T>
     void em_step(Reader &request, Writer &reply);
     PgkmProblem whole() const;
+    // Scales of sums, which the caller keeps, and the weights' exponent for the problem.
+    std::vector<PgkmFeatureScale> read_scales(Reader &request, PgkmProblem &problem) const;
 
     Session &session_;
     PgkmPoints points_; // as they are clustered

@@ -40,7 +40,7 @@ class Objects : public Models {
 
 void check(const PgkmRequest &request, const PgkmGroup &)
 {
-    if (request.n_groups > 0 || request.n_nodes > 0 || request.points.weights != nullptr)
+    if (request.n_groups > 0 || is_spread(request) || request.points.weights != nullptr)
         throw Error(PGKM_INVALID, "a reduction takes rows of one server, without groups and weights");
     check_program(request.reduction, request.points.d);
 }

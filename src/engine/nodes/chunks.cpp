@@ -1,0 +1,117 @@
+// chunks.cpp - one request to all chunks, with what has to go before it.
+#include "engine/nodes/chunks.hpp"
+
+#include "engine/nodes/share.hpp"
+
+namespace pgkm::nodes {
+
+void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, bool keep_labels,
+                  const Merge &merge)
+{
+    PgkmPoints chunk;
+    source_.begin_pass(open_.host);
+    while (source_.take(open_.host, chunk)) {
+        ShareState state;
+        state.passing = !keep_labels;
+        element_ = chunk.element;
+        d_ = chunk.d;
+        const auto serve = [&](const Bytes &asked) {
+            Reader reader(asked);
+            Writer reply;
+            Share(session_, chunk, state, open_).serve(reader, reply);
+            return reply;
+        };
+        if (!transform_.empty())
+            serve(transform_);
+        for (const Bytes *earlier : before)
+            if (!earlier->empty())
+                serve(*earlier);
+        const Writer reply = serve(request);
+        session_.unload(); // before the chunk goes, and its state
+        Reader reader(reply.bytes());
+        merge(reader);
+    }
+}
+
+// Keeps the rows that a request has made chosen ones.
+template <typename T>
+void Chunks::choose(Operation operation, Reader &request)
+{
+    std::vector<T> rows;
+    if (!add_.empty()) {
+        Reader before(add_);
+        before.operation();
+        before.get<std::int32_t>();
+        rows = before.get_all<T>();
+    }
+    const auto index = request.get<std::int32_t>(); // of the trial; else of the first row
+    Reader from = request;
+    if (operation == Operation::seed_choose) {
+        from = Reader(gains_);
+        from.operation();
+    }
+    const std::vector<T> more = from.get_all<T>();
+    const auto begin = more.begin() + (operation == Operation::seed_choose ? std::ptrdiff_t{index} * d_ : 0);
+    rows.insert(rows.end(), begin, operation == Operation::seed_choose ? begin + d_ : more.end());
+    Writer all(Operation::seed_add);
+    all.put(std::int32_t{0});
+    all.put(rows);
+    add_ = all.bytes();
+    gains_.clear();
+}
+
+void Chunks::ask(const Writer &asked, const Merge &merge)
+{
+    const Bytes &request = asked.bytes();
+    Reader reader(request);
+    const Operation operation = reader.operation();
+    switch (operation) {
+    case Operation::transform:
+        transform_ = request;
+        return;
+    case Operation::iterate:
+        iteration_before_ = std::move(iteration_);
+        iteration_ = request;
+        return pass({}, request, false, merge);
+    case Operation::farthest:
+        return pass({&iteration_}, request, false, merge);
+    case Operation::seed_begin:
+        begin_ = request;
+        for (Bytes *later : {&add_, &sums_, &gains_})
+            later->clear();
+        return;
+    case Operation::seed_sums:
+        sums_ = request;
+        return pass({&begin_, &add_}, request, false, merge);
+    case Operation::seed_keys:
+    case Operation::seed_rows:
+    case Operation::seed_last:
+        return pass({&begin_, &add_, &sums_}, request, false, merge);
+    case Operation::seed_gains:
+        gains_ = request;
+        return pass({&begin_, &add_, &sums_}, request, false, merge);
+    case Operation::seed_exact:
+        return pass({&begin_, &add_, &sums_, &gains_}, request, false, merge);
+    case Operation::seed_masses:
+        return pass({&begin_, &add_}, request, false, merge);
+    case Operation::seed_add:
+    case Operation::seed_choose:
+        if (operation == Operation::seed_add)
+            pass({&begin_, &add_}, request, false, merge);
+        else
+            pass({&begin_, &add_, &sums_, &gains_}, request, false, merge);
+        return element_ == PGKM_FLOAT32 ? choose<float>(operation, reader) : choose<double>(operation, reader);
+    default:
+        return pass({}, request, false, merge);
+    }
+}
+
+bool Chunks::labels_have_changed()
+{
+    bool changed = false;
+    pass({&iteration_before_}, iteration_, true,
+         [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; });
+    return changed;
+}
+
+} // namespace pgkm::nodes
