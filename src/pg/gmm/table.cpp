@@ -55,7 +55,7 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
-    query.on_nodes = true;
+    query.on_nodes = query.may_stream = true;
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));

@@ -90,7 +90,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     memset(&query, 0, sizeof query);
     query.new_snapshot = true;
     query.unchanged = unchanged;
-    query.on_nodes = kmeans_call_suits_nodes(call);
+    query.on_nodes = kmeans_call_is_spreadable(call);
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
