@@ -1,18 +1,32 @@
 // chunks.cpp - one request to all chunks, with what has to go before it.
 #include "engine/nodes/chunks.hpp"
 
-#include "engine/nodes/share.hpp"
+#include "engine/nodes/share_seed.hpp"
 
 namespace pgkm::nodes {
 
-void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, bool keep_labels,
-                  const Merge &merge)
+// For requests about buckets: distances of the other rows are not asked for.
+void Chunks::keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const
+{
+    Reader reader(request), begin(begin_);
+    begin.operation();
+    const std::int32_t bits =
+        reader.operation() == Operation::seed_rows ? reader.get<std::int32_t>() : begin.get<std::int32_t>();
+    if (chunk.element == PGKM_FLOAT32)
+        keep_drawn<float>(chunk, open_, bits, reader, state);
+    else
+        keep_drawn<double>(chunk, open_, bits, reader, state);
+}
+
+void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge, Kind kind)
 {
     PgkmPoints chunk;
     source_.begin_pass(open_.host);
     while (source_.take(open_.host, chunk)) {
         ShareState state;
-        state.passing = !keep_labels;
+        state.passing = kind != Kind::labels;
+        state.unordered = kind == Kind::rows;
+        session_.unload();
         element_ = chunk.element;
         d_ = chunk.d;
         const auto serve = [&](const Bytes &asked) {
@@ -23,13 +37,18 @@ void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &requ
         };
         if (!transform_.empty())
             serve(transform_);
-        for (const Bytes *earlier : before)
-            if (!earlier->empty())
-                serve(*earlier);
-        const Writer reply = serve(request);
+        if (kind == Kind::drawn)
+            keep_drawn_rows(chunk, request, state);
+        session_.unload();
+        if (state.drawn != 0) {
+            for (const Bytes *earlier : before)
+                if (!earlier->empty())
+                    serve(*earlier);
+            const Writer reply = serve(request);
+            Reader reader(reply.bytes());
+            merge(reader);
+        }
         session_.unload(); // before the chunk goes, and its state
-        Reader reader(reply.bytes());
-        merge(reader);
     }
 }
 
@@ -72,9 +91,9 @@ void Chunks::ask(const Writer &asked, const Merge &merge)
     case Operation::iterate:
         iteration_before_ = std::move(iteration_);
         iteration_ = request;
-        return pass({}, request, false, merge);
+        return pass({}, request, merge);
     case Operation::farthest:
-        return pass({&iteration_}, request, false, merge);
+        return pass({&iteration_}, request, merge);
     case Operation::seed_begin:
         begin_ = request;
         for (Bytes *later : {&add_, &sums_, &gains_})
@@ -82,35 +101,37 @@ void Chunks::ask(const Writer &asked, const Merge &merge)
         return;
     case Operation::seed_sums:
         sums_ = request;
-        return pass({&begin_, &add_}, request, false, merge);
+        return pass({&begin_, &add_}, request, merge);
     case Operation::seed_keys:
     case Operation::seed_rows:
+        return pass({&begin_, &add_, &sums_}, request, merge, Kind::drawn);
     case Operation::seed_last:
-        return pass({&begin_, &add_, &sums_}, request, false, merge);
+        return pass({&begin_}, request, merge, Kind::ordered);
     case Operation::seed_gains:
         gains_ = request;
-        return pass({&begin_, &add_, &sums_}, request, false, merge);
+        return pass({&begin_, &add_, &sums_}, request, merge);
     case Operation::seed_exact:
-        return pass({&begin_, &add_, &sums_, &gains_}, request, false, merge);
+        return pass({&begin_, &add_, &sums_, &gains_}, request, merge);
     case Operation::seed_masses:
-        return pass({&begin_, &add_}, request, false, merge);
+        return pass({&begin_, &add_}, request, merge);
     case Operation::seed_add:
     case Operation::seed_choose:
         if (operation == Operation::seed_add)
-            pass({&begin_, &add_}, request, false, merge);
+            pass({&begin_, &add_}, request, merge);
         else
-            pass({&begin_, &add_, &sums_, &gains_}, request, false, merge);
+            pass({&begin_, &add_, &sums_, &gains_}, request, merge);
         return element_ == PGKM_FLOAT32 ? choose<float>(operation, reader) : choose<double>(operation, reader);
     default:
-        return pass({}, request, false, merge);
+        return pass({}, request, merge);
     }
 }
 
 bool Chunks::labels_have_changed()
 {
     bool changed = false;
-    pass({&iteration_before_}, iteration_, true,
-         [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; });
+    pass(
+        {&iteration_before_}, iteration_, [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; },
+        Kind::labels);
     return changed;
 }
 

@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "engine/backends/session.hpp"
-#include "engine/nodes/message.hpp"
+#include "engine/nodes/share.hpp"
 #include "engine/nodes/stream.hpp"
 #include "numeric/platform.hpp"
 
@@ -33,7 +33,12 @@ class Chunks {
     std::int64_t n() const { return source_.n; }
 
   private:
-    void pass(std::initializer_list<const Bytes *> before, const Bytes &request, bool keep_labels, const Merge &merge);
+    // What a pass needs: rows in any order, in canonical order, those of drawn buckets in canonical order, or labels
+    // from one request to the next.
+    enum class Kind { rows, ordered, drawn, labels };
+    void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
+              Kind kind = Kind::rows);
+    void keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const;
     template <typename T>
     void choose(Operation operation, Reader &request);
 

@@ -23,13 +23,6 @@ struct MomentSums {
     Int128 value = 0, square = 0;
 };
 
-PgkmPoints with_values(PgkmPoints points, const ShareState &state)
-{
-    if (state.transformed != nullptr)
-        points.values = state.transformed.get();
-    return points;
-}
-
 // Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
 std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
 {
@@ -51,6 +44,17 @@ std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
 }
 
 } // namespace
+
+PgkmPoints clustered(PgkmPoints points, const ShareState &state)
+{
+    if (state.transformed != nullptr)
+        points.values = state.transformed.get();
+    if (state.drawn >= 0) {
+        points.n = state.drawn;
+        points.weights = points.weights == nullptr ? nullptr : state.weights.data();
+    }
+    return points;
+}
 
 void raise_shape()
 {
@@ -74,7 +78,7 @@ template void check_values(const float *, std::size_t);
 template void check_values(const double *, std::size_t);
 
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
-    : session_(session), points_(with_values(points, state)), raw_(points), state_(state), open_(open)
+    : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
 {
 }
 
