@@ -282,12 +282,13 @@ COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns t
 
 CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;

@@ -50,13 +50,28 @@ SELECT abs((s).log_likelihood - (t).log_likelihood) < 1e-6 AS near, (s).n_iter =
 FROM streamed_models, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'stream') AS s;
 SELECT abs((s).components[1][1] - (p).components[1][1]) < 1e-9 AS near, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
 
+-- labels in a column: those of the nearest centroids
+CREATE FUNCTION streamed_labels(label text, memory text) RETURNS void LANGUAGE sql AS $$
+    SELECT kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => label, memory => memory)
+$$;
+SELECT streamed_labels('resident', 'resident');
+SET pg_kmeans.memory_limit = '1600kB';
+SELECT streamed_labels('stream', 'stream');
+SELECT function, scan FROM kmeans_last_run();
+SELECT resident IS NULL AS none, count(*), count(*) FILTER (WHERE resident IS DISTINCT FROM stream) AS other FROM streamed GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('streamed_parts', '{x,y}', 4, init => 'random', memory => 'stream'));
+SELECT count(*), count(cluster_id) FROM streamed_parts;
+SET pg_kmeans.memory_limit = '5MB';
+
 -- what a pass cannot read is an error, as in memory; nothing is left behind
+\set VERBOSITY terse
 INSERT INTO streamed (x, y) VALUES (1, 'NaN');
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
 DELETE FROM streamed WHERE y = 'NaN';
 INSERT INTO streamed (f) VALUES ('{1,2}');
 SELECT kmeans_fit('streamed', '{f}', 3, memory => 'stream');
 DELETE FROM streamed WHERE f = '{1,2}';
+\set VERBOSITY default
 SELECT kmeans_fit('streamed', '{x,y}', 3, metric => 'cosine', standardize => true, memory => 'stream', filter => 'keep') IS NOT NULL AS fitted;
 
 -- what memory => 'stream' does not go with
@@ -71,7 +86,9 @@ SELECT kmeans_fit('streamed', '{x,y}', 3, nulls => 'mean', memory => 'stream');
 SELECT kmeans_fit('streamed', '{x,y}', 3, loaded => true, memory => 'stream');
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'disk');
 SET pg_kmeans.memory_limit = '500kB';
+\set VERBOSITY terse
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
+\set VERBOSITY default
 RESET pg_kmeans.memory_limit;
 CREATE TABLE streamed_none (x real, f real[]);
 SELECT kmeans_fit('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none, gmm_fit('streamed_none', '{f}', 3, memory => 'stream') IS NULL AS none,
@@ -79,4 +96,5 @@ SELECT kmeans_fit('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none
 SELECT * FROM kmeans_sweep('streamed_none', '{x}', 2, 4, memory => 'stream');
 DROP VIEW streamed_view;
 DROP FUNCTION streamed_fit(text);
+DROP FUNCTION streamed_labels(text, text);
 DROP TABLE streamed, streamed_parts, streamed_fits, streamed_sweep, streamed_models, streamed_none;

@@ -321,6 +321,8 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
         call->stream == NULL ? PgkmMeanwhile{end_reading, rows, NULL, 0} : table_stream_meanwhile(call->stream);
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
+    if (call->stream != NULL)
+        table_stream_end(call->stream);
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
     if (call->request.k_last == 0)

@@ -9,7 +9,9 @@
 #include "pg/scan/scan.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 }
 
 /* A chunk that the job has, and one that is read: its processes' own rows, and where these are brought together. */
@@ -31,9 +33,10 @@ struct TableStream {
     int64 most; /* rows of a chunk */
     Size row_bytes;
     MemoryContext chunks[2];
-    int64 read;   /* chunks */
-    int64 passes; /* that have ended */
-    int64 rows;   /* of this one */
+    bool own_snapshot; /* for all passes */
+    int64 read;        /* chunks */
+    int64 passes;      /* that have ended */
+    int64 rows;        /* of this one */
 };
 
 static void free_stream(void *stream)
@@ -90,8 +93,8 @@ static bool choose_chunk(TableStream *stream, const PgkmRequest *request, bool r
     return bytes <= room;
 }
 
-/* Whether rows in memory, and work on them, would pass the limit. */
-static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of)
+/* Whether rows in memory, with `origins` bytes beside each, and work on them, would pass the limit. */
+static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of, Size origins)
 {
     PgkmRequest request = *of;
     const double rows = (double)scan_stream_expected(stream->scan);
@@ -100,7 +103,7 @@ static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of)
         return false;
     request.points = no_points(stream);
     request.points.n = scan_stream_expected(stream->scan);
-    return rows * (double)stream->row_bytes + (double)pgkm_request_estimate(&request) >
+    return rows * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request) >
            (double)pgkm_memory_obtainable();
 }
 
@@ -131,23 +134,40 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     return NULL;
 }
 
+static Size origin_bytes(const TableQuery *query)
+{
+    const TableWants wants = {query->need_ctid, query->need_ctid && query->relation->has_rows_of_others,
+                              query->label != NULL};
+
+    return table_origin_bytes(&wants);
+}
+
 TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
                                 PgkmScanReport *report)
 {
     MemoryContext caller = MemoryContextSwitchTo(context);
     TableStream *const stream = (TableStream *)palloc0(sizeof(TableStream));
+    TableQuery rows_alone = *query; /* labels are written by what rows are */
     const PgkmRows *chunk;
 
+    rows_alone.label = NULL;
+    rows_alone.need_ctid = false;
     stream->on_reset.func = free_stream;
     stream->on_reset.arg = stream;
     MemoryContextRegisterResetCallback(context, &stream->on_reset);
     stream->element = table_columns_element(query->features, query->n_features);
     stream->weighted = query->weight != NULL;
-    stream->scan = scan_stream_begin(query, leaves);
+    if (query->new_snapshot) {
+        CommandCounterIncrement();
+        PushActiveSnapshot(GetTransactionSnapshot());
+        stream->own_snapshot = true;
+    }
+    stream->scan = scan_stream_begin(&rows_alone, leaves);
     stream->row_bytes = scan_stream_features(stream->scan) * pgkm_element_size(stream->element) +
                         (stream->weighted ? sizeof(double) : 0);
-    if ((call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request)) ||
+    if ((call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, origin_bytes(query))) ||
         !choose_chunk(stream, &call->request, query->streamed)) {
+        table_stream_end(stream);
         MemoryContextSwitchTo(caller);
         return NULL;
     }
@@ -159,6 +179,13 @@ TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, 
     connect(stream, stream->n, stream->most);
     MemoryContextSwitchTo(caller);
     return stream;
+}
+
+void table_stream_end(TableStream *stream)
+{
+    if (stream->own_snapshot)
+        PopActiveSnapshot();
+    stream->own_snapshot = false;
 }
 
 int64 table_stream_rows(const TableStream *stream)

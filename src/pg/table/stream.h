@@ -12,6 +12,9 @@
 TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
                                 PgkmScanReport *report);
 
+/* No more passes: gives up the snapshot that they had. */
+void table_stream_end(TableStream *stream);
+
 /* Rows that take part in a pass, and features of each, when there are any. */
 int64 table_stream_rows(const TableStream *stream);
 int32 table_stream_features(const TableStream *stream);
