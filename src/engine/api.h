@@ -6,8 +6,7 @@
  * a status and leaves a text in *error.
  *
  * A request (PgkmRequest) says what to fit: k-means, a mixture or PCA; or what to reduce rows to. A job works on it in
- * threads of its own, which never call the server. The caller waits in short steps
- * (pgkm_job_wait) and serves its interrupts in between.
+ * threads of its own, which never call the server. The caller waits in short steps and serves interrupts in between.
  *
  * Matrices are row-major: a x b values are a rows of b.
  */
@@ -15,6 +14,7 @@
 #define PGKM_ENGINE_API_H
 
 #include "backend/backend.h"
+#include "engine/stream.h"
 #include "numeric/copy.h"
 
 #ifdef __cplusplus
@@ -146,10 +146,6 @@ typedef struct PgkmNode {
     void (*cancel)(void *arg);
 } PgkmNode;
 
-/* Rows that come to a job chunk by chunk, pass after pass, because memory does not hold them all. One thread gives,
- * the job takes. */
-typedef struct PgkmStream PgkmStream;
-
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
@@ -168,13 +164,11 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
-    /* Other servers that hold rows of the fit, each at least one; k-means alone, without groups, labels and distances.
-     * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
-     * where the other servers' rows have them. */
+    /* Other servers that hold rows of the fit; without groups, labels and distances. `points` are this server's rows
+     * then, maybe none; weights and values are not NULL all the same, where the others' rows have them. */
     const PgkmNode *nodes;
-    int64_t n_nodes; /* 0: none */
-    /* Or all rows come by this; else as with nodes, but that `points` has no rows. NULL: they do not. */
-    PgkmStream *stream;
+    int64_t n_nodes;     /* 0: none */
+    PgkmStream *stream;  /* all rows come by it, and `points` has none; else as with nodes. NULL: they do not */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
     union {
@@ -317,18 +311,6 @@ void pgkm_job_free(PgkmJob *job);
 void pgkm_stop_all_jobs(void);
 /* Bytes that jobs which were stopped still hold: a call of a library, which nothing can stop. */
 uint64_t pgkm_bytes_left_behind(void);
-
-/* --- Rows that come to a job --- */
-
-/* For n rows in all, of which a chunk has `most` at most. NULL when there is no memory; free allows NULL. Freed after
- * the jobs. */
-PgkmStream *pgkm_stream_create(int64_t n, int64_t most);
-void pgkm_stream_free(PgkmStream *stream);
-/* Waits up to `milliseconds` until the job wants the next chunk; 1 when it does. It has done with all chunks then but
- * the last that it was given. */
-int pgkm_stream_wait(PgkmStream *stream, int milliseconds);
-/* Gives it one, which stays the caller's; a chunk without rows ends the pass. Only when it is wanted. */
-void pgkm_stream_give(PgkmStream *stream, const PgkmPoints *chunk);
 
 /* --- Rows of this server in a fit that another one runs --- */
 

@@ -1,9 +1,47 @@
 // chunks.cpp - one request to all chunks, with what has to go before it.
 #include "engine/nodes/chunks.hpp"
 
-#include "engine/nodes/share_seed.hpp"
+#include <algorithm>
+
+#include "backend/host.hpp"
+#include "cpu/seed/row_order.hpp"
+#include "engine/nodes/key_masses.hpp"
 
 namespace pgkm::nodes {
+namespace {
+
+constexpr std::int64_t rows_per_poll = 1 << 14;
+
+// Leaves those rows of a chunk that lie in the buckets of so many bits which the rest of the request lists.
+template <typename T>
+void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, Reader &request, ShareState &state)
+{
+    const std::vector<std::uint64_t> wanted = request.get_all<std::uint64_t>();
+    PgkmOpen here = open;
+    here.tuning = {}; // what is forced may be a strategy of a device
+    cpu::Context context(here, open.threads);
+    const cpu::BlockRunner runner(context, true);
+    const PgkmPoints all = clustered(points, state);
+    const cpu::SeedRows<T> rows = {static_cast<const T *>(all.values), all.weights, all.n, all.d};
+    const cpu::Buffer<std::uint64_t> keys = cpu::find_keys(runner, rows);
+    std::vector<T> values;
+    state.weights.clear();
+    state.drawn = 0;
+    for (std::int64_t i = 0; i < rows.n; ++i) {
+        if (i % rows_per_poll == 0)
+            poll(open.host);
+        if (!std::binary_search(wanted.begin(), wanted.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
+            continue;
+        values.insert(values.end(), rows.row(i), rows.row(i) + rows.d);
+        if (all.weights != nullptr)
+            state.weights.push_back(all.weights[i]);
+        ++state.drawn;
+    }
+    state.transformed.reset(new std::byte[values.size() * sizeof(T) + 1]);
+    std::memcpy(state.transformed.get(), values.data(), values.size() * sizeof(T));
+}
+
+} // namespace
 
 // For requests about buckets: distances of the other rows are not asked for.
 void Chunks::keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const

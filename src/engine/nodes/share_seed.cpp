@@ -387,37 +387,6 @@ void ShareSeed<T>::masses(Reader &request, Writer &reply)
     reply.put(out);
 }
 
-template <typename T>
-void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, Reader &request, ShareState &state)
-{
-    const std::vector<std::uint64_t> wanted = read_ascending(request);
-    PgkmOpen here = open;
-    here.tuning = {}; // what is forced may be a strategy of a device
-    cpu::Context context(here, open.threads);
-    const cpu::BlockRunner runner(context, true);
-    const PgkmPoints all = clustered(points, state);
-    const cpu::SeedRows<T> rows = {static_cast<const T *>(all.values), all.weights, all.n, all.d};
-    const cpu::Buffer<std::uint64_t> keys = cpu::find_keys(runner, rows);
-    std::vector<T> values;
-    state.weights.clear();
-    state.drawn = 0;
-    for (std::int64_t i = 0; i < rows.n; ++i) {
-        if (i % rows_per_task == 0)
-            poll(open.host);
-        if (!std::binary_search(wanted.begin(), wanted.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
-            continue;
-        values.insert(values.end(), rows.row(i), rows.row(i) + rows.d);
-        if (all.weights != nullptr)
-            state.weights.push_back(all.weights[i]);
-        ++state.drawn;
-    }
-    state.transformed.reset(new std::byte[values.size() * sizeof(T) + 1]);
-    std::memcpy(state.transformed.get(), values.data(), values.size() * sizeof(T));
-}
-
-template void keep_drawn<float>(const PgkmPoints &, const PgkmOpen &, std::int32_t, Reader &, ShareState &);
-template void keep_drawn<double>(const PgkmPoints &, const PgkmOpen &, std::int32_t, Reader &, ShareState &);
-
 template class ShareSeed<float>;
 template class ShareSeed<double>;
 

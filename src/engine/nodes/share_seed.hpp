@@ -51,8 +51,4 @@ class ShareSeed {
     const PgkmOpen &open_;
 };
 
-// Leaves those of a chunk's rows that lie in the buckets of so many bits which the request lists, here or in its rest.
-template <typename T>
-void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, Reader &request, ShareState &state);
-
 } // namespace pgkm::nodes

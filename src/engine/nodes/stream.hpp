@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "engine/api.h"
+#include "engine/stream.h"
 #include "numeric/platform.hpp"
 
 struct PgkmStream {

@@ -130,7 +130,8 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 
     call->request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
+    TableRows *rows =
+        table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
 
     pgkm_progress_writing();
