@@ -93,6 +93,7 @@ RESET pg_kmeans.memory_limit;
 CREATE TABLE streamed_none (x real, f real[]);
 SELECT kmeans_fit('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none, gmm_fit('streamed_none', '{f}', 3, memory => 'stream') IS NULL AS none,
        pca_fit('streamed_none', '{f}', memory => 'stream') IS NULL AS none;
+SELECT kmeans_cluster('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none;
 SELECT * FROM kmeans_sweep('streamed_none', '{x}', 2, 4, memory => 'stream');
 DROP VIEW streamed_view;
 DROP FUNCTION streamed_fit(text);

@@ -175,6 +175,8 @@ TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, 
         chunk_context = AllocSetContextCreate(context, "kmeans chunk", ALLOCSET_DEFAULT_SIZES);
     while ((chunk = read_chunk(stream, report)) != NULL)
         stream->n += chunk->n;
+    if (stream->n == 0)
+        table_stream_end(stream);
     stream->passes = 0;
     connect(stream, stream->n, stream->most);
     MemoryContextSwitchTo(caller);
