@@ -177,7 +177,6 @@ TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, 
         stream->n += chunk->n;
     if (stream->n == 0)
         table_stream_end(stream);
-    stream->passes = 0;
     connect(stream, stream->n, stream->most);
     MemoryContextSwitchTo(caller);
     return stream;
