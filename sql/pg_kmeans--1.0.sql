@@ -206,7 +206,8 @@ CREATE FUNCTION kmeans_progress(
     n_init        OUT integer,
     shift         OUT double precision,
     backend       OUT text,
-    devices       OUT integer[]
+    devices       OUT integer[],
+    pass          OUT bigint
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
@@ -214,7 +215,7 @@ COMMENT ON FUNCTION kmeans_progress IS 'rows of the view pg_stat_progress_kmeans
 
 CREATE VIEW pg_stat_progress_kmeans AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
-       p.max_iter, p.restart, p.n_init, p.shift, p.backend, p.devices
+       p.max_iter, p.restart, p.n_init, p.shift, p.backend, p.devices, p.pass
 FROM kmeans_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
@@ -256,12 +257,13 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 
 CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -282,12 +284,13 @@ COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns t
 
 CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
@@ -312,12 +315,13 @@ COMMENT ON FUNCTION kmeans_outliers IS 'rows of a table that lie far from the ce
 
 CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
@@ -577,7 +581,8 @@ COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes 
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -652,7 +657,8 @@ CREATE FUNCTION gmm_fit(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
@@ -698,7 +704,7 @@ COMMENT ON FUNCTION kmeans_plot IS 'draws the clusters of a table, or what its l
 
 CREATE FUNCTION kmeans_sweep_plot(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
@@ -900,7 +906,8 @@ BEGIN
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),
         ('pg_stat_progress_kmeans.shift', 'sum of squared distances that the centroids moved; of a mixture the growth of the mean log-likelihood'),
         ('pg_stat_progress_kmeans.backend', 'cpu or cuda'),
-        ('pg_stat_progress_kmeans.devices', 'numbers of the CUDA devices that have a part of the rows')
+        ('pg_stat_progress_kmeans.devices', 'numbers of the CUDA devices that have a part of the rows'),
+        ('pg_stat_progress_kmeans.pass', 'the pass over a table whose rows are streamed; 1 counts them')
     ) AS list (name, comment)
     LOOP
         EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);

@@ -74,6 +74,18 @@ class FarRows {
         rows.resize(std::min(rows.size(), most));
         return rows;
     }
+    // Forgets others than the `most` first.
+    void keep(std::size_t most)
+    {
+        if (rows_.size() <= most)
+            return;
+        FarRows kept(points_);
+        for (const FarRow &row : first(most)) {
+            const auto at = static_cast<std::size_t>(row.row);
+            kept.add(row.square, row.label, weights_[at], values_.data() + at * static_cast<std::size_t>(points_.d));
+        }
+        *this = std::move(kept);
+    }
     const PgkmPoints &points() const { return points_; }
     void clear()
     {

@@ -6,8 +6,7 @@
  * a status and leaves a text in *error.
  *
  * A request (PgkmRequest) says what to fit: k-means, a mixture or PCA; or what to reduce rows to. A job works on it in
- * threads of its own, which never call the server. The caller waits in short steps
- * (pgkm_job_wait) and serves its interrupts in between.
+ * threads of its own, which never call the server. The caller waits in short steps and serves interrupts in between.
  *
  * Matrices are row-major: a x b values are a rows of b.
  */
@@ -15,6 +14,7 @@
 #define PGKM_ENGINE_API_H
 
 #include "backend/backend.h"
+#include "engine/stream.h"
 #include "numeric/copy.h"
 
 #ifdef __cplusplus
@@ -166,11 +166,11 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
-    /* Other servers that hold rows of the fit, each at least one; k-means alone, without groups, labels and distances.
-     * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
-     * where the other servers' rows have them. */
+    /* Other servers that hold rows of the fit; without groups, labels and distances. `points` are this server's rows
+     * then, maybe none; weights and values are not NULL all the same, where the others' rows have them. */
     const PgkmNode *nodes;
     int64_t n_nodes;     /* 0: none */
+    PgkmStream *stream;  /* all rows come by it, and `points` has none; else as with nodes. NULL: they do not */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
     union {

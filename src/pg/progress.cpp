@@ -50,6 +50,7 @@ enum ProgressParam {
     PARAM_SHIFT,   /* the bits of a float64 */
     PARAM_BACKEND, /* its place in backend_names */
     PARAM_DEVICES, /* a bit for each */
+    PARAM_PASS,    /* 0: none */
     PARAM_COUNT
 };
 
@@ -147,9 +148,28 @@ static void beat(void)
     }
 }
 
+static int64 rows_before = -1; /* of a pass; -1: there is none */
+
+void pgkm_progress_pass(int64 pass, int64 rows, int64 expected)
+{
+    static const int params[] = {PARAM_PASS, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
+    const int64 values[] = {pass, rows, expected};
+
+    rows_before = rows;
+    show(lengthof(params), params, values);
+}
+
 void pgkm_progress_scan(int64 rows, int64 expected)
 {
     beat();
+
+    if (rows_before >= 0) {
+        static const int pass_params[] = {PARAM_ROWS_SCANNED};
+        const int64 pass_values[] = {rows_before + rows};
+
+        show(lengthof(pass_params), pass_params, pass_values);
+        return;
+    }
 
     static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
     const int64 values[] = {PHASE_SCANNING, rows, expected};
@@ -207,7 +227,8 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
          pgkm_value_if(iterates, (int32)params[PARAM_MAX_ITER]), pgkm_value_if(iterates, (int32)params[PARAM_RESTART]),
          pgkm_value_if(iterates, (int32)params[PARAM_N_INIT]),
          pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend),
-         seen ? device_list((uint64)params[PARAM_DEVICES]) : PgkmValue()});
+         seen ? device_list((uint64)params[PARAM_DEVICES]) : PgkmValue(),
+         pgkm_value_if(seen && params[PARAM_PASS] != 0, params[PARAM_PASS])});
 }
 
 /*
@@ -250,11 +271,13 @@ void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
     run->relation = relation;
     run->started = GetCurrentTimestamp();
     memset(&noted, 0, sizeof noted);
+    rows_before = -1;
     start_showing(&run->outer, relation);
 }
 
 void pgkm_run_end(const PgkmRun *run)
 {
+    rows_before = -1;
     stop_showing(&run->outer);
     if (noted.groups == 0)
         return;

@@ -20,7 +20,7 @@ extern "C" {
 
 /* How a table was read. */
 struct PgkmScanReport {
-    const char *way; /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
+    const char *way; /* static: "direct", "stream", "executor" or "loaded"; NULL: not by a table function */
     int32 workers;   /* beside the session's own process */
     int64 rows;      /* read, those that take no part included */
     double seconds;
@@ -62,6 +62,10 @@ void pgkm_run_end(const PgkmRun *run);
 
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
+
+/* A pass over a streamed table begins or goes on, of `expected` rows (0: not known) after so many: from now on the rows
+ * of a scan count behind these, and do not change the phase. */
+void pgkm_progress_pass(int64 pass, int64 rows, int64 expected);
 
 /* What the view shows of a job beside how far it is. */
 struct PgkmShownFit {

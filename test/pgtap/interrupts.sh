@@ -50,6 +50,8 @@ phases=(
     "many groups|1.5|SELECT g, kmeans(f, 20, kmeans_options(n_init => 100000)) FROM (SELECT f, (f[1] * 1000)::integer AS g FROM interrupt_rows) AS s GROUP BY g"
     "very many groups|0.8|SET work_mem = '1GB'; SELECT count(m) FROM (SELECT kmeans(ARRAY[i::real], 1) AS m FROM generate_series(1, 200000) AS i GROUP BY i) AS s"
     "labels being written|0.3|SELECT kmeans_cluster('interrupt_rows', '{x,y}', 1, init => 'first', max_iter => 1)"
+    "streaming, seeding|1.5|SET pg_kmeans.memory_limit = '40MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3000, init => 'k-means++', memory => 'stream')"
+    "streaming, iterating|1.5|SET pg_kmeans.memory_limit = '12MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3, init => 'random', tol => 0, n_init => 100000, memory => 'stream')"
     "kmeans_sweep|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 3, 1000000)"
     "the quality of many clusters|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 30000, 30020, init => 'first', max_iter => 1)"
     "kmeans_cluster|1.5|SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"

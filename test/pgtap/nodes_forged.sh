@@ -20,13 +20,13 @@ python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
 random.seed(5)
 def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%d%s" % (len(values), kind), *values)
-def op(number, body=b""): return struct.pack("<II", 0x50474B02, number) + body
+def op(number, body=b""): return struct.pack("<II", 0x50474B03, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
 good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d", [0, 0]) + array("d", [1, 2]) + struct.pack("<i", 1)),
         op(2, array("d", []) + array("d", []) + struct.pack("<i", 0)),
         op(3, struct.pack("<i", 3) + rows(3) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<iB", 43, 1)), op(4, struct.pack("<q", 5)),
-        op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<i", 40)), op(6, array("d", [0, 0])),
+        op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 0)), op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 1) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<i", 43)), op(6, array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 2, 1) + rows(2) + array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 0, 1) + rows(2) + array("d", []) + array("d", []) + array("d", [])),
         op(8, struct.pack("<i", 3)), op(9, mass(1)), op(10, array("Q", [0, 3, 7])), op(11, struct.pack("<i", 3) + array("Q", [1, 2])), op(11, struct.pack("<i", 64) + array("Q", [1, 2])),

@@ -17,10 +17,10 @@
 namespace pgkm {
 namespace {
 
-// On this server, or on all that hold rows.
-ClusterSums sums_of(const Model &model, const LoadedRows &rows, bool on_nodes, Workplace &place, Monitor &monitor)
+// Where all rows are here, or where they are not.
+ClusterSums sums_of(const Model &model, const LoadedRows &rows, bool spread, Workplace &place, Monitor &monitor)
 {
-    if (on_nodes) {
+    if (spread) {
         PgkmData *const data = place.session.data();
         return {[data, &model] { return nodes::cluster_totals(data, model.centroids, model.k); },
                 [data, &model](const std::vector<double> &means) {
@@ -42,12 +42,12 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
     std::vector<Model> models;
     const std::int64_t last = pgkm_sweep_last(&request);
     models.reserve(static_cast<std::size_t>(last - request.k + 1));
-    task.want_labels = request.n_nodes == 0;
+    task.want_labels = !is_spread(request);
     task.want_distances = false;
     for (std::int64_t k = request.k; k <= last; ++k) {
         task.k = {k};
         Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
-        const ClusterSums sums = sums_of(model, rows, request.n_nodes > 0, place, monitor);
+        const ClusterSums sums = sums_of(model, rows, is_spread(request), place, monitor);
         model.quality = quality_of(model, sums, place.threads, monitor);
         models.emplace_back(Figures(model)); // arrays of many models may pass every limit
     }
@@ -106,7 +106,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
         bring_into_order_of_request(model.distances, rows->order());
     }
     if (are_copied(request.kmeans)) { // copies go now
-        if (request.n_nodes > 0)
+        if (is_spread(request))
             nodes::transform(place->session.data(), {}, {}, PGKM_L2);
         place->session.unload();
     }
@@ -118,7 +118,7 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
 {
     if (group.weights != nullptr)
         throw Error(PGKM_UNSUPPORTED, "options min_size and max_size count rows, which must not have weights");
-    if (request.n_nodes > 0)
+    if (is_spread(request))
         throw Error(PGKM_UNSUPPORTED, "options min_size and max_size are not for rows of several servers");
     size_bounds(request.kmeans, group.n, group.k);
     if (request.k_last != 0)
@@ -128,7 +128,7 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
     check_options(request.kmeans, group.k, request.points.d);
-    if (request.kmeans.batch_size > 0 && request.n_nodes > 0)
+    if (request.kmeans.batch_size > 0 && is_spread(request))
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
     if (sizes_are_bounded(request.kmeans))
         check_sizes(request, group);

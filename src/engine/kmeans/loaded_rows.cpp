@@ -48,7 +48,7 @@ T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
 } // namespace
 
 LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
-    : points_(request.points), on_nodes_(request.n_nodes > 0), has_moments_(options.tol > 0.0)
+    : points_(request.points), is_spread_(is_spread(request)), has_moments_(options.tol > 0.0)
 {
     if (points_.element == PGKM_FLOAT32)
         prepare<float>(request, options, session, monitor);
@@ -111,7 +111,7 @@ void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const
 template <typename T>
 void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
-    if (on_nodes_) { // where an attempt on another device may have left them otherwise
+    if (is_spread_) { // where an attempt on another device may have left them otherwise
         session.load_own(points_);
         nodes::transform(session.data(), {}, {}, PGKM_L2);
     }
@@ -127,7 +127,7 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
         }
     }
-    if (on_nodes_) { // which keep the copies
+    if (is_spread_) { // which keep the copies
         session.load_own(points_);
         const Standardization &standardization = groups_[0].standardization;
         nodes::transform(session.data(), standardization.center, standardization.scale, options.metric);

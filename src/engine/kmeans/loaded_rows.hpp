@@ -51,7 +51,7 @@ class LoadedRows {
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
-    bool on_nodes_; // some rows, or all, are other servers'
+    bool is_spread_; // some rows, or all, are not here
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered

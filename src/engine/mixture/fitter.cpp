@@ -134,7 +134,7 @@ std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
 
 std::vector<Model> MixtureFitter::find_clusters(std::int32_t restart)
 {
-    FitTask task = {first_clusters(), {}, request_.n_nodes == 0, false}; // labels of other servers stay there
+    FitTask task = {first_clusters(), {}, !is_spread(request_), false}; // labels stay where the rows are
     task.options.seed = options_.seed + static_cast<std::uint64_t>(restart);
     for (const std::size_t g : all_)
         task.k.push_back(std::min(k_[g], problems_[g].n_rows));
@@ -161,7 +161,7 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
         mixture.k = found[g].k;
         mixture.covariance_type = options_.covariance_type;
         mixture.means = found[g].centroids.data();
-        mixture.labels = request_.n_nodes == 0 ? found[g].labels.data() : nullptr;
+        mixture.labels = !is_spread(request_) ? found[g].labels.data() : nullptr;
         return mixture;
     };
     em_step(all_, labelled, [&](std::size_t g) { return starts[g].sums[0].view; });

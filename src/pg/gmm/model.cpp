@@ -88,7 +88,7 @@ void pgkm_mixture_check_size(const PgkmRequest *request)
     for (int64 i = 0; i < request->n_nodes; ++i)
         n += request->nodes[i].n;
 
-    const double k = (double)Min(request->k, n);
+    const double k = (double)(request->stream == NULL ? Min(request->k, n) : request->k);
     const double d = request->points.d;
     const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
     const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;

@@ -55,7 +55,7 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
-    query.on_nodes = true;
+    query.on_nodes = query.may_stream = true;
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));
@@ -130,7 +130,8 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 
     call->request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, ARGUMENT_LABEL + 2, "gmm_cluster");
+    TableRows *rows =
+        table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
 
     pgkm_progress_writing();

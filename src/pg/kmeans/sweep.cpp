@@ -62,10 +62,12 @@ TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int n
 
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED, nulls);
     memset(&query, 0, sizeof query);
-    query.on_nodes = kmeans_call_suits_nodes(call);
+    query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call);
 
     TableRows *const rows = table_call_read(call, function, &query);
     const int64 n = table_call_used(call, rows);
+
+    kmeans_call_settle_init(call, &fcinfo->args[SWEEP_INIT]);
 
     *count = 0;
     if (n == 0)

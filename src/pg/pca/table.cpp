@@ -27,7 +27,7 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
-    query.on_nodes = true;
+    query.on_nodes = query.may_stream = true;
     call->request.algorithm = PGKM_PCA;
     pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
     table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);

@@ -184,7 +184,7 @@ void table_write_expression(const TableCall *call, const char *label, const Labe
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 int nulls, const char *function)
+                                 int nulls, bool may_stream, const char *function)
 {
     TableQuery query;
 
@@ -194,6 +194,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     query.label = target->missing ? NULL : target->name;
     query.need_ctid = true;
     query.new_snapshot = true;
+    query.may_stream = may_stream;
     return table_call_read(call, function, &query);
 }
 
