@@ -1,4 +1,4 @@
-# One program per bench/*.cpp, bench/fits and bench/reduce; bench/gpu is one more, built with the plugin (CudaPlugin.cmake).
+# One program per bench/*.cpp, bench/fits, bench/reduce and bench/papers; bench/gpu is one more, built with the plugin (CudaPlugin.cmake).
 if(NOT PGKM_BENCH)
   return()
 endif()
@@ -17,10 +17,11 @@ foreach(source ${bench_sources})
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
 endforeach()
 
-# Made of several files: whole fits, and users' reductions.
-foreach(name fits reduce)
+# Made of several files: whole fits, users' reductions, the experiments of the papers.
+foreach(name fits reduce papers)
   file(GLOB sources CONFIGURE_DEPENDS bench/${name}/*.cpp)
   add_executable(bench_${name} ${sources})
   target_link_libraries(bench_${name} PRIVATE pgkm)
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${bench_programs})
 endforeach()
+target_sources(bench_papers PRIVATE bench/fits/lines.cpp bench/fits/rows.cpp bench/reduce/loaded.cpp)

@@ -43,6 +43,7 @@ function(pgkm_test_program name folder parts)
 endfunction()
 
 pgkm_test_program(unit_tests test/unit 1)
-target_sources(unit_tests PRIVATE bench/fits/lines.cpp bench/fits/rows.cpp)
+target_sources(unit_tests PRIVATE bench/fits/lines.cpp bench/fits/rows.cpp bench/papers/data.cpp bench/papers/measure.cpp
+  bench/reduce/loaded.cpp)
 pgkm_test_program(conformance_tests test/backend 2)
 pgkm_test_program(cuda_tests test/cuda 1)

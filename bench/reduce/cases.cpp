@@ -19,18 +19,6 @@ std::int32_t cell_of(Program &program)
     return program.add(PGKM_LEAST, {program.constant(99.0), program.add(PGKM_FLOOR, {hundredfold})});
 }
 
-bool on_cpu()
-{
-    return std::string(options.backend->name) == "cpu";
-}
-
-// Beside the CPU alone: a GPU that waits for it lowers its clock, and the next call is slow.
-void add_plain(std::vector<Run> &runs, const std::function<std::vector<double>()> &loop)
-{
-    if (on_cpu())
-        runs.push_back({"plain", loop});
-}
-
 // One assignment with its sums: the count of each cluster, then the sums of its values.
 Run assignment(const std::vector<float> &values, std::int32_t d, std::int32_t k, const std::vector<float> &centroids)
 {
@@ -57,6 +45,30 @@ Run assignment(const std::vector<float> &values, std::int32_t d, std::int32_t k,
             }};
 }
 
+// Of each cluster: the count of its rows, then the sums of their values.
+std::vector<double> plain_step(const std::vector<float> &values, const std::vector<float> &centroids, std::size_t d)
+{
+    std::vector<double> sums(centroids.size() / d * (d + 1));
+    for (const float *row = values.data(); row != values.data() + values.size(); row += d) {
+        std::size_t label = 0;
+        float least = INFINITY;
+        for (std::size_t j = 0; j < centroids.size() / d; ++j) {
+            float square = 0.0F;
+            for (std::size_t i = 0; i < d; ++i)
+                square += (row[i] - centroids[j * d + i]) * (row[i] - centroids[j * d + i]);
+            if (square < least) {
+                least = square;
+                label = j;
+            }
+        }
+        double *const of = sums.data() + label * (d + 1);
+        of[0] += 1.0;
+        for (std::size_t i = 0; i < d; ++i)
+            of[i + 1] += static_cast<double>(row[i]);
+    }
+    return sums;
+}
+
 void kmeans_step(const char *name, std::int64_t n, std::int32_t d, std::int32_t k)
 {
     const std::vector<float> values = uniform(n * d);
@@ -69,6 +81,7 @@ void kmeans_step(const char *name, std::int64_t n, std::int32_t d, std::int32_t 
     program.object(k, cell);
     std::vector<Run> runs = runs_of(values, d, program);
     runs.insert(runs.begin(), assignment(values, d, k, centroids));
+    add_plain(runs, [&] { return plain_step(values, centroids, static_cast<std::size_t>(d)); });
     measure(name, runs);
 }
 
@@ -148,6 +161,14 @@ void moments()
                              all.push_back(i >= j ? cross[i * (i + 1) / 2 + j] : cross[j * (j + 1) / 2 + i]);
                      return all;
                  }});
+    add_plain(runs, [&] {
+        std::vector<double> cross(d * d);
+        for (const float *row = values.data(); row != values.data() + values.size(); row += d)
+            for (std::size_t a = 0; a < d; ++a)
+                for (std::size_t b = 0; b < d; ++b)
+                    cross[a * d + b] += static_cast<double>(row[a]) * static_cast<double>(row[b]);
+        return cross;
+    });
     measure("moments", runs);
 }
 

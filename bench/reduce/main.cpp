@@ -13,36 +13,17 @@
 // the loop that a user would write in C++, one thread.
 //
 // Output: CSV. by: `reduce` and `exact` (integer sums) in the layout that is chosen, `forced` in a layout by its name,
-// or what they stand beside. first_ms: wall-clock time of the first call, which on a GPU compiles the kernels; cpu_ms
-// and wall_ms: medians of processor and wall-clock time over the repeats; off: the greatest relative difference of a
-// value from that of the case's first line. Runs alternate. What cannot run says so on stderr.
+// or what they stand beside; `load`: the rows again to the backend. first_ms: wall-clock time of the first call, which
+// on a GPU compiles the kernels; cpu_ms and wall_ms: medians of processor and wall-clock time over the repeats; off:
+// the greatest relative difference of a value from that of the case's first line. Runs alternate. What cannot run says
+// so on stderr.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
-#include <dlfcn.h>
-
 #include "cases.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "measure.hpp"
-
-namespace {
-
-const PgkmBackend *open_plugin()
-{
-    const char *const path = std::getenv("PGKM_PLUGIN");
-    void *const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        std::fprintf(stderr, "reduce: %s\n", path == nullptr ? "PGKM_PLUGIN is not set" : dlerror());
-        return nullptr;
-    }
-    using Entry = const PgkmBackend *(*)(std::uint32_t);
-    const auto entry = reinterpret_cast<Entry>(dlsym(library, PGKM_BACKEND_ENTRY));
-    return entry == nullptr ? nullptr : entry(PGKM_BACKEND_ABI);
-}
-
-} // namespace
 
 int main(int argc, char **argv)
 {
@@ -58,7 +39,7 @@ int main(int argc, char **argv)
         else if (name == "--backend")
             backend = argv[i + 1];
     }
-    bench::options.backend = backend == "cuda" ? open_plugin() : pgkm::cpu_backend();
+    bench::options.backend = bench::find_backend(backend, std::getenv("PGKM_PLUGIN"));
     if (bench::options.backend == nullptr)
         return 2;
     std::printf("case,by,layout,first_ms,cpu_ms,wall_ms,off\n");

@@ -1,4 +1,4 @@
-// measure.cpp (reduce) - rows in a backend, and the time of calls that alternate.
+// measure.cpp (reduce) - the time of calls that alternate.
 #include "measure.hpp"
 
 #include <algorithm>
@@ -10,9 +10,6 @@
 #include <stdexcept>
 
 namespace bench {
-
-Options options;
-
 namespace {
 
 double milliseconds(clockid_t clock)
@@ -75,12 +72,6 @@ std::string difference(const std::vector<double> &expected, const std::vector<do
 
 } // namespace
 
-void check(PgkmStatus status, const PgkmError &error)
-{
-    if (status != PGKM_OK)
-        throw std::runtime_error(error.text);
-}
-
 std::vector<float> uniform(std::int64_t n)
 {
     std::mt19937_64 random(7);
@@ -90,57 +81,30 @@ std::vector<float> uniform(std::int64_t n)
     return values;
 }
 
-Loaded::Loaded(const std::vector<float> &values, std::int32_t d, const char *assignment, const char *forced_layout)
-{
-    PgkmOpen open = {};
-    open.struct_size = sizeof open;
-    open.device = -1;
-    open.threads = options.threads;
-    open.tuning.assignment = assignment;
-    open.tuning.reduction_layout = forced_layout;
-    open.host.arg = this;
-    open.host.cancelled = [](void *) { return 0; };
-    open.host.progress = [](void *self, const PgkmProgress *progress) {
-        if (const char *const chosen = progress->chosen.reduction_layout; chosen != nullptr)
-            static_cast<Loaded *>(self)->layout = chosen;
-    };
-    const PgkmPoints points = {values.data(), PGKM_FLOAT32, static_cast<std::int64_t>(values.size()) / d, d, nullptr};
-    check(options.backend->open(&open, &context_, &error), error);
-    const PgkmStatus status = options.backend->load(context_, &points, &data, &error);
-    if (status != PGKM_OK)
-        options.backend->close(context_);
-    check(status, error);
-    all.n_rows = points.n;
-}
-
-Loaded::~Loaded()
-{
-    options.backend->unload(data);
-    options.backend->close(context_);
-}
-
-std::vector<double> Loaded::reduce(const Program &program)
-{
-    conformance::Reduced out(program);
-    const PgkmReduction view = program.view();
-    check(options.backend->reduce(data, &all, 1, &view, &out.view, &error), error);
-    return out.values;
-}
-
 std::vector<Run> runs_of(const std::vector<float> &values, std::int32_t d, const Program &program)
 {
     std::vector<Run> runs;
     const auto add = [&](const char *by, const std::shared_ptr<Loaded> &rows, const Program &which) {
-        runs.push_back({by, [rows, which] { return rows->reduce(which); }, [rows] { return rows->layout; }});
+        runs.push_back({by, [rows, which] { return rows->reduce(which); }, [rows] { return rows->layout(); }});
     };
     const auto rows = std::make_shared<Loaded>(values, d);
     Program exact = program;
     exact.exact = true;
     add("reduce", rows, program);
     add("exact", rows, exact);
+    runs.push_back({"load", [rows] {
+                        rows->reload();
+                        return std::vector<double>();
+                    }});
     for (const char *const *layout = options.backend->strategies("reduction_layout"); *layout != nullptr; ++layout)
         add("forced", std::make_shared<Loaded>(values, d, nullptr, *layout), program);
     return runs;
+}
+
+void add_plain(std::vector<Run> &runs, const std::function<std::vector<double>()> &loop)
+{
+    if (on_cpu())
+        runs.push_back({"plain", loop});
 }
 
 void measure(const char *name, const std::vector<Run> &runs)

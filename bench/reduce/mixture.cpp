@@ -2,6 +2,8 @@
 //
 // Parameters: h[j], the logarithm of weight and density at the mean; m[j][i], means; w[a][b], the lower triangle of a
 // root of the inverse covariance; c[j][i], the new means of the M phase.
+#include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "cases.hpp"
@@ -76,6 +78,33 @@ struct Row {
     std::int32_t most, sum;
 };
 
+// What both phases of a sequential program do with a row: body(x, responsibilities).
+template <typename Body>
+void plain_rows(const std::vector<float> &values, const Mixture &mixture, Body &&body)
+{
+    double x[d], share[k];
+    for (const float *row = values.data(); row != values.data() + values.size(); row += d) {
+        double most = -INFINITY, sum = 0.0;
+        std::copy_n(row, d, x);
+        for (int j = 0; j < k; ++j) {
+            double square = 0.0;
+            for (int a = 0; a < d; ++a) {
+                double inner = 0.0;
+                for (int b = 0; b < d; ++b)
+                    inner += mixture.factors[a * d + b] * (x[b] - mixture.means[j * d + b]);
+                square += inner * inner;
+            }
+            share[j] = own_h - 0.5 * square;
+            most = std::fmax(most, share[j]);
+        }
+        for (double &each : share)
+            sum += each = std::exp(each - most);
+        for (double &each : share)
+            each /= sum;
+        body(x, share);
+    }
+}
+
 Run by_hand(const std::vector<float> &values, const Mixture &mixture)
 {
     const auto rows = std::make_shared<Loaded>(values, d);
@@ -117,6 +146,17 @@ void figure10_e()
     program.object(1, -1);
     std::vector<Run> runs = runs_of(values, d, program);
     runs.insert(runs.begin(), by_hand(values, mixture));
+    add_plain(runs, [&] {
+        std::vector<double> sums(k + k * d);
+        plain_rows(values, mixture, [&](const double *x, const double *share) {
+            for (int j = 0; j < k; ++j) {
+                sums[j] += share[j];
+                for (int i = 0; i < d; ++i)
+                    sums[k + j * d + i] += share[j] * x[i];
+            }
+        });
+        return sums;
+    });
     measure("figure-10-e", runs);
 }
 
@@ -145,6 +185,18 @@ void figure10_m()
                         check(options.backend->moments(rows->data, &rows->all, 1, &out, &rows->error), rows->error);
                         return std::vector<double>();
                     }});
+    add_plain(runs, [&] {
+        std::vector<double> sums(d * d);
+        plain_rows(values, mixture, [&](const double *x, const double *share) {
+            for (int j = 0; j < k; ++j)
+                for (int a = 0; a < d; ++a)
+                    for (int b = 0; b < d; ++b) {
+                        const double *const c = mixture.means.data() + j * d;
+                        sums[a * d + b] += share[j] * (x[a] - c[a] - 0.01) * (x[b] - c[b] - 0.01);
+                    }
+        });
+        return sums;
+    });
     measure("figure-10-m", runs);
 }
 

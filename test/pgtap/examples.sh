@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples of README.md, docs/sql.md and docs/reductions.md: each ```sql block runs as it stands, in order, in a database of the document's
+# The examples of README.md, docs/sql.md, docs/reductions.md and docs/papers.md: each ```sql block runs as it stands, in order, in a database of the document's
 # own, without an error or a warning. A block of output that follows one is what psql prints; "..." in it stands for any lines.
 # docs/sql.md has an example of every function that users call.
 set -uo pipefail
@@ -39,7 +39,7 @@ matches() {
                exit !(any || at > last) }' "$1" "$2"
 }
 
-for document in README.md docs/sql.md docs/reductions.md; do
+for document in README.md docs/sql.md docs/reductions.md docs/papers.md; do
     name=$(basename "$document" .md)
     mkdir "$folder/$name"
     query -c "DROP DATABASE IF EXISTS \"pgtap_examples_$name\"" -c "CREATE DATABASE \"pgtap_examples_$name\""
