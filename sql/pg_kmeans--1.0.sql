@@ -89,7 +89,8 @@ CREATE TYPE kmeans_options AS (
     min_size       double precision,
     max_size       double precision,
     batch_size     integer,
-    init_model     kmeans_model
+    init_model     kmeans_model,
+    max_radius     double precision
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -106,7 +107,8 @@ CREATE FUNCTION kmeans_options(
     min_size       double precision   DEFAULT NULL,
     max_size       double precision   DEFAULT NULL,
     batch_size     integer            DEFAULT NULL,
-    init_model     kmeans_model       DEFAULT NULL
+    init_model     kmeans_model       DEFAULT NULL,
+    max_radius     double precision   DEFAULT 0
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -258,7 +260,8 @@ CREATE FUNCTION kmeans_fit(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
@@ -271,7 +274,8 @@ CREATE FUNCTION kmeans_labels(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
@@ -284,7 +288,8 @@ CREATE FUNCTION kmeans_cluster(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
@@ -686,7 +691,8 @@ CREATE FUNCTION kmeans_plot(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
 RETURNS text
@@ -828,6 +834,7 @@ BEGIN
         ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
+        ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d', 'number of features'),
         ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),

@@ -73,13 +73,14 @@ typedef struct PgkmOptions {
      * weights, mini-batches and other servers. */
     double min_size;
     double max_size;
+    double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
     PgkmGivenModel init_model;
 } PgkmOptions;
 
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
- * unbounded, no batches, no model. */
+ * unbounded, no radius, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */

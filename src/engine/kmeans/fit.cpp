@@ -130,6 +130,8 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
     check_options(request.kmeans, group.k, request.points.d);
     if (request.kmeans.batch_size > 0 && request.n_nodes > 0)
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
+    if (request.kmeans.max_radius > 0.0 && request.n_nodes > 0)
+        throw Error(PGKM_INVALID, "option max_radius needs all rows on one server");
     if (sizes_are_bounded(request.kmeans))
         check_sizes(request, group);
     if (request.k_last == 0)

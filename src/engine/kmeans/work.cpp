@@ -119,6 +119,7 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const bool weighted = group.weights != nullptr;
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
     const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
+    const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : 0.0;
     if (request.kmeans.refine == 0)
         return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded;
     // More clusters, two copies of the centroids, and one in float64 with its figures.

@@ -78,7 +78,7 @@ bool kmeans_call_suits_nodes(const TableCall *call)
     const PgkmOptions *const options = &call->request.kmeans;
 
     return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
-           options->max_size == 0;
+           options->max_size == 0 && options->max_radius == 0;
 }
 
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)

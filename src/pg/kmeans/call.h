@@ -25,7 +25,7 @@ TableCall *kmeans_call_create(const NullableDatum *options);
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
 /* Whether other servers can work on their rows: the first rows are those of the executor, batches are drawn here, and
- * bounds of sizes concern all rows at once. */
+ * bounds of sizes and a radius concern all rows at once. */
 bool kmeans_call_suits_nodes(const TableCall *call);
 
 /* Where the model of a call comes from. */

@@ -19,8 +19,8 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 {
     NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
-    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 3) * sizeof(NullableDatum));
-    fields[PGKM_KMEANS_OPTIONS - 1] = {0, true};
+    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 4) * sizeof(NullableDatum));
+    fields[PGKM_KMEANS_OPTIONS - 2] = fields[PGKM_KMEANS_OPTIONS - 1] = {0, true};
 
     TableCall *const call = kmeans_call_create(fields);
 

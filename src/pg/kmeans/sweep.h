@@ -13,7 +13,7 @@ enum SweepArgument {
     SWEEP_K_MAX,
     SWEEP_INIT,
     SWEEP_N_INIT, /* the other options follow in the order of kmeans_options */
-    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 3,
+    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 4,
     SWEEP_LOADED,
     SWEEP_NULLS /* behind it filter; kmeans_sweep alone */
 };
