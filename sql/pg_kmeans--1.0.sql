@@ -320,9 +320,10 @@ CREATE FUNCTION kmeans_sweep(
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL, sample integer DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
-    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
+    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
+    silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
@@ -660,6 +661,17 @@ RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
+
+CREATE FUNCTION gmm_sweep(
+    relation regclass, features text[], k_min bigint, k_max bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, seed bigint DEFAULT 0,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
+    components integer, n_iter integer, converged boolean, suggestion text)
+AS 'MODULE_PATHNAME', 'pgkm_gmm_sweep'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
+COMMENT ON FUNCTION gmm_sweep IS 'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows';
 
 CREATE FUNCTION gmm_labels(
     relation regclass, features text[], k bigint,

@@ -166,6 +166,12 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
+    int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay */
+    /* Of a tree: into how many clusters a node of each level is divided, from the root on. n_branches 0: the leaf of
+     * the most inertia is divided in two until there are k leaves. Its options are `kmeans`, without given centroids,
+     * mini-batches, bounds and radius; no groups and nodes. */
+    const int32_t *branches;
+    int32_t n_branches;
     /* Other servers that hold rows of the fit, each at least one; k-means alone, without groups, labels and distances.
      * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
      * where the other servers' rows have them. */
@@ -190,6 +196,9 @@ typedef struct PgkmQuality {
     double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
     double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
     double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+    double silhouette;            /* Rousseeuw 1987, unless PgkmRequest.silhouette_rows is 0; NaN with nodes */
+    double silhouette_error;      /* its standard error, of a sample; else 0 */
+    double bic;                   /* lower is better; defined for one cluster, too */
 } PgkmQuality;
 
 /* A fitted model. Arrays belong to the job; those of the other algorithms are NULL, and numbers 0. */

@@ -6,53 +6,15 @@
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/packed_models.hpp"
-#include "engine/kmeans/quality.hpp"
+#include "engine/kmeans/sweep.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
-#include "engine/rows/cluster_sums.hpp"
 #include "engine/sizes/bounds.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
-
-// On this server, or on all that hold rows.
-ClusterSums sums_of(const Model &model, const LoadedRows &rows, bool on_nodes, Workplace &place, Monitor &monitor)
-{
-    if (on_nodes) {
-        PgkmData *const data = place.session.data();
-        return {[data, &model] { return nodes::cluster_totals(data, model.centroids, model.k); },
-                [data, &model](const std::vector<double> &means) {
-                    return nodes::cluster_spreads(data, model.centroids, model.k, means);
-                }};
-    }
-    const LabelledRows labelled = {rows.points(), model.labels.data(), model.k, place.threads,
-                                   [&monitor] { monitor.poll(); }};
-    return {[labelled] { return labelled.totals(); },
-            [labelled, &model](const std::vector<double> &means) {
-                return labelled.spreads(means.data(), model.centroids.data());
-            }};
-}
-
-// The figures of one k after the other, up to the last that differs, with their quality.
-std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task, const PgkmRequest &request,
-                         Monitor &monitor)
-{
-    std::vector<Model> models;
-    const std::int64_t last = pgkm_sweep_last(&request);
-    models.reserve(static_cast<std::size_t>(last - request.k + 1));
-    task.want_labels = request.n_nodes == 0;
-    task.want_distances = false;
-    for (std::int64_t k = request.k; k <= last; ++k) {
-        task.k = {k};
-        Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
-        const ClusterSums sums = sums_of(model, rows, request.n_nodes > 0, place, monitor);
-        model.quality = quality_of(model, sums, place.threads, monitor);
-        models.emplace_back(Figures(model)); // arrays of many models may pass every limit
-    }
-    return models;
-}
 
 // Those of groups are packed; others have arrays of rows.
 class ClusterModels : public Models {
