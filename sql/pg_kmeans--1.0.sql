@@ -328,6 +328,17 @@ AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
 
+CREATE FUNCTION kmeans_tree(
+    relation regclass, features text[], branches text, k bigint DEFAULT NULL,
+    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
+    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)
+AS 'MODULE_PATHNAME', 'pgkm_table_tree'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION kmeans_tree IS 'divides the rows of a table into clusters and these into clusters, by levels or by bisecting';
+
 CREATE FUNCTION kmeans_load(
     relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'

@@ -119,7 +119,8 @@ typedef enum PgkmAlgorithm {
     PGKM_MIXTURE = 1,
     PGKM_PCA = 2,
     PGKM_SHARE = 3,
-    PGKM_REDUCTION = 4
+    PGKM_REDUCTION = 4,
+    PGKM_TREE = 5
 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
@@ -226,6 +227,9 @@ typedef struct PgkmResult {
     const double *feature_means;
     const double *feature_deviations;
     PgkmQuality quality; /* of a sweep, else NaN */
+    /* k, of a tree, whose k clusters are its nodes: the root first, each behind its parent. */
+    const int32_t *parents; /* -1 of the root */
+    const int32_t *levels;  /* 0 of the root */
 
     /* Mixtures. */
     const double *weights;     /* k */

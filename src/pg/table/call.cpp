@@ -301,7 +301,7 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
 
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
-    if (call->request.k_last == 0)
+    if (call->request.k_last == 0 && call->request.algorithm != PGKM_TREE) /* whose k are leaves */
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
     warn_unfinished(call, result);
     return result;
