@@ -187,6 +187,7 @@ typedef struct PgkmRequest {
         PgkmShareRequest share;  /* of PGKM_SHARE: the rows stay in `resident` */
         PgkmReduction reduction; /* no weights, groups and nodes; points.n may be 0 */
     };                           /* options */
+    int32_t is_checked;          /* pgkm_reduction_check() has accepted `reduction` */
 } PgkmRequest;
 
 /* --- What comes of it --- */
@@ -332,6 +333,9 @@ uint64_t pgkm_bytes_left_behind(void);
 /* What is kept between two requests. NULL when there is no memory; free allows NULL. Freed after the jobs. */
 PgkmShare *pgkm_share_create(void);
 void pgkm_share_free(PgkmShare *share);
+
+/* Checks the program of a PGKM_REDUCTION, and notes in *request that later calls need not: PGKM_INVALID, PGKM_LIMIT. */
+PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
 
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {
