@@ -89,7 +89,8 @@ CREATE TYPE kmeans_options AS (
     min_size       double precision,
     max_size       double precision,
     batch_size     integer,
-    init_model     kmeans_model
+    init_model     kmeans_model,
+    max_radius     double precision
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -106,7 +107,8 @@ CREATE FUNCTION kmeans_options(
     min_size       double precision   DEFAULT NULL,
     max_size       double precision   DEFAULT NULL,
     batch_size     integer            DEFAULT NULL,
-    init_model     kmeans_model       DEFAULT NULL
+    init_model     kmeans_model       DEFAULT NULL,
+    max_radius     double precision   DEFAULT 0
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -261,7 +263,8 @@ CREATE FUNCTION kmeans_fit(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
     memory text DEFAULT 'auto')
 RETURNS kmeans_model
@@ -275,7 +278,8 @@ CREATE FUNCTION kmeans_labels(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
@@ -288,7 +292,8 @@ CREATE FUNCTION kmeans_cluster(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
     memory text DEFAULT 'auto')
 RETURNS kmeans_model
@@ -321,12 +326,24 @@ CREATE FUNCTION kmeans_sweep(
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto')
+    memory text DEFAULT 'auto', sample integer DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
-    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
+    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
+    silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
+
+CREATE FUNCTION kmeans_tree(
+    relation regclass, features text[], branches text, k bigint DEFAULT NULL,
+    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
+    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)
+AS 'MODULE_PATHNAME', 'pgkm_table_tree'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION kmeans_tree IS 'divides the rows of a table into clusters and these into clusters, by levels or by bisecting';
 
 CREATE FUNCTION kmeans_load(
     relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
@@ -664,6 +681,17 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
 
+CREATE FUNCTION gmm_sweep(
+    relation regclass, features text[], k_min bigint, k_max bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, seed bigint DEFAULT 0,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
+    components integer, n_iter integer, converged boolean, suggestion text)
+AS 'MODULE_PATHNAME', 'pgkm_gmm_sweep'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
+COMMENT ON FUNCTION gmm_sweep IS 'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows';
+
 CREATE FUNCTION gmm_labels(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
@@ -694,7 +722,8 @@ CREATE FUNCTION kmeans_plot(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
 RETURNS text
@@ -836,6 +865,7 @@ BEGIN
         ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
+        ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d', 'number of features'),
         ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),

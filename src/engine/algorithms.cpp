@@ -8,14 +8,15 @@
 #include "engine/pca/pca.hpp"
 #include "engine/reduction/reduction.hpp"
 #include "engine/serve/serve.hpp"
+#include "engine/tree/tree.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm {
 
 const Algorithm &algorithm_of(const PgkmRequest &request)
 {
-    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca, &serving,
-                                             &reductions}; // in the order of PgkmAlgorithm
+    static const Algorithm *const table[] = {&kmeans,  &mixtures,   &pca,
+                                             &serving, &reductions, &trees}; // in the order of PgkmAlgorithm
     return *table[request.algorithm];
 }
 

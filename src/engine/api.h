@@ -14,6 +14,7 @@
 #define PGKM_ENGINE_API_H
 
 #include "backend/backend.h"
+#include "engine/calculations.h"
 #include "engine/stream.h"
 #include "numeric/copy.h"
 
@@ -74,13 +75,14 @@ typedef struct PgkmOptions {
      * weights, mini-batches and other servers. */
     double min_size;
     double max_size;
+    double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
     PgkmGivenModel init_model;
 } PgkmOptions;
 
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
- * unbounded, no batches, no model. */
+ * unbounded, no radius, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
@@ -119,7 +121,8 @@ typedef enum PgkmAlgorithm {
     PGKM_MIXTURE = 1,
     PGKM_PCA = 2,
     PGKM_SHARE = 3,
-    PGKM_REDUCTION = 4
+    PGKM_REDUCTION = 4,
+    PGKM_TREE = 5
 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
@@ -166,6 +169,12 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
+    int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay */
+    /* Of a tree: into how many clusters a node of each level is divided, from the root on. n_branches 0: the leaf of
+     * the most inertia is divided in two until there are k leaves. Its options are `kmeans`, without given centroids,
+     * mini-batches, bounds and radius; no groups, nodes and stream. */
+    const int32_t *branches;
+    int32_t n_branches;
     /* Other servers that hold rows of the fit; without groups, labels and distances. `points` are this server's rows
      * then, maybe none; weights and values are not NULL all the same, where the others' rows have them. */
     const PgkmNode *nodes;
@@ -191,6 +200,9 @@ typedef struct PgkmQuality {
     double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
     double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
     double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+    double silhouette;            /* Rousseeuw 1987, unless PgkmRequest.silhouette_rows is 0; NaN with nodes */
+    double silhouette_error;      /* its standard error, of a sample; else 0 */
+    double bic;                   /* lower is better; defined for one cluster, too */
 } PgkmQuality;
 
 /* A fitted model. Arrays belong to the job; those of the other algorithms are NULL, and numbers 0. */
@@ -218,6 +230,9 @@ typedef struct PgkmResult {
     const double *feature_means;
     const double *feature_deviations;
     PgkmQuality quality; /* of a sweep, else NaN */
+    /* k, of a tree, whose k clusters are its nodes: the root first, each behind its parent. */
+    const int32_t *parents; /* -1 of the root */
+    const int32_t *levels;  /* 0 of the root */
 
     /* Mixtures. */
     const double *weights;     /* k */
@@ -322,70 +337,8 @@ uint64_t pgkm_bytes_left_behind(void);
 PgkmShare *pgkm_share_create(void);
 void pgkm_share_free(PgkmShare *share);
 
-/* --- Single rows, in the caller's thread --- */
-
-/* One row (d) against a model's centroids (k x d): the exact distances of the contract. Writes the lowest
- * index of the nearest to *label and its squared distance to *distance. */
-void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance);
-/* Squared distances to all k centroids. */
-void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances);
-/* Brings a row into the model's space, in place: standardizes (center, scale: d values; NULL: not) and
- * normalises (cosine), rounding to `element` as a fit does. Returns 0 when a zero vector has no direction. */
-int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
-                       PgkmElement element);
-
-/* Of a matrix rows x columns: products[i] = its row i times x (columns values); and the sum of
- * its rows, each times factors[i] (rows values), added to sum (columns values). */
-void pgkm_dot_products(const double *matrix, int32_t rows, int32_t columns, const double *x, double *products);
-void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, const double *factors, double *sum);
-
-/* Functions that can take long in the caller's thread ask this now and then: when it returns another value
- * than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
-typedef int (*PgkmInterrupted)(void);
-
-/* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
- * like w rows (weights: n values, or NULL). *feature is 0, or the number (from 1) of a feature that has no value. */
-PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
-                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
-
-/* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
- * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
- * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
- * cross tells that squares left the range of float64. PGKM_LIMIT beyond PGKM_MAX_ROWS rows. */
-#define PGKM_MAX_ROWS (INT64_C(1) << 53)
-PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
-                            PgkmInterrupted interrupted, PgkmError *error);
-PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
-                              const double *other_mean, const double *other_cross, PgkmError *error);
-
-/* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
-const char *pgkm_covariance_name(PgkmCovariance type);
-
-/* Float64 values of the covariances: k d d, d d, k d or k. */
-int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d);
-
-/* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
-PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
-                                double *log_determinants, PgkmInterrupted interrupted, PgkmError *error);
-
-/* One row under a mixture: the responsibilities of its k components go to *posterior, the lowest
- * index of the largest to *label. Returns the logarithm of the density; -infinity or NaN where
- * the row is too far from all components for float64, and posterior means nothing. */
-double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
-
-/* What an operation of a reduction, PGKM_NEGATE to PGKM_CASE, makes of up to three numbers; an infinity or NaN where it
- * fails. */
-double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
-
 /* Checks the program of a PGKM_REDUCTION, and notes in *request that later calls need not: PGKM_INVALID, PGKM_LIMIT. */
 PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
-
-/* The CUDA C++ that a reduction of `rows` rows of d values becomes, in a layout (a name of pg_kmeans.reduction_layout;
- * NULL: the one that is chosen) for devices of a compute capability (90: 9.0). pgkm_text_free() takes it back. NULL
- * with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for a layout that there is not. */
-char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
-                            const char *layout, int32_t capability, PgkmError *error);
-void pgkm_text_free(char *text);
 
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {

@@ -78,7 +78,7 @@ bool kmeans_call_is_spreadable(const TableCall *call)
     const PgkmOptions *const options = &call->request.kmeans;
 
     return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
-           options->max_size == 0;
+           options->max_size == 0 && options->max_radius == 0;
 }
 
 void kmeans_call_settle_init(TableCall *call, const NullableDatum *init)

@@ -25,7 +25,8 @@ TableCall *kmeans_call_create(const NullableDatum *options);
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
 /* Whether the fit can do without all rows in memory here, as where other servers work on theirs: the first rows are
- * those of the executor, batches are drawn here, and bounds of sizes concern all rows at once. */
+ * those of the executor, batches are drawn here, and bounds of sizes and a radius concern all rows at
+ * once. */
 bool kmeans_call_is_spreadable(const TableCall *call);
 
 /* After reading: where rows are streamed and no init is given (`init` is NULL), it is k-means||, whose passes over them

@@ -99,6 +99,8 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
     const int32 d = result->d;
     const bool standardized = result->center != NULL;
 
+    pgkm_model_check_size(k, k, d); /* a radius may have asked for more clusters than were known before the fit */
+
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
                                          pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,

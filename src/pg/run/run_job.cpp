@@ -114,6 +114,8 @@ static char *describe(const PgkmRequest *request)
     switch (request->algorithm) {
     case PGKM_KMEANS:
         return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
+    case PGKM_TREE:
+        return psprintf("A tree of clusters of %lld rows of %d features", n, d);
     case PGKM_MIXTURE:
         return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
     case PGKM_SHARE:
@@ -131,6 +133,7 @@ static PgkmShownFit shown_fit(const PgkmRequest *request)
 {
     switch (request->algorithm) {
     case PGKM_KMEANS:
+    case PGKM_TREE:
         return {request->kmeans.max_iter, request->kmeans.n_init};
     case PGKM_MIXTURE:
         return {request->mixture.max_iter, request->mixture.n_init};

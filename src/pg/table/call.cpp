@@ -293,6 +293,26 @@ void table_call_request(TableCall *call, const TableRows *rows)
         call->request.resident = call->nodes == NULL ? call->loaded->resident : NULL;
 }
 
+static void free_resident(void *resident)
+{
+    pgkm_run_release_channel(pgkm_resident_channel((PgkmResident *)resident));
+    pgkm_resident_free((PgkmResident *)resident);
+}
+
+void table_call_keep_rows(TableCall *call)
+{
+    MemoryContextCallback *const callback =
+        (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
+    PgkmResident *const resident = pgkm_resident_create();
+
+    if (resident == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    callback->func = free_resident;
+    callback->arg = resident;
+    MemoryContextRegisterResetCallback(call->context, callback);
+    call->resident = resident;
+}
+
 static void end_reading(void *rows)
 {
     scan_dismiss((TableRows *)rows);
@@ -325,7 +345,7 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
         table_stream_end(call->stream);
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
-    if (call->request.k_last == 0)
+    if (call->request.k_last == 0 && call->request.algorithm != PGKM_TREE) /* whose k are leaves */
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
     warn_unfinished(call, result);
     return result;
