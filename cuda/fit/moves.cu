@@ -60,7 +60,7 @@ bool DeviceProblem<T>::keeps_labels()
     }
     if (plan.moves == Moves::leaves && !within_limit([&] {
             const auto *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
-            leaves.emplace(context, values, problem.n_rows, d);
+            leaves.emplace(context, values, problem.n_rows, d, k);
         })) {
         kept = {};
         plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;

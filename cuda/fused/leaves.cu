@@ -240,8 +240,11 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
             return;
         const int length = list_branch<D>(a, leaves, memory, branch);
         const LeafRange of_branch = leaves.leaves_of[branch];
-        for (int i = static_cast<int>(threadIdx.x / 32); i < of_branch.count; i += warps)
+        for (int i = static_cast<int>(threadIdx.x / 32); i < of_branch.count; i += warps) {
+            if (length > longest_list && __any_sync(~0u, stopped(a.update.control)))
+                break;
             take_leaf<D>(a, leaves, memory, sums, later, of_branch.first + i, length);
+        }
     }
     while (!later.empty())
         sums.move<D>(a, leaves, later.pop());

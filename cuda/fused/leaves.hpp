@@ -4,6 +4,7 @@
 // A leaf has the rows of the largest subtree that has at most leaf_rows of them. (A leaf that begins in one subtree and
 // ends in the next would have a box as wide as both.) A branch has the leaves of a subtree of a fixed number of nodes.
 // A node of more rows than a leaf takes is cut into several leaves; a subtree of many leaves into several branches.
+// Where there are few clusters, leaves are full ones instead (leaves_cut.cuh).
 //
 // The order is made once for a fit. In each iteration a leaf lists the centroids in reach of its box: the filtering
 // algorithm of Kanungo et al. (2002), down two levels, branches and leaves.
@@ -73,8 +74,8 @@ void with_leaf_stride(int d, Body &&body)
 // The rows' memory.
 class Leaves {
   public:
-    // Orders n < 2^31 rows of d features at `values` (device memory).
-    Leaves(Context &context, const float *values, std::int64_t n, int d);
+    // Orders n < 2^31 rows of d features at `values` (device memory), for about k clusters.
+    Leaves(Context &context, const float *values, std::int64_t n, int d, int k);
 
     // Nothing is known of the centroids any more.
     void forget(cudaStream_t stream);

@@ -3,6 +3,8 @@
 // A block takes the subtree of a branch, a thread a node. A thread looks up the tree for the largest subtree with its
 // node whose rows one leaf takes; the first node of such a subtree writes the leaf. Where leaves and branches lie in
 // memory depends on which block comes first; what they hold does not.
+//
+// With few clusters a list is short whatever its box: leaves are then full ones, and begin where the last one ended.
 #pragma once
 
 #include <cub/block/block_scan.cuh>
@@ -54,6 +56,20 @@ __global__ void __launch_bounds__(most_per_branch)
     }
     for (int branch = self; branch * size < total; branch += most_per_branch)
         leaves_of[before.branches + branch] = {before.leaves + branch * size, min(total - branch * size, size)};
+}
+
+// Leaf by leaf of leaf_rows rows each.
+__global__ void __launch_bounds__(256)
+    full_leaves_kernel(int n, int per_branch, LeafRange *rows_of, LeafRange *leaves_of, LeafCounts *counts)
+{
+    const int leaf = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), leaves = (n + leaf_rows - 1) / leaf_rows;
+    if (leaf == 0)
+        *counts = {leaves, (leaves + per_branch - 1) / per_branch, 0};
+    if (leaf >= leaves)
+        return;
+    rows_of[leaf] = {leaf * leaf_rows, min(n - leaf * leaf_rows, leaf_rows)};
+    if (leaf % per_branch == 0)
+        leaves_of[leaf / per_branch] = {leaf, min(leaves - leaf, per_branch)};
 }
 
 } // namespace

@@ -296,8 +296,10 @@ Tree plan_tree(std::int64_t n)
 
 } // namespace
 
-Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
+Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int k)
 {
+    constexpr int few_clusters = 256;
+    const bool full = k <= few_clusters;
     const cudaStream_t stream = context.compute.get();
     rows_.n = static_cast<std::int32_t>(n);
     rows_.stride = leaf_stride(d);
@@ -308,9 +310,10 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
     rows_.per_branch = most_per_branch;
     while (rows_.per_branch > least_per_branch && subtrees / rows_.per_branch < 10 * context.facts.multiprocessors)
         rows_.per_branch /= 2;
-    rows_.leaves = subtrees + rows_.n / leaf_rows;
+    rows_.leaves = full ? (rows_.n + leaf_rows - 1) / leaf_rows : subtrees + rows_.n / leaf_rows;
     rows_.most_put_off = rows_.n / leaf_rows / 64 + 1;
-    rows_.branches = subtrees / rows_.per_branch + rows_.leaves / rows_.per_branch;
+    rows_.per_branch /= full ? 2 : 1; // a leaf has about two nodes
+    rows_.branches = rows_.leaves / rows_.per_branch + (full ? 1 : subtrees / rows_.per_branch);
     std::size_t scan_bytes = 0;
     Scratch scratch{};
     const auto scan = [&] {
@@ -355,11 +358,17 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d)
         order_kernel<D, false><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, nullptr);
         launched("order_kernel");
         checked("cub::DeviceScan", scan);
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(counts, 0, sizeof *counts, stream); });
-        cut_kernel<<<static_cast<unsigned>(nodes / static_cast<std::size_t>(rows_.per_branch)), most_per_branch, 0,
-                     stream>>>(scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of, leaves_of,
-                               counts);
-        launched("cut_kernel"); // the next one changes places
+        if (full) {
+            full_leaves_kernel<<<static_cast<unsigned>(rows_.leaves / threads + 1), threads, 0, stream>>>(
+                rows_.n, rows_.per_branch, rows_of, leaves_of, counts);
+            launched("full_leaves_kernel");
+        } else {
+            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(counts, 0, sizeof *counts, stream); });
+            cut_kernel<<<static_cast<unsigned>(nodes / static_cast<std::size_t>(rows_.per_branch)), most_per_branch, 0,
+                         stream>>>(scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of,
+                                   leaves_of, counts);
+            launched("cut_kernel"); // the next one changes places
+        }
         order_kernel<D, true><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, ordered);
         launched("order_kernel");
         rows_.values = ordered;

@@ -100,6 +100,8 @@ __global__ void __launch_bounds__(threads)
     const int rows = min(leaves.counts->put_off, leaves.most_put_off) * leaf_rows;
     for (int i = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x / 32); i < rows;
          i += static_cast<int>(gridDim.x) * warps) {
+        if (__any_sync(~0u, stopped(a.update.control))) // all rows against all centroids can take a second
+            return;
         const LeafRange range = leaves.rows_of[leaves.put_off[i / leaf_rows]];
         if (i % leaf_rows >= range.count)
             continue;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assign/choose_pivots.hpp"
 #include "plan/stages.hpp"
 #include "plugin/operations.hpp"
 #include "seed/canonical.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int threads = 256;
 constexpr std::int64_t least_rows = 1024; // fewer are not worth their halves
-constexpr int tile_rows = 16, chunk_features = 32;
+constexpr int positions_of_tile = 16, chunk_features = 32;
 
 __global__ void __launch_bounds__(threads)
     weights_kernel(const double *weights, const std::uint32_t *order, std::int64_t n, double *out)
@@ -34,21 +35,25 @@ class Greedy {
     // Device memory that it takes.
     static std::uint64_t bytes(const SeedRows<T> &rows, int trials)
     {
-        const auto n = static_cast<std::uint64_t>(rows.n) + tile_rows;
+        const auto n = static_cast<std::uint64_t>(rows.n) + positions_of_tile;
         const auto chunks = static_cast<std::uint64_t>(chunks_of(rows.d));
-        return n * (chunks * 64 + 32 + 4 * static_cast<std::uint64_t>(trials)) + (std::uint64_t{1} << 20);
+        return n * (chunks * 64 + 40 + 4 * static_cast<std::uint64_t>(trials)) + (std::uint64_t{1} << 20) +
+               most_pivots * (chunks * 64 + static_cast<std::uint64_t>(rows.d) * sizeof(T));
     }
     static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
 
     Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k)
         : context_(context), k_(k), trials_(greedy_trials(k)), n_(rows.n), shift_(context.budget, frame.shift.size()),
+          pivot_values_(context.budget, frame.pivots.size()),
+          pivots_(context.budget, frame.pivots.size() / frame.shift.size() * count(chunks_of(rows.d)) * 4),
           halves_(context.budget, count(tiles()) * count(chunks_of(rows.d)) * 64),
-          facts_(context.budget, count(tiles() * tile_rows)), limits_(context.budget, count(tiles() * tile_rows)),
-          lists_(context.budget, count(n_ * trials_)), nearest_(context.budget, count(n_)),
-          slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
-          chosen_(context.budget, count(k))
+          facts_(context.budget, count(tiles() * positions_of_tile)),
+          limits_(context.budget, count(tiles() * positions_of_tile)), lists_(context.budget, count(n_ * trials_)),
+          nearest_(context.budget, count(n_)), slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)),
+          state_(context.budget, 1), chosen_(context.budget, count(k))
     {
         shift_.upload(frame.shift.data(), frame.shift.size(), stream());
+        pivot_values_.upload(frame.pivots.data(), frame.pivots.size(), stream());
         state_.fill_zero(stream());
         const double *weights = rows.weights;
         if (weights != nullptr && rows.order != nullptr) {
@@ -59,16 +64,31 @@ class Greedy {
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
-        rows_ = {rows.values,   rows.order,        weights,       nearest_.get(), n_,
-                 rows.d,        chunks_of(rows.d), trials_,       frame.scale,    shift_.get(),
-                 halves_.get(), facts_.get(),      limits_.get(), lists_.get(),   slices_.get(),
+        rows_ = {rows.values,
+                 rows.order,
+                 weights,
+                 nearest_.get(),
+                 n_,
+                 rows.d,
+                 chunks_of(rows.d),
+                 trials_,
+                 frame.scale,
+                 shift_.get(),
+                 halves_.get(),
+                 pivots_.get(),
+                 static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size()),
+                 facts_.get(),
+                 limits_.get(),
+                 lists_.get(),
+                 slices_.get(),
                  state_.get()};
         kernels_ = {&state_.get()->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
     }
 
     std::vector<std::int64_t> run()
     {
-        in_parts(1, tile_rows,
+        halve_pivots(rows_, pivot_values_.get(), stream());
+        in_parts(rows_.pivot_count, positions_of_tile,
                  [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
         kernels_.weigh(masses_, true);
         kernels_.pick(masses_, true, 1);
@@ -93,7 +113,7 @@ class Greedy {
     static constexpr double terms_per_wait = 3e10; // of exact distances: some 10 ms
 
     static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
-    std::int64_t tiles() const { return (n_ + tile_rows - 1) / tile_rows; }
+    std::int64_t tiles() const { return (n_ + positions_of_tile - 1) / positions_of_tile; }
     cudaStream_t stream() const { return context_.compute.get(); }
 
     SeedState fetch()
@@ -136,8 +156,10 @@ class Greedy {
     int trials_;
     std::int64_t n_;
     DeviceArray<T> shift_;
+    DeviceArray<T> pivot_values_;
+    DeviceArray<uint4> pivots_;
     DeviceArray<uint4> halves_;
-    DeviceArray<float2> facts_;
+    DeviceArray<HalfFacts> facts_;
     DeviceArray<float> limits_;
     DeviceArray<std::uint32_t> lists_;
     DeviceArray<double> nearest_;
@@ -152,7 +174,8 @@ class Greedy {
 
 } // namespace
 
-// The shift is the mean of some rows: where most of them are, fp16 is finest.
+// The shift is the mean of some rows: where most of them are, fp16 is finest. Pivots are some of them, where these lie
+// apart.
 template <typename T>
 Frame<T> frame_of(Data &data, const PgkmProblem &problem)
 {
@@ -162,13 +185,15 @@ Frame<T> frame_of(Data &data, const PgkmProblem &problem)
     const T *values = static_cast<const T *>(data.host.values) + problem.first_row * data.host.d;
     const std::int64_t taken = std::min(sample, problem.n_rows);
     std::vector<double> mean(d);
+    std::vector<T> rows;
     for (std::int64_t i = 0; i < taken; ++i) {
         const T *row = values + i * problem.n_rows / taken * data.host.d;
+        rows.insert(rows.end(), row, row + d);
         for (std::size_t f = 0; f < d; ++f)
             mean[f] += static_cast<double>(row[f]) / static_cast<double>(taken);
     }
     const Box box = feature_box(data, problem);
-    Frame<T> frame = {std::vector<T>(d), 0.0};
+    Frame<T> frame = {std::vector<T>(d), choose_pivots(rows, d, most_pivots), 0.0};
     double reach = 0.0;
     for (std::size_t f = 0; f < d; ++f) {
         frame.shift[f] = static_cast<T>(std::clamp(mean[f], box.min[f], box.max[f]));
@@ -178,6 +203,8 @@ Frame<T> frame_of(Data &data, const PgkmProblem &problem)
     const int exponent = reach > 0.0 ? std::ilogb(reach) : 0;
     if (std::abs(exponent) <= most_exponent)
         frame.scale = std::ldexp(1.0, half_exponent - exponent);
+    if (frame.pivots.size() == d)
+        frame.pivots = frame.shift;
     return frame;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/pivots.hpp"
 #include "plugin/context.hpp"
 #include "seed/sampler.cuh"
 
@@ -15,6 +16,7 @@ namespace pgkm::cuda {
 template <typename T>
 struct Frame {
     std::vector<T> shift;
+    std::vector<T> pivots; // some rows, each near to many; or the shift alone
     double scale;
 };
 
@@ -37,6 +39,14 @@ struct GreedyState {
     std::int32_t rescan;             // no row has that exponent any more: the largest v_i is found anew
 };
 
+// What is known of a row's halves x~, which are relative to its pivot y.
+struct alignas(16) HalfFacts {
+    float square;   // at most |x~|^2 + 2 x~.y
+    float rounding; // at least |x' - y - x~|
+    float length;   // at least |x~|
+    std::uint32_t pivot;
+};
+
 // Rows by position; order says where their values are.
 template <typename T>
 struct GreedyRows {
@@ -51,7 +61,9 @@ struct GreedyRows {
     double scale;               // of the halves: a power of two
     const T *shift;             // d: what is taken from the values before
     uint4 *halves;              // tiles of 16 positions: chunks x 2 x 32 lanes (filter.cu)
-    float2 *facts;              // |x~|^2 and |x' - x~|, by position; tiles are filled up
+    uint4 *pivots;              // pivot_count x chunks x 4: halves of the pivots, scaled as values are
+    std::int32_t pivot_count;   // at most most_pivots
+    HalfFacts *facts;           // by position; tiles are filled up
     float *limits;              // what a trial's product is compared with, by position; tiles are filled up
     std::uint32_t *lists;       // trials x n: positions that the filter leaves open
     unsigned long long *slices; // masses of seed_slice positions each
@@ -63,6 +75,9 @@ struct GreedyRows {
 // Halves and facts of `count` positions from `first` on, a multiple of 16.
 template <typename T>
 void prepare_halves(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
+// Halves of the pivots at `values` (device memory).
+template <typename T>
+void halve_pivots(const GreedyRows<T> &rows, const T *values, cudaStream_t stream);
 // Shared memory that the filter takes.
 std::size_t filter_bytes(std::int32_t chunks, int trials);
 // The lists of the step's trials.

@@ -20,26 +20,19 @@ __device__ inline float scaled(const GreedyRows<T> &rows, T value, int f)
     return static_cast<float>((static_cast<double>(value) - static_cast<double>(rows.shift[f])) * rows.scale);
 }
 
-// At least |x' - x~|, from the sums of squares of x~ and of what rounding took from the scaled values. Those have been
-// rounded once before.
-__device__ inline float rounding_of(float square, float rest, int d)
+// At least what rounding took from a row: `rest` is the sum of squares of what fp16 did. float32 had rounded values of
+// these lengths, added up, before.
+__device__ inline float rounding_of(float lengths, float rest, int d)
 {
     const float sums = 1.0f + 0x1p-20f * static_cast<float>(d + 8);
-    return (sqrtf(rest) + 0x1p-23f * sqrtf(square)) * sums + 0x1p-40f;
+    return (sqrtf(rest) + 0x1p-23f * lengths) * sums + 0x1p-40f;
 }
 
-// The share of |x~|^2 that errors of products and sums may take.
+// Of |x~||c~|: what half of the errors of products and of the sums that they are compared with may be.
 template <typename T>
 __device__ inline double share_of(const GreedyRows<T> &rows)
 {
-    return 32.0 * rows.chunks * 0x1p-21 + 0x1p-18;
-}
-
-template <typename T>
-__device__ inline float constant_of(const GreedyRows<T> &rows, std::int64_t position)
-{
-    const double square = rows.facts[position].x, rounding = rows.facts[position].y;
-    return __double2float_rd(0.5 * ((1.0 - share_of(rows)) * square - 2100.0 * rounding * rounding));
+    return 32.0 * rows.chunks * 0x1p-22 + 0x1p-19;
 }
 
 // The limit of a row with this v_i. A row at 0 comes no nearer; where distances underflow, any may count.
@@ -48,10 +41,9 @@ __device__ inline float limit_of(const GreedyRows<T> &rows, std::int64_t positio
 {
     if (nearest == 0.0)
         return never_open;
-    const double square = rows.facts[position].x, rounding = rows.facts[position].y;
     const double distance = rows.weights == nullptr ? nearest : nearest / rows.weights[position];
-    const double reach = sqrt(distance) * rows.scale * (1.0 + 0x1p-20) + rounding;
-    const double limit = 0.5 * ((1.0 - share_of(rows)) * square - (1.0 + 0x1p-10) * reach * reach);
+    const double reach = sqrt(distance) * rows.scale * (1.0 + 0x1p-20) + rows.facts[position].rounding;
+    const double limit = 0.5 * (rows.facts[position].square - (1.0 + 0x1p-7 + 0x1p-18) * reach * reach);
     const bool bounded = nearest > 0x1p-900 && distance > 0x1p-900 && limit > static_cast<double>(always_open);
     return bounded ? __double2float_rd(limit) : always_open;
 }

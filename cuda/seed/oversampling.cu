@@ -1,8 +1,8 @@
 // oversampling.cu (seed) - k-means||: five rounds of 2k draws each, and the mass of the rows nearest to each candidate.
 //
 // The draws of a round are the centroids of an assignment by the plan's strategy: a round costs what an iteration with
-// 2k clusters costs. Rows prepared for it serve all rounds, so k stays: where draws repeat, the last one stands for
-// those left out, and loses every tie to itself. A kernel then keeps, for each row, the nearer of its nearest draw and
+// 2k clusters costs. k stays, so that memory serves all rounds: where draws repeat, the last one stands for those left
+// out, and loses every tie to itself. A kernel then keeps, for each row, the nearer of its nearest draw and
 // its candidate so far, so that the masses need no pass over all candidates.
 // Where the device's limit has no room for that, each row is compared with all draws (seeder.hpp), and with all
 // candidates again for the masses.
@@ -166,6 +166,7 @@ class Assigned {
         const std::vector<T> last(values.end() - problem_.d, values.end());
         for (std::int32_t i = count; i < problem_.k; ++i)
             values.insert(values.end(), last.begin(), last.end());
+        problem_.prepared = {}; // rows in an order by the last round's labels, which say nothing of these draws
         problem_.upload_centroids(values.data());
         seeder.forget_largest();
         const int multiprocessors = data_.context.facts.multiprocessors;
