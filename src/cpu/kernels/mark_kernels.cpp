@@ -136,7 +136,52 @@ std::int64_t at_most(const std::uint16_t *scores, std::int64_t width, int limit,
     return found;
 }
 
+HWY_INLINE std::int32_t count_different(const std::uint64_t *a, const std::uint64_t *b, std::int64_t words)
+{
+    int count = 0;
+    for (std::int64_t w = 0; w < words; ++w)
+        count += __builtin_popcountll(a[w] ^ b[w]);
+    return count;
+}
+
+// Words: how many there are, or 0 for any number.
+template <int Words>
+void add_gains(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
+               const std::uint64_t *const *candidates, int n_candidates, std::uint64_t *gains)
+{
+    const std::int64_t width = Words == 0 ? words : Words;
+    for (int t = 0; t < n_candidates; ++t) {
+        std::uint64_t gain = 0;
+        for (std::int64_t i = 0; i < rows; ++i)
+            gain += static_cast<std::uint64_t>(
+                std::max(0, counts[i] - count_different(bits + i * width, candidates[t], width)));
+        gains[t] = gain;
+    }
+}
+
+void gains(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
+           const std::uint64_t *const *candidates, int n_candidates, std::uint64_t *gains)
+{
+    static constexpr decltype(&add_gains<0>) by_words[] = {add_gains<0>, add_gains<1>, add_gains<2>, add_gains<3>,
+                                                           add_gains<4>};
+    const auto run = by_words[words <= 4 ? words : 0];
+    run(bits, rows, words, counts, candidates, n_candidates, gains);
+}
+
+int nearer(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
+           const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
+{
+    int found = 0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int32_t count = count_different(bits + i * words, candidate, words);
+        nearer[found] = static_cast<std::int32_t>(i);
+        fewer[found] = count;
+        found += static_cast<int>(count < counts[i]);
+    }
+    return found;
+}
+
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(MarkKernels, mark_kernels, {mark<float>, mark<double>}, score, at_most)
+PGKM_KERNELS(MarkKernels, mark_kernels, {mark<float>, mark<double>}, score, at_most, gains, nearer)

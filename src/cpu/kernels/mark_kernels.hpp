@@ -37,6 +37,14 @@ struct MarkKernels {
 
     // Lists the scores of one row that are at most `limit`, as hits of this point; returns their number.
     std::int64_t (*at_most)(const std::uint16_t *scores, std::int64_t width, int limit, int point, Hit *hits);
+
+    // Of `rows` rows of `words` words: gains[t] is the sum of what the bits in which a row and candidate t differ are
+    // fewer than the row's count. At most 32 candidates.
+    void (*gains)(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
+                  const std::uint64_t *const *candidates, int n_candidates, std::uint64_t *gains);
+    // Lists the rows that differ from the candidate in fewer bits than their count, and in how many; returns how many.
+    int (*nearer)(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
+                  const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer);
 };
 
 const MarkKernels &mark_kernels(InstructionSet set);
