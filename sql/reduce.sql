@@ -59,6 +59,12 @@ SELECT reduce('reduce_rows', value => '2 * vector(a, 2, vector(b, a + 1, f[a] * 
 SELECT reduce('reduce_rows', value => 'vector(a, 2, m)', let => '{"m": "vector(a, 2, vector(b, a + 1, f[a] * f[b]))"}');
 SELECT reduce('reduce_rows', value => 'vector(a, 2, vector(b, u[a], y))', let => '{"u": "vector(i, 2, i + 1)"}');
 
+-- The indexes of a matrix are within what is as long as it.
+SELECT value FROM reduce('reduce_rows', value => '{vector(a, 3, vector(b, 2, u[a] * u[b] - b)), vector(a, 2, f[a] * vector(b, 2, sum(l, a + 1, f[b])))}',
+    let => '{"u": "vector(i, 3, id + i)"}', filter => 'id = 1');
+SELECT reduce('reduce_rows', value => 'vector(a, 3, vector(b, 4, u[a] * u[b]))', let => '{"u": "vector(i, 3, id + i)"}');
+SELECT reduce('reduce_rows', value => 'vector(a, 4, vector(b, 3, u[a] * u[b]))', let => '{"u": "vector(i, 3, id + i)"}');
+
 -- The functions and operators, each row beside the executor.
 SELECT count(*) AS rows, bool_and(value = ARRAY[
     abs(-y), sqrt(y), floor(-x), ceil(x), round(x::double precision), trunc(-x), sign(y - 50), greatest(x, g, 3), least(x, y), (id % 7), mod(id, 4),
@@ -77,6 +83,11 @@ FROM reduce('reduce_rows', index => 'id - 1', cells => '100',
 
 -- Numbers are double precision: 7 / 2 is 3.5. Subscripts and cells begin at 0.
 SELECT value FROM reduce('reduce_rows', value => '{7 / 2, f[0], f[2 - 1], -2 ^ 2}', filter => 'id = 8');
+
+-- A boolean column is a condition, and a number.
+CREATE VIEW reduce_truths AS SELECT id, y, id % 3 = 0 AS b FROM reduce_rows;
+SELECT * FROM reduce('reduce_truths', index => 'CASE WHEN b AND NOT y < 50 THEN 1 ELSE 0 END', cells => '2', value => '{1, b}', filter => 'b OR id = 1');
+SELECT reduce('reduce_truths', value => 'count(i, 2, b + 1)');
 
 -- Rows come from what a SELECT may read; those whose columns are all null take no part.
 CREATE VIEW reduce_view AS SELECT id, f, y FROM reduce_rows WHERE id <= 10;
@@ -259,7 +270,7 @@ SELECT reduce('reduce_rows', value => 'y' || repeat(' + y', 3000));
 SELECT reduce('reduce_rows', value => repeat('abs(', 3000) || 'y' || repeat(')', 3000));
 SELECT reduce('reduce_rows', value => 'y' || repeat(' + y', 20000));
 SELECT reduce('reduce_rows', value => 'sum(i, 1000000, sum(j, 1000000, sum(k, 1000000, y)))');
-SELECT reduce('reduce_rows', value => 'vector(i, 1000000, vector(j, 2, y * i))');
+SELECT reduce('reduce_rows', value => 'vector(i, 1000000, vector(j, i + 1, y * i))');
 SELECT reduce('reduce_rows', index => 'g', cells => '1000000000000', value => 'y');
 SELECT reduce('reduce_rows', value => 'a9', let => (SELECT json_object_agg('a' || i, CASE i WHEN 0 THEN 'y' ELSE format('%1$s+%1$s+%1$s+%1$s+%1$s+%1$s', 'a' || i - 1) END)::jsonb FROM generate_series(0, 9) AS i));
 SELECT reduce('reduce_rows', value => repeat('y + ', 3000) || 'y');
@@ -289,6 +300,7 @@ SELECT reduction_define('bad', value => 'y +');
 SELECT reduction_define('bad', value => 'random()');
 SELECT reduction_define('bad');
 SELECT reduction_define(NULL, value => 'y');
+SELECT reduction_define('', value => 'y');
 SELECT cell, value[1] FROM reduce('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}');
 SELECT reduce('reduce_rows', 'step', '{"k": 2}');
 SELECT reduce('reduce_rows', 'step', value => 'y');
@@ -299,6 +311,8 @@ SELECT params->'c'->1->>0 AS c, n_iter, converged FROM reduction_iterate('reduce
 SELECT function, relid::regclass, n, d FROM kmeans_last_run();
 SELECT params, n_iter, converged FROM reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "s": 0, "v": [1, 2]}',
     '[{"s": "s + counts[0]", "v": "r[1][0] * v"}, {"w": "v + s", "m": "vector(i, 2, vector(j, 2, i * 10 + j + s))"}]', max_iter => 2);
+SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '[{"a": "k + 1"}, {"b": "c * a", "d": "vector(i, a, a / (i - 1))", "m": "c"}]');
+SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"a": "k + 1", "b": "c * none"}');
 SELECT reduction_iterate('reduce_rows', 'none', '{}', '{"c": "1"}');
 SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{}');
 SELECT reduction_iterate('reduce_rows', 'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"c": 1}');
@@ -335,3 +349,4 @@ SELECT count(DISTINCT reduction_source('reduce_rows', value => 'sum(f)', layout 
 SELECT reduction_source('reduce_rows', value => 'y', layout => 'none');
 SELECT reduction_source('reduce_rows', value => 'y', capability => 75) IS NOT NULL AS older;
 SELECT reduction_source('reduce_empty', value => 'y') IS NULL AS nothing;
+SELECT reduction_source('reduce_rows', value => 'y', capability => 9);

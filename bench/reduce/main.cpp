@@ -9,8 +9,8 @@
 // all centroids); moments: sums of products of 262,144 x 80 as a full matrix, beside moments(), which takes a triangle
 // (the work's figure 13); softmax: sums of responsibilities of 1,000,000 x 8 for 16 centres; figure-7: a step of
 // k-means of 33,554,432 x 3, k = 10; figure-10-e: the E phase of EM with a tied covariance, 1,048,576 x 3 (12 MB), k =
-// 8, beside em_step(); figure-10-m: its M phase, which reads the rows again, beside moments(). plain: the loop that a
-// user would write in C++, one thread.
+// 8, beside em_step(); figure-10-m: its M phase, which reads the rows again, beside moments(). plain, on the CPU alone:
+// the loop that a user would write in C++, one thread.
 //
 // Output: CSV. by: `reduce` and `exact` (integer sums) in the layout that is chosen, `forced` in a layout by its name,
 // or what they stand beside. first_ms: wall-clock time of the first call, which on a GPU compiles the kernels; cpu_ms

@@ -8,7 +8,8 @@ namespace {
 template <typename T>
 void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    launch_exact_rows<0>(stage, view, GlobalRoom<T>{view.centroids, view.d}, 0, labels, 0, view.k);
+    const RowValues<T> values = {view.values, view.d, 1};
+    launch_exact_rows<0>(stage, view, values, GlobalRoom<T>{view.centroids, view.d}, 0, labels, 0, view.k);
 }
 
 } // namespace

@@ -44,20 +44,24 @@ const Kernel<Assignment, Assign> assignments[] = {
     {Assignment::register_shared, assign_register_shared},
     {Assignment::register_global, assign_register_global},
     {Assignment::generic_constant, assign_generic_constant},
+    {Assignment::distance_matrix, assign_distance_matrix},
 };
 const Kernel<FeatureSum, Sum> feature_sums[] = {
     {FeatureSum::atomic, sum_features_atomic},
+    {FeatureSum::block_merge, sum_features_block_merge},
     {FeatureSum::cluster_merge, sum_features_cluster_merge},
     {FeatureSum::partitioned_features, sum_features_partitioned},
     {FeatureSum::sorted, sum_features_sorted},
     {FeatureSum::ballot, sum_features_ballot},
     {FeatureSum::divide_and_conquer, sum_features_divide_and_conquer},
+    {FeatureSum::staged_rows, sum_features_staged_rows},
 };
 const Kernel<MassSum, Sum> mass_sums[] = {
     {MassSum::global_atomic, sum_masses_global_atomic},
     {MassSum::partitioned_local, sum_masses_partitioned_local},
     {MassSum::partitioned_global, sum_masses_partitioned_global},
     {MassSum::partitioned_private, sum_masses_partitioned_private},
+    {MassSum::partitioned_register, sum_masses_partitioned_register},
 };
 
 template <typename Id, template <typename> typename Function, std::size_t N>
@@ -104,6 +108,8 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
         named.assignment = fused_assignment();
     else if (plan.moves == Moves::sorted)
         named.feature_sum = FeatureSum::sorted;
+    if (plan.travel == Travel::round_trip || (plan.travel != Travel::overlapped && !data.resident))
+        named.execution = context.forced.execution;
     context.use(named);
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
     labels.fill_zero(stream()); // an assignment may begin from the labels before
@@ -283,8 +289,12 @@ void DeviceProblem<T>::pass(const View<T> &rows, const Control *watched)
     for (std::int64_t done = 0; done < rows.n; done += most) {
         const View<T> part = slice(rows, done, std::min(most, rows.n - done));
         assign_rows(part, watched, labels.get());
+        there_and_back(part.values, static_cast<std::size_t>(part.n) * data.row_bytes());
+        there_and_back(labels.get(), static_cast<std::size_t>(part.n) * sizeof(std::int32_t));
         sum_features(part, watched, labels.get());
         sum_masses(part, watched, labels.get());
+        there_and_back(totals.get(), totals.bytes());
+        there_and_back(masses.get(), masses.bytes());
     }
 }
 
@@ -293,8 +303,18 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
 {
     if (keeps_labels())
         return iterate_moves(arguments);
-    each_chunk([&](const View<T> &rows) { pass(rows, watched); });
+    const bool shared = !data.resident && plan.travel == Travel::shared;
+    const bool serial = !data.resident && plan.travel == Travel::serial;
+    if (shared)
+        shared_pass(watched);
+    else
+        each_chunk([&](const View<T> &rows) {
+            pass(rows, watched);
+            if (serial) // Li, Zhao, Chu, Liu 2010, Algorithm 7: the next chunk comes when this one is done
+                wait();
+        });
     update(arguments, stream());
+    there_and_back(centroids.get(), centroids.bytes());
     prepare_tiles(watched);
 }
 

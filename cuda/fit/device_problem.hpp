@@ -131,6 +131,9 @@ struct DeviceProblem {
     void forget_labels();
     void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
+    void shared_pass(const Control *watched);
+    void add_sums(const std::vector<Int128> &sums, const DeviceArray<std::int64_t> &to, const Control *watched);
+    void there_and_back(const void *array, std::size_t bytes);
     void iterate_moves(const UpdateArguments<T> &arguments);
     void iterate_apart(UpdateArguments<T> arguments);
     void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;

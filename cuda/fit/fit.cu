@@ -123,7 +123,7 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
         return;
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
-    const bool use_graph = setting == nullptr || setting[0] != '0';
+    const bool use_graph = (setting == nullptr || setting[0] != '0') && !needs_host(on_device_.plan);
     if (!use_graph || problem_.n_iter < short_fit || left <= 2) {
         graph_.drop(); // its kernels know a workspace that may go
         return enqueue_ahead(arguments, use_graph ? std::min(left, short_fit) : left);

@@ -26,7 +26,9 @@ void assign(const Stage<float> &stage, const View<float> &view, std::int32_t *la
 
 void assign_exactly(const Stage<double> &stage, const View<double> &view, std::int32_t *labels)
 {
-    assign_register_shared(stage, view, labels);
+    Stage<double> as_loaded = stage;
+    as_loaded.prepared = nullptr; // its own use of the rows, and no second copy of them
+    view.d <= register_d ? assign_register_shared(as_loaded, view, labels) : assign_generic(stage, view, labels);
 }
 
 } // namespace

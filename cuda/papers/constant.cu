@@ -14,7 +14,7 @@ constexpr int room_bytes = 61440; // of 65,536; kernels' own constants need some
 __constant__ double constant_room[room_bytes / sizeof(double)];
 
 struct ConstantRoom {
-    static constexpr int threads = 256;
+    static constexpr int threads = 256, blocks = 2;
     int d;
 
     __device__ void fill(int) {}
@@ -40,6 +40,7 @@ bool assign_batches(const Stage<T> &stage, const View<T> &view, std::int32_t *la
     const int batch = static_cast<int>(room_bytes / (std::int64_t{view.d} * 8 * octet)) * octet;
     if (batch == 0)
         return false;
+    const RowValues<T> values = by_feature(stage, view);
     void *room = nullptr;
     checked("cudaGetSymbolAddress", [&] { return cudaGetSymbolAddress(&room, constant_room); });
     for (int first = 0; first < view.k; first += batch) {
@@ -47,7 +48,8 @@ bool assign_batches(const Stage<T> &stage, const View<T> &view, std::int32_t *la
         fill_kernel<<<8, 256, 0, stage.stream>>>(static_cast<double *>(room),
                                                  view.centroids + std::int64_t{first} * view.d, count, view.d);
         launched("fill_kernel");
-        launch_exact_rows<D>(stage, view, ConstantRoom{view.d}, 0, labels, first, (count + octet - 1) / octet * octet);
+        launch_exact_rows<D>(stage, view, values, ConstantRoom{view.d}, 0, labels, first,
+                             (count + octet - 1) / octet * octet);
     }
     return true;
 }
@@ -57,7 +59,7 @@ void assign_registers(const Stage<T> &stage, const View<T> &view, std::int32_t *
 {
     if (!stage.constant)
         return assign_register_global(stage, view, labels);
-    if (!with_register_size(view.d, [&](auto size) { assign_batches<decltype(size)::value>(stage, view, labels); }))
+    if (!with_exact_size(view.d, [&](auto size) { assign_batches<decltype(size)::value>(stage, view, labels); }))
         assign_generic(stage, view, labels);
 }
 

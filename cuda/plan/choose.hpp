@@ -21,6 +21,14 @@ constexpr int register_size(int d)
     return 0;
 }
 
+// Most features of a row in registers where distances are exact (assign/exact_rows.cuh), as far as Aggarwal 2013
+// measures; those kernels are built for each even number of features from 4 on, and for 1 and 3.
+inline constexpr int exact_register_d = 22;
+constexpr int exact_size_below(int size)
+{
+    return size <= 4 ? size - 1 : size - 2;
+}
+
 // Most clusters that a block's memory holds as operands, 32-bit sums of three limbs and the update's workspace;
 // fused/slots.cu and fused/strips.cu.
 inline constexpr int strips_k = 128;
@@ -112,7 +120,7 @@ inline constexpr int follow_n = 1 << 15;
 inline constexpr double narrow_terms = 0x1p29;
 
 // Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
-// 0.33 by cluster_merge and 0.20 by the fused kernel).
+// 0.33 by block_merge and 0.20 by the fused kernel).
 constexpr bool partitions_features(const Shape &shape)
 {
     return shape.d >= 192 && shape.k <= 64;
@@ -156,14 +164,14 @@ constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &devi
 }
 
 // A copy of the sums in every block where one window of features holds them all; else rows sorted
-// by label need one addition a run (24, 2,048: 0.41 against 0.64 by cluster_merge and 0.45 by
+// by label need one addition a run (24, 2,048: 0.41 against 0.64 by block_merge and 0.45 by
 // atomics), which few rows or features do not repay (8, 2,048: 3.2 against 3.1 by atomics).
 constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)
 {
     if (partitions_features(shape))
         return FeatureSum::partitioned_features;
     if (8LL * shape.k * shape.d <= device.shared_bytes_per_block / 2)
-        return FeatureSum::cluster_merge;
+        return FeatureSum::block_merge;
     return shape.d >= 16 && shape.n >= 131072 ? FeatureSum::sorted : FeatureSum::atomic;
 }
 
@@ -172,6 +180,12 @@ constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
     if (8LL * shape.k <= device.shared_bytes_per_block / 2)
         return MassSum::partitioned_local;
     return MassSum::global_atomic;
+}
+
+// M of Li, Zhao, Chu, Liu 2010: as many rows, then sums, become one. A multiple of the multiprocessors, near their 256.
+constexpr int merge_fan_in(const DeviceFacts &device)
+{
+    return (255 + device.multiprocessors) / device.multiprocessors * device.multiprocessors;
 }
 
 constexpr bool fits_leaves(const Shape &shape)
@@ -195,11 +209,47 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
     return strips_take(shape, device) ? Moves::strips : Moves::none;
 }
 
+// Whether the host waits within an iteration, which no graph can hold.
+constexpr bool needs_host(const Plan &plan)
+{
+    const bool apart = plan.execution == Execution::multi_pass && plan.moves == Moves::none;
+    return apart && (plan.feature_sum == FeatureSum::divide_and_conquer || plan.travel == Travel::round_trip);
+}
+
+constexpr Travel travel_of(Execution execution)
+{
+    switch (execution) {
+    case Execution::serial_chunks:
+        return Travel::serial;
+    case Execution::co_processing:
+        return Travel::shared;
+    case Execution::round_trip:
+        return Travel::round_trip;
+    default:
+        return Travel::overlapped;
+    }
+}
+
+// What a forced execution that says how rows travel means for a pass over rows on the device.
+constexpr Execution pass_of(Execution execution)
+{
+    switch (travel_of(execution)) {
+    case Travel::overlapped:
+        return execution;
+    case Travel::shared:
+        return Execution::automatic;
+    default:
+        return Execution::multi_pass;
+    }
+}
+
 // What is forced stays, but for single_pass where rows have weights; a forced sum or assignment alone means that stages
 // run apart.
-constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Forced &forced)
+constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forced)
 {
-    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none};
+    const Travel travel = travel_of(forced.execution);
+    forced.execution = pass_of(forced.execution);
+    Plan plan = {forced.assignment, forced.execution, forced.feature_sum, forced.mass_sum, Moves::none, travel};
     if (plan.execution == Execution::automatic)
         plan.execution = forced.assignment != Assignment::automatic || forced.feature_sum != FeatureSum::automatic ||
                                  forced.mass_sum != MassSum::automatic
@@ -220,7 +270,7 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, const Force
         if (plan.execution == Execution::single_pass || leaves)
             plan.moves = moves;
     }
-    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass &&
+    if (plan.moves == Moves::none && plan.execution == Execution::multi_pass && travel != Travel::round_trip &&
         (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
         plan.moves = Moves::sorted;
     return plan;

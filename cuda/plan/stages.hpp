@@ -1,8 +1,8 @@
 // stages.hpp - one signature per stage of an iteration; each strategy is one file that implements it.
 //
-// All of them only enqueue work in `stream`, and every kernel returns at once when
-// control->stop is set (control may be nullptr). No kernel may run longer than about 50 ms, so that a cancel is seen:
-// in_launches() cuts the rows.
+// All of them only enqueue work in `stream` (those that needs_host() names wait, too), and every kernel returns at once
+// when control->stop is set (control may be nullptr). No kernel may run longer than about 50 ms, so that a cancel is
+// seen: in_launches() cuts the rows.
 #pragma once
 
 #include <algorithm>
@@ -78,15 +78,16 @@ template <typename T>
 using Assign = void (*)(const Stage<T> &stage, const View<T> &rows, std::int32_t *labels);
 extern const Both<Assign> assign_generic, assign_register, assign_tiled, assign_tensor;
 extern const Both<Assign> assign_register_constant, assign_register_shared, assign_register_global,
-    assign_generic_constant;
+    assign_generic_constant, assign_distance_matrix;
 
 // ---- feature sums (k x d x 2) and mass sums (k x 2) of one part over given labels, added to what is there ----
 template <typename T>
 using Sum = void (*)(const Stage<T> &stage, const View<T> &rows, const std::int32_t *labels, std::int64_t *sums);
-extern const Both<Sum> sum_features_atomic, sum_features_cluster_merge, sum_features_partitioned, sum_features_sorted;
-extern const Both<Sum> sum_features_ballot, sum_features_divide_and_conquer;
+extern const Both<Sum> sum_features_atomic, sum_features_block_merge, sum_features_partitioned, sum_features_sorted;
+extern const Both<Sum> sum_features_cluster_merge, sum_features_ballot, sum_features_divide_and_conquer,
+    sum_features_staged_rows;
 extern const Both<Sum> sum_masses_global_atomic, sum_masses_partitioned_local;
-extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_private;
+extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_private, sum_masses_partitioned_register;
 
 // ---- fused: labels and both sums in one read of the rows, which have no weights ----
 template <typename T>

@@ -150,7 +150,7 @@ void Context::use(const Plan &plan)
     chosen = {};
     chosen.assignment = name_of(plan.assignment);
     chosen.execution = name_of(plan.execution);
-    if (plan.execution != Execution::multi_pass)
+    if (plan.execution == Execution::single_pass || plan.execution == Execution::cross_processing)
         return; // no stages of their own for sums
     chosen.feature_sum = name_of(plan.feature_sum);
     chosen.mass_sum = name_of(plan.mass_sum);

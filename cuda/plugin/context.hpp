@@ -147,16 +147,24 @@ struct Data {
                  host.weights == nullptr ? nullptr : weights.get() + first_row, std::int64_t{0}, n_rows);
             return;
         }
+        std::int64_t done = 0;
+        each_streamed<T>(
+            first_row, n_rows, [&](std::int64_t rows) { return std::exchange(done, done + rows); }, body);
+    }
+
+    // The same of rows that are streamed, from next(chunks.rows) on a chunk at a time until that is n_rows or more.
+    template <typename T, typename Next, typename Body>
+    void each_streamed(std::int64_t first_row, std::int64_t n_rows, Next &&next, Body &&body)
+    {
         if (chunks.rows < 1)
             throw Error(PGKM_LIMIT, "the device memory limit holds no chunk of rows");
-        std::int64_t done = 0;
-        for (int slot = 0; done < n_rows; slot ^= 1) {
-            const std::int64_t rows = n_rows - done < chunks.rows ? n_rows - done : chunks.rows;
-            fill_chunk(slot, first_row + done, rows);
+        std::int64_t first = next(chunks.rows);
+        for (int slot = 0; first < n_rows; slot ^= 1, first = next(chunks.rows)) {
+            const std::int64_t rows = n_rows - first < chunks.rows ? n_rows - first : chunks.rows;
+            fill_chunk(slot, first_row + first, rows);
             body(reinterpret_cast<const T *>(chunks.values[slot].get()),
-                 host.weights == nullptr ? nullptr : chunks.weights[slot].get(), done, rows);
+                 host.weights == nullptr ? nullptr : chunks.weights[slot].get(), first, rows);
             release_chunk(slot);
-            done += rows;
         }
     }
 

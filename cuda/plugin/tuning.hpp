@@ -11,6 +11,10 @@ namespace pgkm::cuda {
 // assignment by itself, those of sums/sorted.hpp.
 enum class Moves : std::int8_t { none, few, slots, leaves, strips, sorted };
 
+// How rows and results travel in a fit: chunks beside the kernels; one after the other; some of them not at all, for
+// the CPU takes them; or all arrays to the host and back between kernels.
+enum class Travel : std::int8_t { overlapped, serial, shared, round_trip };
+
 // What the caller forces; automatic where it leaves the choice to choose().
 struct Forced {
     Assignment assignment = Assignment::automatic;
@@ -26,7 +30,8 @@ struct Plan {
     Execution execution;
     FeatureSum feature_sum;
     MassSum mass_sum;
-    Moves moves; // what a fit's iterations run instead, where rows and labels are resident
+    Moves moves;   // what a fit's iterations run instead, where rows and labels are resident
+    Travel travel; // serial, shared: of streamed rows
 };
 
 // The shape of one problem.

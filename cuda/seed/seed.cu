@@ -9,6 +9,7 @@
 #include "backend/random_places.hpp"
 #include "backend/update.hpp"
 #include "numeric/row_key.hpp"
+#include "plan/choose.hpp"
 #include "seed/canonical.hpp"
 #include "seed/greedy.hpp"
 #include "seed/oversampling.hpp"
@@ -73,7 +74,8 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     }
     const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
     const Frame<T> frame = frame_of<T>(data, problem);
-    if (params.init != PGKM_INIT_KMEANS_PARALLEL && data.resident) {
+    const bool on_host = travel_of(context.forced.execution) == Travel::round_trip && data.resident;
+    if (params.init != PGKM_INIT_KMEANS_PARALLEL && data.resident && !on_host) {
         std::optional<std::vector<std::int64_t>> chosen = greedy_positions(context, rows, frame, key, problem.k);
         if (chosen) {
             look_up_rows(context, order, *chosen);
@@ -84,6 +86,8 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     Seeder<T> &seeder = *owner;
     if (!data.resident)
         seeder.stream_from(data, problem.first_row);
+    if (on_host)
+        seeder.draw_on_host();
     seeder.add_first();
     if (params.init != PGKM_INIT_KMEANS_PARALLEL) {
         seeder.extend(problem.k, 1);

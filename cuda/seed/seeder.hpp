@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "plugin/context.hpp"
+#include "seed/host_draw.hpp"
 #include "seed/kernels.hpp"
 
 namespace pgkm::cuda {
@@ -34,6 +34,9 @@ class Seeder {
         data_ = &data;
         first_row_ = first_row;
     }
+
+    // Draws are to be made on the host; for resident rows of a problem.
+    void draw_on_host() { on_host_ = true; }
 
     void add_first()
     {
@@ -181,8 +184,12 @@ class Seeder {
 
     void step(bool first, int trials)
     {
-        kernels_.weigh(rows_, first);
-        kernels_.pick(rows_, first, trials);
+        if (on_host_) {
+            cuda::draw_on_host(context_, rows_, state_, kernels_.key, first, trials);
+        } else {
+            kernels_.weigh(rows_, first);
+            kernels_.pick(rows_, first, trials);
+        }
         if (data_ != nullptr)
             rows_.weights = nullptr; // from here on each chunk brings its own
         if (data_ == nullptr)
@@ -225,6 +232,7 @@ class Seeder {
     SeedKernels<T> kernels_{};
     Data *data_ = nullptr;
     std::int64_t first_row_ = 0;
+    bool on_host_ = false;
 };
 
 } // namespace pgkm::cuda

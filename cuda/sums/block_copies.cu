@@ -1,5 +1,6 @@
 // block_copies.cu - every block has sums of all clusters of its own in shared memory, merged at the end: of features
-// "cluster merge", of masses "partitioned local" (Lutz et al. 2018).
+// "block merge", of masses "partitioned local" (Lutz et al. 2018). A table a thread, as Lutz's "cluster merge" has it,
+// leaves room for few sums: papers/thread_tables.cu.
 //
 // The block's sums are 32-bit limbs; before a counter can have taken 512
 // additions all counters are added to the global sums. Clusters x features that do not fit are
@@ -81,7 +82,7 @@ void sum_masses(const Stage<T> &stage, const View<T> &view, const std::int32_t *
 
 } // namespace
 
-const Both<Sum> sum_features_cluster_merge = {sum_features<float>, sum_features<double>};
+const Both<Sum> sum_features_block_merge = {sum_features<float>, sum_features<double>};
 const Both<Sum> sum_masses_partitioned_local = {sum_masses<float>, sum_masses<double>};
 
 } // namespace pgkm::cuda

@@ -14,9 +14,14 @@ struct Features {
         return view.d;
     }
     template <typename T>
+    __device__ static std::int64_t integer(const View<T> &view, std::int64_t row, int f)
+    {
+        return feature_integer(view, row, f, scaling_of(view, f), view.part);
+    }
+    template <typename T>
     __device__ static Split limbs(const View<T> &view, std::int64_t row, int f)
     {
-        return feature_limbs(view, row, f, view.part);
+        return split_limbs(integer(view, row, f));
     }
     // Whether the limbs of any number of rows fit 32 bits.
     template <typename T>
@@ -31,6 +36,13 @@ struct Masses {
     __host__ __device__ static constexpr int width(const View<T> &)
     {
         return 1;
+    }
+    template <typename T>
+    __device__ static std::int64_t integer(const View<T> &view, std::int64_t row, int)
+    {
+        return view.weights == nullptr
+                   ? 1
+                   : quantise_part(view.weights[row], power_of_two(view.weight_exponent), view.part);
     }
     template <typename T>
     __device__ static Split limbs(const View<T> &view, std::int64_t row, int)

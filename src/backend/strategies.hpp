@@ -27,10 +27,19 @@ enum class Assignment : std::int8_t {
     register_constant,
     register_shared,
     register_global,
-    generic_constant
+    generic_constant,
+    distance_matrix
 };
 // How assignment and sums share the passes over the rows.
-enum class Execution : std::int8_t { automatic, cross_processing, multi_pass, single_pass };
+enum class Execution : std::int8_t {
+    automatic,
+    cross_processing,
+    multi_pass,
+    single_pass,
+    serial_chunks,
+    co_processing,
+    round_trip
+};
 // How the features of each cluster are summed.
 enum class FeatureSum : std::int8_t {
     automatic,
@@ -39,7 +48,9 @@ enum class FeatureSum : std::int8_t {
     ballot,
     divide_and_conquer,
     atomic,
-    sorted
+    sorted,
+    block_merge,
+    staged_rows
 };
 // How the rows of each cluster are counted, or their weights summed.
 enum class MassSum : std::int8_t {
@@ -47,7 +58,8 @@ enum class MassSum : std::int8_t {
     global_atomic,
     partitioned_global,
     partitioned_local,
-    partitioned_private
+    partitioned_private,
+    partitioned_register
 };
 // Where the variables of a user's reduction lie.
 enum class ReductionLayout : std::int8_t {
@@ -106,32 +118,50 @@ inline constexpr Strategy strategies[] = {
      "an fp16 matrix product on the tensor cores leaves few candidates, exact distances decide",
      "compute capability 8.0"},
     {Assignment::register_constant, "register_constant", on_cuda,
-     "the row in registers, centroids in constant memory (Aggarwal 2013)", "at most 16 features"},
+     "the row in registers, centroids in constant memory (Aggarwal 2013)", "at most 22 features"},
     {Assignment::register_shared, "register_shared", on_cuda,
-     "the row in registers, centroids in shared memory (Li et al. 2010)", "at most 16 features"},
+     "the row in registers, centroids in shared memory (Aggarwal 2013)", "at most 22 features"},
     {Assignment::register_global, "register_global", on_cuda,
-     "the row in registers, centroids in global memory (Li et al. 2010)", "at most 16 features"},
+     "the row in registers, centroids in global memory (Li et al. 2010)", "at most 22 features"},
     {Assignment::generic_constant, "generic_constant", on_cuda,
      "exact distances, centroids in batches through constant memory (Aggarwal 2013)"},
+    {Assignment::distance_matrix, "distance_matrix", on_cuda,
+     "all distances are written to memory, a second kernel finds the least (Li et al. 2010)"},
 
     {Execution::cross_processing, "cross_processing", on_cuda, "the GPU assigns, the CPU sums (Lutz et al. 2018)"},
     {Execution::multi_pass, "multi_pass", on_cuda, "assignment and each sum read the rows by themselves"},
     {Execution::single_pass, "single_pass", on_cuda, "assignment and sums share one read of the rows",
      "rows without weights"},
+    {Execution::serial_chunks, "serial_chunks", on_cuda,
+     "multi_pass over chunks that come one after the other, none while kernels run (Li et al. 2010)", "streamed rows"},
+    {Execution::co_processing, "co_processing", on_cuda,
+     "the CPU takes a share of the streamed chunks where they lie (Lutz et al. 2018)", "streamed rows"},
+    {Execution::round_trip, "round_trip", on_cuda,
+     "multi_pass whose arrays go to the host and back between kernels; k-means++ draws on the host (O'Leary 2021)"},
 
-    {FeatureSum::cluster_merge, "cluster_merge", on_cuda, "each block sums all clusters, blocks are merged at the end"},
+    {FeatureSum::cluster_merge, "cluster_merge", on_cuda,
+     "each thread sums all clusters of its rows, threads are merged at the end (Lutz et al. 2018)"},
     {FeatureSum::partitioned_features, "partitioned_features", on_cuda,
-     "each thread owns a few features of all clusters"},
-    {FeatureSum::ballot, "ballot", on_cuda, "a warp finds its rows of one cluster by ballot and sums them first"},
+     "each thread owns a feature of all clusters (Lutz et al. 2018)"},
+    {FeatureSum::ballot, "ballot", on_cuda,
+     "each block sums one cluster, whose rows its warps find by ballot (Aggarwal 2013)"},
     {FeatureSum::divide_and_conquer, "divide_and_conquer", on_cuda,
-     "each block sums a part of the rows, then parts are added in halves (Li et al. 2010)"},
-    {FeatureSum::atomic, "atomic", on_cuda, "one addition in global memory for each value"},
+     "sums of M rows, then of M sums until M are left, which the CPU adds (Li et al. 2010)"},
+    {FeatureSum::atomic, "atomic", on_cuda, "one addition in global memory for each value (O'Leary 2021)"},
     {FeatureSum::sorted, "sorted", on_cuda, "rows are sorted by cluster, each run is one addition"},
+    {FeatureSum::block_merge, "block_merge", on_cuda,
+     "each block sums all clusters in shared memory, blocks are merged at the end"},
+    {FeatureSum::staged_rows, "staged_rows", on_cuda,
+     "a block brings its rows to shared memory, one thread sums them (O'Leary 2021)"},
 
-    {MassSum::global_atomic, "global_atomic", on_cuda, "one addition in global memory for each row"},
-    {MassSum::partitioned_global, "partitioned_global", on_cuda, "each block has masses of its own in global memory"},
-    {MassSum::partitioned_local, "partitioned_local", on_cuda, "each block has masses of its own in shared memory"},
-    {MassSum::partitioned_private, "partitioned_private", on_cuda, "each thread has masses of its own in registers"},
+    {MassSum::global_atomic, "global_atomic", on_cuda, "one addition in global memory for each row (Lutz et al. 2018)"},
+    {MassSum::partitioned_global, "partitioned_global", on_cuda,
+     "each block has masses of its own in global memory (Lutz et al. 2018)"},
+    {MassSum::partitioned_local, "partitioned_local", on_cuda,
+     "each block has masses of its own in shared memory (Lutz et al. 2018)"},
+    {MassSum::partitioned_private, "partitioned_private", on_cuda,
+     "each thread has masses of its own in shared memory (Lutz et al. 2018)"},
+    {MassSum::partitioned_register, "partitioned_register", on_cuda, "each thread has masses of its own in registers"},
 
     {ReductionLayout::thread_no_sorting, "thread_no_sorting", on_cuda,
      "a copy of R a thread, variables in shared memory in the order of declaration (Ma, Agrawal 2009)"},

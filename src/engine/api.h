@@ -178,6 +178,7 @@ typedef struct PgkmRequest {
         PgkmShareRequest share;  /* of PGKM_SHARE: the rows stay in `resident` */
         PgkmReduction reduction; /* no weights, groups and nodes; points.n may be 0 */
     };                           /* options */
+    int32_t is_checked;          /* pgkm_reduction_check() has accepted `reduction` */
 } PgkmRequest;
 
 /* --- What comes of it --- */
@@ -372,6 +373,9 @@ double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row
 /* What an operation of a reduction, PGKM_NEGATE to PGKM_CASE, makes of up to three numbers; an infinity or NaN where it
  * fails. */
 double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
+
+/* Checks the program of a PGKM_REDUCTION, and notes in *request that later calls need not: PGKM_INVALID, PGKM_LIMIT. */
+PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
 
 /* The CUDA C++ that a reduction of `rows` rows of d values becomes, in a layout (a name of pg_kmeans.reduction_layout;
  * NULL: the one that is chosen) for devices of a compute capability (90: 9.0). pgkm_text_free() takes it back. NULL

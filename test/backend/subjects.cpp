@@ -3,6 +3,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
 #include "cpu/cpu_backend.hpp"
@@ -117,7 +118,7 @@ void add_plugin(std::vector<Subject> &subjects)
             PgkmTuning tuning = {};
             tuning.*stage.member = strategy;
             const std::string what = std::string(stage.name) + "_" + strategy;
-            add(what, tuning, 0, false);
+            add(what, tuning, 0, std::strcmp(strategy, "round_trip") == 0);
             add(what + "_streamed", tuning, limit, false);
         }
 }

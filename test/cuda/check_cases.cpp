@@ -57,7 +57,7 @@ std::vector<Case> make_cases(Extent extent)
     }
     const PgkmInit inits[] = {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST};
     int i = 0;
-    for (const int d : {1, 2, 3, 4, 7, 8, 16, 17, 32, 34, 41, 54, 64, 100, 128})
+    for (const int d : {1, 2, 3, 4, 7, 8, 16, 17, 22, 32, 34, 41, 54, 64, 100, 128})
         add({.name = "d", .n = 3001, .d = d, .k = 7 + d % 5, .weighted = d % 3 == 0, .init = inits[i++ % 4]});
     add({.name = "one cluster", .n = 777, .d = 5, .k = 1, .init = PGKM_INIT_KMEANS_PLUS_PLUS});
     add({.name = "n clusters", .n = 65, .d = 3, .k = 65, .init = PGKM_INIT_KMEANS_PLUS_PLUS});

@@ -47,8 +47,18 @@ std::vector<Job> make_jobs()
         {.name = "grouped", .n = 900, .d = 3, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 9}, {}, 0));
     jobs.push_back(make_job({.name = "sorted", .n = 600, .d = 24, .k = 9, .init = PGKM_INIT_RANDOM},
                             tuned("tensor_core", nullptr, "sorted", "partitioned_global"), 0));
-    jobs.push_back(make_job({.name = "halved", .n = 900, .d = 3, .k = 6, .init = PGKM_INIT_FIRST},
+    jobs.push_back(make_job({.name = "divided", .n = 900, .d = 3, .k = 6, .init = PGKM_INIT_FIRST},
                             tuned("generic", "multi_pass", "divide_and_conquer", "partitioned_private"), 0));
+    jobs.push_back(make_job({.name = "in columns", .n = 900, .d = 20, .k = 6, .init = PGKM_INIT_FIRST},
+                            tuned("register_constant", "multi_pass", "ballot", "partitioned_register"), 0));
+    jobs.push_back(make_job({.name = "in tables", .n = 900, .d = 5, .k = 6, .init = PGKM_INIT_FIRST},
+                            tuned("distance_matrix", "multi_pass", "cluster_merge", nullptr), 0));
+    jobs.push_back(make_job({.name = "staged", .n = 900, .d = 5, .k = 6, .init = PGKM_INIT_FIRST},
+                            tuned("generic", "multi_pass", "staged_rows", nullptr), 0));
+    jobs.push_back(make_job({.name = "to and fro", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
+                            tuned(nullptr, "round_trip", nullptr, nullptr), 0));
+    jobs.push_back(make_job({.name = "shared", .n = 9000, .d = 20, .k = 6, .init = PGKM_INIT_RANDOM},
+                            tuned(nullptr, "co_processing", nullptr, nullptr), 500000, 7));
     jobs.push_back(make_job({.name = "crossed", .n = 600, .d = 3, .k = 6, .init = PGKM_INIT_RANDOM},
                             tuned(nullptr, "cross_processing", nullptr, nullptr), 0));
     jobs.push_back(

@@ -1,5 +1,5 @@
-// check_reductions.cpp - a step of k-means with least values and their rows, in each layout: integer sums, so that all
-// values are compared bit for bit.
+// check_reductions.cpp - a step of k-means with least values and their rows, and sums of products, in each layout. All
+// sums are those of integers or of numbers with few digits, so that values are compared bit for bit.
 #include "check_reductions.hpp"
 
 #include <cstdio>
@@ -17,11 +17,12 @@ using conformance::Program;
 using conformance::Reduced;
 
 // Cells by the nearest of k centroids, or, of many cells, by the row's number: sums and least values of d features, the
-// row number of the least first feature; and one cell with the rows whose second feature lies above the first.
-Program make_program(std::int32_t k, std::int32_t d, const std::vector<double> &rows)
+// row number of the least first feature; one cell with the rows whose second feature lies above the first; and one with
+// the products of all pairs of a row's values.
+Program make_program(std::int32_t k, std::int32_t d, bool exact, const std::vector<double> &rows)
 {
     Program program;
-    program.exact = true;
+    program.exact = exact;
     program.parameters.assign(rows.begin(), rows.begin() + k * (d + 1));
     for (std::int32_t c = 0; c < k; ++c) // the last value of a row is its number
         for (std::int32_t i = 0; i < d; ++i)
@@ -36,6 +37,12 @@ Program make_program(std::int32_t k, std::int32_t d, const std::vector<double> &
     program.object(k, cell);
     program.item(value, PGKM_COMBINE_MAX, i);
     program.object(1, -1, program.add(PGKM_LESS, {program.column(0), program.column(1)}));
+    const std::int32_t all = d + 1, e = program.loop(std::int64_t{all} * all), at = program.index(e),
+                       width = program.constant(all);
+    const std::int32_t a = program.column(0, program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {at, width})}), all);
+    const std::int32_t b = program.column(0, program.add(PGKM_MODULO, {at, width}), all);
+    program.item(program.add(PGKM_MULTIPLY, {a, b}), PGKM_COMBINE_SUM, e);
+    program.object(1, -1);
     return program;
 }
 
@@ -75,7 +82,7 @@ int check_reductions(const PgkmBackend *backend, int *comparisons)
         return std::printf("reductions are skipped: %s\n", error.text) < 0;
     int failures = 0;
     for (const std::int32_t k : {3, 40, 5000}) { // copies a thread, a block, parts or none
-        constexpr std::int32_t d = 4;
+        constexpr std::int32_t d = 6;
         constexpr std::int64_t n = 6000;
         std::mt19937_64 random(7);
         std::vector<double> rows;
@@ -85,7 +92,7 @@ int check_reductions(const PgkmBackend *backend, int *comparisons)
             rows.push_back(static_cast<double>(r));
         }
         const PgkmPoints points = {rows.data(), PGKM_FLOAT64, n, d + 1, nullptr};
-        const Program program = make_program(k, d, rows);
+        const Program program = make_program(k, d, k != 40, rows);
         Reduced expected(program);
         reduce(pgkm::reference_backend(), nullptr, 0, points, program, expected);
         std::vector<const char *> layouts = {nullptr};

@@ -185,6 +185,16 @@ class Trees:
             term = call("power", call("abs", small), number(d.choice([0.5, 3, 1.5])), exact=False)
         return term if d.random() < 0.5 else binary(d.choice("+*-"), term, number(d.choice([1, 0.5, 3])), False, 1)
 
+    def values(self):
+        """Of a row: a text, and the executor's for each element."""
+        d = self.dice
+        if d.random() < 0.8:
+            return self.exact(d.randint(1, 5)) if d.random() < 0.7 else self.rounded(d.randint(0, 2)), [{}]
+        i, j, lines, columns = self.index(), self.index(), d.randint(1, 3), d.randint(1, 3)
+        body = self.exact(d.randint(0, 3), ((i, lines), (j, columns)))
+        return (Term(f"vector({i}, {lines}, vector({j}, {columns}, {body.ours}))", body.sql),
+                [{i: a, j: b} for a in range(lines) for b in range(columns)])
+
 
 def quoted(value):
     return "'" + value.replace("'", "''") + "'"
@@ -249,12 +259,12 @@ def compare(session, ours, theirs, exact):
 def rows_case(dice):
     """Values of each row."""
     trees = Trees(dice)
-    terms = [trees.exact(dice.randint(1, 5)) if dice.random() < 0.7 else trees.rounded(dice.randint(0, 2)) for _ in range(dice.randint(1, 4))]
-    ours = (f"SELECT value FROM reduce('fuzz_rows', index => 'id', cells => '{ROWS}', value => {quoted('{' + ', '.join(t.ours for t in terms) + '}')}, "
+    terms = [trees.values() for _ in range(dice.randint(1, 4))]
+    ours = (f"SELECT value FROM reduce('fuzz_rows', index => 'id', cells => '{ROWS}', value => {quoted('{' + ', '.join(t.ours for t, _ in terms) + '}')}, "
             f"{arguments(trees.lets)}) ORDER BY cell")
     # The key keeps the planner from reading anything else than what stands there.
-    theirs = f"SELECT ARRAY[{', '.join(t.sql({}) for t in terms)}]::float8[] FROM fuzz_rows ORDER BY id"
-    return ours, theirs, [t.exact for t in terms]
+    theirs = f"SELECT ARRAY[{', '.join(t.sql(e) for t, elements in terms for e in elements)}]::float8[] FROM fuzz_rows ORDER BY id"
+    return ours, theirs, [t.exact for t, elements in terms for _ in elements]
 
 
 def cells_case(dice):

@@ -30,6 +30,30 @@ inline void __syncthreads()
 {
     block_barrier->arrive_and_wait();
 }
+inline int __syncthreads_or(int wanted)
+{
+    static int any = 0;
+    __atomic_fetch_or(&any, wanted, __ATOMIC_SEQ_CST);
+    __syncthreads();
+    const int found = __atomic_load_n(&any, __ATOMIC_SEQ_CST);
+    __syncthreads();
+    __atomic_store_n(&any, 0, __ATOMIC_SEQ_CST);
+    __syncthreads();
+    return found;
+}
+// Each thread runs by itself.
+inline unsigned __activemask()
+{
+    return 1U << threadIdx.x % 32;
+}
+inline int __ffs(unsigned bits)
+{
+    return __builtin_ffs(static_cast<int>(bits));
+}
+inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
 inline void __threadfence()
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -63,6 +87,10 @@ inline Bits atomicCAS(Bits *to, Bits before, Bits after)
 inline Bits atomicExch(Bits *to, Bits value)
 {
     return __atomic_exchange_n(to, value, __ATOMIC_SEQ_CST);
+}
+inline unsigned atomicAdd(unsigned *to, unsigned value)
+{
+    return __atomic_fetch_add(to, value, __ATOMIC_SEQ_CST);
 }
 inline Bits atomicAdd(Bits *to, Bits value)
 {

@@ -60,7 +60,9 @@ class RandomProgram {
     {
         std::int32_t loop = -1;
         if (chance(40)) {
-            loop = program.loop(1 + below(6));
+            matrix_width_ = chance(30) ? 2 + below(2) : 0;
+            loop = program.loop(matrix_width_ > 0 ? matrix_width_ * (2 + below(2)) : 1 + below(6));
+            matrix_ = matrix_width_ > 0 ? loop : -1;
             scope_.push_back(loop);
         }
         const auto combine = static_cast<PgkmCombine>(below(chance(50) ? 1 : 5));
@@ -129,13 +131,24 @@ class RandomProgram {
         return false;
     }
 
+    // The index of a matrix's elements is mostly taken apart.
+    std::int32_t index_of(std::int32_t loop)
+    {
+        const std::int32_t index = program.index(loop);
+        if (loop != matrix_ || chance(10))
+            return index;
+        const std::int32_t width = program.constant(matrix_width_);
+        return chance(50) ? program.add(PGKM_MODULO, {index, width})
+                          : program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {index, width})});
+    }
+
     std::int32_t leaf()
     {
         const int kind = below(10);
         if (kind < 2)
             return program.constant(chance(30) ? 2.0 : small());
         if (kind < 5 && !scope_.empty())
-            return program.index(one_of(scope_));
+            return index_of(one_of(scope_));
         if (kind < 6)
             return program.parameter(below(40));
         return program.column(below(d_));
@@ -144,7 +157,7 @@ class RandomProgram {
     std::int32_t subscript(int depth, std::int32_t extent)
     {
         if (!scope_.empty() && chance(70)) {
-            const std::int32_t loop = one_of(scope_), index = program.index(loop);
+            const std::int32_t loop = one_of(scope_), index = index_of(loop);
             return program.loops[static_cast<std::size_t>(loop)] <= extent || chance(3) ? index
                                                                                         : bounded(index, extent);
         }
@@ -262,7 +275,8 @@ class RandomProgram {
 
     std::mt19937_64 random_;
     std::int32_t d_;
-    std::vector<std::int32_t> scope_; // loops that are open
+    std::vector<std::int32_t> scope_;             // loops that are open
+    std::int32_t matrix_ = -1, matrix_width_ = 0; // a loop over the elements of a matrix
     std::vector<std::int32_t> pool_;
 };
 

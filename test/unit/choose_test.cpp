@@ -75,6 +75,35 @@ TEST(Choose, ForcedStagesRunApart)
     EXPECT_EQ(choose(shape(1 << 20, 4, 16), hopper, {}).execution, Execution::single_pass);
 }
 
+// A forced execution that says how rows travel leaves the passes to the choice, or takes the stages apart; a host that
+// waits within an iteration and graphs exclude each other.
+TEST(Choose, RowsTravelAsForced)
+{
+    const Shape many = shape(1 << 20, 4, 16), wide = shape(1 << 20, 256, 4);
+    const auto plan = [&](const Shape &of, Execution execution) {
+        Forced forced;
+        forced.execution = execution;
+        return choose(of, hopper, forced);
+    };
+    EXPECT_EQ(choose(many, hopper, {}).travel, Travel::overlapped);
+    EXPECT_EQ(plan(many, Execution::co_processing).travel, Travel::shared);
+    EXPECT_EQ(plan(many, Execution::co_processing).execution, Execution::single_pass);
+    EXPECT_EQ(plan(many, Execution::co_processing).moves, choose(many, hopper, {}).moves);
+    EXPECT_EQ(plan(wide, Execution::co_processing).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::serial_chunks).travel, Travel::serial);
+    EXPECT_EQ(plan(many, Execution::serial_chunks).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::round_trip).travel, Travel::round_trip);
+    EXPECT_EQ(plan(many, Execution::round_trip).execution, Execution::multi_pass);
+    EXPECT_EQ(plan(many, Execution::round_trip).moves, Moves::none);
+    EXPECT_TRUE(needs_host(plan(many, Execution::round_trip)));
+    EXPECT_FALSE(needs_host(plan(many, Execution::multi_pass)));
+    Forced sum;
+    sum.feature_sum = FeatureSum::divide_and_conquer;
+    EXPECT_TRUE(needs_host(choose(many, hopper, sum)));
+    sum.execution = Execution::single_pass; // takes the sums along
+    EXPECT_FALSE(needs_host(choose(many, hopper, sum)));
+}
+
 TEST(Choose, FewFeaturesStayInRegisters)
 {
     EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).assignment, Assignment::register_);
@@ -82,6 +111,19 @@ TEST(Choose, FewFeaturesStayInRegisters)
     EXPECT_EQ(register_size(5), 6);
     EXPECT_EQ(register_size(16), 16);
     EXPECT_EQ(register_size(17), 0);
+    // Exact kernels have one for each even number of features to 22, and for 1 and 3.
+    int size = exact_register_d;
+    for (const int want : {20, 18, 16, 14, 12, 10, 8, 6, 4, 3, 2, 1, 0})
+        EXPECT_EQ(size = exact_size_below(size), want);
+}
+
+// The multiple of the multiprocessors that is nearest above 256.
+TEST(Choose, SumsBecomeOneByMultiplesOfTheMultiprocessors)
+{
+    EXPECT_EQ(merge_fan_in(hopper), 264);
+    EXPECT_EQ(merge_fan_in(ampere), 324);
+    EXPECT_EQ(merge_fan_in(small), 256);
+    EXPECT_EQ(merge_fan_in({300, 90, 232448}), 300);
 }
 
 TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
@@ -186,6 +228,7 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
+    EXPECT_EQ(plan(65536, 24, 16).feature_sum, FeatureSum::block_merge);
     EXPECT_EQ(plan(65536, 256, 4).execution, Execution::multi_pass);
     EXPECT_EQ(plan(65536, 256, 2048).feature_sum, FeatureSum::atomic);
     EXPECT_EQ(plan(1000000, 128, 1024).feature_sum, FeatureSum::sorted);

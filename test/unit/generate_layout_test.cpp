@@ -44,17 +44,62 @@ const Output &output(const Plan &plan, const std::string &name)
     return *std::find_if(plan.outputs.begin(), plan.outputs.end(), [&](const Output &o) { return o.name == name; });
 }
 
+Output sums(std::int64_t cells, std::int64_t elements, bool integer = false)
+{
+    return {"sums", 0, 0, PGKM_COMBINE_SUM, integer, integer ? 2 : 1, cells, elements, 0, 0, false, -1};
+}
+
+Output counts(std::int64_t cells)
+{
+    return {"counts", 0, -1, PGKM_COMBINE_COUNT, false, 1, cells, 1, 0, 0, false, -1};
+}
+
 TEST(GenerateLayout, IsChosenBySizeAndRows)
 {
-    EXPECT_EQ(generate::choose_layout(10, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(generate::choose_layout(56, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(generate::choose_layout(57, 1 << 20, h200), Layout::block);
-    EXPECT_EQ(generate::choose_layout(29056, 1 << 20, h200), Layout::block);
-    EXPECT_EQ(generate::choose_layout(29057, 1 << 24, h200), Layout::parts);
-    EXPECT_EQ(generate::choose_layout(29057, 1 << 16, h200), Layout::global);
-    EXPECT_EQ(generate::choose_layout(1 << 20, 1 << 28, h200), Layout::global);
+    EXPECT_EQ(choose_layout({sums(10, 1)}, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(choose_layout({sums(1, 56)}, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(choose_layout({sums(1, 57)}, 1 << 20, h200), Layout::block);
+    EXPECT_EQ(choose_layout({sums(29056, 1)}, 1 << 20, h200), Layout::block);
+    EXPECT_EQ(choose_layout({sums(29057, 1)}, 1 << 24, h200), Layout::parts);
+    EXPECT_EQ(choose_layout({sums(29057, 1)}, 1 << 16, h200), Layout::global);
+    EXPECT_EQ(choose_layout({sums(1 << 20, 1)}, 1 << 28, h200), Layout::global);
     EXPECT_EQ(plan_of(k_means(4, 8), Layout::automatic, h200).layout, Layout::thread_write_first);
     EXPECT_EQ(plan_of(k_means(100, 8), Layout::automatic, h200).layout, Layout::block);
+}
+
+TEST(GenerateLayout, IsChosenByHowRowsMeetInCells)
+{
+    EXPECT_EQ(choose_layout({counts(20)}, 1 << 20, h200), Layout::block); // 32 bits change by themselves
+    EXPECT_EQ(choose_layout({counts(1)}, 1 << 20, h200), Layout::block);  // one thread counts for a warp
+    EXPECT_EQ(choose_layout({counts(10), sums(10, 3)}, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(choose_layout({counts(1), sums(1, 16)}, 1 << 20, h200), Layout::thread_write_first);
+    EXPECT_EQ(choose_layout({counts(1), sums(1, 16, true)}, 1 << 20, h200), Layout::thread_write_first);
+}
+
+// PCA's sums: the elements are dealt out, rows lie in shared memory, and two blocks fit a multiprocessor.
+TEST(GenerateLayout, RowsAreStagedForElementsThatAreDealtOut)
+{
+    for (const std::int32_t width : {6, 80, 128, 160}) {
+        Program program;
+        const std::int32_t e = program.loop(std::int64_t{width} * width), at = program.index(e),
+                           w = program.constant(width);
+        const std::int32_t a = program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {at, w})}),
+                           b = program.add(PGKM_MODULO, {at, w});
+        program.item(program.add(PGKM_MULTIPLY, {program.column(3, a, width), program.column(3, b, width)}),
+                     PGKM_COMBINE_SUM, e);
+        program.object(1, -1);
+        const PgkmReduction view = program.view();
+        const generate::Program facts(view);
+        const Plan plan = make_plan(facts, Layout::block, 1000000, h200);
+        EXPECT_EQ(plan.stage.rows, width <= 80 ? 64 : width == 128 ? 64 : 16);
+        EXPECT_EQ(plan.stage.first, 3);
+        EXPECT_EQ(plan.stage.columns, width);
+        EXPECT_EQ(plan.stage.place, plan.words);
+        EXPECT_LE(plan.shared_words, width <= 80 ? 29056 / 2 : 29056);
+        const std::string source = kernel_source(facts, plan, {true, width + 3});
+        EXPECT_NE(source.find("stage[w] = double(rows["), std::string::npos) << source;
+        EXPECT_EQ(make_plan(facts, Layout::global, 1000000, h200).stage.rows, 0);
+    }
 }
 
 // The work's example: data float* n 3, update float* 5 k, cluster float* 3 k.

@@ -185,10 +185,13 @@ TEST(GenerateRun, ElementsOfOneCell)
     std::vector<generate::Plan> plans;
     for (const int kind : {0, 1, 2, 3, 4, 5}) { // of the last two no tile divides the lines, nor the columns
         cases.push_back(products_case(kind % 2 == 1, kind == 2 || kind == 3, kind < 4 ? 8 : 7, kind < 4 ? 8 : 11));
+        const bool float32 = kind == 4;
         for (const Layout layout : {Layout::thread_write_first, Layout::block, Layout::global, Layout::parts}) {
-            plans.push_back(make_plan(*cases.back()->facts, layout, 1000, {2, 800, 8}));
+            const bool staged = layout == Layout::block && kind % 3 != 0; // fewer rows than the block has threads
+            plans.push_back(make_plan(*cases.back()->facts, layout, 1000, {2, staged ? 5000 : 800, staged ? 20 : 8}));
             EXPECT_EQ(plans.back().has_spread(), !plans.back().is_per_thread());
-            library.add(kernel_source(*cases.back()->facts, plans.back(), {false, cases.back()->d}));
+            EXPECT_EQ(plans.back().stage.rows > 0, staged);
+            library.add(kernel_source(*cases.back()->facts, plans.back(), {float32, cases.back()->d}));
         }
     }
     if (!library.compile())
@@ -198,7 +201,7 @@ TEST(GenerateRun, ElementsOfOneCell)
         Reduced out(of.program);
         const std::int64_t failing = expected(of, out.view);
         EXPECT_EQ(failing >= 0, text / 8 == 1);
-        run<double>(library, static_cast<int>(text), of, plans[text], failing, out);
+        (text / 4 == 4 ? run<float> : run<double>)(library, static_cast<int>(text), of, plans[text], failing, out);
     }
 }
 

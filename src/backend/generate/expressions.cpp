@@ -45,8 +45,9 @@ std::string name_of(std::int32_t e)
 
 } // namespace
 
-Expressions::Expressions(const Program &program, const std::vector<Input> &inputs, bool float32, Text &text)
-    : program_(program), inputs_(inputs), float32_(float32), text_(text),
+Expressions::Expressions(const Program &program, const std::vector<Input> &inputs, bool float32, Text &text,
+                         std::int64_t first)
+    : program_(program), inputs_(inputs), float32_(float32), text_(text), first_(first),
       known_(static_cast<std::size_t>(program.size())), uses_(known_.size()), users_(known_.size(), -1)
 {
     for (std::int32_t e = 0; e < program.size(); ++e)

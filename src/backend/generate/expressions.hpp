@@ -20,8 +20,9 @@ namespace pgkm::generate {
 class Expressions {
   public:
     // The text is that of a function with `row`, the inputs by their names and `stop`, which returns whether the row is
-    // without a fault.
-    Expressions(const Program &program, const std::vector<Input> &inputs, bool float32, Text &text);
+    // without a fault. row[0] is column `first` of the row.
+    Expressions(const Program &program, const std::vector<Input> &inputs, bool float32, Text &text,
+                std::int64_t first = 0);
 
     // Computes what is not there yet; the values are then to be had from number(), truth() and whole().
     void evaluate(const Set &needed);
@@ -81,6 +82,7 @@ class Expressions {
     const std::vector<Input> &inputs_;
     bool float32_;
     Text &text_;
+    std::int64_t first_;
     std::vector<Known> known_;
     std::vector<Undo> undo_;
     std::vector<std::size_t> marks_;  // of undo_, a scope each

@@ -112,8 +112,8 @@ std::string Expressions::element(std::int32_t e)
     const PgkmExpression &x = program_.at(e);
     const std::string i = subscript(e, 0);
     if (x.operation == PGKM_COLUMN) {
-        const std::string first = std::to_string(x.first);
-        const std::string value = "row[" + (i.empty() ? first : x.first == 0 ? i : first + " + " + i) + "]";
+        const std::string first = std::to_string(x.first - first_);
+        const std::string value = "row[" + (i.empty() ? first : x.first == first_ ? i : first + " + " + i) + "]";
         return float32_ ? "double(" + value + ")" : value;
     }
     const std::string j = subscript(e, 1);

@@ -60,8 +60,29 @@ __device__ __forceinline__ void argmin(Word *to, long long step, double x, doubl
 }
 )";
 
+constexpr const char *word_of_device = R"(
+__device__ __forceinline__ void add_word(Word *to, Word x) { atomicAdd(to, x); }
+)";
+constexpr const char *word_of_block = R"(
+// Shared memory adds 32 bits by itself, 64 in a loop.
+__device__ __forceinline__ void add_word(Word *to, Word x)
+{
+    unsigned *const half = (unsigned *)to;
+    const unsigned low = unsigned(x), high = unsigned(x >> 32) + (atomicAdd(half, low) > ~low ? 1 : 0);
+    if (high != 0)
+        atomicAdd(half + 1, high);
+}
+)";
 constexpr const char *shared_count = R"(
-__device__ __forceinline__ void count(Word *to) { atomicAdd(to, 1ull); }
+__device__ __forceinline__ void count(Word *to) { add_word(to, 1); }
+
+// To one place for all rows: by one thread of those of a warp that run together.
+__device__ __forceinline__ void count_all(Word *to)
+{
+    const unsigned active = __activemask();
+    if (int(threadIdx.x % 32) == __ffs(active) - 1)
+        add_word(to, __popc(active));
+}
 )";
 constexpr const char *shared_add = R"(
 __device__ __forceinline__ void add(Word *to, double x) { atomicAdd((double *)to, x); }
@@ -87,8 +108,8 @@ constexpr const char *shared_integer = R"(
 __device__ __forceinline__ void add_integer(Word *to, long long step, double x, double scale)
 {
     const long long q = (long long)rint(x * scale);
-    atomicAdd(to, Word(q & 0x7fffff));
-    atomicAdd(to + step, Word(q >> 23));
+    add_word(to, q & 0x7fffff);
+    add_word(to + step, q >> 23);
 }
 )";
 constexpr const char *fence_of_block = R"(
@@ -135,6 +156,8 @@ std::string helper_functions(const Plan &plan)
         });
     };
     std::string text = common;
+    if (!own)
+        text += plan.layout == Layout::global ? word_of_device : word_of_block;
     text += own ? own_count : shared_count;
     if (has(PGKM_COMBINE_SUM, false))
         text += own ? own_add : shared_add;

@@ -192,16 +192,16 @@ class Kernels {
         text_.open("for (long long from = (long long)blockIdx.x * threads; from < count; "
                    "from += (long long)gridDim.x * threads)");
         text_.line("const long long r = from + t;");
-        text_.line(std::string("if (") + (often ? "" : "turn++ % 16 == 0 && ") + "*(const volatile int *)stop != 0)");
+        const std::string stop = "*(const volatile int *)stop != 0";
+        if (plan_.stage.rows > 0 && spread) // all threads of a block or none
+            text_.line("if (__syncthreads_or(" + stop + "))");
+        else
+            text_.line("if (" + std::string(often ? "" : "turn++ % 16 == 0 && ") + stop + ")");
         text_.line("    break;");
         text_.line("if (r < count && !" + function + ")");
         text_.line("    atomicMin(fault, Word(first + r));");
-        if (spread) {
-            text_.line("const int n = int(min(count - from, (long long)threads));");
-            for (const Output &output : plan_.outputs)
-                if (output.spread)
-                    write_spread_loop(text_, program_, plan_, output);
-        }
+        if (spread)
+            write_spread_loop(text_, program_, plan_);
         text_.close();
     }
 

@@ -2,6 +2,9 @@
 #include "backend/generate/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "backend/reduction_walk.hpp"
 
 namespace pgkm::generate {
 namespace {
@@ -162,6 +165,86 @@ void place_inputs(Plan &plan, std::int64_t most_words)
     }
 }
 
+// The most rows of a warp that meet in a cell, about: the fullest of `cells` places for 32 balls.
+double meeting_rows(std::int64_t cells)
+{
+    constexpr double rows = 32.0;
+    const double mean = rows / static_cast<double>(cells);
+    return cells == 1 ? rows : std::min(rows, mean + std::sqrt(2.0 * mean * std::log(cells)) + 1.0);
+}
+
+// Cycles of a multiprocessor for the changes of R by a warp's rows, about, as measured on an H200: by atomics in shared
+// memory, which are quick on 32 bits, and loops elsewhere.
+double block_time(const std::vector<Output> &outputs)
+{
+    constexpr double native = 3.0, loop = 20.0, glance = 6.0, spread = 1.5, threads = 256.0;
+    double time = 0.0;
+    for (const Output &output : outputs) {
+        const auto elements = static_cast<double>(output.elements);
+        const double meeting = meeting_rows(output.cells);
+        if (output.spread)
+            time += spread * std::max(elements, threads);
+        else if (output.combine == PGKM_COMBINE_COUNT)
+            time += native * (output.cells == 1 ? 1.0 : meeting);
+        else if (output.combine == PGKM_COMBINE_SUM)
+            time += elements * meeting * (output.integer ? 2.0 * native : loop);
+        else // most values are no new extreme
+            time += elements * glance;
+    }
+    return time;
+}
+
+// The same with a copy a thread; few threads cannot hide how long they wait for the rows.
+double thread_time(const std::vector<Output> &outputs, std::int64_t blocks)
+{
+    constexpr double change = 4.0, wait = 1200.0, warps = 8.0;
+    double time = wait / (warps * static_cast<double>(std::min<std::int64_t>(blocks, 8)));
+    for (const Output &output : outputs)
+        time += change * static_cast<double>(output.elements * output.words);
+    return time;
+}
+
+// Rows for spread outputs: a power of two, as many as leave room for a second block where there is one. All that such
+// an output reads of a row lies between two columns.
+void place_stage(Plan &plan, const Program &program, std::int64_t most_words)
+{
+    constexpr std::int64_t most_rows = 64, least_rows = 8;
+    std::int64_t first = INT64_MAX, end = 0;
+    for (const Output &output : plan.outputs) {
+        if (!output.spread)
+            continue;
+        const std::int32_t filter = program.source().objects[output.object].filter;
+        Set read(program.size());
+        for (const std::int32_t root : {program.source().items[output.item].value, filter})
+            if (root >= 0)
+                read.add(root);
+        for (std::int32_t e = program.size() - 1; e >= 0; --e) {
+            if (!read.has(e))
+                continue;
+            const PgkmExpression &x = program.at(e);
+            for (int i = 0; i < arguments_of(x.operation); ++i)
+                if (x.a[i] >= 0)
+                    read.add(x.a[i]);
+            if (x.operation == PGKM_COLUMN) {
+                first = std::min(first, x.first);
+                end = std::max(end, x.first + x.extent[0]);
+            }
+        }
+    }
+    if (first >= end)
+        return;
+    for (const std::int64_t words : {most_words / 2, most_words}) {
+        std::int64_t rows = most_rows;
+        while (rows * (end - first) > words - plan.shared_words && rows > 0)
+            rows /= 2;
+        if (rows < least_rows)
+            continue;
+        plan.stage = {rows, first, end - first, plan.shared_words};
+        plan.shared_words += rows * (end - first);
+        return;
+    }
+}
+
 // Into parts of about equal length, and even, since no pair of words may be cut apart.
 void cut(Plan &plan, std::int64_t most_words)
 {
@@ -199,11 +282,14 @@ bool Plan::has_spread() const
     return std::any_of(outputs.begin(), outputs.end(), [](const Output &output) { return output.spread; });
 }
 
-Layout choose_layout(std::int64_t words, std::int64_t rows, const Device &device)
+Layout choose_layout(const std::vector<Output> &outputs, std::int64_t rows, const Device &device)
 {
     const std::int64_t most_words = device.shared_bytes / word_bytes;
+    std::int64_t words = 0;
+    for (const Output &output : outputs)
+        words += output.size();
     // Copies of 256 threads that leave room for a second block.
-    if (words <= most_words / 512)
+    if (words <= most_words / 512 && thread_time(outputs, most_words / 256 / words) <= block_time(outputs))
         return Layout::thread_write_first;
     if (words <= most_words)
         return Layout::block;
@@ -219,17 +305,19 @@ Plan make_plan(const Program &program, Layout forced, std::int64_t rows, const D
     plan.inputs = inputs_of(program);
     plan.outputs = outputs_of(program);
     plan.words = place_records(plan.outputs);
-    plan.layout = forced == Layout::automatic ? choose_layout(plan.words, rows, device) : forced;
+    spread_elements(program, plan.outputs);
+    plan.layout = forced == Layout::automatic ? choose_layout(plan.outputs, rows, device) : forced;
     plan.parts = 1;
     plan.part_words = plan.words;
     plan.threads = std::min(256, device.threads);
     if (plan.is_per_thread()) {
+        for (Output &output : plan.outputs)
+            output.spread = false;
         plan.words = plan.part_words = place_arrays(plan.outputs);
         plan.threads = threads_per_copy(plan.words, most_words, device.threads);
         place_variables(plan, most_words);
         return plan;
     }
-    spread_elements(program, plan.outputs);
     if (plan.layout == Layout::block && plan.words > most_words)
         plan.layout = Layout::parts; // as near as can be
     if (plan.layout == Layout::parts)
@@ -239,6 +327,8 @@ Plan make_plan(const Program &program, Layout forced, std::int64_t rows, const D
     if (plan.shared_words * 2 > most_words)
         plan.threads = device.threads; // one block a multiprocessor
     place_inputs(plan, plan.layout == Layout::global ? most_words / 4 : most_words);
+    if (plan.layout == Layout::block)
+        place_stage(plan, program, most_words);
     return plan;
 }
 

@@ -42,6 +42,13 @@ struct Output {
     std::int64_t size() const { return cells * elements * words; }
 };
 
+// Rows that a block holds in shared memory as float64, for outputs whose elements are dealt out.
+struct Stage {
+    std::int64_t rows = 0; // 0: there is none
+    std::int64_t first = 0, columns = 0;
+    std::int64_t place = 0; // its first word
+};
+
 struct Device {
     std::int32_t multiprocessors;
     std::int64_t shared_bytes;  // that a block may have
@@ -58,6 +65,7 @@ struct Plan {
     std::int64_t shared_words; // of a block, all in all
     std::vector<Input> inputs;
     std::vector<Output> outputs; // in the order of R, by object, the row counts first
+    Stage stage;
 
     bool is_per_thread() const { return layout <= Layout::thread_write_first; }
     bool has_copies() const { return layout != Layout::global; } // one a block, which combine() adds up
@@ -67,8 +75,9 @@ struct Plan {
 // What is known of a compute capability (90: 9.0) without a device of it.
 Device device_of_capability(std::int32_t capability);
 
-// The layout that make_plan() takes where none is forced; `words` of R, `rows` of the problem.
-Layout choose_layout(std::int64_t words, std::int64_t rows, const Device &device);
+// The layout that make_plan() takes where none is forced: by the size of R, by how many outputs a row changes, and by
+// how often the rows of a warp meet in a cell.
+Layout choose_layout(const std::vector<Output> &outputs, std::int64_t rows, const Device &device);
 
 Plan make_plan(const Program &program, Layout forced, std::int64_t rows, const Device &device);
 

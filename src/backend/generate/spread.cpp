@@ -67,8 +67,11 @@ struct Tile {
     std::int64_t width, height;          // of the matrix
     std::int64_t lines = 1, columns = 1; // of a tile
 
+    // Tiles beside and below each other. Elements of a tile lie that far apart, so that those of a warp lie side by
+    // side.
     std::int64_t across() const { return (width + columns - 1) / columns; }
-    std::int64_t count() const { return (height + lines - 1) / lines * across(); }
+    std::int64_t down() const { return (height + lines - 1) / lines; }
+    std::int64_t count() const { return across() * down(); }
 };
 
 // Whether what depends on the row is a handful of quick operations.
@@ -88,17 +91,18 @@ bool is_light(const Program &program, std::int32_t value)
     return operations <= most;
 }
 
-// The shape that takes the threads least: an operation or two an element, some for what a line or a column reads.
+// The shape that takes the threads least: an operation or two an element, some for what a line or a column reads. The
+// totals of a tile lie in registers, of which a block of many threads has less.
 Tile tile_of(const Program &program, const Plan &plan, const Output &output)
 {
-    constexpr std::int64_t most_lines = 6;
+    const std::int64_t most_lines = plan.threads > 256 ? 6 : 8;
     const std::int64_t width = width_of(program, output);
     Tile best = {width, output.elements / width};
     if (plan.layout == Layout::parts || !is_light(program, program.source().items[output.item].value))
         return best;
     const auto time = [&](const Tile &tile) {
         return (tile.count() + plan.threads - 1) / plan.threads *
-               (2 * tile.lines * tile.columns + 3 * (tile.lines + tile.columns));
+               (tile.lines * tile.columns + 2 * (tile.lines + tile.columns));
     };
     for (std::int64_t lines = 1; lines <= std::min(most_lines, best.height); ++lines)
         for (std::int64_t columns = 1; columns <= std::min(most_lines, best.width); ++columns)
@@ -115,7 +119,9 @@ std::string index_of(const Program &program, const Output &output)
 // What spread_...() takes beside the place of the element.
 std::string call(const Plan &plan, const Output &output, const std::string &place, const std::string &total)
 {
-    std::string text = "spread_" + output.name + "(rows + (from + k) * d, " + place;
+    std::string text =
+        "spread_" + output.name +
+        (plan.stage.rows > 0 ? "(stage + k * " + to_string(plan.stage.columns) : "(rows + (at + k) * d") + ", " + place;
     for (const Input &input : plan.inputs)
         text += ", " + input.name;
     return text + (output.integer ? ", scales, " : ", ") + total + ", stop)";
@@ -125,16 +131,20 @@ std::string call(const Plan &plan, const Output &output, const std::string &plac
 void write_total(Text &text, const Plan &plan, const Output &output, const std::string &to, const std::string &place,
                  const std::string &total)
 {
+    const bool own = plan.layout != Layout::global; // by this thread alone
     if (output.integer) {
-        text.line("atomicAdd(" + to + ", Word(" + total + " & 0x7fffff));");
-        text.line("atomicAdd(" + to + " + 1, Word(" + total + " >> 23));");
+        const auto add = [&](const std::string &word, const std::string &limb) {
+            text.line(own ? "*(" + word + ") += Word(" + limb + ");" : "atomicAdd(" + word + ", Word(" + limb + "));");
+        };
+        add(to, total + " & 0x7fffff");
+        add(to + " + 1", total + " >> 23");
         return;
     }
-    text.line("add(" + to + ", " + total + ");");
+    text.line(own ? "*(" + to + ") = bits(value(*(" + to + ")) + " + total + ");" : "add(" + to + ", " + total + ");");
     text.open("for (int k = 0; !finite(" + total + ") && k < n; ++k)");
     text.line("double one = 0.0;");
     text.line("if (!" + call(plan, output, place, "one") + " || !finite(one))");
-    text.line("    atomicMin(fault, Word(first + from + k));");
+    text.line("    atomicMin(fault, Word(first + at + k));");
     text.close();
 }
 
@@ -149,12 +159,12 @@ void write_part(Text &text, const Program &program, const Plan &plan, const Outp
     text.line(output.integer ? "long long total = 0;" : "double total = 0.0;");
     text.line("for (int k = 0; k < n; ++k)");
     text.line("    if (!" + call(plan, output, element, "total") + ")");
-    text.line("        atomicMin(fault, Word(first + from + k));");
+    text.line("        atomicMin(fault, Word(first + at + k));");
     write_total(text, plan, output, "R + (" + place + ") + " + i + " * " + size, element, "total");
     text.close();
 }
 
-// a and b within the matrix: elements of a tile beyond it are computed for nothing.
+// A line or column of the matrix: elements of a tile beyond it are computed for nothing.
 std::string within(const std::string &at, std::int64_t tile, std::int64_t all)
 {
     return all % tile == 0 ? at : "min(" + at + ", " + to_string(all - 1) + ")";
@@ -188,8 +198,9 @@ void write_spread(Text &text, const Program &program, const Plan &plan, const Ro
         const std::int32_t filter = program.source().objects[output.object].filter;
         const std::int64_t width = width_of(program, output);
         const std::string i = index_of(program, output);
-        std::string head =
-            "__device__ __forceinline__ bool spread_" + output.name + "(const Element *__restrict__ row, int a, int b";
+        const bool staged = plan.stage.rows > 0;
+        std::string head = "__device__ __forceinline__ bool spread_" + output.name + "(const " +
+                           (staged ? "double" : "Element") + " *__restrict__ row, int a, int b";
         for (const Input &input : plan.inputs)
             head += ", const double *__restrict__ " + input.name;
         text.line("// Element b of line a of " + output.name + ".");
@@ -199,7 +210,7 @@ void write_spread(Text &text, const Program &program, const Plan &plan, const Ro
         text.open("");
         text.line("const int " + i + " = " + (width == output.elements ? "b" : "a * " + to_string(width) + " + b") +
                   ";");
-        Expressions expressions(program, plan.inputs, rows.float32, text);
+        Expressions expressions(program, plan.inputs, rows.float32 && !staged, text, plan.stage.first);
         for (std::int32_t e = 0; width != output.elements && e < program.size(); ++e) {
             if (program.at(e).operation == PGKM_MODULO && is_index(program, program.at(e).a[0], item.loop))
                 expressions.give(e, "b");
@@ -228,7 +239,9 @@ void write_spread(Text &text, const Program &program, const Plan &plan, const Ro
     }
 }
 
-void write_spread_loop(Text &text, const Program &program, const Plan &plan, const Output &output)
+namespace {
+
+void write_output(Text &text, const Program &program, const Plan &plan, const Output &output)
 {
     const Tile tile = tile_of(program, plan, output);
     text.line();
@@ -236,14 +249,14 @@ void write_spread_loop(Text &text, const Program &program, const Plan &plan, con
         text.line("// " + output.name + ": a thread takes some elements of all rows");
         return write_part(text, program, plan, output, tile);
     }
-    const std::string a = "a0 + u", b = "b0 + v", total = "total[u][v]",
+    const std::string a = "a0 + u * " + to_string(tile.down()), b = "b0 + v * " + to_string(tile.across()),
+                      total = "total[u][v]",
                       place = within(a, tile.lines, tile.height) + ", " + within(b, tile.columns, tile.width);
     text.line("// " + output.name + ": a thread takes " + to_string(tile.lines) + " x " + to_string(tile.columns) +
               " of " + to_string(tile.height) + " x " + to_string(tile.width) + " elements of all rows");
     text.open("for (int tile = t; tile < " + to_string(tile.count()) +
               " && *(const volatile int *)stop == 0; tile += threads)");
-    text.line("const int a0 = tile / " + to_string(tile.across()) + " * " + to_string(tile.lines) + ", b0 = tile % " +
-              to_string(tile.across()) + " * " + to_string(tile.columns) + ";");
+    text.line("const int a0 = tile / " + to_string(tile.across()) + ", b0 = tile % " + to_string(tile.across()) + ";");
     text.line(std::string(output.integer ? "long long" : "double") + " total[" + to_string(tile.lines) + "][" +
               to_string(tile.columns) + "] = {};");
     text.open("for (int k = 0; k < n; ++k)");
@@ -252,7 +265,7 @@ void write_spread_loop(Text &text, const Program &program, const Plan &plan, con
     text.line("good = " + call(plan, output, place, total) + " && good;");
     close_tile(text);
     text.line("if (!good)");
-    text.line("    atomicMin(fault, Word(first + from + k));");
+    text.line("    atomicMin(fault, Word(first + at + k));");
     text.close();
     open_tile(text, tile);
     if (tile.height % tile.lines != 0 || tile.width % tile.columns != 0) {
@@ -265,6 +278,34 @@ void write_spread_loop(Text &text, const Program &program, const Plan &plan, con
                 a + ", " + b, total);
     close_tile(text);
     text.close();
+}
+
+} // namespace
+
+void write_spread_loop(Text &text, const Program &program, const Plan &plan)
+{
+    const Stage &stage = plan.stage;
+    text.line("const int block_rows = int(min(count - from, (long long)threads));");
+    if (stage.rows > 0) {
+        text.open("for (int s = 0; s < block_rows; s += " + to_string(stage.rows) + ")");
+        text.line("const long long at = from + s;");
+        text.line("const int n = min(block_rows - s, " + to_string(stage.rows) + ");");
+        text.line("double *const stage = (double *)(shared + " + to_string(stage.place) + ");");
+        text.line("__syncthreads(); // the rows before are done with");
+        const std::string columns = to_string(stage.columns);
+        text.line("for (int w = t; w < n * " + columns + "; w += threads)");
+        text.line("    stage[w] = double(rows[(at + w / " + columns + ") * d + " + to_string(stage.first) + " + w % " +
+                  columns + "]);");
+        text.line("__syncthreads();");
+    } else {
+        text.line("const long long at = from;");
+        text.line("const int n = block_rows;");
+    }
+    for (const Output &output : plan.outputs)
+        if (output.spread)
+            write_output(text, program, plan, output);
+    if (stage.rows > 0)
+        text.close();
 }
 
 } // namespace pgkm::generate

@@ -10,7 +10,7 @@ namespace pgkm::generate {
 // float64 value may be no number: the caller looks at the total.
 void write_spread(Text &text, const Program &program, const Plan &plan, const Rows &rows);
 
-// Within the loop over blocks of rows: the threads add up their elements of the block's `n` rows.
-void write_spread_loop(Text &text, const Program &program, const Plan &plan, const Output &output);
+// Within the loop over blocks of rows: the threads add up their elements of the block's rows.
+void write_spread_loop(Text &text, const Program &program, const Plan &plan);
 
 } // namespace pgkm::generate

@@ -56,6 +56,10 @@ void title(Text &text, const Plan &plan, const Rows &rows)
             line += ", word " + std::to_string(output.base) + " + cell * " + std::to_string(output.stride);
         text.line(line + "; " + place_of(output, plan) + (output.spread ? "; elements dealt out to threads" : ""));
     }
+    if (plan.stage.rows > 0)
+        text.line("// input, staged:      columns " + std::to_string(plan.stage.first) + " to " +
+                  std::to_string(plan.stage.first + plan.stage.columns - 1) + " of " + count(plan.stage.rows, "row") +
+                  " at a time; in shared memory");
     text.line("// temporary:          e..., i..., s...; in registers");
     text.line();
 }

@@ -162,7 +162,10 @@ class Process {
     {
         if (measures_)
             return;
-        guarded(output, "", [&] { text_.line("count(" + address(output, "") + ");"); });
+        guarded(output, "", [&] {
+            const bool all = output.cells == 1 && !plan_.is_per_thread();
+            text_.line((all ? "count_all(" : "count(") + address(output, "") + ");");
+        });
     }
 
     void write_single(const Output &output)

@@ -96,9 +96,11 @@ Operand Compiler::emit(std::int32_t e)
     const auto known = levels_[level].known.find(e);
     if (known != levels_[level].known.end())
         return known->second;
-    const Operand made = is_worth_table(e, level)           ? emit_table(e, level)
-                         : goes_over_loop(at_(e).operation) ? emit_loop(e, level)
-                                                            : emit_plain(e, level);
+    Operand made;
+    if (!try_stored(e, level, made))
+        made = is_worth_table(e, level)           ? emit_table(e, level)
+               : goes_over_loop(at_(e).operation) ? emit_loop(e, level)
+                                                  : emit_plain(e, level);
     levels_[level].known[e] = made;
     return made;
 }
@@ -109,7 +111,7 @@ bool Compiler::is_worth_table(std::int32_t e, std::size_t level) const
     const PgkmOperation operation = at_(e).operation;
     if (!levels_[level].of_rows || of_row_[at(e)] != 0 || loops.empty() || loops.size() > 2 || operation <= PGKM_INDEX)
         return false;
-    if (operation == PGKM_PARAMETER)
+    if (operation == PGKM_PARAMETER || std::find(loops.begin(), loops.end(), renamed_) != loops.end())
         return false;
     std::int64_t size = 1;
     for (const std::int32_t loop : loops)

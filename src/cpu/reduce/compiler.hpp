@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <cstdint>
 #include <map>
@@ -89,6 +90,12 @@ class Compiler {
     // As a column.
     Operand emit_column(std::int32_t e, std::size_t level);
     Operand emit_plain(std::int32_t e, std::size_t level);
+    // Of an item that is a matrix: a column that depends on its line alone, or on its place in a line alone, is
+    // computed once a batch for each of them.
+    bool try_stored(std::int32_t e, std::size_t level, Operand &made);
+    // For each expression by which such number it depends on the loop: a floor(index / m) or index % m.
+    const std::vector<std::int32_t> &numbers_of(std::int32_t loop);
+    std::int32_t store_for(std::int32_t x, std::int32_t loop, std::int64_t count, std::int32_t number);
     // Kind and kernel of a step whose operands are known.
     void choose_kind(Step &step, std::size_t level);
 
@@ -114,7 +121,9 @@ class Compiler {
     const std::vector<std::vector<std::int32_t>> free_;
     std::vector<char> of_row_;
     std::vector<Level> levels_;
-    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stored_;
+    std::map<std::array<std::int32_t, 3>, std::int32_t> stored_; // of x, loop and number
+    std::map<std::int32_t, std::vector<std::int32_t>> numbers_;
+    std::int32_t renamed_ = -1; // a loop whose index stands for such a number: no table goes by it
 };
 
 } // namespace pgkm::cpu

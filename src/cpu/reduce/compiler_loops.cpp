@@ -1,6 +1,8 @@
 // compiler_loops.cpp - from expressions to steps: loops, and what the objects add.
 #include "cpu/reduce/compiler.hpp"
 
+#include <cmath>
+
 namespace pgkm::cpu {
 namespace {
 
@@ -66,7 +68,7 @@ bool Compiler::try_sum_block(std::int32_t e, std::size_t level, Operand &sum)
     const PgkmExpression &own = at_(e), &body = at_(own.a[0]);
     const bool square = is_square(reduction_, body) && at_(body.a[0]).operation == PGKM_SUBTRACT;
     if (own.operation != PGKM_SUM || level < 2 || levels_[level].loops.size() != 1 ||
-        !(square || body.operation == PGKM_MULTIPLY))
+        !(square || body.operation == PGKM_MULTIPLY) || levels_[level].loops[0] == renamed_)
         return false;
     const std::int32_t inner = own.loop, outer = levels_[level].loops[0];
     const PgkmExpression &pair = square ? at_(body.a[0]) : body;
@@ -104,19 +106,84 @@ bool Compiler::place_rows(std::int32_t x, std::int32_t inner, SumBlock &made)
     }
     if (reduction_.loops[inner] > most_stored)
         return false;
-    const auto known = stored_.find({x, inner});
-    if (known != stored_.end()) {
-        made.wide = known->second;
-        return true;
-    }
+    made.wide = store_for(x, inner, reduction_.loops[inner], -1);
+    return true;
+}
+
+// x for each index of the loop; or for each value of `number`, for which the index then stands.
+std::int32_t Compiler::store_for(std::int32_t x, std::int32_t loop, std::int64_t count, std::int32_t number)
+{
+    const std::array<std::int32_t, 3> key = {x, loop, number};
+    if (const auto known = stored_.find(key); known != stored_.end())
+        return known->second;
+    renamed_ = number < 0 ? renamed_ : loop;
     Step step(StepKind::store);
-    step.loop = inner;
-    step.block = in_block(1, {inner}, [&] { step.a = emit(x); });
-    step.wide = made.wide = static_cast<std::int32_t>(program_.widths.size());
-    program_.widths.push_back(reduction_.loops[inner]);
-    program_.wide_columns += reduction_.loops[inner];
+    step.loop = loop;
+    step.count = count;
+    step.block = in_block(1, {loop}, [&] {
+        if (number >= 0)
+            levels_.back().known[number] = {program_.index_of[at(loop)], false};
+        step.a = emit(x);
+    });
+    step.wide = static_cast<std::int32_t>(program_.widths.size());
+    program_.widths.push_back(count);
+    program_.wide_columns += count;
     block_at(1).push_back(step);
-    stored_[{x, inner}] = made.wide;
+    renamed_ = number < 0 ? renamed_ : -1;
+    stored_[key] = step.wide;
+    return step.wide;
+}
+
+// ---- matrices ----
+
+const std::vector<std::int32_t> &Compiler::numbers_of(std::int32_t loop)
+{
+    constexpr std::int32_t none = -1, several = -2;
+    std::vector<std::int32_t> &numbers = numbers_[loop];
+    if (!numbers.empty())
+        return numbers;
+    const auto is_index = [&](std::int32_t e) { return at_(e).operation == PGKM_INDEX && at_(e).loop == loop; };
+    const auto is_whole = [&](std::int32_t e) {
+        const double number = at_(e).number;
+        return at_(e).operation == PGKM_CONSTANT && number >= 1.0 && number < 0x1p31 && number == std::floor(number);
+    };
+    const auto divides = [&](const PgkmExpression &x, PgkmOperation operation) {
+        return x.operation == operation && is_index(x.a[0]) && is_whole(x.a[1]);
+    };
+    for (std::int32_t e = 0; e < reduction_.n_expressions; ++e) {
+        const PgkmExpression &own = at_(e);
+        const bool line = own.operation == PGKM_FLOOR && divides(at_(own.a[0]), PGKM_DIVIDE);
+        std::int32_t number = is_index(e) ? several : line || divides(own, PGKM_MODULO) ? e : none;
+        for (int i = 0; number == none && i < arguments_of(own.operation); ++i)
+            if (own.a[i] >= 0)
+                number = numbers[at(own.a[i])];
+        for (int i = 0; number != e && i < arguments_of(own.operation); ++i)
+            if (own.a[i] >= 0 && numbers[at(own.a[i])] != none && numbers[at(own.a[i])] != number)
+                number = several;
+        numbers.push_back(number);
+    }
+    return numbers;
+}
+
+bool Compiler::try_stored(std::int32_t e, std::size_t level, Operand &made)
+{
+    if (renamed_ >= 0 || level != 2 || levels_[level].loops.size() != 1 || of_row_[at(e)] == 0 ||
+        at_(e).operation == PGKM_COLUMN)
+        return false;
+    const std::int32_t loop = levels_[level].loops[0], number = numbers_of(loop)[at(e)];
+    if (number < 0)
+        return false;
+    const bool line = at_(number).operation == PGKM_FLOOR;
+    const PgkmExpression &quotient = at_(line ? at_(number).a[0] : number);
+    const std::int64_t width = static_cast<std::int64_t>(at_(quotient.a[1]).number), all = reduction_.loops[loop];
+    const std::int64_t count = line ? (all + width - 1) / width : std::min(width, all);
+    if (count > most_stored || count == all)
+        return false;
+    Step step(StepKind::pick);
+    step.wide = store_for(e, loop, count, number);
+    step.a = emit(number);
+    step.to = made = column();
+    block_at(level).push_back(step);
     return true;
 }
 

@@ -159,6 +159,9 @@ void Evaluator::run_step(const Step &step)
         return;
     case StepKind::select:
         return select(step);
+    case StepKind::pick:
+        at_[at(step.to.place)] = wides_[at(step.wide)] + static_cast<std::int64_t>(number(step.a)) * stride_;
+        return;
     case StepKind::loop:
         return run_loop(step);
     case StepKind::store:
@@ -289,7 +292,7 @@ void Evaluator::run_elements(const Step &step)
 void Evaluator::store(const Step &step)
 {
     double *const wide = wides_[at(step.wide)];
-    for (std::int64_t i = 0; i < program_.reduction.loops[step.loop]; ++i) {
+    for (std::int64_t i = 0; i < step.count; ++i) {
         set_index(step.loop, i);
         run_block(step.block);
         std::copy_n(from(step.a), n_, wide + i * stride_);

@@ -38,7 +38,8 @@ enum class StepKind : std::uint8_t {
     each,          // lane by lane, by libm
     fill,          // a column of one scalar
     loop,          // runs `block` for each index, which adds to `to`
-    store,         // runs `block` for each index, and keeps a for each: in wide column `wide`
+    store,         // runs `block` for each of `count` indexes, and keeps a for each: in wide column `wide`
+    pick,          // a column out of wide column `wide`, by a scalar: no copy
     sum_block,     // four sums of an inner loop at once: see SumBlock
     add_scalar,    // end of a loop's block: scalars
     add_sum,       // end of a loop's block, columns: to += a
@@ -62,7 +63,8 @@ struct Step {
     std::int32_t block = -1;
     std::int32_t object = -1;
     std::int32_t item = -1;
-    std::int32_t wide = -1;    // `store`: a wide column; or the number of a sum block or table
+    std::int64_t count = 0;
+    std::int32_t wide = -1;    // `store`, `pick`: a wide column; or the number of a sum block or table
     std::int32_t scratch = -1; // of a loop that finds a least or greatest: a column for poison; `best` is the next
 };
 

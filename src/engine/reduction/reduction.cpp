@@ -38,18 +38,24 @@ class Objects : public Models {
     LargeArray<std::int64_t> counts_;
 };
 
+void check_once(const PgkmRequest &request)
+{
+    if (request.is_checked == 0)
+        check_program(request.reduction, request.points.d);
+}
+
 void check(const PgkmRequest &request, const PgkmGroup &)
 {
     if (request.n_groups > 0 || request.n_nodes > 0 || request.points.weights != nullptr)
         throw Error(PGKM_INVALID, "a reduction takes rows of one server, without groups and weights");
-    check_program(request.reduction, request.points.d);
+    check_once(request);
 }
 
 // Estimates are asked for before the check.
 bool is_valid(const PgkmRequest &request) noexcept
 {
     try {
-        check_program(request.reduction, request.points.d);
+        check_once(request);
         return true;
     } catch (const std::exception &) {
         return false;
@@ -132,6 +138,15 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 const Algorithm reductions = {"a reduction", check, work, fixed_bytes, bytes, supported, fit, true};
 
 } // namespace pgkm
+
+PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error)
+{
+    request->is_checked = 0;
+    return pgkm::guarded(error, [&] {
+        pgkm::check_program(request->reduction, request->points.d);
+        request->is_checked = 1;
+    });
+}
 
 double pgkm_operation_value(PgkmOperation operation, double a, double b, double c)
 {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -168,7 +169,8 @@ static void place_columns(ReduceCall *call)
         const TableColumn *const column = &table->features[i];
         const int32 width = column->kind == COLUMN_NUMBER ? 1 : rows->widths != NULL ? rows->widths[i] : rows->used->d;
 
-        columns->names[i] = {column->name, column->kind == COLUMN_NUMBER ? 0 : 1, {width, 1}, next};
+        columns->names[i] = {
+            column->name, column->kind == COLUMN_NUMBER ? 0 : 1, {width, 1}, next, column->type == BOOLOID};
         next += width;
     }
 }
@@ -214,6 +216,16 @@ PgkmReduction reduce_program_of(const ReduceProgram *program, bool exact)
     reduction.n_objects = program->n_objects;
     reduction.exact = exact;
     return reduction;
+}
+
+void reduce_request(PgkmRequest *request, const ReduceProgram *program, bool exact)
+{
+    PgkmError error;
+
+    request->algorithm = PGKM_REDUCTION;
+    request->reduction = reduce_program_of(program, exact);
+    if (pgkm_reduction_check(request, &error) != PGKM_OK)
+        pgkm_raise(&error);
 }
 
 int64 reduce_object_width(const ReduceProgram *program, int object)
@@ -301,8 +313,7 @@ const PgkmReduced *reduce_call_run(ReduceCall *call, const ReduceProgram *progra
     PgkmRequest *const request = &call->call->request;
 
     table_call_request(call->call, call->rows);
-    request->algorithm = PGKM_REDUCTION;
-    request->reduction = reduce_program_of(program, call->exact);
+    reduce_request(request, program, call->exact);
 
     const PgkmReduced *const reduced = pgkm_run_job(request, context, holder, NULL)->reduced;
 

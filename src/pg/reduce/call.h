@@ -39,6 +39,9 @@ ReduceProgram *reduce_call_lower(const ReduceCall *call);
 /* The program as the engine takes it. */
 PgkmReduction reduce_program_of(const ReduceProgram *program, bool exact);
 
+/* Makes a request, whose rows are set, one of the program, which is checked here. */
+void reduce_request(PgkmRequest *request, const ReduceProgram *program, bool exact);
+
 /* Raises what a reduction came to, if it failed. `texts` are where its expressions stand, or NULL, and then `text`
  * is; `place` tells where the row is, a sentence, or is NULL. */
 void reduce_raise_fault(const PgkmReduced *reduced, const ReduceProgram *program, const ReduceText *text,

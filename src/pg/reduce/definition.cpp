@@ -32,7 +32,12 @@ static text *name_argument(FunctionCallInfo fcinfo)
 {
     if (PG_ARGISNULL(DEFINE_NAME))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("name must not be null")));
-    return PG_GETARG_TEXT_PP(DEFINE_NAME);
+
+    text *const name = PG_GETARG_TEXT_PP(DEFINE_NAME);
+
+    if (VARSIZE_ANY_EXHDR(name) == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("name must not be empty")));
+    return name;
 }
 
 /* A statement about the table, which is in the schema of the function. Types and operators are named in full: the

@@ -3,6 +3,10 @@
  */
 #include "pg/reduce/lowering.h"
 
+extern "C" {
+#include "miscadmin.h"
+}
+
 #define MAX_CELLS ((int64)1 << 40)
 
 /* Other than `term` in what is lowered: the key of a value, and how values come together. */
@@ -25,7 +29,48 @@ static void add_item(Lowering *lowering, const ReduceTerm *term, const At *at, i
     reduce_add_item(lowering->program, &item);
 }
 
-/* A vector becomes an item over a loop, a matrix one for each of its rows; those of `vector` may differ in length. */
+static bool mentions(const ReduceTerm *term, const char *name)
+{
+    check_stack_depth();
+    if (term->kind == TERM_NAME && strcmp(term->name, name) == 0)
+        return true;
+    for (int i = 0; i < term->n_arguments; ++i)
+        if (mentions(term->arguments[i], name))
+            return true;
+    return false;
+}
+
+/* Whether a loop or a vector within the term is as long as the index of that name says. */
+static bool has_length_of(const ReduceTerm *term, const char *name)
+{
+    check_stack_depth();
+    CHECK_FOR_INTERRUPTS();
+    if ((term->kind == TERM_LOOP || term->kind == TERM_VECTOR) && term->name != NULL &&
+        mentions(term->arguments[0], name))
+        return true;
+    for (int i = 0; i < term->n_arguments; ++i)
+        if (has_length_of(term->arguments[i], name))
+            return true;
+    return false;
+}
+
+/* All elements of a matrix, row by row: one item over one loop. */
+static void lower_matrix(Lowering *lowering, const ReduceTerm *term, const ReduceShape *shape, const ItemRest *rest)
+{
+    ReduceProgram *const program = lowering->program;
+    const int32 loop = enter_loop(lowering, shape->extent[0] * shape->extent[1], true, term->place);
+    const int32 index = index_of(lowering, loop, term->place);
+    const int32 width = reduce_emit_constant(program, term->place, (double)shape->extent[1]);
+    const int32 row =
+        reduce_emit(program, PGKM_FLOOR, term->place, reduce_emit(program, PGKM_DIVIDE, term->place, index, width));
+    const At here = {2, {row, reduce_emit(program, PGKM_MODULO, term->place, index, width)}};
+
+    add_item(lowering, term, &here, loop, rest);
+    leave_loop(lowering, loop);
+}
+
+/* A vector becomes an item over a loop, and so does a matrix. The rows of a `vector` may differ in length: then each
+ * of them becomes one, and so does each part of what has more dimensions. */
 static void lower_items(Lowering *lowering, const ReduceTerm *term, const ItemRest *rest)
 {
     const ReduceShape shape = shape_of(lowering, term, true);
@@ -38,26 +83,20 @@ static void lower_items(Lowering *lowering, const ReduceTerm *term, const ItemRe
 
         add_item(lowering, term, &here, loop, rest);
         leave_loop(lowering, loop);
-    } else if (shape.dimensions > 2 && term->kind != TERM_VECTOR) {
-        lowering_raise_shape(lowering, term, shape.dimensions);
-    } else {
+    } else if (shape.dimensions == 2 && (int64)shape.extent[0] * shape.extent[1] <= MAX_COUNT &&
+               !(term->kind == TERM_VECTOR && has_length_of(term->arguments[1], term->name))) {
+        lower_matrix(lowering, term, &shape, rest);
+    } else if (term->kind == TERM_VECTOR) {
         for (int64 j = 0; j < shape.extent[0]; ++j) {
             const int32 row = reduce_emit_constant(lowering->program, term->place, (double)j);
+            Scope scope = {term->name, row, lowering->scope};
 
-            if (term->kind == TERM_VECTOR) {
-                Scope scope = {term->name, row, lowering->scope};
-
-                lowering->scope = &scope;
-                lower_items(lowering, term->arguments[1], rest);
-                lowering->scope = scope.outer;
-            } else {
-                const int32 loop = enter_loop(lowering, shape.extent[1], true, term->place);
-                const At here = {2, {row, index_of(lowering, loop, term->place)}};
-
-                add_item(lowering, term, &here, loop, rest);
-                leave_loop(lowering, loop);
-            }
+            lowering->scope = &scope;
+            lower_items(lowering, term->arguments[1], rest);
+            lowering->scope = scope.outer;
         }
+    } else {
+        lowering_raise_shape(lowering, term, shape.dimensions);
     }
 }
 
@@ -120,24 +159,25 @@ ReduceProgram *reduce_lower(const ReduceObject *objects, int n_objects, const Re
     return program;
 }
 
-ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *term,
-                                      const ReduceParameters *parameters, ReduceShape *shape)
+static const ReduceName row_number = {"", 0, {1, 1}, 0, false};
+
+static void lower_formula(Lowering *lowering, ReduceFormula *formula)
 {
-    static const ReduceName row = {"", 0, {1, 1}, 0};
-    static const ReduceColumns none = {NULL, 0};
-    ReduceProgram *const program = reduce_program_create(parameters, 1);
-    static const ReduceLets no_lets = {NULL, 0};
-    Lowering *const lowering = start(program, &none, &no_lets, text);
+    ReduceProgram *const program = lowering->program;
+    const ReduceTerm *const term = formula->term;
+    ReduceShape *const shape = &formula->shape;
+    PgkmObject *const object = &program->objects[program->n_objects++];
     At at = nowhere;
     PgkmItem item = {-1, -1, PGKM_COMBINE_SUM, -1};
+
+    lowering_switch_text(lowering, &formula->text);
     *shape = shape_of(lowering, term);
     if (shape->dimensions > 2)
         lowering_raise_shape(lowering, term, shape->dimensions);
-    program->objects[program->n_objects++] = {1, -1, -1, 0, 1};
+    *object = {1, -1, -1, program->n_items, 1};
     if (shape->dimensions == 2) {
-        program->objects[0].cells = shape->extent[0];
-        program->objects[0].cell = at.index[at.n++] =
-            reduce_emit_value(program, PGKM_COLUMN, term->place, &row, -1, -1);
+        object->cells = shape->extent[0];
+        object->cell = at.index[at.n++] = reduce_emit_value(program, PGKM_COLUMN, term->place, &row_number, -1, -1);
     }
     if (shape->dimensions > 0) {
         item.loop = enter_loop(lowering, shape->extent[shape->dimensions - 1], true, term->place);
@@ -146,9 +186,34 @@ ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *
 
     const Value value = lower(lowering, term, &at);
 
+    if (item.loop >= 0)
+        leave_loop(lowering, item.loop);
     item.value = value.expression;
     shape->truth = value.truth;
     reduce_add_item(program, &item);
+}
+
+ReduceProgram *reduce_lower_formulas(ReduceFormula *formulas, int n, const ReduceParameters *parameters, int64 *n_rows)
+{
+    static const ReduceColumns none = {NULL, 0};
+    static const ReduceLets no_lets = {NULL, 0};
+    ReduceProgram *const program = reduce_program_create(parameters, n);
+    Lowering *const lowering = start(program, &none, &no_lets, &formulas[0].text);
+
+    *n_rows = 1;
+    for (int i = 0; i < n; ++i) {
+        lower_formula(lowering, &formulas[i]);
+        *n_rows = Max(*n_rows, program->objects[i].cells);
+    }
+    for (int i = 0; i < n; ++i) {
+        PgkmObject *const object = &program->objects[i];
+        const int32 place = formulas[i].term->place;
+
+        if (object->cells < *n_rows)
+            object->filter = reduce_emit(program, PGKM_LESS, place,
+                                         reduce_emit_value(program, PGKM_COLUMN, place, &row_number, -1, -1),
+                                         reduce_emit_constant(program, place, (double)object->cells));
+    }
     reduce_errors_end(&lowering->errors);
     return program;
 }

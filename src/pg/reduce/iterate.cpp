@@ -27,19 +27,13 @@ enum IterateArgument {
 static const char result_name[] = "r";
 static const char counts_name[] = "counts";
 
-/* A parameter that each iteration makes anew. */
-struct Update {
-    ReduceText text; /* what: its name */
-    ReduceTerm *term;
-    bool first; /* of those that are made of the same parameters */
-};
-
 struct Iteration {
     ReduceCall reduction;
-    Update *updates;
+    ReduceFormula *updates; /* of parameters that each iteration makes anew; text.what is the name */
     int n_updates;
-    ReduceText until; /* text NULL: none */
-    ReduceTerm *until_term;
+    int *first; /* of those that are made of the same parameters; with the end of all */
+    int n_first;
+    ReduceFormula until; /* term NULL: none */
     int32 max_iter;
     int32 n_iter;
     bool converged;
@@ -54,20 +48,32 @@ struct Iteration {
     pg_unreachable();
 }
 
-static void add_update(Iteration *iteration, const char *name, const JsonbValue *value, bool first)
+/* Texts have places one behind the other, so that a place tells the text. */
+static void add_update(Iteration *iteration, const char *name, const JsonbValue *value)
 {
     const int n = iteration->n_updates++;
 
     if (value->type != jbvString)
         raise_update();
-    iteration->updates =
-        n == 0 ? (Update *)palloc(sizeof(Update)) : (Update *)repalloc(iteration->updates, (n + 1) * sizeof(Update));
+    iteration->updates = n == 0 ? (ReduceFormula *)palloc(sizeof(ReduceFormula))
+                                : (ReduceFormula *)repalloc(iteration->updates, (n + 1) * sizeof(ReduceFormula));
 
-    Update *const update = &iteration->updates[n];
+    ReduceFormula *const update = &iteration->updates[n];
+    const ReduceText *const before = n == 0 ? NULL : &update[-1].text;
 
-    update->text = {name, pnstrdup(value->val.string.val, value->val.string.len), 0};
+    update->text = {name, pnstrdup(value->val.string.val, value->val.string.len),
+                    before == NULL ? 0 : before->start + (int32)strlen(before->text) + 1};
     update->term = reduce_parse(&update->text);
-    update->first = first;
+}
+
+/* At the beginning and end of an object. */
+static void begin_updates(Iteration *iteration)
+{
+    const int n = iteration->n_first;
+
+    iteration->first = n == 0 ? (int *)palloc(sizeof(int)) : (int *)repalloc(iteration->first, (n + 1) * sizeof(int));
+    if (n == 0 || iteration->first[n - 1] < iteration->n_updates)
+        iteration->first[iteration->n_first++] = iteration->n_updates;
 }
 
 static void read_updates(Iteration *iteration, Jsonb *updates)
@@ -76,17 +82,16 @@ static void read_updates(Iteration *iteration, Jsonb *updates)
     JsonbIteratorToken token;
     JsonbValue value;
     const char *name = NULL;
-    bool first = true;
     bool inside = false;
 
     while ((token = JsonbIteratorNext(&iterator, &value, inside)) != WJB_DONE) {
         if (token == WJB_BEGIN_OBJECT || token == WJB_END_OBJECT) {
-            first = inside = token == WJB_BEGIN_OBJECT;
+            inside = token == WJB_BEGIN_OBJECT;
+            begin_updates(iteration);
         } else if (token == WJB_KEY) {
             name = pnstrdup(value.val.string.val, value.val.string.len);
         } else if (token == WJB_VALUE) {
-            add_update(iteration, name, &value, first);
-            first = false;
+            add_update(iteration, name, &value);
         } else if (token == WJB_ELEM) {
             raise_update();
         }
@@ -126,8 +131,8 @@ static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
     for (int i = 0; i < iteration->n_updates; ++i)
         check_name(iteration->updates[i].text.what);
     if (!PG_ARGISNULL(ITERATE_UNTIL)) {
-        iteration->until = {"until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)), 0};
-        iteration->until_term = reduce_parse(&iteration->until);
+        iteration->until.text = {"until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)), 0};
+        iteration->until.term = reduce_parse(&iteration->until.text);
     }
     iteration->reduction.objects = reduction_find(fcinfo, PG_GETARG_TEXT_PP(ITERATE_NAME), &iteration->reduction.exact);
 }
@@ -148,25 +153,29 @@ static const double *make_numbers(int64 count, Number number)
     return numbers;
 }
 
-/* The value of an expression, a matrix in row-major order, in the current memory context. */
-static const double *evaluate(const ReduceText *text, const ReduceTerm *term, const ReduceParameters *parameters,
-                              ReduceShape *shape)
+/* The values of expressions, one behind the other, matrices in row-major order, in the current memory context. */
+static const double *evaluate(ReduceFormula *formulas, int n, const ReduceParameters *parameters)
 {
-    const ReduceProgram *const program = reduce_lower_parameter(text, term, parameters, shape);
-    const int64 n_rows = program->objects[0].cells;
+    int64 n_rows;
+    const ReduceProgram *const program = reduce_lower_formulas(formulas, n, parameters, &n_rows);
     const double *const numbers = make_numbers(n_rows, [](int64 i) { return (double)i; });
     PgkmJobHolder *holder = NULL;
     PgkmRequest request;
 
     memset(&request, 0, sizeof request);
-    request.algorithm = PGKM_REDUCTION;
     request.points = {numbers, PGKM_FLOAT64, n_rows, 1, NULL};
-    request.reduction = reduce_program_of(program, false);
+    reduce_request(&request, program, false);
 
     const PgkmReduced *const reduced = pgkm_run_aside(&request, CurrentMemoryContext, &holder)->reduced;
 
-    if (reduced->fault != PGKM_FAULT_NONE)
-        reduce_raise_fault(reduced, program, text, NULL);
+    if (reduced->fault != PGKM_FAULT_NONE) {
+        const int32 place = reduced->expression < 0 ? 0 : program->expressions[reduced->expression].place;
+        int i = n - 1;
+
+        while (i > 0 && formulas[i].text.start > place)
+            --i;
+        reduce_raise_fault(reduced, program, &formulas[i].text, NULL);
+    }
     return reduced->values;
 }
 
@@ -190,38 +199,38 @@ static const ReduceParameters *update_all(const Iteration *iteration, const Redu
                                           const PgkmReduced *reduced)
 {
     const ReduceParameters *next = iteration->reduction.parameters;
-    const ReduceParameters *with = NULL;
 
-    for (int i = 0; i < iteration->n_updates; ++i) {
-        const Update *const update = &iteration->updates[i];
-        ReduceShape shape;
+    for (int object = 0; object + 1 < iteration->n_first; ++object) {
+        ReduceFormula *const updates = iteration->updates + iteration->first[object];
+        const int n = iteration->first[object + 1] - iteration->first[object];
+        const double *values = evaluate(updates, n, with_result(next, program, reduced));
 
-        if (update->first)
-            with = with_result(next, program, reduced);
+        for (int i = 0; i < n; ++i) {
+            const ReduceShape *const shape = &updates[i].shape;
 
-        const double *const values = evaluate(&update->text, update->term, with, &shape);
-
-        if (shape.truth)
-            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                            errmsg("parameter \"%s\" must be numbers, not a condition", update->text.what)));
-        next = reduce_parameters_with(next, update->text.what, shape.dimensions, shape.extent, values);
+            if (shape->truth)
+                ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                                errmsg("parameter \"%s\" must be numbers, not a condition", updates[i].text.what)));
+            next = reduce_parameters_with(next, updates[i].text.what, shape->dimensions, shape->extent, values);
+            values += shape->extent[0] * shape->extent[1];
+        }
     }
     return next;
 }
 
-static bool is_done(const Iteration *iteration, const ReduceParameters *next, const ReduceProgram *program,
+static bool is_done(Iteration *iteration, const ReduceParameters *next, const ReduceProgram *program,
                     const PgkmReduced *reduced)
 {
-    ReduceShape shape;
+    const ReduceShape *const shape = &iteration->until.shape;
 
-    if (iteration->until_term == NULL)
+    if (iteration->until.term == NULL)
         return false;
 
     const ReduceParameters *const with =
         reduce_parameters_with_old(with_result(next, program, reduced), iteration->reduction.parameters);
-    const double *const value = evaluate(&iteration->until, iteration->until_term, with, &shape);
+    const double *const value = evaluate(&iteration->until, 1, with);
 
-    if (!shape.truth || shape.dimensions > 0)
+    if (!shape->truth || shape->dimensions > 0)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("until must be a condition")));
     return *value != 0;
 }

@@ -48,13 +48,43 @@ int32 lower_number(Lowering *lowering, const ReduceTerm *term, const At *at)
     return value.expression;
 }
 
+static bool is_boolean_column(const Lowering *lowering, const ReduceTerm *term)
+{
+    const ReduceName *const name = term->kind == TERM_NAME ? find_name(lowering, term).name : NULL;
+
+    return name != NULL && name->truth;
+}
+
 int32 lower_truth(Lowering *lowering, const ReduceTerm *term, const At *at)
 {
     const Value value = lower(lowering, term, at);
 
-    if (!value.truth)
+    if (!value.truth && !is_boolean_column(lowering, term))
         lowering_raise(lowering, ERRCODE_DATATYPE_MISMATCH, term->place, "a condition is expected here, not a number");
     return value.expression;
+}
+
+/* How far the index of a loop goes, or its part that counts the rows or columns of a matrix; -1 for others. */
+static int64 extent_of_index(const ReduceProgram *program, int32 expression)
+{
+    const PgkmExpression *const all = program->expressions;
+    const PgkmExpression *const own = &all[expression];
+
+    if (own->operation == PGKM_INDEX && own->loop >= 0)
+        return program->loops[own->loop];
+
+    const bool quotient = own->operation == PGKM_FLOOR && all[own->a[0]].operation == PGKM_DIVIDE;
+    const PgkmExpression *const parts = quotient ? &all[own->a[0]] : own;
+
+    if (!quotient && own->operation != PGKM_MODULO)
+        return -1;
+
+    const int64 of = all[parts->a[0]].operation == PGKM_INDEX ? extent_of_index(program, parts->a[0]) : -1;
+    const double by = all[parts->a[1]].operation == PGKM_CONSTANT ? all[parts->a[1]].number : 0;
+
+    if (of < 0 || !(by >= 1 && by <= MAX_COUNT && by == std::floor(by)))
+        return -1;
+    return quotient ? (of - 1) / (int64)by + 1 : Min(of, (int64)by);
 }
 
 /* An expression has no subscript that is checked when it runs: its place must be known to be inside. */
@@ -64,8 +94,9 @@ static void check_inside(const Lowering *lowering, const ReduceTerm *base, const
     const PgkmExpression *const expression = &lowering->program->expressions[subscript];
     const double number = expression->number;
 
-    if (expression->operation == PGKM_INDEX && expression->loop >= 0 &&
-        lowering->program->loops[expression->loop] <= extent)
+    const int64 reached = extent_of_index(lowering->program, subscript);
+
+    if (reached >= 0 && reached <= extent)
         return;
     if (expression->operation != PGKM_CONSTANT)
         lowering_raise(

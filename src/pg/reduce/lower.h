@@ -47,12 +47,18 @@ struct ReduceShape {
     bool truth; /* its elements are true or false */
 };
 
+/* An expression of parameters alone: its text and term, and what the program says of it. */
+struct ReduceFormula {
+    ReduceText text;
+    ReduceTerm *term;
+    ReduceShape shape;
+};
+
 /*
- * The program of an expression of parameters alone. Its rows are those of the expression's matrix, with one column:
- * the row's number; each row makes a cell. A vector or a number has one row. What the text calls old.x is the
- * parameter of that very name. The expression's shape goes to *shape.
+ * The program of such expressions, an object each. Its rows have one column: the row's number, up to the most rows of
+ * a matrix, *n_rows; each row makes a cell. A vector or a number has one. What a text calls old.x is the parameter of
+ * that very name.
  */
-ReduceProgram *reduce_lower_parameter(const ReduceText *text, const ReduceTerm *term,
-                                      const ReduceParameters *parameters, ReduceShape *shape);
+ReduceProgram *reduce_lower_formulas(ReduceFormula *formulas, int n, const ReduceParameters *parameters, int64 *n_rows);
 
 #endif

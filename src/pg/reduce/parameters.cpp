@@ -113,7 +113,7 @@ static void read_parameter(ReduceParameters *parameters, const char *text, const
 {
     ReduceName *const name = &parameters->names[parameters->n_names++];
 
-    *name = {text, 0, {1, 1}, parameters->n_values};
+    *name = {text, 0, {1, 1}, parameters->n_values, false};
     if (value->type == jbvBinary)
         read_list(parameters, name, value->val.binary.data);
     else
@@ -174,7 +174,7 @@ ReduceParameters *reduce_parameters_with(const ReduceParameters *parameters, con
                                          const int64 *extent, const double *values)
 {
     ReduceParameters *const more = make_parameters(parameters->n_names + 1);
-    const ReduceName shape = {name, dimensions, {(int32)extent[0], (int32)extent[1]}, 0};
+    const ReduceName shape = {name, dimensions, {(int32)extent[0], (int32)extent[1]}, 0, false};
 
     add_all(more, parameters, name, "");
     add_parameter(more, name, &shape, values);

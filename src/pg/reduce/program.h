@@ -21,6 +21,7 @@ struct ReduceName {
     int dimensions;  /* 0 to 2 */
     int32 extent[2]; /* 1 where there is no such dimension */
     int64 first;
+    bool truth; /* a boolean column: a condition, too */
 };
 
 struct ReduceParameters {

@@ -186,9 +186,13 @@ static Datum take_text(char *source)
 Datum pgkm_source_of_reduction(PG_FUNCTION_ARGS)
 {
     const char *const layout = PG_ARGISNULL(REDUCE_LAYOUT) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(REDUCE_LAYOUT));
+    const int32 capability = PG_ARGISNULL(REDUCE_CAPABILITY) ? 90 : PG_GETARG_INT32(REDUCE_CAPABILITY);
     ReduceCall call;
     Datum source = (Datum)0;
 
+    if (capability < 10 || capability > 999)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("capability must be from 10 to 999, as 90 for compute capability 9.0")));
     read_arguments(&call, fcinfo, "reduction_source");
     call.call = table_call_create();
 
@@ -199,8 +203,7 @@ Datum pgkm_source_of_reduction(PG_FUNCTION_ARGS)
         const PgkmRows *const rows = call.rows->used;
         PgkmError error;
         char *const found =
-            pgkm_reduction_source(&reduction, rows->element, rows->d, rows->n, layout,
-                                  PG_ARGISNULL(REDUCE_CAPABILITY) ? 90 : PG_GETARG_INT32(REDUCE_CAPABILITY), &error);
+            pgkm_reduction_source(&reduction, rows->element, rows->d, rows->n, layout, capability, &error);
 
         if (found == NULL)
             pgkm_raise(&error);

@@ -1,5 +1,5 @@
-// partitioned_private.cu - every thread has masses of its own in registers
-// (Lutz et al. 2018, "partitioned private").
+// partitioned_register.cu - every thread has masses of its own, as in Lutz et al. 2018, "partitioned private"
+// (thread_tables.cu), but in registers.
 //
 // Registers must be indexed by constants: a thread compares each label with sixteen clusters,
 // and larger k takes one grid row per sixteen. To use: k of a few.
@@ -56,6 +56,6 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
 
 } // namespace
 
-const Both<Sum> sum_masses_partitioned_private = {sum<float>, sum<double>};
+const Both<Sum> sum_masses_partitioned_register = {sum<float>, sum<double>};
 
 } // namespace pgkm::cuda

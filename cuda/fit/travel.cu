@@ -1,0 +1,92 @@
+// travel.cu - iterations whose rows and results travel in another way than beside the kernels: some of the streamed
+// rows stay with the CPU (Lutz et al. 2018), or arrays go to the host and back between kernels (O'Leary 2021).
+#include "fit/device_problem.hpp"
+#include "papers/share_rows.hpp"
+#include "plugin/upload.hpp"
+
+namespace pgkm::cuda {
+namespace {
+
+__global__ void add_kernel(const Control *control, const std::int64_t *from, std::int64_t count, std::int64_t *to)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < count && !stopped(control))
+        to[i] += from[i];
+}
+
+// Sums as the device has them: parts, each in two limbs.
+std::vector<std::int64_t> limbs_of(const std::vector<Int128> &sums, bool weighted)
+{
+    const std::size_t count = sums.size();
+    std::vector<std::int64_t> limbs(count * 2 * static_cast<std::size_t>(parts_of(weighted)));
+    const auto set = [&](std::size_t i, Int128 value) {
+        const Int128 hi = value >> limb_bits;
+        limbs[2 * i] = static_cast<std::int64_t>(hi);
+        limbs[2 * i + 1] = static_cast<std::int64_t>(value - hi * (Int128{1} << limb_bits));
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+        const Int128 upper = weighted ? sums[i] >> lower_limb_bits : sums[i];
+        set(i, upper);
+        if (weighted)
+            set(count + i, sums[i] - upper * (Int128{1} << lower_limb_bits));
+    }
+    return limbs;
+}
+
+} // namespace
+
+// Adds the CPU's sums to those on the device, before the division.
+template <typename T>
+void DeviceProblem<T>::add_sums(const std::vector<Int128> &sums, const DeviceArray<std::int64_t> &to,
+                                const Control *watched)
+{
+    const std::vector<std::int64_t> limbs = limbs_of(sums, weighted);
+    NearArray<std::int64_t> from(context.budget, context.host_budget, limbs.size());
+    from.upload(limbs.data(), limbs.size(), stream());
+    const auto count = static_cast<std::int64_t>(limbs.size());
+    add_kernel<<<static_cast<unsigned>((count + 255) / 256), 256, 0, stream()>>>(watched, from.get(), count, to.get());
+    launched("add_kernel");
+    wait(); // `from` may lie on the host
+}
+
+// A pass over streamed rows of which the CPU takes some.
+template <typename T>
+void DeviceProblem<T>::shared_pass(const Control *watched)
+{
+    std::vector<T> current(static_cast<std::size_t>(k) * static_cast<std::size_t>(d));
+    wait();
+    centroids.download(current.data(), current.size(), stream());
+    wait();
+    const Sums sums = share_rows<T>(context, data.host, problem, current.data(), [&](const NextRows &next) {
+        data.template each_streamed<T>(problem.first_row, problem.n_rows, next,
+                                       [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
+                                           pass(view(values, weights, rows), watched);
+                                       });
+    });
+    add_sums(sums.totals, totals, watched);
+    add_sums(sums.masses, masses, watched);
+}
+
+// Where the plan has it so: what is in device memory to the host and back.
+template <typename T>
+void DeviceProblem<T>::there_and_back(const void *array, std::size_t bytes)
+{
+    if (plan.travel != Travel::round_trip)
+        return;
+    const std::uint64_t room = std::max<std::uint64_t>(context.host_budget.room() / 2, 65536);
+    std::vector<char> on_host(std::min<std::uint64_t>({bytes, room, std::uint64_t{64} << 20}));
+    char *on_device = static_cast<char *>(const_cast<void *>(array)); // which gets back what it has
+    wait();
+    for (std::size_t done = 0; done < bytes; done += on_host.size()) {
+        const std::size_t some = std::min(on_host.size(), bytes - done);
+        download(context, on_host.data(), on_device + done, some);
+        upload(context, on_device + done, on_host.data(), some);
+    }
+}
+
+template void DeviceProblem<float>::shared_pass(const Control *);
+template void DeviceProblem<float>::there_and_back(const void *, std::size_t);
+template void DeviceProblem<double>::shared_pass(const Control *);
+template void DeviceProblem<double>::there_and_back(const void *, std::size_t);
+
+} // namespace pgkm::cuda
