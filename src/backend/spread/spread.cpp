@@ -342,6 +342,25 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
+        const bool few_rows = std::any_of(problems, problems + n_problems, [&](const PgkmProblem &problem) {
+            return squares_of(mixtures[&problem - problems], d) > problem.n_rows * d;
+        });
+        if (few_rows) // to add up the pieces' sums would take longer than to bring the rows together
+            return call_whole(rows, problems, n_problems,
+                              [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
+                                  const std::vector<std::int64_t> &of, PgkmError *why) {
+                                  std::vector<PgkmMixture> given;
+                                  std::vector<PgkmMixtureSums> views;
+                                  for (const std::int64_t problem : of) {
+                                      given.push_back(mixtures[problem]);
+                                      views.push_back(sums[problem]);
+                                  }
+                                  const PgkmStatus status = inner.em_step(there, own.data(), std::ssize(own),
+                                                                          given.data(), views.data(), why);
+                                  for (std::size_t i = 0; i < of.size(); ++i)
+                                      sums[of[i]].log_likelihood = views[i].log_likelihood;
+                                  return status;
+                              });
         call_pieces<MixtureSums>(
             rows, problems, n_problems,
             [&](const Pieces::Origin &of, const PgkmProblem &) {
