@@ -17,6 +17,6 @@ ORDER BY 1;
 SELECT p.oid::regprocedure, prokind, provolatile, proisstrict, proparallel, procost, prorows
 FROM pg_proc AS p JOIN pg_depend AS e ON e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans')
-    AND proname ~ '^kmeans(|_label|_predict|_distance|_transform|_centroids|_options|_status|_transition|_combine|_final|_serialize|_deserialize)$'
+    AND proname ~ '^(kmeans(|_label|_predict|_distance|_transform|_centroids|_options|_status)|pgkm_(transition|combine|final|serialize|deserialize))$'
     AND pg_get_function_arguments(p.oid) !~ 'smallint|integer\[|bigint\[|numeric|features double precision\[\]|internal, double precision\[\]|^double precision\[\]'
 ORDER BY p.oid::regprocedure::text COLLATE "C";

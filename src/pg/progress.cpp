@@ -193,7 +193,7 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
 }
 
 /*
- * kmeans_progress() -> one row per process that is reading rows or fitting, as
+ * pgkm_progress() -> one row per process that is reading rows or fitting, as
  * pg_stat_progress_kmeans shows it; of other roles' processes only pid and datid, unless the
  * caller has the rights of pg_read_all_stats.
  */

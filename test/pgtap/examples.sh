@@ -70,16 +70,11 @@ for document in README.md docs/sql.md docs/recipes.md docs/reductions.md; do
     done
 done
 
-# Not called by users: what this server or another one calls, and what stands behind a view or an UPDATE of ours.
+# Functions that users do not call begin with pgkm_.
 query <<'SQL' >"$folder/functions"
 SELECT DISTINCT p.proname
 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'pg_kmeans' JOIN pg_proc p ON p.oid = d.objid
-WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass
-      AND NOT p.proargtypes::oid[] || p.prorettype && ARRAY['internal', 'cstring', 'trigger']::regtype[]::oid[]
-      AND NOT EXISTS (SELECT FROM pg_type WHERE typsend = p.oid)
-      AND NOT EXISTS (SELECT FROM pg_aggregate WHERE p.oid IN (aggtransfn, aggcombinefn, aggfinalfn, aggserialfn))
-      AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) AND NOT EXISTS (SELECT FROM pg_amproc WHERE amproc = p.oid)
-      AND p.proname NOT IN ('kmeans_progress', 'kmeans_label_changes', 'kmeans_new_label') AND p.proname NOT LIKE 'kmeans_node_%'
+WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass AND p.proname NOT LIKE 'pgkm\_%'
 ORDER BY 1;
 SQL
 grep -q . "$folder/functions"

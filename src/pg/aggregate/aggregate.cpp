@@ -96,7 +96,7 @@ Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
     return collect_row(fcinfo, &pgkm_kmeans_options_type);
 }
 
-/* gmm_transition: the same for mixtures, which take no weight. */
+/* pgkm_gmm_transition: the same for mixtures, which take no weight. */
 Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
 {
     return collect_row(fcinfo, &pgkm_mixture_options_type);

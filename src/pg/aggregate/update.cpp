@@ -182,7 +182,7 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
 }
 
 /*
- * kmeans_update_accum(state internal, model kmeans_model, features) -> internal
+ * pgkm_update_accum(state internal, model kmeans_model, features) -> internal
  *
  *   if model is NULL: return state
  *   if state is NULL: state := zero sums for the model's clusters
@@ -251,7 +251,7 @@ static void move_direction(const UpdateState *state, int32 j, int64 rows, double
 }
 
 /*
- * kmeans_update_final(state internal) -> kmeans_model: the state's model with its rows; the state stays as it is.
+ * pgkm_update_final(state internal) -> kmeans_model: the state's model with its rows; the state stays as it is.
  */
 Datum pgkm_update_final(PG_FUNCTION_ARGS)
 {

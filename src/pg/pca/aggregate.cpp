@@ -74,7 +74,7 @@ static PcaSums *accumulate(FunctionCallInfo fcinfo, PcaSums *sums)
 }
 
 /*
- * pca_accum(state pca_sums, features anyarray [, options pca_options])
+ * pgkm_pca_accum(state pca_sums, features anyarray [, options pca_options])
  *
  *   if features is NULL or all NULLs: return state
  *   if state is NULL: state := no rows, with options
@@ -88,7 +88,7 @@ Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 }
 
 /*
- * pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
+ * pgkm_pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
  * a window frame may go on growing.
  */
 Datum pgkm_pca_final(PG_FUNCTION_ARGS)

@@ -130,7 +130,7 @@ static void merge(PcaSums *a, PcaSums *b)
     check_range(a);
 }
 
-/* pca_combine(a pca_sums, b pca_sums) -> pca_sums */
+/* pgkm_pca_combine(a pca_sums, b pca_sums) -> pca_sums */
 Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
 {
     return pgkm_flat_combine<PcaSums>(fcinfo, merge);
