@@ -205,7 +205,9 @@ CREATE FUNCTION pgkm_progress(
     restart       OUT integer,
     n_init        OUT integer,
     shift         OUT double precision,
-    backend       OUT text
+    backend       OUT text,
+    seeded        OUT integer,
+    k             OUT integer
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
@@ -213,7 +215,7 @@ COMMENT ON FUNCTION pgkm_progress IS 'rows of the view pg_stat_progress_kmeans';
 
 CREATE VIEW pg_stat_progress_kmeans AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
-       p.max_iter, p.restart, p.n_init, p.shift, p.backend
+       p.max_iter, p.restart, p.n_init, p.shift, p.backend, p.seeded, p.k
 FROM pgkm_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
@@ -897,7 +899,9 @@ BEGIN
         ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),
         ('pg_stat_progress_kmeans.shift', 'sum of squared distances that the centroids moved; of a mixture the growth of the mean log-likelihood'),
-        ('pg_stat_progress_kmeans.backend', 'cpu or cuda')
+        ('pg_stat_progress_kmeans.backend', 'cpu or cuda'),
+        ('pg_stat_progress_kmeans.seeded', 'while seeding: first centroids that are chosen; NULL: not known'),
+        ('pg_stat_progress_kmeans.k', 'while seeding: first centroids to choose')
     ) AS list (name, comment)
     LOOP
         EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);

@@ -229,9 +229,9 @@ typedef struct PgkmResult {
     /* PCA. Names as in scikit-learn. */
     const double *mean;                     /* d */
     const double *components;               /* k x d; the largest coordinate is positive */
-    const double *explained_variance;       /* k, descending; divided by n - 1, 0 where n = 1 */
+    const double *explained_variance;       /* k, descending; divided by the mass - 1, 0 where n = 1 */
     const double *explained_variance_ratio; /* k; 0 where there is no variance at all */
-    const double *singular_values;          /* k: sqrt((n - 1) explained_variance) */
+    const double *singular_values;          /* k: sqrt((mass - 1) explained_variance) */
 
     /* Reductions. Where its fault is not PGKM_FAULT_NONE a row or a total failed, and values and counts mean nothing.
      */
@@ -264,6 +264,7 @@ typedef struct PgkmJobProgress {
     int32_t iteration;           /* of that restart */
     double shift;                /* summed squared centroid shift of its last iteration */
     uint64_t bytes_moved;        /* to and from the device */
+    int32_t seeded;              /* first centroids that it has chosen so far; 0: not known */
     const char *backend;         /* "cpu" or "cuda"; NULL before one is chosen */
     PgkmTuning chosen;           /* the strategies at work; NULL: no such stage, or not known */
     double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
