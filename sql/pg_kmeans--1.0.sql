@@ -34,6 +34,10 @@ CREATE FUNCTION pgkm_origin_hash(kmeans_origin) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION pgkm_origin_hash IS 'used by hashing: always 0';
+CREATE FUNCTION pgkm_origin_hash_extended(kmeans_origin, bigint) RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgkm_origin_hash_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pgkm_origin_hash_extended IS 'used by hashing: always the seed';
 CREATE OPERATOR = (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_equal,
     COMMUTATOR = =, NEGATOR = <>, HASHES, MERGES);
 CREATE OPERATOR <> (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_differs,
@@ -56,7 +60,7 @@ CREATE OPERATOR CLASS kmeans_origin_ops DEFAULT FOR TYPE kmeans_origin USING btr
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 pgkm_origin_compare(kmeans_origin, kmeans_origin);
 CREATE OPERATOR CLASS kmeans_origin_hash_ops DEFAULT FOR TYPE kmeans_origin USING hash AS
-    OPERATOR 1 =, FUNCTION 1 pgkm_origin_hash(kmeans_origin);
+    OPERATOR 1 =, FUNCTION 1 pgkm_origin_hash(kmeans_origin), FUNCTION 2 pgkm_origin_hash_extended(kmeans_origin, bigint);
 
 CREATE TYPE kmeans_model AS (
     k         integer,
@@ -344,7 +348,9 @@ CREATE FUNCTION kmeans_loaded(
     n         OUT bigint,
     d         OUT integer,
     bytes     OUT bigint,
-    loaded_at OUT timestamptz
+    loaded_at OUT timestamptz,
+    nulls     OUT text,
+    filter    OUT text
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
@@ -895,6 +901,12 @@ BEGIN
         ('pg_stat_progress_kmeans.rows_expected', 'rows that the planner expects; NULL: no estimate'),
         ('pg_stat_progress_kmeans.bytes_moved', 'bytes moved to and from the device'),
         ('pg_stat_progress_kmeans.iteration', 'the iteration that runs'),
+        ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
+        ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('reduction_definitions.name', 'name of the reduction'),
+        ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
+        ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),
+        ('reduction_definitions.definition', 'its texts, as reduction_define took them'),
         ('pg_stat_progress_kmeans.max_iter', 'iterations at most'),
         ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),

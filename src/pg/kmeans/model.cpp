@@ -14,6 +14,7 @@ extern "C" {
 #include "utils/array.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
+#include "utils/jsonb.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
@@ -21,6 +22,7 @@ PG_FUNCTION_INFO_V1(pgkm_origin_equal);
 PG_FUNCTION_INFO_V1(pgkm_origin_differs);
 PG_FUNCTION_INFO_V1(pgkm_origin_compare);
 }
+PG_FUNCTION_INFO_V1(pgkm_origin_hash_extended);
 
 static const PgkmField fields[] = {{"k", INT4OID},
                                    {"d", INT4OID},
@@ -146,7 +148,41 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->centroids = pgkm_model_numbers(&from, "centroids", "hold k x d finite values", {model->k, model->d});
     model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
-    read_standardization(&from, model);
+    pgkm_model_units(&from, model->d, &model->center, &model->scale);
+}
+
+bool pgkm_model_is_null(Datum composite)
+{
+    PgkmModelFields from;
+    bool isnull = true;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    for (int i = 0; i < model_type.count; ++i)
+        isnull = isnull && from.values[i].isnull;
+    return isnull;
+}
+
+bool pgkm_model_was_standardized(Datum composite)
+{
+    PgkmModelFields from;
+    NullableDatum values[PGKM_MOST_FIELDS];
+    JsonbValue found;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+
+    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
+
+    if (origin->isnull)
+        return false;
+    pgkm_read_fields(origin->value, &origin_type, values);
+    if (values[ORIGIN_OPTIONS].isnull)
+        return false;
+
+    JsonbContainer *const options = &DatumGetJsonbP(values[ORIGIN_OPTIONS].value)->root;
+
+    return JsonContainerIsObject(options) &&
+           getKeyJsonValueFromContainer(options, "standardize", strlen("standardize"), &found) != NULL &&
+           found.type == jbvBool && found.val.boolean;
 }
 
 [[noreturn]] static void raise_origin(const PgkmModelFields *from)
@@ -220,7 +256,9 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     set_field(values, "size", pgkm_array(model->sizes, {model->k}));
     set_field(values, "within_ss", pgkm_array(model->within_ss, {model->k}));
     set_field(values, "inertia", Float8GetDatum(inertia));
-    set_field(values, "n", Int64GetDatum((n->isnull ? 0 : DatumGetInt64(n->value)) + rows));
+    if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
+    set_field(values, "n", Int64GetDatum(all));
     for (int i = 0; i < model_type.count; ++i) {
         datums[i] = values[i].value;
         nulls[i] = values[i].isnull;
@@ -271,6 +309,11 @@ Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
 
     pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     put_centroids(result, &model);
+
+Datum pgkm_origin_hash_extended(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT64(PG_GETARG_INT64(1));
+}
     return (Datum)0;
 }
 
