@@ -12,7 +12,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(' ', SQLSTATE, SQLERRM, '(' || nullif(detail, '') || ')');
 END $$;
 CREATE FUNCTION edge_sums(n bigint, mean text, sums text, standardize integer DEFAULT 0) RETURNS pca_sums LANGUAGE sql AS $$
-    SELECT format('{"version":1,"n":%s,"d":%s,"n_components":0,"whiten":0,"standardize":%s,"mean":[%s],"cross":[%s]}',
+    SELECT format('{"version":1,"n":%1$s,"mass":%1$s,"d":%2$s,"n_components":0,"whiten":0,"standardize":%3$s,"mean":[%4$s],"cross":[%5$s]}',
         n, array_length(string_to_array(mean, ','), 1), standardize, mean, sums)::pca_sums $$;
 CREATE AGGREGATE edge_merge(pca_sums) (SFUNC = pgkm_pca_combine, STYPE = pca_sums);
 

@@ -583,7 +583,7 @@ COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: comp
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    weight text DEFAULT NULL, loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
@@ -600,7 +600,8 @@ CREATE TYPE gmm_options AS (
     weights_init    double precision[],
     means_init      double precision[],
     precisions_init double precision[],
-    seed            bigint
+    seed            bigint,
+    standardize     boolean
 );
 COMMENT ON TYPE gmm_options IS 'how to fit a mixture; made by the function gmm_options()';
 
@@ -613,7 +614,8 @@ CREATE FUNCTION gmm_options(
     weights_init    double precision[] DEFAULT NULL,
     means_init      double precision[] DEFAULT NULL,
     precisions_init double precision[] DEFAULT NULL,
-    seed            bigint             DEFAULT 0
+    seed            bigint             DEFAULT 0,
+    standardize     boolean            DEFAULT false
 ) RETURNS gmm_options
 AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -633,9 +635,11 @@ CREATE TYPE gmm_model AS (
     aic             double precision,
     bic             double precision,
     n               bigint,
-    seed            bigint
+    seed            bigint,
+    center          double precision[],
+    scale           double precision[]
 );
-COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities; log_likelihood is the total over the rows of the fit';
+COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
 CREATE FUNCTION gmm_components(
     model        gmm_model,
@@ -646,7 +650,7 @@ CREATE FUNCTION gmm_components(
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_gmm_components'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
-COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation';
+COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation, in the units of the data';
 
 CREATE FUNCTION pgkm_gmm_final(internal) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
@@ -658,6 +662,7 @@ CREATE FUNCTION gmm_fit(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
@@ -669,6 +674,7 @@ CREATE FUNCTION gmm_labels(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
@@ -680,11 +686,12 @@ CREATE FUNCTION gmm_cluster(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
-RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
+RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table';
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
+COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table, and returns the model';
 
 -- Pictures
 
@@ -769,26 +776,27 @@ BEGIN
         ('AGGREGATE', 'kmeans_step(features %1$s, centroids double precision[]%2$s)', ARRAY['', ', weight double precision'],
          '(SFUNC = pgkm_step_accum, STYPE = kmeans_sums, COMBINEFUNC = pgkm_sums_combine, PARALLEL = SAFE)',
          'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])'),
-        ('FUNCTION', 'pgkm_pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options'],
+        ('FUNCTION', 'pgkm_pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options', ', pca_options, double precision'],
          $$RETURNS pca_sums AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate pca'),
-        ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options'],
+        ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options', ', options pca_options, weight double precision'],
          '(SFUNC = pgkm_pca_accum, STYPE = pca_sums, FINALFUNC = pgkm_pca_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pgkm_pca_combine, PARALLEL = SAFE)',
-         'principal component analysis of feature vectors: (features [, options])'),
+         'principal component analysis of feature vectors: (features [, options [, weight]])'),
         ('FUNCTION', 'pca_transform(model pca_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'a feature vector in the coordinates of the components'),
         ('FUNCTION', 'pca_inverse_transform(model pca_model, scores %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_inverse_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'the feature vector of given coordinates'),
-        ('FUNCTION', 'pgkm_gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
+        ('FUNCTION', 'pgkm_gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options', ', gmm_options, double precision'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_gmm_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
          'transition function of the aggregate gmm: collects a row'),
-        ('AGGREGATE', 'gmm(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
+        ('AGGREGATE', 'gmm(features %1$s, k bigint%2$s)',
+         ARRAY['', ', options gmm_options', ', options gmm_options, weight double precision'],
          '(SFUNC = pgkm_gmm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_gmm_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
-         'Gaussian mixture of feature vectors: (features, k [, options])'),
+         'Gaussian mixture of feature vectors: (features, k [, options [, weight]])'),
         ('FUNCTION', 'gmm_label(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
          $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_gmm_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
          'component of each row in a Gaussian mixture of its partition'),
@@ -878,13 +886,14 @@ BEGIN
         ('gmm_options.means_init', 'first means, k x d'),
         ('gmm_options.precisions_init', 'first inverse covariances'),
         ('gmm_options.seed', 'of the random choices'),
+        ('gmm_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('gmm_model.k', 'number of components'),
         ('gmm_model.d', 'number of features'),
         ('gmm_model.covariance_type', 'full, tied, diag or spherical'),
         ('gmm_model.weights', 'k values, their sum is 1'),
-        ('gmm_model.means', 'k x d'),
+        ('gmm_model.means', 'k x d, in units of (value - center) / scale'),
         ('gmm_model.covariances', 'k x d x d, d x d, k x d or k, as covariance_type says'),
-        ('gmm_model.log_likelihood', 'total over the rows'),
+        ('gmm_model.log_likelihood', 'total over the rows, in the units of the data'),
         ('gmm_model.trace', 'log-likelihood at each iteration, before its M step'),
         ('gmm_model.n_iter', 'iterations run'),
         ('gmm_model.converged', 'false if max_iter ended the run'),
@@ -892,6 +901,12 @@ BEGIN
         ('gmm_model.bic', 'Bayesian information criterion; lower is better'),
         ('gmm_model.n', 'number of rows used'),
         ('gmm_model.seed', 'of the random choices'),
+        ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
+        ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('reduction_definitions.name', 'name of the reduction'),
+        ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
+        ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),
+        ('reduction_definitions.definition', 'its texts, as reduction_define took them'),
         ('pg_stat_progress_kmeans.pid', 'process of the session'),
         ('pg_stat_progress_kmeans.datid', 'its database'),
         ('pg_stat_progress_kmeans.datname', 'name of that database'),
@@ -901,12 +916,6 @@ BEGIN
         ('pg_stat_progress_kmeans.rows_expected', 'rows that the planner expects; NULL: no estimate'),
         ('pg_stat_progress_kmeans.bytes_moved', 'bytes moved to and from the device'),
         ('pg_stat_progress_kmeans.iteration', 'the iteration that runs'),
-        ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
-        ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
-        ('reduction_definitions.name', 'name of the reduction'),
-        ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
-        ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),
-        ('reduction_definitions.definition', 'its texts, as reduction_define took them'),
         ('pg_stat_progress_kmeans.max_iter', 'iterations at most'),
         ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),

@@ -89,12 +89,13 @@ typedef struct PgkmMixtureOptions {
     int32_t max_iter;
     int32_t n_init;
     uint64_t seed;
+    int32_t standardize;
     PgkmGiven weights_init;    /* k */
-    PgkmGiven means_init;      /* k x d */
-    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
+    PgkmGiven means_init;      /* k x d, in units of the data */
+    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k; not with standardize */
 } PgkmMixtureOptions;
 
-/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, begun by k-means. */
+/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, not standardized, begun by k-means. */
 void pgkm_mixture_options_default(PgkmMixtureOptions *options);
 
 /* pca_options(...). */
@@ -149,7 +150,7 @@ typedef struct PgkmNode {
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
-    PgkmPoints points; /* weights: for k-means alone */
+    PgkmPoints points; /* weights: not of a reduction */
     int64_t k;         /* clusters or components, 1 .. 2^31 - 1; fewer are found when rows repeat. Not PCA */
     /* Many fits at once, with the same results as one by one: n_groups > 0 groups, which need not lie
      * together. Of `points` only element and d are read then, k is not, and there are no labels and
@@ -171,6 +172,7 @@ typedef struct PgkmRequest {
     int64_t n_nodes;     /* 0: none */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
+    double mass;         /* of these moments */
     union {
         PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
@@ -208,8 +210,8 @@ typedef struct PgkmResult {
     const int64_t *sizes;    /* k */
     const double *within_ss; /* k: (weighted) sums of squared distances */
     double inertia;          /* sum of within_ss */
-    const double *center;    /* d, or NULL unless standardized */
-    const double *scale;     /* d, or NULL unless standardized; of PCA, too */
+    const double *center;    /* d, or NULL unless standardized; of mixtures, too */
+    const double *scale;     /* d, or NULL unless standardized; of mixtures and PCA, too */
     const double *distances; /* n squared distances, or NULL */
     /* d: mean and standard deviation of each feature of the rows, in the space of the distance. NULL where center and
      * scale are these, and for tol 0. */
@@ -217,7 +219,8 @@ typedef struct PgkmResult {
     const double *feature_deviations;
     PgkmQuality quality; /* of a sweep, else NaN */
 
-    /* Mixtures. */
+    /* Mixtures. With standardize, means and covariances are in standardized units; log-likelihoods are always those of
+     * the data. */
     const double *weights;     /* k */
     const double *means;       /* k x d */
     const double *covariances; /* pgkm_covariance_size() values */
@@ -261,10 +264,10 @@ typedef enum PgkmPhase {
 typedef struct PgkmJobProgress {
     PgkmPhase phase;
     int32_t restart;             /* 0 .. n_init - 1 */
+    int32_t seeded;              /* first centroids that it has chosen so far; 0: not known */
     int32_t iteration;           /* of that restart */
     double shift;                /* summed squared centroid shift of its last iteration */
     uint64_t bytes_moved;        /* to and from the device */
-    int32_t seeded;              /* first centroids that it has chosen so far; 0: not known */
     const char *backend;         /* "cpu" or "cuda"; NULL before one is chosen */
     PgkmTuning chosen;           /* the strategies at work; NULL: no such stage, or not known */
     double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
@@ -346,15 +349,22 @@ typedef int (*PgkmInterrupted)(void);
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
                              int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
 
-/* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
- * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
- * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
- * cross tells that squares left the range of float64. PGKM_LIMIT beyond PGKM_MAX_ROWS rows. */
+/* Moments of rows, in a form that merges. An infinity in cross tells that squares left the range of float64. */
+typedef struct PgkmRowMoments {
+    int64_t n;
+    double mass; /* the sum of the weights, n without */
+    int32_t d;
+    double *mean;  /* d */
+    double *cross; /* d (d + 1) / 2: sums of weighted products of deviations from the mean, a lower triangle by rows:
+                    * element (a, b), b <= a, at a (a + 1) / 2 + b */
+} PgkmRowMoments;
+
+/* Adds rows (count x d; weights: count values above 0, or NULL), or those of other moments. PGKM_LIMIT beyond
+ * PGKM_MAX_ROWS rows. */
 #define PGKM_MAX_ROWS (INT64_C(1) << 53)
-PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
+PgkmStatus pgkm_moments_add(PgkmRowMoments *moments, const double *rows, const double *weights, int64_t count,
                             PgkmInterrupted interrupted, PgkmError *error);
-PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
-                              const double *other_mean, const double *other_cross, PgkmError *error);
+PgkmStatus pgkm_moments_merge(PgkmRowMoments *moments, const PgkmRowMoments *other, PgkmError *error);
 
 /* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
 const char *pgkm_covariance_name(PgkmCovariance type);

@@ -11,18 +11,19 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "utils/array.h"
 #include "utils/float.h"
-#include "utils/memutils.h"
 #include "utils/jsonb.h"
+#include "utils/memutils.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
 PG_FUNCTION_INFO_V1(pgkm_origin_equal);
 PG_FUNCTION_INFO_V1(pgkm_origin_differs);
 PG_FUNCTION_INFO_V1(pgkm_origin_compare);
-}
 PG_FUNCTION_INFO_V1(pgkm_origin_hash_extended);
+}
 
 static const PgkmField fields[] = {{"k", INT4OID},
                                    {"d", INT4OID},
@@ -112,31 +113,6 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
 }
 
 /* --- reading --- */
-
-/* Whether (value - center) / scale is the value. */
-static bool is_identity(const PgkmModel *model)
-{
-    bool same = true;
-
-    for (int32 f = 0; f < model->d; ++f)
-        same = same && model->center[f] == 0 && model->scale[f] == 1;
-    return same;
-}
-
-static void read_standardization(const PgkmModelFields *from, PgkmModel *model)
-{
-    model->center = NULL;
-    model->scale = NULL;
-    if (pgkm_model_field(from, "center")->isnull && pgkm_model_field(from, "scale")->isnull)
-        return;
-    model->center = pgkm_model_numbers(from, "center", "hold d finite values, or be null like scale", {model->d});
-    model->scale = pgkm_model_numbers(from, "scale", "hold d finite values, or be null like center", {model->d});
-    for (int32 f = 0; f < model->d; ++f)
-        if (!(model->scale[f] > 0))
-            pgkm_raise_field(from, "scale", "hold positive values");
-    if (is_identity(model))
-        model->center = model->scale = NULL;
-}
 
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 {
@@ -244,6 +220,7 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     bool nulls[PGKM_MOST_FIELDS];
     PgkmModelFields from;
     double inertia = 0;
+    int64 all;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
     memcpy(values, from.values, sizeof values);
@@ -309,11 +286,6 @@ Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
 
     pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
     put_centroids(result, &model);
-
-Datum pgkm_origin_hash_extended(PG_FUNCTION_ARGS)
-{
-    PG_RETURN_INT64(PG_GETARG_INT64(1));
-}
     return (Datum)0;
 }
 
@@ -336,4 +308,9 @@ Datum pgkm_origin_compare(PG_FUNCTION_ARGS)
 {
     (void)fcinfo;
     PG_RETURN_INT32(0);
+}
+
+Datum pgkm_origin_hash_extended(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT64(PG_GETARG_INT64(1));
 }
