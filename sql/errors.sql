@@ -1,13 +1,7 @@
 -- every kind of bad input to the aggregate and the window function, with its SQLSTATE
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 
 -- features: one row each, after a sound one
 SELECT features,

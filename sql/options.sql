@@ -1,13 +1,7 @@
 -- kmeans_options(): defaults, names, checks
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 
 SELECT * FROM kmeans_options();
 SELECT * FROM kmeans_options(n_init => 3, tol => 0, metric => 'cosine', standardize => true);

@@ -59,5 +59,7 @@ SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', NULL);
 SELECT kmeans_outliers('origin_rows', '{y}', m, -1) FROM origin_models;
+-- origins do not count in hashes
+SELECT hash_record_extended(m, 7) = hash_record_extended(jsonb_populate_record(m, '{"origin": {"relation": "another"}}'), 7) AS hash FROM origin_models;
 DROP VIEW origin_view;
 DROP TABLE origin_rows, origin_models;

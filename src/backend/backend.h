@@ -194,13 +194,13 @@ typedef struct PgkmAssignment {
     int64_t *sizes;     /* k: row counts */
 } PgkmAssignment;
 
-/* Sums of one problem's rows about a shift, for the covariance of PCA; in float64, weights
- * are not allowed. The lower triangle of a symmetric matrix is stored by rows: element
- * (a, b), b <= a, at a (a + 1) / 2 + b. */
+/* Sums of one problem's rows about a shift, for the covariance of PCA; in float64. A row counts by its weight w. The
+ * lower triangle of a symmetric matrix is stored by rows: element (a, b), b <= a, at a (a + 1) / 2 + b. */
 typedef struct PgkmMoments {
     const double *shift; /* d: near the mean, so that wide offsets do not cancel */
-    double *sums;        /* d: of x - shift; written */
-    double *cross;       /* d (d + 1) / 2: of (x - shift) (x - shift)', lower triangle; written */
+    double *sums;        /* d: of w (x - shift); written */
+    double *cross;       /* d (d + 1) / 2: of w (x - shift) (x - shift)', lower triangle; written */
+    double mass;         /* the sum of the weights, n_rows without; written */
 } PgkmMoments;
 
 /* What the components of a mixture share of their covariances (names as in scikit-learn). */
@@ -227,9 +227,9 @@ typedef struct PgkmMixture {
 } PgkmMixture;
 
 /* What em_step() returns, for one problem, in float64. r is the responsibility of component j
- * for row x: its share of the mixture's density at x. */
+ * for row x, its share of the mixture's density at x, times the row's weight. */
 typedef struct PgkmMixtureSums {
-    double log_likelihood; /* sum over the rows of the logarithm of the density; 0 with labels given */
+    double log_likelihood; /* sum over the rows of the weight times the logarithm of the density; 0 with labels given */
     double *masses;        /* k: sums of r; NULL: neither these nor the next two are wanted */
     double *first;         /* k x d: sums of r (x - mean) */
     double *second;        /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
@@ -282,8 +282,9 @@ typedef struct PgkmBackend {
 
     /* The last three are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
      * run to run of one backend and instruction set, whatever the number of threads; float64 sums of
-     * reduce() by a GPU's atomics (cuda/reduce) aside. Points have no weights. Of a problem only first_row and n_rows
-     * are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */
+     * reduce() by a GPU's atomics (cuda/reduce) aside. Those of reduce() have no weights. Of a problem only first_row
+     * and n_rows are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or
+     * PGKM_UNSUPPORTED. */
 
     /* moments[i] receives the sums of problems[i]. */
     PgkmStatus (*moments)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmMoments *moments,

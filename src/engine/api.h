@@ -93,12 +93,13 @@ typedef struct PgkmMixtureOptions {
     int32_t max_iter;
     int32_t n_init;
     uint64_t seed;
+    int32_t standardize;
     PgkmGiven weights_init;    /* k */
-    PgkmGiven means_init;      /* k x d */
-    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
+    PgkmGiven means_init;      /* k x d, in units of the data */
+    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k; not with standardize */
 } PgkmMixtureOptions;
 
-/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, begun by k-means. */
+/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, not standardized, begun by k-means. */
 void pgkm_mixture_options_default(PgkmMixtureOptions *options);
 
 /* pca_options(...). */
@@ -154,7 +155,7 @@ typedef struct PgkmNode {
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
-    PgkmPoints points; /* weights: for k-means alone */
+    PgkmPoints points; /* weights: not of a reduction */
     int64_t k;         /* clusters or components, 1 .. 2^31 - 1; fewer are found when rows repeat. Not PCA */
     /* Many fits at once, with the same results as one by one: n_groups > 0 groups, which need not lie
      * together. Of `points` only element and d are read then, k is not, and there are no labels and
@@ -182,6 +183,7 @@ typedef struct PgkmRequest {
     PgkmStream *stream;  /* all rows come by it, and `points` has none; else as with nodes. NULL: they do not */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
+    double mass;         /* of these moments */
     union {
         PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
@@ -222,8 +224,8 @@ typedef struct PgkmResult {
     const int64_t *sizes;    /* k */
     const double *within_ss; /* k: (weighted) sums of squared distances */
     double inertia;          /* sum of within_ss */
-    const double *center;    /* d, or NULL unless standardized */
-    const double *scale;     /* d, or NULL unless standardized; of PCA, too */
+    const double *center;    /* d, or NULL unless standardized; of mixtures, too */
+    const double *scale;     /* d, or NULL unless standardized; of mixtures and PCA, too */
     const double *distances; /* n squared distances, or NULL */
     /* d: mean and standard deviation of each feature of the rows, in the space of the distance. NULL where center and
      * scale are these, and for tol 0. */
@@ -234,7 +236,8 @@ typedef struct PgkmResult {
     const int32_t *parents; /* -1 of the root */
     const int32_t *levels;  /* 0 of the root */
 
-    /* Mixtures. */
+    /* Mixtures. With standardize, means and covariances are in standardized units; log-likelihoods are always those of
+     * the data. */
     const double *weights;     /* k */
     const double *means;       /* k x d */
     const double *covariances; /* pgkm_covariance_size() values */
@@ -246,9 +249,9 @@ typedef struct PgkmResult {
     /* PCA. Names as in scikit-learn. */
     const double *mean;                     /* d */
     const double *components;               /* k x d; the largest coordinate is positive */
-    const double *explained_variance;       /* k, descending; divided by n - 1, 0 where n = 1 */
+    const double *explained_variance;       /* k, descending; divided by the mass - 1, 0 where n = 1 */
     const double *explained_variance_ratio; /* k; 0 where there is no variance at all */
-    const double *singular_values;          /* k: sqrt((n - 1) explained_variance) */
+    const double *singular_values;          /* k: sqrt((mass - 1) explained_variance) */
 
     /* Reductions. Where its fault is not PGKM_FAULT_NONE a row or a total failed, and values and counts mean nothing.
      */
@@ -278,6 +281,7 @@ typedef enum PgkmPhase {
 typedef struct PgkmJobProgress {
     PgkmPhase phase;
     int32_t restart;             /* 0 .. n_init - 1 */
+    int32_t seeded;              /* first centroids that it has chosen so far; 0: not known */
     int32_t iteration;           /* of that restart */
     double shift;                /* summed squared centroid shift of its last iteration */
     uint64_t bytes_moved;        /* to and from the device */

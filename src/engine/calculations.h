@@ -35,15 +35,22 @@ typedef int (*PgkmInterrupted)(void);
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
                              int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
 
-/* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
- * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
- * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
- * cross tells that squares left the range of float64. PGKM_LIMIT beyond PGKM_MAX_ROWS rows. */
+/* Moments of rows, in a form that merges. An infinity in cross tells that squares left the range of float64. */
+typedef struct PgkmRowMoments {
+    int64_t n;
+    double mass; /* the sum of the weights, n without */
+    int32_t d;
+    double *mean;  /* d */
+    double *cross; /* d (d + 1) / 2: sums of weighted products of deviations from the mean, a lower triangle by rows:
+                    * element (a, b), b <= a, at a (a + 1) / 2 + b */
+} PgkmRowMoments;
+
+/* Adds rows (count x d; weights: count values above 0, or NULL), or those of other moments. PGKM_LIMIT beyond
+ * PGKM_MAX_ROWS rows. */
 #define PGKM_MAX_ROWS (INT64_C(1) << 53)
-PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
+PgkmStatus pgkm_moments_add(PgkmRowMoments *moments, const double *rows, const double *weights, int64_t count,
                             PgkmInterrupted interrupted, PgkmError *error);
-PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
-                              const double *other_mean, const double *other_cross, PgkmError *error);
+PgkmStatus pgkm_moments_merge(PgkmRowMoments *moments, const PgkmRowMoments *other, PgkmError *error);
 
 /* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
 const char *pgkm_covariance_name(PgkmCovariance type);

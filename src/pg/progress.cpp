@@ -51,6 +51,8 @@ enum ProgressParam {
     PARAM_BACKEND, /* its place in backend_names */
     PARAM_DEVICES, /* a bit for each */
     PARAM_PASS,    /* 0: none */
+    PARAM_SEEDED,
+    PARAM_K,
     PARAM_COUNT
 };
 
@@ -179,16 +181,25 @@ void pgkm_progress_scan(int64 rows, int64 expected)
 
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
-    static const int params[] = {PARAM_PHASE,  PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER, PARAM_RESTART,
-                                 PARAM_N_INIT, PARAM_SHIFT,       PARAM_BACKEND,   PARAM_DEVICES};
+    static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
+                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND,
+                                 PARAM_DEVICES, PARAM_SEEDED,      PARAM_K};
     int64 shift;
 
     beat();
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {phase_of(job->phase), (int64)job->bytes_moved, job->iteration, shown->max_iter,
-                            job->restart + 1,     shown->n_init,           shift,          backend_number(job->backend),
-                            (int64)job->devices};
+    const int64 values[] = {phase_of(job->phase),
+                            (int64)job->bytes_moved,
+                            job->iteration,
+                            shown->max_iter,
+                            job->restart + 1,
+                            shown->n_init,
+                            shift,
+                            backend_number(job->backend),
+                            (int64)job->devices,
+                            job->seeded,
+                            shown->k};
 
     show(lengthof(params), params, values);
 }
@@ -214,6 +225,7 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
     const ProgressPhase phase = (ProgressPhase)Min((uint64)params[PARAM_PHASE], (uint64)PHASE_COUNT - 1);
     const char *const backend = backend_names[Min((uint64)params[PARAM_BACKEND], lengthof(backend_names) - 1)];
     const bool seen = may_see(entry->st_userid);
+    const bool seeds = seen && phase == PHASE_SEEDING && params[PARAM_SEEDED] != 0;
     const bool iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
     double shift;
 
@@ -228,11 +240,12 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
          pgkm_value_if(iterates, (int32)params[PARAM_N_INIT]),
          pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend),
          seen ? device_list((uint64)params[PARAM_DEVICES]) : PgkmValue(),
-         pgkm_value_if(seen && params[PARAM_PASS] != 0, params[PARAM_PASS])});
+         pgkm_value_if(seen && params[PARAM_PASS] != 0, params[PARAM_PASS]),
+         pgkm_value_if(seeds, (int32)params[PARAM_SEEDED]), pgkm_value_if(seeds, (int32)params[PARAM_K])});
 }
 
 /*
- * kmeans_progress() -> one row per process that is reading rows or fitting, as
+ * pgkm_progress() -> one row per process that is reading rows or fitting, as
  * pg_stat_progress_kmeans shows it; of other roles' processes only pid and datid, unless the
  * caller has the rights of pg_read_all_stats.
  */
@@ -252,17 +265,8 @@ Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
 
 /* --- the last run --- */
 
-struct RunReport {
-    const char *function; /* NULL: no run yet */
-    Oid relation;
-    TimestampTz started;
-    TimestampTz ended;
-    PgkmScanReport scan;
-    PgkmFitReport fit;
-};
-
 static PgkmFitReport noted;
-static RunReport last;
+static PgkmRunReport last;
 
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
 {
@@ -288,6 +292,11 @@ void pgkm_run_end(const PgkmRun *run)
     last.scan = run->scan;
     last.fit = noted;
     memset(&noted, 0, sizeof noted);
+}
+
+const PgkmRunReport *pgkm_last_run(void)
+{
+    return &last;
 }
 
 void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job)

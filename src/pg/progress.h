@@ -53,12 +53,25 @@ struct PgkmRun {
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 
+/* How a run went. */
+struct PgkmRunReport {
+    const char *function; /* NULL: no run yet */
+    Oid relation;
+    TimestampTz started;
+    TimestampTz ended;
+    PgkmScanReport scan;
+    PgkmFitReport fit;
+};
+
 /* Starts to show the run. */
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
 
 /* Makes the run the last run, if it has fitted anything, and shows again what was shown before it. After an
  * ERROR there is nothing to end: the server clears the progress. */
 void pgkm_run_end(const PgkmRun *run);
+
+/* The last run of the session. */
+const PgkmRunReport *pgkm_last_run(void);
 
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
@@ -71,6 +84,7 @@ void pgkm_progress_pass(int64 pass, int64 rows, int64 expected);
 struct PgkmShownFit {
     int32 max_iter; /* 0: it has no iterations that could be counted */
     int32 n_init;
+    int64 k; /* 0: nothing is seeded */
 };
 
 /* How far a job is. */

@@ -119,8 +119,8 @@ def mixture_or_components(dice, k, source):
         return (f"SELECT pca_inverse_transform(m, pca_transform(m, f)), c.* FROM (SELECT pca(f, {pca_options(dice)}) AS m FROM {source}) AS s, "
                 f"pca_components(m) AS c, {others}")
     if form == 6:
-        return f"SELECT pca_final(pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
-    return f"SELECT pca_transform(pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
+        return f"SELECT pgkm_pca_final(pgkm_pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
+    return f"SELECT pca_transform(pgkm_pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
 
 
 def tables(dice, k, source):

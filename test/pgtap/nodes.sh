@@ -97,6 +97,8 @@ near nodes_all nodes_rows 'PCA of standardized rows' pca_fit "'{f}', 2, standard
 for type in full tied diag spherical; do
     near nodes_all nodes_rows "a mixture, $type" gmm_fit "'{x,y,z}', 4, '$type', max_iter => 20"
 done
+near nodes_all nodes_rows 'PCA of weighted rows' pca_fit "'{x,z}', weight => 'w'"
+near nodes_all nodes_rows 'a mixture of weighted, standardized rows' gmm_fit "'{x,y,z}', 4, 'tied', max_iter => 20, weight => 'w', standardize => true"
 near nodes_all nodes_rows 'a mixture from given parameters' gmm_fit "'{x,y}', 2, 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}'"
 
 # Labels: each server updates its own rows, in the caller's transaction.

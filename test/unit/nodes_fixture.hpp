@@ -32,7 +32,7 @@ struct RowSet {
     }
 };
 
-// A server in this process: what kmeans_node_call does, without SQL.
+// A server in this process: what pgkm_node_call does, without SQL.
 class Server {
   public:
     Server(const RowSet &rows, std::int64_t first, std::int64_t count)

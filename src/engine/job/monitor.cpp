@@ -32,6 +32,7 @@ void Monitor::begin_restart(std::int32_t restart)
     enter(PGKM_SEEDING);
     const std::lock_guard<std::mutex> lock(mutex_);
     progress_.restart = restart;
+    progress_.seeded = 0;
     progress_.iteration = 0;
     progress_.shift = 0.0;
 }
@@ -74,6 +75,8 @@ PgkmJobProgress Monitor::progress() const
 void Monitor::note(const PgkmProgress &told)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (progress_.phase == PGKM_SEEDING)
+        progress_.seeded = told.iteration;
     if (progress_.phase == PGKM_ITERATING) {
         progress_.chosen = told.chosen;
         if (!counted_) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/sizes/bounds.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 
@@ -73,6 +74,8 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
         throw Error(PGKM_INVALID, "option batch_size must be at least 1");
     if (options.batch_size > 0 && options.refine != 0)
         throw Error(PGKM_INVALID, "option refine must be false with batch_size");
+    if (options.batch_size > 0 && sizes_are_bounded(options))
+        throw Error(PGKM_INVALID, "option batch_size must be null with min_size or max_size");
     if (options.batch_size > 0 && options.init == PGKM_INIT_FIRST)
         throw Error(PGKM_INVALID, "option init must not be 'first' with batch_size");
     if (!(options.max_radius >= 0.0) || std::isinf(options.max_radius))

@@ -122,8 +122,8 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     // The others have calls for some of the rows, or iterate here.
     const bool plain = options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
     return {time_of(fits * distances(fit) * rounds * options.n_init),
-            time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))), false,
-            plain ? devices_worth(extent, PGKM_MOST_DEVICES) : 1};
+            time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))),
+            false, plain ? devices_worth(extent, PGKM_MOST_DEVICES) : 1};
 }
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)

@@ -32,9 +32,11 @@ void sum_cross(NodeSet &nodes, PgkmMoments &out)
     const auto d = static_cast<std::size_t>(nodes.points().d);
     Writer request(Operation::cross);
     request.put(out.shift, d);
+    out.mass = 0.0;
     std::fill_n(out.sums, d, 0.0);
     std::fill_n(out.cross, d * (d + 1) / 2, 0.0);
     nodes.ask(request, [&](Reader &reply) {
+        out.mass += reply.get<double>();
         add_to(out.sums, reply.get_all<double>(d));
         add_to(out.cross, reply.get_all<double>(d * (d + 1) / 2));
     });

@@ -231,9 +231,10 @@ void Share::cross(Reader &request, Writer &reply)
     const auto d = static_cast<std::size_t>(points_.d);
     const std::vector<double> shift = request.get_all<double>(d);
     std::vector<double> sums(d), products(d * (d + 1) / 2);
-    PgkmMoments moments = {shift.data(), sums.data(), products.data()};
+    PgkmMoments moments = {shift.data(), sums.data(), products.data(), 0.0};
     std::vector<PgkmProblem> problems = {whole()};
     session_.run(&PgkmBackend::moments, problems, &moments);
+    reply.put(moments.mass);
     reply.put(sums);
     reply.put(products);
 }

@@ -17,7 +17,8 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_sweep);
  * of one k. */
 enum GmmSweepArgument {
     GMM_SWEEP_COVARIANCE = SWEEP_K_MAX + 1,
-    GMM_SWEEP_SEED = GMM_SWEEP_COVARIANCE + 5,
+    GMM_SWEEP_SEED = GMM_SWEEP_COVARIANCE + 5, /* behind it standardize */
+    GMM_SWEEP_WEIGHT = GMM_SWEEP_SEED + 2,
     GMM_SWEEP_LOADED,
     GMM_SWEEP_NULLS /* behind it filter */
 };
@@ -34,13 +35,14 @@ struct Fitted {
 
 static TableCall *read_arguments(FunctionCallInfo fcinfo)
 {
-    const int given = GMM_SWEEP_SEED - GMM_SWEEP_COVARIANCE; /* the first options, and the last one */
+    const int given = GMM_SWEEP_SEED - GMM_SWEEP_COVARIANCE; /* the first options, and the last two */
     TableCall *const call = table_call_create();
     NullableDatum fields[PGKM_GMM_OPTIONS];
 
     for (int i = 0; i < PGKM_GMM_OPTIONS; ++i)
         fields[i] = i < given ? fcinfo->args[GMM_SWEEP_COVARIANCE + i] : NullableDatum{0, true};
-    fields[PGKM_GMM_OPTIONS - 1] = fcinfo->args[GMM_SWEEP_SEED];
+    for (int i = 0; i < 2; ++i)
+        fields[PGKM_GMM_OPTIONS - 2 + i] = fcinfo->args[GMM_SWEEP_SEED + i];
     call->request.algorithm = PGKM_MIXTURE;
     pgkm_options_fields(&pgkm_mixture_options_type, fields, call->context, &call->request.mixture);
     return call;
@@ -87,7 +89,7 @@ Datum pgkm_gmm_sweep(PG_FUNCTION_ARGS)
 
     memset(&query, 0, sizeof query);
     query.on_nodes = true;
-    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, GMM_SWEEP_LOADED, GMM_SWEEP_NULLS);
+    table_call_find(call, fcinfo, TABLE_READ, GMM_SWEEP_WEIGHT, GMM_SWEEP_LOADED, GMM_SWEEP_NULLS);
 
     TableRows *const rows = table_call_read(call, "gmm_sweep", &query);
     const int64 n = table_call_used(call, rows);

@@ -53,7 +53,7 @@ static char *row_options(const TableCall *call)
     if (call->weight != NULL)
         put_member(&json, "weight", call->weight->name);
     if (call->nulls != TABLE_NULLS_ERROR)
-        put_member(&json, "nulls", call->nulls == TABLE_NULLS_SKIP ? "skip" : "mean");
+        put_member(&json, "nulls", table_nulls_name(call->nulls));
     if (call->filter != NULL)
         put_member(&json, "filter", call->filter->name);
     return json.data;

@@ -5,6 +5,7 @@
 
 #include "pg/kmeans/model.h"
 
+#include <algorithm>
 #include <climits>
 
 extern "C" {
@@ -35,11 +36,25 @@ static PgkmGiven given_vector(const double *values, int32 d)
     return values == NULL ? PgkmGiven{NULL, 0, {0}} : PgkmGiven{values, 1, {d}};
 }
 
+static const double *filled(MemoryContext context, int32 d, double value)
+{
+    double *const values = (double *)MemoryContextAlloc(context, d * sizeof(double));
+
+    std::fill_n(values, d, value);
+    return values;
+}
+
 static void read_model(Datum value, MemoryContext context, void *to)
 {
     PgkmModel model;
 
+    if (pgkm_model_is_null(value)) /* as PL/pgSQL passes a variable without a value */
+        return;
     pgkm_model_read(value, context, &model);
+    if (model.center == NULL && pgkm_model_was_standardized(value)) {
+        model.center = filled(context, model.d, 0);
+        model.scale = filled(context, model.d, 1);
+    }
     *(PgkmGivenModel *)to = {{model.centroids, 2, {model.k, model.d}},
                              given_vector(model.center, model.d),
                              given_vector(model.scale, model.d),

@@ -134,15 +134,16 @@ static PgkmShownFit shown_fit(const PgkmRequest *request)
     switch (request->algorithm) {
     case PGKM_KMEANS:
     case PGKM_TREE:
-        return {request->kmeans.max_iter, request->kmeans.n_init};
+        return {request->kmeans.max_iter, request->kmeans.n_init,
+                request->algorithm == PGKM_KMEANS && request->k_last == 0 && request->n_groups == 0 ? request->k : 0};
     case PGKM_MIXTURE:
-        return {request->mixture.max_iter, request->mixture.n_init};
+        return {request->mixture.max_iter, request->mixture.n_init, 0};
     case PGKM_SHARE:
     case PGKM_PCA:
     case PGKM_REDUCTION:
         break;
     }
-    return {0, 0};
+    return {0, 0, 0};
 }
 
 /*

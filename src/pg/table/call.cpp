@@ -57,19 +57,25 @@ static void find_memory(TableCall *call, FunctionCallInfo fcinfo, int number)
     call->memory = (TableMemory)memory;
 }
 
+static const PgkmWord nulls_words[] = {
+    {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
+static const PgkmWords all_nulls = {nulls_words, lengthof(nulls_words), "'error', 'skip' or 'mean'",
+                                    "It says what becomes of a row that has a NULL beside other values."};
+
+const char *table_nulls_name(TableNulls nulls)
+{
+    return pgkm_word_of(&all_nulls, nulls);
+}
+
 /* Argument `number` and the next ones. */
 static void find_row_options(TableCall *call, FunctionCallInfo fcinfo, int number)
 {
-    static const PgkmWord words[] = {
-        {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
-    static const PgkmWords all = {words, lengthof(words), "'error', 'skip' or 'mean'",
-                                  "It says what becomes of a row that has a NULL beside other values."};
     int32 nulls = TABLE_NULLS_ERROR;
 
     if (number == NO_NULLS)
         return;
-    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
-        pgkm_raise_option("nulls", all.takes, all.hint);
+    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all_nulls, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
+        pgkm_raise_option("nulls", all_nulls.takes, all_nulls.hint);
     call->nulls = (TableNulls)nulls;
     if (PG_NARGS() > number + 2)
         find_memory(call, fcinfo, number + 2);

@@ -64,6 +64,9 @@ TableCall *table_call_create(void);
  * table_features_find, table_weight_find and table_filter_find. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls);
 
+/* The word for it. */
+const char *table_nulls_name(TableNulls nulls);
+
 /* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
  * loaded under those names: 55000 when there are none. */
 void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls);

@@ -202,9 +202,8 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
                         Oid function)
 {
     const Oid schema = get_func_namespace(function);
-    LabelFunctions functions = {find_function("kmeans_new_label", schema),
-                                find_function("kmeans_label_changes", schema), call->relation.id,
-                                rows->wants.table ? InvalidOid : call->relation.id};
+    LabelFunctions functions = {find_function("pgkm_new_label", schema), find_function("pgkm_label_changes", schema),
+                                call->relation.id, rows->wants.table ? InvalidOid : call->relation.id};
     TableRelation relation;
     LabelLookup lookup;
 
