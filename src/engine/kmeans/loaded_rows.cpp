@@ -58,7 +58,7 @@ LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, S
 
 LoadedRows::LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order,
                        const std::vector<std::int64_t> &sizes, int threads, Session &session, Monitor &monitor)
-    : points_(from.points_), on_nodes_(false), has_moments_(from.has_moments_)
+    : points_(from.points_), is_spread_(false), has_moments_(from.has_moments_)
 {
     points_.n = 0;
     for (const std::int64_t size : sizes) {
