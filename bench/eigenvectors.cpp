@@ -20,7 +20,7 @@ namespace {
 
 struct Moments {
     std::int32_t d;
-    std::int64_t n = 0;
+    PgkmRowMoments sums;
     std::vector<double> mean, cross;
 };
 
@@ -35,15 +35,15 @@ void check(PgkmStatus status, const PgkmError &error)
 Moments moments_of_rows(std::int32_t d)
 {
     const auto features = static_cast<std::size_t>(d);
-    Moments made = {d, 0, std::vector<double>(features), std::vector<double>(features * (features + 1) / 2)};
+    Moments made = {d, {}, std::vector<double>(features), std::vector<double>(features * (features + 1) / 2)};
     std::mt19937_64 random(1);
     std::normal_distribution<double> normal;
     std::vector<double> rows((features + 100) * features);
     for (std::size_t i = 0; i < rows.size(); ++i)
         rows[i] = normal(random) * std::pow(10.0, -3.0 * static_cast<double>(i % features) / d);
     PgkmError error;
-    check(pgkm_moments_add(&made.n, d, made.mean.data(), made.cross.data(), rows.data(), d + 100, nullptr, &error),
-          error);
+    made.sums = {0, 0.0, d, made.mean.data(), made.cross.data()};
+    check(pgkm_moments_add(&made.sums, rows.data(), nullptr, d + 100, nullptr, &error), error);
     return made;
 }
 
@@ -58,7 +58,8 @@ void time_components(const Moments &moments, int components, int threads, int re
 {
     PgkmRequest request = {};
     request.algorithm = PGKM_PCA;
-    request.points.n = moments.n;
+    request.points.n = moments.sums.n;
+    request.mass = moments.sums.mass;
     request.points.d = moments.d;
     request.mean = moments.mean.data();
     request.cross = moments.cross.data();

@@ -1,13 +1,7 @@
 -- every kind of bad input to the aggregate and the window function, with its SQLSTATE
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 
 -- features: one row each, after a sound one
 SELECT features,
@@ -42,7 +36,7 @@ SELECT pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_
        pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 2 THEN kmeans_options(tol => 0) END)).k FROM generate_series(1, 2) AS i') AS from_null,
        pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, kmeans_options(init_centroids => ARRAY[ARRAY[i]]))).k FROM generate_series(1, 2) AS i') AS centroids;
 SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() END)).k,
-       (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() ELSE ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options END)).k
+       (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() ELSE ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options END)).k
 FROM generate_series(1, 2) AS i;
 
 -- weights

@@ -9,7 +9,7 @@ ALTER TYPE gmm_options ADD ATTRIBUTE more integer, ADD ATTRIBUTE and_more text;
 SAVEPOINT altered;
 SELECT gmm_options(seed => 1);
 ROLLBACK TO altered;
-SELECT gmm(ARRAY[1, 2], 1, NULL::gmm_options) IS NOT NULL AS without, gmm(ARRAY[1, 2], 1, ROW('full', 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL, NULL)::gmm_options);
+SELECT gmm(ARRAY[1, 2], 1, NULL::gmm_options) IS NOT NULL AS without, gmm(ARRAY[1, 2], 1, ROW('full', 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL, NULL, NULL)::gmm_options);
 ROLLBACK;
 BEGIN;
 ALTER TYPE gmm_model ADD ATTRIBUTE remark text;
@@ -45,8 +45,8 @@ RESET pg_kmeans.memory_limit;
 RESET pg_kmeans.cpu_threads;
 
 -- A model's components are shown whatever they are; no row can be under a covariance that is none.
-SELECT c.* FROM gmm_components(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model) AS c;
-SELECT gmm_score(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0)::gmm_model, '{0,0}'::real[]);
+SELECT c.* FROM gmm_components(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL)::gmm_model) AS c;
+SELECT gmm_score(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL)::gmm_model, '{0,0}'::real[]);
 
 -- Orders, filters and frames of aggregates; a scan that is started again.
 SELECT g, (gmm(ARRAY[i, i * i], 1 ORDER BY i DESC) FILTER (WHERE i > 3)).n FROM generate_series(1, 9) AS i, LATERAL (SELECT i % 2) AS v (g) GROUP BY GROUPING SETS ((g), ()) ORDER BY g;

@@ -62,10 +62,11 @@ SELECT kmeans_fit('incomplete', '{even}', 2) = kmeans_fit('evens', '{even}', 2) 
 -- the others that read tables
 SELECT (gmm_fit('incomplete', '{x,y}', 2, nulls => 'skip', filter => 'chosen')).n, (pca_fit('incomplete', '{x,y}', nulls => 'mean', filter => 'chosen')).n AS pca,
     (SELECT count(*) FROM kmeans_sweep('incomplete', '{x,y}', 1, 3, nulls => 'mean', filter => 'chosen')) AS sweep;
-SELECT count(*) FROM gmm_cluster('incomplete_again', '{x,y}', 2, nulls => 'skip', filter => 'even');
+SELECT (gmm_cluster('incomplete_again', '{x,y}', 2, nulls => 'skip', filter => 'even')).k;
 SELECT count(component_id) = count(*) FILTER (WHERE even AND x IS NOT NULL AND y IS NOT NULL) AS labelled FROM incomplete_again;
 -- loaded rows are known by nulls and filter, too
 SELECT kmeans_load('incomplete', '{x,y}', nulls => 'mean', filter => 'chosen');
+SELECT nulls, filter FROM kmeans_loaded();
 SELECT kmeans_fit('incomplete', '{x,y}', 3, nulls => 'mean', filter => 'chosen', loaded => true) = (SELECT m FROM incomplete_models WHERE features = '{x,y}' AND nulls = 'mean' AND filter = 'chosen') AS same;
 SELECT pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''skip'', filter => ''chosen'', loaded => true)'), pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''mean'', loaded => true)');
 SELECT kmeans_unload('incomplete', '{x,y}');

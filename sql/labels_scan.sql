@@ -59,6 +59,17 @@ SELECT place, cluster_id FROM forward WHERE n = 1001 - 700 + 2;
 COMMIT;
 DROP TABLE scan_gaps;
 
+-- what EXPLAIN says of the fit
+CREATE FUNCTION pg_temp.scan_of(options text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    plan jsonb;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON, COSTS OFF' || options || ') SELECT row_ctid FROM kmeans_labels(''scan_labels'', ''{x,y}'', 3)' INTO plan;
+    RETURN plan->0->'Plan';
+END $$;
+SELECT scan->'Function' AS function, scan->'Relation' AS relation, scan->'Clusters' AS clusters, scan->'Backend' AS backend FROM pg_temp.scan_of('') AS scan;
+SELECT scan->>'Backend' IN ('cpu', 'cuda') AS backend, scan->'Rows Read' AS read, scan->'Iterations' AS iterations, scan ? 'Seeding Time' AS timed FROM unnest(ARRAY[', ANALYZE, TIMING OFF', ', ANALYZE']) AS options, pg_temp.scan_of(options) AS scan;
+
 -- rows that are let go meanwhile
 SELECT kmeans_load('scan_labels', '{x,y}') > 0 AS loaded;
 EXPLAIN (COSTS OFF) SELECT row_ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true);

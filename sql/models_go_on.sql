@@ -1,13 +1,7 @@
 -- Fits that go on from a model, and fits by mini-batches.
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 SET client_min_messages = error; -- fits that max_iter ends
 CREATE TABLE go_on AS SELECT i AS id, i % 3 AS g, (i % 7 * 3 + sin(i * 12.9898))::real AS x, (i % 7 + cos(i * 78.233))::real AS y, 1 + i % 4 AS w FROM generate_series(1, 4000) AS i;
 -- a fit that is cut in two is the whole fit, in the units and by the metric of the model
@@ -34,6 +28,16 @@ SELECT every(p.m = s.m) FROM
     (SELECT units, distance, (SELECT kmeans(ARRAY[x, y], 9, kmeans_options(init_model => begun)) FROM go_on) AS m FROM go_on_models) AS p
     JOIN (SELECT units, distance, kmeans_fit('go_on', '{x,y}', 9, init_model => begun) AS m FROM go_on_models) AS s USING (units, distance);
 RESET max_parallel_workers_per_gather;
+CREATE TABLE go_on_units AS SELECT i % 2 * 2 - 1 AS v FROM generate_series(1, 10) AS i;
+-- a variable without a value is no model
+DO $$
+DECLARE
+    none kmeans_model;
+BEGIN
+    ASSERT kmeans_fit('go_on', '{x,y}', 3, init_model => none) = kmeans_fit('go_on', '{x,y}', 3);
+END $$;
+-- means 0 and deviations 1 are units, too
+SELECT f.center, f.scale, f.n_iter FROM (SELECT kmeans_fit('go_on_units', '{v}', 2, standardize => true) AS m) AS s, kmeans_fit('go_on_units', '{v}', 2, standardize => true, init_model => m) AS f;
 -- what does not go together
 SELECT pg_temp.outcome(format('SELECT (kmeans_fit(''go_on'', %s, init_model => (SELECT begun FROM go_on_models WHERE units = %L AND distance = %L))).k', call, units, distance)) FROM (VALUES
     ('''{x,y}'', 8', 'f', 'l2'), ('''{x}'', 9', 'f', 'l2'), ('''{x,y}'', 9, metric => ''cosine''', 't', 'l2'), ('''{x,y}'', 9, standardize => true', 'f', 'cosine'),
@@ -62,4 +66,4 @@ SELECT (kmeans_fit('go_on', '{x,y}', 3, batch_size => 2147483647)).k, (kmeans_fi
 CREATE TABLE go_on_few AS SELECT CASE WHEN i <= 4 THEN i ELSE 0 END AS v FROM generate_series(1, 5000) AS i;
 SELECT m.k FROM kmeans_fit('go_on_few', '{v}', 5, batch_size => 10) AS m;
 SELECT pg_temp.outcome(format('SELECT (kmeans_fit(''go_on'', ''{x,y}'', 3, batch_size => %s)).k', arguments)) FROM unnest(ARRAY['0', '-1', '10, refine => true', '10, init => ''first''']) AS arguments;
-DROP TABLE go_on, go_on_models, go_on_few;
+DROP TABLE go_on, go_on_models, go_on_few, go_on_units;

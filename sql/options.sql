@@ -1,13 +1,7 @@
 -- kmeans_options(): defaults, names, checks
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 
 SELECT * FROM kmeans_options();
 SELECT * FROM kmeans_options(n_init => 3, tol => 0, metric => 'cosine', standardize => true);
@@ -48,17 +42,17 @@ SELECT call, pg_temp.outcome('SELECT kmeans_options(' || call || ')') FROM unnes
 CREATE TEMP TABLE points AS SELECT i AS id, ARRAY[i, i % 3]::real[] AS f FROM generate_series(1, 9) AS i;
 SELECT options, pg_temp.outcome('SELECT (kmeans(f, 2, ' || options || '::kmeans_options)).k FROM points')
 FROM unnest(ARRAY[
-    'ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)',
-    'ROW(''best'', NULL, 1, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', NULL, 0, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 0, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, -1, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, ''NaN'', 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, 0, 0, ''manhattan'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', ''{1}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', ''{{1}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', ''{{1,2},{3,4},{5,6}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)',
-    'ROW(''random'', ''{{1,2,3},{3,4,5}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL)'
+    'ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''best'', NULL, 1, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', NULL, 0, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', NULL, 1, 0, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', NULL, 1, 300, -1, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', NULL, 1, 300, ''NaN'', 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', NULL, 1, 300, 0, 0, ''manhattan'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', ''{1}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', ''{{1}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', ''{{1,2},{3,4},{5,6}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)',
+    'ROW(''random'', ''{{1,2,3},{3,4,5}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0)'
 ]) AS options;
 
 -- what the options do: the first rows, rows given, one iteration
@@ -87,7 +81,7 @@ ALTER TYPE kmeans_options ADD ATTRIBUTE more double precision[], ADD ATTRIBUTE a
 SAVEPOINT altered;
 SELECT kmeans_options(seed => 1);
 ROLLBACK TO altered;
-SELECT kmeans(f, 1, NULL::kmeans_options) IS NOT NULL, kmeans(f, 1, ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options) FROM points;
+SELECT kmeans(f, 1, NULL::kmeans_options) IS NOT NULL, kmeans(f, 1, ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options) FROM points;
 ROLLBACK;
 -- standardize: models in units of the standard deviation, centroids in those of the data
 SELECT (m).center, (m).scale

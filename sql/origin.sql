@@ -3,7 +3,7 @@ CREATE TABLE origin_rows AS SELECT i AS id, i % 3 * 10 + sin(i) AS "Width", (i %
 ALTER TABLE origin_rows ADD f float8[];
 UPDATE origin_rows SET f = ARRAY["Width", y];
 VACUUM origin_rows;
-SELECT (m.origin).features, (m.origin).relation, (m.origin).fitted_at = now() AS now, (m.origin).options - '{tol,init,seed,metric,n_init,refine,min_size,max_size,max_iter,batch_size,init_model,standardize,init_centroids}'::text[] AS more,
+SELECT (m.origin).features, (m.origin).relation, (m.origin).fitted_at = now() AS now, (m.origin).options - '{tol,init,seed,metric,n_init,refine,min_size,max_size,max_iter,batch_size,max_radius,init_model,standardize,init_centroids}'::text[] AS more,
     (m.origin).options->>'seed' AS seed, (m.origin).options->'tol' AS tol, (m.origin).options->>'init' AS init, (m.origin).options->>'init_model' AS model
 FROM kmeans_fit('origin_rows', '{Width,y}', 3, seed => -5, tol => 0.25, init => 'random', weight => 'w', filter => 'chosen', nulls => 'skip') AS m;
 SELECT (m.origin).options->>'init_model' AS model, (m.origin).options->'batch_size' AS batch FROM kmeans_fit('origin_rows', '{Width,y}', 3) AS b, kmeans_fit('origin_rows', '{Width,y}', 3, init_model => b, batch_size => 9) AS m;
@@ -59,5 +59,7 @@ SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', NULL);
 SELECT kmeans_outliers('origin_rows', '{y}', m, -1) FROM origin_models;
+-- origins do not count in hashes
+SELECT hash_record_extended(m, 7) = hash_record_extended(jsonb_populate_record(m, '{"origin": {"relation": "another"}}'), 7) AS hash FROM origin_models;
 DROP VIEW origin_view;
 DROP TABLE origin_rows, origin_models;

@@ -69,24 +69,24 @@ SELECT id, (pca(f8) OVER (ORDER BY id)).n AS running, (pca(f8) OVER (ORDER BY id
 
 -- The state: a value of its own type, in one part or several.
 CREATE TABLE pca_parts AS
-SELECT id % 2 AS part, (SELECT pca_accum(NULL, f8)) AS sums FROM pca_points WHERE f8 IS NOT NULL;
+SELECT id % 2 AS part, (SELECT pgkm_pca_accum(NULL, f8)) AS sums FROM pca_points WHERE f8 IS NOT NULL;
 SELECT sums FROM pca_parts ORDER BY sums::text COLLATE "C" LIMIT 1;
-CREATE AGGREGATE pca_merge(pca_sums) (SFUNC = pca_combine, STYPE = pca_sums, FINALFUNC = pca_final);
+CREATE AGGREGATE pca_merge(pca_sums) (SFUNC = pgkm_pca_combine, STYPE = pca_sums, FINALFUNC = pgkm_pca_final);
 SELECT pca_round((m).explained_variance) AS explained_variance, (m).n FROM (SELECT pca_merge(sums) AS m FROM pca_parts) AS t;
-SELECT pca_sums_in(pca_sums_out(sums)::cstring)::text = sums::text AS same FROM pca_parts LIMIT 1;
-SELECT pca_accum(pca_accum(NULL, '{1,2}'::real[]), '{3,6}'::real[]);
-SELECT '{"version":1,"n":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]} '::pca_sums;
+SELECT pgkm_pca_sums_in(pgkm_pca_sums_out(sums)::cstring)::text = sums::text AS same FROM pca_parts LIMIT 1;
+SELECT pgkm_pca_accum(pgkm_pca_accum(NULL, '{1,2}'::real[]), '{3,6}'::real[]);
+SELECT '{"version":1,"n":2,"mass":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]} '::pca_sums;
 -- States that are none.
 SELECT pca_outcome(query) FROM (VALUES
     ($q$SELECT ''::pca_sums$q$),
     ($q$SELECT '{"version":2,"n":2}'::pca_sums$q$),
     ($q$SELECT '{"version":1,"n":0,"d":2}'::pca_sums$q$),
-    ($q$SELECT '{"version":1,"n":2,"d":65536,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}'::pca_sums$q$),
-    ($q$SELECT '{"version":1,"n":2,"d":2,"n_components":1.5,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}'::pca_sums$q$),
-    ($q$SELECT '{"version":1,"n":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,-8]}'::pca_sums$q$),
-    ($q$SELECT '{"version":1,"n":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}x'::pca_sums$q$),
-    ($q$SELECT pca_combine(pca_accum(NULL, '{1,2}'::real[]), pca_accum(NULL, '{1,2,3}'::real[]))$q$),
-    ($q$SELECT pca_combine(pca_accum(NULL, '{1,2}'::real[]), pca_accum(NULL, '{1,2}'::real[], pca_options(1)))$q$)) AS q (query);
+    ($q$SELECT '{"version":1,"n":2,"mass":2,"d":65536,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}'::pca_sums$q$),
+    ($q$SELECT '{"version":1,"n":2,"mass":2,"d":2,"n_components":1.5,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}'::pca_sums$q$),
+    ($q$SELECT '{"version":1,"n":2,"mass":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,-8]}'::pca_sums$q$),
+    ($q$SELECT '{"version":1,"n":2,"mass":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]}x'::pca_sums$q$),
+    ($q$SELECT pgkm_pca_combine(pgkm_pca_accum(NULL, '{1,2}'::real[]), pgkm_pca_accum(NULL, '{1,2,3}'::real[]))$q$),
+    ($q$SELECT pgkm_pca_combine(pgkm_pca_accum(NULL, '{1,2}'::real[]), pgkm_pca_accum(NULL, '{1,2}'::real[], pca_options(1)))$q$)) AS q (query);
 
 -- Whole tables.
 SELECT pca_round((a).components[1:1]) = pca_round((b).components[1:1]) AS components, pca_round((a).explained_variance) = pca_round((b).explained_variance) AS variance,

@@ -18,33 +18,37 @@ CREATE TYPE kmeans_origin AS (
 COMMENT ON TYPE kmeans_origin IS 'where a model comes from; does not count when models are compared';
 
 -- Two origins are always equal: so models are equal if their clusters are.
-CREATE FUNCTION kmeans_origin_equal(kmeans_origin, kmeans_origin) RETURNS boolean
+CREATE FUNCTION pgkm_origin_equal(kmeans_origin, kmeans_origin) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_origin_equal'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_origin_equal IS 'implementation of =, <= and >= operators: always true';
-CREATE FUNCTION kmeans_origin_differs(kmeans_origin, kmeans_origin) RETURNS boolean
+COMMENT ON FUNCTION pgkm_origin_equal IS 'implementation of =, <= and >= operators: always true';
+CREATE FUNCTION pgkm_origin_differs(kmeans_origin, kmeans_origin) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_origin_differs'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_origin_differs IS 'implementation of <>, < and > operators: always false';
-CREATE FUNCTION kmeans_origin_compare(kmeans_origin, kmeans_origin) RETURNS integer
+COMMENT ON FUNCTION pgkm_origin_differs IS 'implementation of <>, < and > operators: always false';
+CREATE FUNCTION pgkm_origin_compare(kmeans_origin, kmeans_origin) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_origin_compare IS 'used by B-trees: always 0';
-CREATE FUNCTION kmeans_origin_hash(kmeans_origin) RETURNS integer
+COMMENT ON FUNCTION pgkm_origin_compare IS 'used by B-trees: always 0';
+CREATE FUNCTION pgkm_origin_hash(kmeans_origin) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_origin_hash IS 'used by hashing: always 0';
-CREATE OPERATOR = (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+COMMENT ON FUNCTION pgkm_origin_hash IS 'used by hashing: always 0';
+CREATE FUNCTION pgkm_origin_hash_extended(kmeans_origin, bigint) RETURNS bigint
+AS 'MODULE_PATHNAME', 'pgkm_origin_hash_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pgkm_origin_hash_extended IS 'used by hashing: always the seed';
+CREATE OPERATOR = (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_equal,
     COMMUTATOR = =, NEGATOR = <>, HASHES, MERGES);
-CREATE OPERATOR <> (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+CREATE OPERATOR <> (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_differs,
     COMMUTATOR = <>, NEGATOR = =);
-CREATE OPERATOR < (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+CREATE OPERATOR < (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_differs,
     COMMUTATOR = >, NEGATOR = >=);
-CREATE OPERATOR > (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_differs,
+CREATE OPERATOR > (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_differs,
     COMMUTATOR = <, NEGATOR = <=);
-CREATE OPERATOR <= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+CREATE OPERATOR <= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_equal,
     COMMUTATOR = >=, NEGATOR = >);
-CREATE OPERATOR >= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = kmeans_origin_equal,
+CREATE OPERATOR >= (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_equal,
     COMMUTATOR = <=, NEGATOR = <);
 COMMENT ON OPERATOR = (kmeans_origin, kmeans_origin) IS 'always true';
 COMMENT ON OPERATOR <> (kmeans_origin, kmeans_origin) IS 'always false';
@@ -54,9 +58,9 @@ COMMENT ON OPERATOR <= (kmeans_origin, kmeans_origin) IS 'always true';
 COMMENT ON OPERATOR >= (kmeans_origin, kmeans_origin) IS 'always true';
 CREATE OPERATOR CLASS kmeans_origin_ops DEFAULT FOR TYPE kmeans_origin USING btree AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-    FUNCTION 1 kmeans_origin_compare(kmeans_origin, kmeans_origin);
+    FUNCTION 1 pgkm_origin_compare(kmeans_origin, kmeans_origin);
 CREATE OPERATOR CLASS kmeans_origin_hash_ops DEFAULT FOR TYPE kmeans_origin USING hash AS
-    OPERATOR 1 =, FUNCTION 1 kmeans_origin_hash(kmeans_origin);
+    OPERATOR 1 =, FUNCTION 1 pgkm_origin_hash(kmeans_origin), FUNCTION 2 pgkm_origin_hash_extended(kmeans_origin, bigint);
 
 CREATE TYPE kmeans_model AS (
     k         integer,
@@ -89,7 +93,8 @@ CREATE TYPE kmeans_options AS (
     min_size       double precision,
     max_size       double precision,
     batch_size     integer,
-    init_model     kmeans_model
+    init_model     kmeans_model,
+    max_radius     double precision
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -106,7 +111,8 @@ CREATE FUNCTION kmeans_options(
     min_size       double precision   DEFAULT NULL,
     max_size       double precision   DEFAULT NULL,
     batch_size     integer            DEFAULT NULL,
-    init_model     kmeans_model       DEFAULT NULL
+    init_model     kmeans_model       DEFAULT NULL,
+    max_radius     double precision   DEFAULT 0
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -137,35 +143,35 @@ COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the 
 
 -- aggregate
 
-CREATE FUNCTION kmeans_plan_support(internal) RETURNS internal
+CREATE FUNCTION pgkm_plan_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_plan_support'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_plan_support IS 'planner support function';
+COMMENT ON FUNCTION pgkm_plan_support IS 'planner support function';
 
-CREATE FUNCTION kmeans_final(internal) RETURNS kmeans_model
+CREATE FUNCTION pgkm_final(internal) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION kmeans_final IS 'final function of the aggregate kmeans: clusters the rows';
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT pgkm_plan_support;
+COMMENT ON FUNCTION pgkm_final IS 'final function of the aggregate kmeans: clusters the rows';
 
-CREATE FUNCTION kmeans_combine(internal, internal) RETURNS internal
+CREATE FUNCTION pgkm_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_combine'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION kmeans_combine IS 'combine function of the aggregate kmeans: appends rows to rows';
+COMMENT ON FUNCTION pgkm_combine IS 'combine function of the aggregate kmeans: appends rows to rows';
 
-CREATE FUNCTION kmeans_serialize(internal) RETURNS bytea
+CREATE FUNCTION pgkm_serialize(internal) RETURNS bytea
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_serialize'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION kmeans_serialize IS 'serialization function of the aggregate kmeans';
+COMMENT ON FUNCTION pgkm_serialize IS 'serialization function of the aggregate kmeans';
 
-CREATE FUNCTION kmeans_deserialize(bytea, internal) RETURNS internal
+CREATE FUNCTION pgkm_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_deserialize'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION kmeans_deserialize IS 'deserialization function of the aggregate kmeans';
+COMMENT ON FUNCTION pgkm_deserialize IS 'deserialization function of the aggregate kmeans';
 
-CREATE FUNCTION kmeans_update_final(internal) RETURNS kmeans_model
+CREATE FUNCTION pgkm_update_final(internal) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_update_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION kmeans_update_final IS 'final function of the aggregate kmeans_update: the model with its new rows';
+COMMENT ON FUNCTION pgkm_update_final IS 'final function of the aggregate kmeans_update: the model with its new rows';
 
 -- status
 
@@ -192,7 +198,7 @@ COMMENT ON FUNCTION kmeans_status IS 'backends and devices, and why one is not a
 
 -- progress and insight
 
-CREATE FUNCTION kmeans_progress(
+CREATE FUNCTION pgkm_progress(
     pid           OUT integer,
     datid         OUT oid,
     relid         OUT oid,
@@ -205,16 +211,20 @@ CREATE FUNCTION kmeans_progress(
     restart       OUT integer,
     n_init        OUT integer,
     shift         OUT double precision,
-    backend       OUT text
+    backend       OUT text,
+    devices       OUT integer[],
+    pass          OUT bigint,
+    seeded        OUT integer,
+    k             OUT integer
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_progress'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 10;
-COMMENT ON FUNCTION kmeans_progress IS 'rows of the view pg_stat_progress_kmeans';
+COMMENT ON FUNCTION pgkm_progress IS 'rows of the view pg_stat_progress_kmeans';
 
 CREATE VIEW pg_stat_progress_kmeans AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_scanned, p.rows_expected, p.bytes_moved, p.iteration,
-       p.max_iter, p.restart, p.n_init, p.shift, p.backend
-FROM kmeans_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+       p.max_iter, p.restart, p.n_init, p.shift, p.backend, p.devices, p.pass, p.seeded, p.k
+FROM pgkm_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
 
@@ -234,6 +244,7 @@ CREATE FUNCTION kmeans_last_run(
     feature_sum     OUT text,
     mass_sum        OUT text,
     instruction_set OUT text,
+    devices         OUT integer[],
     scan            OUT text,
     workers         OUT integer,
     rows_scanned    OUT bigint,
@@ -254,15 +265,17 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 
 CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table by the columns that features names';
 
 CREATE FUNCTION kmeans_labels(
@@ -271,34 +284,37 @@ CREATE FUNCTION kmeans_labels(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_table_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT kmeans_plan_support;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster id of each row';
 
 CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
+    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
 COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
 
-CREATE FUNCTION kmeans_label_changes(tableoid oid, ctid tid) RETURNS boolean
+CREATE FUNCTION pgkm_label_changes(tableoid oid, ctid tid) RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_label_changes'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION kmeans_label_changes IS 'used in the UPDATE of kmeans_cluster: whether a row gets another label';
-CREATE FUNCTION kmeans_new_label(tableoid oid, ctid tid) RETURNS integer
+COMMENT ON FUNCTION pgkm_label_changes IS 'used in the UPDATE of kmeans_cluster: whether a row gets another label';
+CREATE FUNCTION pgkm_new_label(tableoid oid, ctid tid) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_new_label'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION kmeans_new_label IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
+COMMENT ON FUNCTION pgkm_new_label IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
 
 CREATE FUNCTION kmeans_outliers(
     relation regclass, features text[], model kmeans_model, threshold double precision DEFAULT 3,
@@ -310,17 +326,30 @@ COMMENT ON FUNCTION kmeans_outliers IS 'rows of a table that lie far from the ce
 
 CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto', sample integer DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
-    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean)
+    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
+    silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)
 AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT kmeans_plan_support;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
+
+CREATE FUNCTION kmeans_tree(
+    relation regclass, features text[], branches text, k bigint DEFAULT NULL,
+    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
+    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)
+AS 'MODULE_PATHNAME', 'pgkm_table_tree'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
+COMMENT ON FUNCTION kmeans_tree IS 'divides the rows of a table into clusters and these into clusters, by levels or by bisecting';
 
 CREATE FUNCTION kmeans_load(
     relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
@@ -342,7 +371,9 @@ CREATE FUNCTION kmeans_loaded(
     n         OUT bigint,
     d         OUT integer,
     bytes     OUT bigint,
-    loaded_at OUT timestamptz
+    loaded_at OUT timestamptz,
+    nulls     OUT text,
+    filter    OUT text
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_loaded'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100 ROWS 2;
@@ -383,12 +414,12 @@ CREATE TABLE reduction_definitions (
     definition jsonb NOT NULL
 );
 COMMENT ON TABLE reduction_definitions IS 'reductions that reduction_define keeps; runners may run one beside its owner, NULL means everybody';
-CREATE FUNCTION reduction_check_owner() RETURNS trigger
+CREATE FUNCTION pgkm_reduction_check_owner() RETURNS trigger
 AS 'MODULE_PATHNAME', 'pgkm_reduction_check_owner'
 LANGUAGE C;
-COMMENT ON FUNCTION reduction_check_owner IS 'refuses to write or delete reductions of others';
+COMMENT ON FUNCTION pgkm_reduction_check_owner IS 'refuses to write or delete reductions of others';
 CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON reduction_definitions
-    FOR EACH ROW EXECUTE FUNCTION reduction_check_owner();
+    FOR EACH ROW EXECUTE FUNCTION pgkm_reduction_check_owner();
 GRANT SELECT, INSERT, DELETE ON reduction_definitions TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('reduction_definitions', '');
 
@@ -416,50 +447,50 @@ COMMENT ON FUNCTION reduction_iterate IS 'runs a reduction in a loop, with param
 
 -- Several servers: what a server that runs a fit calls on those that hold rows
 
-CREATE FUNCTION kmeans_node_version() RETURNS text
+CREATE FUNCTION pgkm_node_version() RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_node_version'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_node_version IS 'used between servers: the version that all servers of a fit must have';
+COMMENT ON FUNCTION pgkm_node_version IS 'used between servers: the version that all servers of a fit must have';
 
-CREATE FUNCTION kmeans_node_load(relations regclass[], features text[], weights text[], need_direction boolean)
+CREATE FUNCTION pgkm_node_load(relations regclass[], features text[], weights text[], need_direction boolean)
 RETURNS TABLE (n bigint, d integer, element text)
 AS 'MODULE_PATHNAME', 'pgkm_node_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 ROWS 1;
-COMMENT ON FUNCTION kmeans_node_load IS 'used between servers: reads the rows of tables and keeps them in the session';
+COMMENT ON FUNCTION pgkm_node_load IS 'used between servers: reads the rows of tables and keeps them in the session';
 
-CREATE FUNCTION kmeans_node_call(request bytea) RETURNS bytea
+CREATE FUNCTION pgkm_node_call(request bytea) RETURNS bytea
 AS 'MODULE_PATHNAME', 'pgkm_node_call'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION kmeans_node_call IS 'used between servers: one step of a fit over the rows that kmeans_node_load keeps';
+COMMENT ON FUNCTION pgkm_node_call IS 'used between servers: one step of a fit over the rows that pgkm_node_load keeps';
 
-CREATE FUNCTION kmeans_node_unload() RETURNS boolean
+CREATE FUNCTION pgkm_node_unload() RETURNS boolean
 AS 'MODULE_PATHNAME', 'pgkm_node_unload'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-COMMENT ON FUNCTION kmeans_node_unload IS 'used between servers: drops the rows that kmeans_node_load keeps';
+COMMENT ON FUNCTION pgkm_node_unload IS 'used between servers: drops the rows that pgkm_node_load keeps';
 
 -- One step
 
 CREATE TYPE kmeans_sums;
 
-CREATE FUNCTION kmeans_sums_in(cstring) RETURNS kmeans_sums
+CREATE FUNCTION pgkm_sums_in(cstring) RETURNS kmeans_sums
 AS 'MODULE_PATHNAME', 'pgkm_sums_in'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_in IS 'I/O';
-CREATE FUNCTION kmeans_sums_out(kmeans_sums) RETURNS cstring
+COMMENT ON FUNCTION pgkm_sums_in IS 'I/O';
+CREATE FUNCTION pgkm_sums_out(kmeans_sums) RETURNS cstring
 AS 'MODULE_PATHNAME', 'pgkm_sums_out'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_out IS 'I/O';
-CREATE FUNCTION kmeans_sums_recv(internal) RETURNS kmeans_sums
+COMMENT ON FUNCTION pgkm_sums_out IS 'I/O';
+CREATE FUNCTION pgkm_sums_recv(internal) RETURNS kmeans_sums
 AS 'MODULE_PATHNAME', 'pgkm_sums_recv'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_recv IS 'I/O';
-CREATE FUNCTION kmeans_sums_send(kmeans_sums) RETURNS bytea
+COMMENT ON FUNCTION pgkm_sums_recv IS 'I/O';
+CREATE FUNCTION pgkm_sums_send(kmeans_sums) RETURNS bytea
 AS 'MODULE_PATHNAME', 'pgkm_sums_send'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION kmeans_sums_send IS 'I/O';
+COMMENT ON FUNCTION pgkm_sums_send IS 'I/O';
 
 CREATE TYPE kmeans_sums (
-    INPUT = kmeans_sums_in, OUTPUT = kmeans_sums_out, RECEIVE = kmeans_sums_recv, SEND = kmeans_sums_send,
+    INPUT = pgkm_sums_in, OUTPUT = pgkm_sums_out, RECEIVE = pgkm_sums_recv, SEND = pgkm_sums_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
 COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged';
 
@@ -480,19 +511,19 @@ AS 'MODULE_PATHNAME', 'pgkm_sums_inertia'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_inertia IS 'sum of squared distances to the nearest centroids';
 
-CREATE FUNCTION kmeans_sums_combine(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
+CREATE FUNCTION pgkm_sums_combine(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
 AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION kmeans_sums_combine IS 'combine function of kmeans_step and kmeans_merge';
-CREATE FUNCTION kmeans_sums_add(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
+COMMENT ON FUNCTION pgkm_sums_combine IS 'combine function of kmeans_step and kmeans_merge';
+CREATE FUNCTION pgkm_sums_add(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
 AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION kmeans_sums_add IS 'implementation of + operator';
-CREATE OPERATOR + (LEFTARG = kmeans_sums, RIGHTARG = kmeans_sums, FUNCTION = kmeans_sums_add, COMMUTATOR = +);
+COMMENT ON FUNCTION pgkm_sums_add IS 'implementation of + operator';
+CREATE OPERATOR + (LEFTARG = kmeans_sums, RIGHTARG = kmeans_sums, FUNCTION = pgkm_sums_add, COMMUTATOR = +);
 COMMENT ON OPERATOR + (kmeans_sums, kmeans_sums) IS 'merges sums over the same centroids';
 
 CREATE AGGREGATE kmeans_merge(sums kmeans_sums) (
-    SFUNC = kmeans_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE);
+    SFUNC = pgkm_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = pgkm_sums_combine, PARALLEL = SAFE);
 COMMENT ON AGGREGATE kmeans_merge(kmeans_sums) IS 'merges sums over the same centroids';
 
 -- Principal component analysis
@@ -541,44 +572,45 @@ COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, 
 
 CREATE TYPE pca_sums;
 
-CREATE FUNCTION pca_sums_in(cstring) RETURNS pca_sums
+CREATE FUNCTION pgkm_pca_sums_in(cstring) RETURNS pca_sums
 AS 'MODULE_PATHNAME', 'pgkm_pca_sums_in'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pca_sums_in IS 'I/O';
-CREATE FUNCTION pca_sums_out(pca_sums) RETURNS cstring
+COMMENT ON FUNCTION pgkm_pca_sums_in IS 'I/O';
+CREATE FUNCTION pgkm_pca_sums_out(pca_sums) RETURNS cstring
 AS 'MODULE_PATHNAME', 'pgkm_pca_sums_out'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pca_sums_out IS 'I/O';
-CREATE FUNCTION pca_sums_recv(internal) RETURNS pca_sums
+COMMENT ON FUNCTION pgkm_pca_sums_out IS 'I/O';
+CREATE FUNCTION pgkm_pca_sums_recv(internal) RETURNS pca_sums
 AS 'MODULE_PATHNAME', 'pgkm_pca_sums_recv'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pca_sums_recv IS 'I/O';
-CREATE FUNCTION pca_sums_send(pca_sums) RETURNS bytea
+COMMENT ON FUNCTION pgkm_pca_sums_recv IS 'I/O';
+CREATE FUNCTION pgkm_pca_sums_send(pca_sums) RETURNS bytea
 AS 'MODULE_PATHNAME', 'pgkm_pca_sums_send'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pca_sums_send IS 'I/O';
+COMMENT ON FUNCTION pgkm_pca_sums_send IS 'I/O';
 
 CREATE TYPE pca_sums (
-    INPUT = pca_sums_in, OUTPUT = pca_sums_out, RECEIVE = pca_sums_recv, SEND = pca_sums_send,
+    INPUT = pgkm_pca_sums_in, OUTPUT = pgkm_pca_sums_out, RECEIVE = pgkm_pca_sums_recv, SEND = pgkm_pca_sums_send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
 COMMENT ON TYPE pca_sums IS 'state of the aggregate pca: options, mean, and products of deviations; can be merged';
 
-CREATE FUNCTION pca_combine(pca_sums, pca_sums) RETURNS pca_sums
+CREATE FUNCTION pgkm_pca_combine(pca_sums, pca_sums) RETURNS pca_sums
 AS 'MODULE_PATHNAME', 'pgkm_pca_combine'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-COMMENT ON FUNCTION pca_combine IS 'combine function of the aggregate pca';
-CREATE FUNCTION pca_final(pca_sums) RETURNS pca_model
+COMMENT ON FUNCTION pgkm_pca_combine IS 'combine function of the aggregate pca';
+CREATE FUNCTION pgkm_pca_final(pca_sums) RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
-COMMENT ON FUNCTION pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
+COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
 
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
     n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    weight text DEFAULT NULL, loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pca_fit IS 'principal component analysis of a table, view or foreign table by the columns that features names';
 
 -- Gaussian mixtures
@@ -592,7 +624,8 @@ CREATE TYPE gmm_options AS (
     weights_init    double precision[],
     means_init      double precision[],
     precisions_init double precision[],
-    seed            bigint
+    seed            bigint,
+    standardize     boolean
 );
 COMMENT ON TYPE gmm_options IS 'how to fit a mixture; made by the function gmm_options()';
 
@@ -605,7 +638,8 @@ CREATE FUNCTION gmm_options(
     weights_init    double precision[] DEFAULT NULL,
     means_init      double precision[] DEFAULT NULL,
     precisions_init double precision[] DEFAULT NULL,
-    seed            bigint             DEFAULT 0
+    seed            bigint             DEFAULT 0,
+    standardize     boolean            DEFAULT false
 ) RETURNS gmm_options
 AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -625,9 +659,11 @@ CREATE TYPE gmm_model AS (
     aic             double precision,
     bic             double precision,
     n               bigint,
-    seed            bigint
+    seed            bigint,
+    center          double precision[],
+    scale           double precision[]
 );
-COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities; log_likelihood is the total over the rows of the fit';
+COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
 CREATE FUNCTION gmm_components(
     model        gmm_model,
@@ -638,29 +674,44 @@ CREATE FUNCTION gmm_components(
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pgkm_gmm_components'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
-COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation';
+COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation, in the units of the data';
 
-CREATE FUNCTION gmm_final(internal) RETURNS gmm_model
+CREATE FUNCTION pgkm_gmm_final(internal) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT kmeans_plan_support;
-COMMENT ON FUNCTION gmm_final IS 'final function of the aggregate gmm: fits the mixture';
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT pgkm_plan_support;
+COMMENT ON FUNCTION pgkm_gmm_final IS 'final function of the aggregate gmm: fits the mixture';
 
 CREATE FUNCTION gmm_fit(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
+    memory text DEFAULT 'auto')
 RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT kmeans_plan_support;
+LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
+
+CREATE FUNCTION gmm_sweep(
+    relation regclass, features text[], k_min bigint, k_max bigint,
+    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
+    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
+    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+RETURNS TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
+    components integer, n_iter integer, converged boolean, suggestion text)
+AS 'MODULE_PATHNAME', 'pgkm_gmm_sweep'
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
+COMMENT ON FUNCTION gmm_sweep IS 'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows';
 
 CREATE FUNCTION gmm_labels(
     relation regclass, features text[], k bigint,
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
@@ -672,11 +723,12 @@ CREATE FUNCTION gmm_cluster(
     covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
     max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
     means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
+    standardize boolean DEFAULT false, weight text DEFAULT NULL,
     label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
-RETURNS TABLE (component_id integer, weight double precision, mean double precision[], covariance double precision[])
+RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
-COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table';
+LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
+COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table, and returns the model';
 
 -- Pictures
 
@@ -686,7 +738,8 @@ CREATE FUNCTION kmeans_plot(
     max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
     metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL, weight text DEFAULT NULL,
+    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
+    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
     width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
 RETURNS text
@@ -696,7 +749,7 @@ COMMENT ON FUNCTION kmeans_plot IS 'draws the clusters of a table, or what its l
 
 CREATE FUNCTION kmeans_sweep_plot(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
+    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
     tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
@@ -728,13 +781,13 @@ DECLARE
     made      record;
 BEGIN
     FOR made IN SELECT * FROM (VALUES
-        ('FUNCTION', 'kmeans_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
+        ('FUNCTION', 'pgkm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_aggregate_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
          'transition function of the aggregate kmeans: collects a row'),
         ('AGGREGATE', 'kmeans(features %1$s, k bigint%2$s)',
          ARRAY['', ', options kmeans_options', ', options kmeans_options, weight double precision'],
-         '(SFUNC = kmeans_transition, STYPE = internal, SSPACE = -1, FINALFUNC = kmeans_final, FINALFUNC_MODIFY = READ_ONLY,
-           COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
+         '(SFUNC = pgkm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
          'k-means clustering of feature vectors: (features, k [, options [, weight]])'),
         ('FUNCTION', 'kmeans_label(features %1$s, k bigint%2$s)', ARRAY['', ', options kmeans_options'],
          $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_kmeans_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
@@ -748,39 +801,40 @@ BEGIN
         ('FUNCTION', 'kmeans_transform(model kmeans_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'distances of a feature vector to all centroids'),
-        ('FUNCTION', 'kmeans_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
+        ('FUNCTION', 'pgkm_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50$$,
          'transition function of the aggregate kmeans_update'),
         ('AGGREGATE', 'kmeans_update(model kmeans_model, features %1$s)', ARRAY[''],
-         '(SFUNC = kmeans_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = kmeans_update_final,
+         '(SFUNC = pgkm_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = pgkm_update_final,
            FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
          'adds rows to a model by the masses of its clusters: (model, features)'),
-        ('FUNCTION', 'kmeans_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
+        ('FUNCTION', 'pgkm_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
          $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
         ('AGGREGATE', 'kmeans_step(features %1$s, centroids double precision[]%2$s)', ARRAY['', ', weight double precision'],
-         '(SFUNC = kmeans_step_accum, STYPE = kmeans_sums, COMBINEFUNC = kmeans_sums_combine, PARALLEL = SAFE)',
+         '(SFUNC = pgkm_step_accum, STYPE = kmeans_sums, COMBINEFUNC = pgkm_sums_combine, PARALLEL = SAFE)',
          'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])'),
-        ('FUNCTION', 'pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options'],
+        ('FUNCTION', 'pgkm_pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options', ', pca_options, double precision'],
          $$RETURNS pca_sums AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate pca'),
-        ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options'],
-         '(SFUNC = pca_accum, STYPE = pca_sums, FINALFUNC = pca_final, FINALFUNC_MODIFY = READ_ONLY,
-           COMBINEFUNC = pca_combine, PARALLEL = SAFE)',
-         'principal component analysis of feature vectors: (features [, options])'),
+        ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options', ', options pca_options, weight double precision'],
+         '(SFUNC = pgkm_pca_accum, STYPE = pca_sums, FINALFUNC = pgkm_pca_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = pgkm_pca_combine, PARALLEL = SAFE)',
+         'principal component analysis of feature vectors: (features [, options [, weight]])'),
         ('FUNCTION', 'pca_transform(model pca_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'a feature vector in the coordinates of the components'),
         ('FUNCTION', 'pca_inverse_transform(model pca_model, scores %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_pca_inverse_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'the feature vector of given coordinates'),
-        ('FUNCTION', 'gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options'],
+        ('FUNCTION', 'pgkm_gmm_transition(internal, %1$s, bigint%2$s)', ARRAY['', ', gmm_options', ', gmm_options, double precision'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_gmm_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
          'transition function of the aggregate gmm: collects a row'),
-        ('AGGREGATE', 'gmm(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
-         '(SFUNC = gmm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = gmm_final, FINALFUNC_MODIFY = READ_ONLY,
-           COMBINEFUNC = kmeans_combine, SERIALFUNC = kmeans_serialize, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE)',
-         'Gaussian mixture of feature vectors: (features, k [, options])'),
+        ('AGGREGATE', 'gmm(features %1$s, k bigint%2$s)',
+         ARRAY['', ', options gmm_options', ', options gmm_options, weight double precision'],
+         '(SFUNC = pgkm_gmm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_gmm_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
+         'Gaussian mixture of feature vectors: (features, k [, options [, weight]])'),
         ('FUNCTION', 'gmm_label(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
          $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_gmm_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
          'component of each row in a Gaussian mixture of its partition'),
@@ -828,6 +882,7 @@ BEGIN
         ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
+        ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d', 'number of features'),
         ('kmeans_model.centroids', 'k x d, in units of (value - center) / scale'),
@@ -870,13 +925,14 @@ BEGIN
         ('gmm_options.means_init', 'first means, k x d'),
         ('gmm_options.precisions_init', 'first inverse covariances'),
         ('gmm_options.seed', 'of the random choices'),
+        ('gmm_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('gmm_model.k', 'number of components'),
         ('gmm_model.d', 'number of features'),
         ('gmm_model.covariance_type', 'full, tied, diag or spherical'),
         ('gmm_model.weights', 'k values, their sum is 1'),
-        ('gmm_model.means', 'k x d'),
+        ('gmm_model.means', 'k x d, in units of (value - center) / scale'),
         ('gmm_model.covariances', 'k x d x d, d x d, k x d or k, as covariance_type says'),
-        ('gmm_model.log_likelihood', 'total over the rows'),
+        ('gmm_model.log_likelihood', 'total over the rows, in the units of the data'),
         ('gmm_model.trace', 'log-likelihood at each iteration, before its M step'),
         ('gmm_model.n_iter', 'iterations run'),
         ('gmm_model.converged', 'false if max_iter ended the run'),
@@ -884,6 +940,12 @@ BEGIN
         ('gmm_model.bic', 'Bayesian information criterion; lower is better'),
         ('gmm_model.n', 'number of rows used'),
         ('gmm_model.seed', 'of the random choices'),
+        ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
+        ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('reduction_definitions.name', 'name of the reduction'),
+        ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
+        ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),
+        ('reduction_definitions.definition', 'its texts, as reduction_define took them'),
         ('pg_stat_progress_kmeans.pid', 'process of the session'),
         ('pg_stat_progress_kmeans.datid', 'its database'),
         ('pg_stat_progress_kmeans.datname', 'name of that database'),
@@ -897,7 +959,11 @@ BEGIN
         ('pg_stat_progress_kmeans.restart', 'the run of n_init'),
         ('pg_stat_progress_kmeans.n_init', 'runs in all'),
         ('pg_stat_progress_kmeans.shift', 'sum of squared distances that the centroids moved; of a mixture the growth of the mean log-likelihood'),
-        ('pg_stat_progress_kmeans.backend', 'cpu or cuda')
+        ('pg_stat_progress_kmeans.backend', 'cpu or cuda'),
+        ('pg_stat_progress_kmeans.devices', 'numbers of the CUDA devices that have a part of the rows'),
+        ('pg_stat_progress_kmeans.pass', 'the pass over a table whose rows are streamed; 1 counts them'),
+        ('pg_stat_progress_kmeans.seeded', 'while seeding: first centroids that are chosen; NULL: not known'),
+        ('pg_stat_progress_kmeans.k', 'while seeding: first centroids to choose')
     ) AS list (name, comment)
     LOOP
         EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);

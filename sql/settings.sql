@@ -61,3 +61,11 @@ SET pg_kmeans.cpu_threads = 1;
 RESET ROLE;
 RESET pg_kmeans.cpu_threads;
 DROP ROLE regress_kmeans_user;
+-- a list of devices
+SET pg_kmeans.devices = ' 0, 1 ,0';
+SET pg_kmeans.devices = '';
+SET pg_kmeans.devices = '0,';
+SET pg_kmeans.devices = '-1';
+SET pg_kmeans.devices = '0 1';
+SET pg_kmeans.devices = '1024';
+SET pg_kmeans.devices = '0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0';

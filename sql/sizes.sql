@@ -66,6 +66,7 @@ SELECT (kmeans(ARRAY[x], 2, kmeans_options(min_size => 1))) IS NULL AS no_rows F
 -- what cannot be
 \set VERBOSITY terse
 SELECT kmeans_fit('size_rows', '{x,y}', 7, min_size => 500);
+SELECT kmeans_fit('size_rows', '{x,y}', 7, min_size => 3000000000);
 SELECT kmeans_fit('size_rows', '{x,y}', 7, max_size => 400);
 SELECT kmeans_fit('size_rows', '{x,y}', 3, min_size => 0.34);
 SELECT kmeans_fit('size_rows', '{x,y}', 3, max_size => 0.3333);

@@ -55,8 +55,8 @@ SELECT ((SELECT s FROM step_parts WHERE g = 1) + (SELECT s FROM step_parts WHERE
     = (SELECT kmeans_merge(s)::text FROM step_parts WHERE g <= 2) AS same;
 SELECT kmeans_merge(s) IS NULL AS nothing FROM step_parts WHERE g > 3;
 SELECT kmeans_sums_masses(kmeans_merge(CASE g WHEN 2 THEN s END)) AS one_part FROM step_parts;
-SELECT kmeans_sums_combine(NULL, NULL) IS NULL AS both, kmeans_sums_combine(s, NULL)::text = s::text AS right_null,
-    kmeans_sums_combine(NULL, s)::text = s::text AS left_null, s + NULL IS NULL AS plus_null
+SELECT pgkm_sums_combine(NULL, NULL) IS NULL AS both, pgkm_sums_combine(s, NULL)::text = s::text AS right_null,
+    pgkm_sums_combine(NULL, s)::text = s::text AS left_null, s + NULL IS NULL AS plus_null
 FROM step_parts WHERE g = 1;
 -- The arguments of + are not changed.
 SELECT kmeans_sums_masses(s + s) AS twice, kmeans_sums_masses(s) AS once FROM step_parts WHERE g = 1;

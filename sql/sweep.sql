@@ -34,6 +34,10 @@ FROM (SELECT 'raw' AS kind, r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 
       UNION ALL SELECT 'repeated', r.* FROM kmeans_sweep('sweep_weighted', '{a,b,c,d}', 2, 5, n_init => 1000, tol => 0, weight => 'w') AS r) AS s
 JOIN sweep_expected AS e USING (kind, k) ORDER BY kind, k;
 
+-- scikit-learn's silhouette_score of these labels
+SELECT k, sweep_near(silhouette, e) AS silhouette
+FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 4, n_init => 1000, tol => 0) JOIN (VALUES (2, 0.6810461692117462), (3, 0.5528190123564095), (4, 0.49805050499728737)) AS v (k, e) USING (k) ORDER BY k;
+
 -- The fit of each k is that of kmeans_fit; one reading is enough for all.
 SELECT bool_and(s.inertia = m.inertia AND s.n_iter = m.n_iter AND s.converged = m.converged) AS same
 FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 1, 9, init => 'random', n_init => 3, seed => 4, metric => 'cosine', max_iter => 4) AS s,
@@ -76,10 +80,10 @@ SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 7, 7);
 -- The results of a range of fits count against the limit before it starts.
 CREATE TABLE sweep_less AS SELECT * FROM sweep_rows LIMIT 5000;
 SET pg_kmeans.memory_limit = '2500kB';
-SELECT k FROM kmeans_sweep('sweep_less', '{x,y}', 5000, 5000, init => 'first', max_iter => 1);
+SELECT k FROM kmeans_sweep('sweep_less', '{x,y}', 5000, 5000, init => 'first', max_iter => 1, sample => 0);
 DO $$
 BEGIN
-    PERFORM kmeans_sweep('sweep_less', '{x,y}', 1, 5000);
+    PERFORM kmeans_sweep('sweep_less', '{x,y}', 1, 5000, sample => 0);
 EXCEPTION WHEN program_limit_exceeded THEN
     RAISE NOTICE '%', SQLERRM;
 END $$;

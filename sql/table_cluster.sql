@@ -141,8 +141,8 @@ SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{
 -- an error in the statement ends the lookup, too
 CREATE OR REPLACE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$;
 SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}'));
-SELECT kmeans_new_label(tableoid, ctid) FROM cluster_outer;
-SELECT kmeans_label_changes(tableoid, ctid) FROM cluster_outer;
+SELECT pgkm_new_label(tableoid, ctid) FROM cluster_outer;
+SELECT pgkm_label_changes(tableoid, ctid) FROM cluster_outer;
 DROP TABLE cluster_outer, cluster_inner;
 -- a rule instead of the statement
 CREATE TABLE cluster_ruled (x real, cluster_id integer);

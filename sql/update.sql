@@ -1,13 +1,7 @@
 -- kmeans_update: rows added to a model by the masses of its clusters
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN SQLSTATE || ' ' || SQLERRM;
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE TABLE update_rows AS SELECT i AS id, i % 5 AS g, i <= 3000 AS old, (i % 7 * 3 + sin(i * 12.9898)) AS x, (1 + i % 7 + cos(i * 78.233)) AS y FROM generate_series(1, 5000) AS i;
 CREATE TABLE update_models AS
 SELECT units, distance, kmeans(ARRAY[x, y], 7, kmeans_options(standardize => units, metric => distance, tol => 0)) AS m
@@ -41,6 +35,8 @@ SELECT abs((u.m).inertia / (kmeans_fit('update_rows', '{x,y}', 7)).inertia - 1) 
 SELECT kmeans_update(m, NULL::float8[]) = m AS unchanged, kmeans_update(m, ARRAY[NULL, NULL]::real[]) = m AS also FROM update_models WHERE units AND distance = 'l2' GROUP BY m;
 SELECT kmeans_update(m, '{1,2}'::real[]) IS NULL AS none FROM update_models WHERE false;
 SELECT (kmeans_update(CASE WHEN i > 1 THEN m END, '{1,2}'::real[])).n AS one_more FROM update_models, generate_series(1, 2) AS i WHERE units AND distance = 'l2';
+-- models that differ in their origin and figures alone are the same
+SELECT (kmeans_update(CASE WHEN i = 1 THEN m ELSE jsonb_populate_record(m, '{"origin": null, "seed": 7}') END, '{1,2}'::real[])).n - min((m).n) AS rows FROM update_models, generate_series(1, 2) AS i WHERE units AND distance = 'l2';
 -- groups with models of their own, in and out of TOAST
 CREATE TABLE update_tenants AS SELECT g, kmeans(array_prepend(x, array_fill(y, ARRAY[200])), 40) AS m FROM update_rows WHERE old GROUP BY g;
 SELECT count(*), every((u).n = 1000 AND u = (SELECT kmeans_update((SELECT m FROM update_tenants AS t WHERE t.g = s.g), array_prepend(x, array_fill(y, ARRAY[200]))) FROM update_rows AS r WHERE NOT old AND r.g = s.g)) AS same
@@ -59,6 +55,8 @@ SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
     'SELECT kmeans_update(m, ''{0,0}''::real[]) FROM update_models WHERE NOT units AND distance = ''cosine''',
     'SELECT kmeans_update(m, ''{1,2}''::real[]) FROM update_models',
     'SELECT kmeans_update(m, ''{1e60,2}''::float8[]) FROM update_models WHERE units AND distance = ''l2''',
+    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{9223372036854775807}'', ''{0}'', 0, 1, true, 1, ''l2'', 0, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
+    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{1}'', ''{0}'', 0, 1, true, 9223372036854775807, ''l2'', 0, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
     'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])',
     'SELECT kmeans_update(m, ''{1,1}''::float8[]) FROM (SELECT kmeans(f, 1, kmeans_options(metric => ''cosine''), 100.0) AS m FROM (VALUES (''{1,0.1}''::float8[]), (''{0.1,1}'')) AS v (f)) AS a GROUP BY m']) AS query;
 DROP VIEW update_plain;

@@ -123,12 +123,30 @@ void draw_directions(Random &random, const std::vector<float> &axes, std::int32_
         row[f] /= std::sqrt(square);
 }
 
+// Attributes of five levels, drawn with the probabilities of the row's class: one of five columns each is 1.
+void draw_levels(Random &random, const std::vector<float> &classes, std::int32_t d, float *row)
+{
+    const float *likely = any_centre(random, classes, d);
+    std::fill_n(row, d, 0.0F);
+    for (std::int32_t first = 0; first < d; first += 5) {
+        float most = -1e30F;
+        std::int32_t level = first;
+        for (std::int32_t f = first; f < std::min(first + 5, d); ++f)
+            if (const float score = 1.5F * likely[f] - std::log(-std::log(random.uniform())); score > most) {
+                most = score;
+                level = f;
+            }
+        row[level] = 1.0F;
+    }
+}
+
 constexpr Kind kinds[] = {
     {"blobs", 10, in_cube, draw_blobs},
     {"uniform", 0, nullptr, draw_uniform},
     {"overlap", 100, in_gauss, draw_overlap},
     {"lognormal", 0, nullptr, draw_lognormal},
     {"directions", 10, in_gauss, draw_directions},
+    {"levels", 30, in_gauss, draw_levels},
 };
 
 const Kind *find_kind(const std::string &name)

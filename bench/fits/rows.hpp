@@ -6,6 +6,7 @@
 //   overlap     100 Gaussians with centres N(0, 1)^d and spread 1
 //   lognormal   exp of N(0, 1.5)
 //   directions  unit vectors near a space of ten dimensions, as embeddings are
+//   levels      columns of 0 and 1: attributes of five levels, drawn by one of 30 classes
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ void bench_shape(std::int64_t n, int d)
         shift[static_cast<std::size_t>(f)] = f * 0.125;
     PgkmProblem problem{};
     problem.n_rows = n;
-    PgkmMoments moments = {shift.data(), sums.data(), cross.data()};
+    PgkmMoments moments = {shift.data(), sums.data(), cross.data(), 0.0};
     Timer timer(context.compute.get());
     const double ms = best_of(timer, context, 10, [&] { sum_moments<T>(data, &problem, 1, &moments); });
     DeviceArray<unsigned> out(context.budget, 1);

@@ -154,7 +154,7 @@ void moments()
     runs.insert(runs.begin(),
                 {"moments", [rows] {
                      std::vector<double> shift(d), sums(d), cross(d * (d + 1) / 2), all;
-                     PgkmMoments out = {shift.data(), sums.data(), cross.data()};
+                     PgkmMoments out = {shift.data(), sums.data(), cross.data(), 0.0};
                      check(options.backend->moments(rows->data, &rows->all, 1, &out, &rows->error), rows->error);
                      for (std::size_t i = 0; i < d; ++i)
                          for (std::size_t j = 0; j < d; ++j)

@@ -181,7 +181,7 @@ void figure10_m()
     const auto rows = std::make_shared<Loaded>(values, d);
     runs.push_back({"moments", [rows] {
                         std::vector<double> shift(d), sums(d), cross(d * (d + 1) / 2);
-                        PgkmMoments out = {shift.data(), sums.data(), cross.data()};
+                        PgkmMoments out = {shift.data(), sums.data(), cross.data(), 0.0};
                         check(options.backend->moments(rows->data, &rows->all, 1, &out, &rows->error), rows->error);
                         return std::vector<double>();
                     }});

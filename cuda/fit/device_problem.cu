@@ -313,9 +313,33 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
             if (serial) // Li, Zhao, Chu, Liu 2010, Algorithm 7: the next chunk comes when this one is done
                 wait();
         });
+    if (problem.peers != nullptr)
+        return;
     update(arguments, stream());
     there_and_back(centroids.get(), centroids.bytes());
     prepare_tiles(watched);
+}
+
+template <typename T>
+PeerSums &DeviceProblem<T>::sums_of_parts()
+{
+    if (!peer_sums)
+        peer_sums.emplace(context, *problem.peers, totals.count() + masses.count(), data.resident);
+    return *peer_sums;
+}
+
+// Sums that follow this part's rows stay what they are, beside those of all.
+template <typename T>
+void DeviceProblem<T>::iteration_of_parts(UpdateArguments<T> arguments)
+{
+    PeerSums &all = sums_of_parts();
+    iteration(arguments, control.get());
+    const bool stay = kept.get() != nullptr;
+    all.add_up({totals.get(), totals.count(), masses.get(), masses.count(), stay}, control.get());
+    arguments.sums = {all.all(), all.all() + totals.count(), weighted};
+    arguments.sums_stay = true;
+    update(arguments, stream());
+    prepare_tiles(arguments.control);
 }
 
 template struct DeviceProblem<float>;

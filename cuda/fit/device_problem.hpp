@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "assign/pivots.hpp"
+#include "fit/peer_sums.hpp"
 #include "plugin/operations.hpp"
 #include "fused/leaves.hpp"
 #include "papers/constant.hpp"
@@ -37,14 +38,15 @@ struct DeviceProblem {
     std::optional<StopFlag> stop_flag; // control's
     DeviceArray<std::int32_t> labels;  // of one slice of rows
     Middle<T> middle;
-    PreparedRows prepared;          // by tensor.cu and wide_rows.cu, for resident rows that come again
-    bool iterates = true;           // the same rows come again
-    bool few_iterations = false;    // too few of them to repay an order of the rows
-    PivotMemory<T> pivots;          // of the problem's rows
-    PivotMemory<T> whole;           // one pivot, for rows that come in parts
-    DeviceArray<char> kept;         // labels of the last iteration, where sums follow the rows, and entries (sums/)
-    std::optional<Leaves> leaves;   // made with them
-    DeviceArray<std::uint8_t> sole; // centroids of pivots, where their rows may rest
+    PreparedRows prepared;             // by tensor.cu and wide_rows.cu, for resident rows that come again
+    bool iterates = true;              // the same rows come again
+    bool few_iterations = false;       // too few of them to repay an order of the rows
+    PivotMemory<T> pivots;             // of the problem's rows
+    PivotMemory<T> whole;              // one pivot, for rows that come in parts
+    DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
+    std::optional<Leaves> leaves;      // made with them
+    DeviceArray<std::uint8_t> sole;    // centroids of pivots, where their rows may rest
+    std::optional<PeerSums> peer_sums; // of a problem in parts; ends first, for it waits for what uses the others
 
     DeviceProblem(Data &owner, const PgkmProblem &given);
 
@@ -85,8 +87,13 @@ struct DeviceProblem {
     void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
     // One pass over rows on the device: labels (not kept) and sums.
     void pass(const View<T> &rows, const Control *watched);
-    // One iteration over all rows: labels, sums, new centroids, and what the next one needs.
+    // One iteration over all rows: labels, sums, new centroids, and what the next one needs. A part of a problem ends
+    // it with its own sums.
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
+    // Made when it is first asked for: by all parts at the same time.
+    PeerSums &sums_of_parts();
+    // The whole of it, with the other parts.
+    void iteration_of_parts(UpdateArguments<T> arguments);
     // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.
     bool iterations(const UpdateArguments<T> &arguments);
 

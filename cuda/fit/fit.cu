@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backend/update.hpp"
+#include "backend/peers.hpp"
 #include "fit/loop_graph.hpp"
 #include "fit/relocation.hpp"
 #include "plugin/upload.hpp"
@@ -117,6 +117,8 @@ template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
     const std::int32_t left = params_.max_iter - problem_.n_iter;
+    if (problem_.peers != nullptr)
+        return enqueue_ahead(arguments, on_device_.sums_of_parts().ahead() ? left : 1);
     if (!on_device_.data.resident)
         return on_device_.iteration(arguments, on_device_.control.get());
     if (left > 2 && on_device_.iterations(arguments))
@@ -153,7 +155,10 @@ void Fit<T>::enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t mos
         } else if (ends.get() == nullptr) {
             ends = make_event();
         }
-        on_device_.iteration(arguments, on_device_.control.get());
+        if (problem_.peers != nullptr)
+            on_device_.iteration_of_parts(arguments);
+        else
+            on_device_.iteration(arguments, on_device_.control.get());
         checked("cudaEventRecord", [&] { return cudaEventRecord(ends.get(), stream()); });
     }
 }
@@ -209,9 +214,15 @@ void Fit<T>::relocate()
 {
     take_centroids();
     std::vector<std::int64_t> totals(on_device_.totals.count()), masses(on_device_.masses.count());
-    on_device_.totals.download(totals.data(), totals.size(), stream());
-    on_device_.masses.download(masses.data(), masses.size(), stream());
-    context().wait(stream());
+    if (on_device_.peer_sums) {
+        const std::int64_t *const all = on_device_.peer_sums->all();
+        download(context(), totals.data(), all, totals.size() * sizeof totals[0]);
+        download(context(), masses.data(), all + totals.size(), masses.size() * sizeof masses[0]);
+    } else {
+        on_device_.totals.download(totals.data(), totals.size(), stream());
+        on_device_.masses.download(masses.data(), masses.size(), stream());
+        context().wait(stream());
+    }
     Sums sums;
     sums.reset(on_device_.k, on_device_.d);
     const auto join = [&](const std::vector<std::int64_t> &parts, std::vector<Int128> &out) {
@@ -226,7 +237,8 @@ void Fit<T>::relocate()
     // finish had none.
     const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;
     last_masses_ = sums.masses;
-    finish_host_iteration(sums, [&] { return may_rest && same_labels(on_device_, 0, 1); });
+    finish_host_iteration(sums,
+                          [&] { return may_rest && !any_of_parts(problem_.peers, !same_labels(on_device_, 0, 1)); });
     last_relocated_ = problem_.n_iter;
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
@@ -249,7 +261,7 @@ template <typename T>
 void Fit<T>::compare_labels_of_history()
 {
     start_control();
-    problem_.converged = problem_.n_iter > 1 && same_labels(on_device_, 1, 2);
+    problem_.converged = problem_.n_iter > 1 && !any_of_parts(problem_.peers, !same_labels(on_device_, 1, 2));
 }
 
 template <typename T>
@@ -281,7 +293,8 @@ void Fit<T>::iterate_on_host()
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
         std::vector<std::int32_t> labels = labels_on_host();
         sum_on_host(labels, sums);
-        finish_host_iteration(sums, [&] { return labels == previous; });
+        add_over(problem_.peers, sums);
+        finish_host_iteration(sums, [&] { return !any_of_parts(problem_.peers, labels != previous); });
         previous.swap(labels);
         on_device_.upload_centroids(problem_.centroids);
     }

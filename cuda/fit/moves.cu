@@ -101,7 +101,7 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
         moves.pivots = pivots.rows;
         moves.update = arguments;
         moves.last = {kept.get(), k > 255};
-        moves.finish = true;
+        moves.finish = problem.peers == nullptr;
         moves.floats = takes_floats();
         moves.sole = sole.get();
     }
@@ -117,6 +117,8 @@ void DeviceProblem<T>::iterate_apart(UpdateArguments<T> arguments)
         assign_rows(rows, arguments.control, labels.get());
         follow_rows(stage(arguments.control), rows, labels.get(), entries, arguments.sums);
     });
+    if (problem.peers != nullptr)
+        return;
     arguments.sums_stay = true;
     update(arguments, stream());
     prepare_tiles(arguments.control);

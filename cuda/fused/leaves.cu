@@ -270,12 +270,13 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
                 [&] { return cudaMemsetAsync(&leaves.counts->put_off, 0, sizeof(std::int32_t), stage.stream); });
     // Branches that a block's 32-bit sums can take.
     const std::int64_t rows = std::int64_t{leaves.per_branch} * leaf_rows;
+    const bool wanted = a.finish;
     const std::int64_t each = in_block ? std::int64_t{move_limit / 2} * a.replicas / rows : INT_MAX;
     for (std::int64_t done = 0; done < leaves.branches;) {
         const std::int64_t count = std::min(leaves.branches - done, std::max<std::int64_t>(each, 1) * most);
         a.first = done;
         a.end = done += count;
-        a.finish = done == leaves.branches;
+        a.finish = wanted && done == leaves.branches;
         leaves_kernel<D><<<blocks_for(count, 1, most), threads, bytes, stage.stream>>>(a, leaves, in_block);
         launched("leaves_kernel");
     }
@@ -287,6 +288,8 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
         <<<blocks_for(std::int64_t{leaves.most_put_off} * leaf_rows, warps, blocks), threads, scales, stage.stream>>>(
             a, leaves);
     launched("put_off_kernel");
+    if (!wanted)
+        return;
     UpdateArguments<float> update_of = a.update;
     update_of.sums_stay = true;
     update(update_of, stage.stream);

@@ -137,6 +137,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
     const auto kernel = strips_kernel<C, W>;
     allow_memory(kernel, bytes);
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
+    const bool wanted = a.finish;
     for (std::int64_t done = 0; done < n;) {
         const std::int64_t rows = std::min(n - done, most * (move_limit - most_runs * strip_rows));
         const std::int64_t per_block = (rows + most - 1) / most;
@@ -144,7 +145,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
         a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
-        a.finish = done == n;
+        a.finish = wanted && done == n;
         const auto blocks = static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share));
         kernel<<<blocks, threads, bytes, stage.stream>>>(a);
         launched("strips_kernel");

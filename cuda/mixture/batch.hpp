@@ -69,13 +69,15 @@ class Batch {
         context_.chosen.execution = way_ == Way::fused ? "single_pass" : "multi_pass";
         if (data_.resident) {
             const T *values = reinterpret_cast<const T *>(data_.values.get());
+            weights_ = data_.host.weights == nullptr ? nullptr : data_.weights.get();
             for (std::size_t i = 0; i < tasks_.size(); ++i)
                 add_rows(values, i, 0, tasks_[i].problem->first_row, tasks_[i].problem->n_rows);
             flush(values);
         } else {
             for (std::size_t i = 0; i < tasks_.size(); ++i)
                 data_.each_chunk<T>(tasks_[i].problem->first_row, tasks_[i].problem->n_rows,
-                                    [&](const T *values, const double *, std::int64_t first, std::int64_t rows) {
+                                    [&](const T *values, const double *weights, std::int64_t first, std::int64_t rows) {
+                                        weights_ = weights;
                                         add_rows(values, i, first, 0, rows);
                                         flush(values);
                                     });
@@ -107,8 +109,8 @@ class Batch {
     bool may_become_products() const
     {
         constexpr std::int64_t pay = 1024; // components x features
-        return type_ == PGKM_COVARIANCE_TIED && !given_ && wants_sums_ && !wants_labels_ && tasks_.size() == 1 &&
-               most_k_ * d_ >= pay;
+        return type_ == PGKM_COVARIANCE_TIED && !given_ && data_.host.weights == nullptr && wants_sums_ &&
+               !wants_labels_ && tasks_.size() == 1 && most_k_ * d_ >= pay;
     }
 
     // Coefficients of the rotated means, and how far these lie from the origin.
@@ -221,6 +223,7 @@ class Batch {
         device_items_.upload(items_.data(), items_.size(), stream);
         extent_.n_items = static_cast<unsigned>(items_.size());
         const Launch<T> launch = {values,
+                                  weights_,
                                   static_cast<std::int32_t>(d_),
                                   parameters_.views(),
                                   device_items_.get(),
@@ -311,6 +314,7 @@ class Batch {
     std::optional<Sparse<T>> sparse_;  // until rows have too many pairs
     DeviceArray<std::int32_t> labels_; // of a slice
     DeviceArray<Item> device_items_;
+    const double *weights_ = nullptr; // of the rows that the items are over, on the device
     // The slice that is gathering.
     std::vector<Item> items_;
     std::vector<Part> parts_;

@@ -49,7 +49,8 @@ std::vector<Task> plan_tasks(const Data &data, const PgkmProblem *problems, std:
 {
     std::vector<Task> tasks(static_cast<std::size_t>(count));
     for_each_of(data.context, count, 64, [&](std::int64_t i) {
-        tasks[static_cast<std::size_t>(i)] = plan_task<T>(data.context, problems[i], mixtures[i], sums[i], data.host.d);
+        tasks[static_cast<std::size_t>(i)] =
+            plan_task<T>(data.context, problems[i], mixtures[i], sums[i], data.host.d, data.host.weights != nullptr);
     });
     return tasks;
 }
@@ -62,8 +63,6 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
                       PgkmMixtureSums *sums)
 {
     using namespace mixture;
-    if (data.host.weights != nullptr)
-        throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
     // How much lies in the workspace must not decide how rows are summed: the same call gives the same bits.
     const std::uint64_t most = data.context.scratch_room() / 4;
     data.context.make_room(2 * most);

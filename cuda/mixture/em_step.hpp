@@ -6,8 +6,8 @@
 namespace pgkm::cuda {
 
 // For each of n_problems problems and mixtures: log-likelihood, masses (k), first sums (k x d) and second sums about
-// the means, and labels where sums[p].labels is set, all on the host. T: the type of the rows. PGKM_INVALID for
-// weighted rows and where features are so large that their squares overflow; PGKM_CANCELLED, PGKM_LIMIT and faults of
+// the means, and labels where sums[p].labels is set, all on the host. T: the type of the rows. PGKM_INVALID
+// where features are so large that their squares overflow; PGKM_CANCELLED, PGKM_LIMIT and faults of
 // the device as everywhere.
 template <typename T>
 void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,

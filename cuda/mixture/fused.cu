@@ -119,7 +119,7 @@ void pack_full(const PgkmMixture &mixture, std::int64_t d, const std::vector<dou
 
 template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
-               std::int64_t d)
+               std::int64_t d, bool weighted)
 {
     Task task = {&problem, &mixture, &out, Way::staged, false, {}};
     if (task.given())
@@ -128,6 +128,8 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
         task.origin = origin_of(context, mixture, d);
         return task;
     }
+    if (weighted)
+        return task;
     const FusedShape shape(mixture.covariance_type, mixture.k, d);
     const bool fits = shape.fits() && needs_of(shape, mixture.k).shared_bytes <= context.facts.shared_bytes_per_block;
     if (out.labels != nullptr || !(shape.full ? fits : has_usual_scales(mixture, d)) ||
@@ -144,9 +146,9 @@ Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMix
 }
 
 template Task plan_task<float>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
-                               std::int64_t);
+                               std::int64_t, bool);
 template Task plan_task<double>(const Context &, const PgkmProblem &, const PgkmMixture &, PgkmMixtureSums &,
-                                std::int64_t);
+                                std::int64_t, bool);
 
 int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {

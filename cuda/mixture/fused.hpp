@@ -15,10 +15,10 @@
 namespace pgkm::cuda::mixture {
 
 // A task: fused where the mixture is small enough, else by products (diag, spherical), unless labels are given or
-// wanted or the means lie too far apart.
+// wanted, rows have weights or the means lie too far apart.
 template <typename T>
 Task plan_task(const Context &context, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &out,
-               std::int64_t d);
+               std::int64_t d, bool weighted);
 
 // Blocks that run at once: items should be a multiple of it.
 int blocks_of(const Context &context, const Task &task, std::int64_t d);

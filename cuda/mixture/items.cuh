@@ -47,7 +47,8 @@ struct Item {
 // What every kernel gets. Blocks (x, .., ..) work on item x.
 template <typename T>
 struct Launch {
-    const T *values; // row-major
+    const T *values;       // row-major
+    const double *weights; // of these rows, or NULL
     std::int32_t d;
     const MixtureView *mixtures;
     const Item *items;

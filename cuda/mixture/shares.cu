@@ -1,4 +1,4 @@
-// shares.cu (mixture) - responsibilities, and the sums over rows of them alone, for any shape.
+// shares.cu (mixture) - responsibilities times weights, and the sums over rows of them alone, for any shape.
 //
 // Data: the workspace of items.cuh, component by component, so that neighbouring threads read neighbouring rows.
 // Threads: 1, 8 or 32 threads see to a row, by the number of components, and meet at two barriers; a warp sums one
@@ -54,12 +54,13 @@ __global__ void __launch_bounds__(threads) normalise_kernel(Launch<T> launch)
     sum = 0.0;
     for (int w = 0; w < Ways; ++w)
         sum += sums[w][at];
-    const double inverse = 1.0 / sum;
+    const double weight = launch.weights == nullptr || i >= n ? 1.0 : launch.weights[item.first + i];
+    const double inverse = weight / sum;
     for (int j = way; j < k; j += Ways)
         shares[j * n] *= inverse;
     if (way != 0 || i >= n)
         return;
-    shares[k * n] = best.density + log(sum);
+    shares[k * n] = weight * (best.density + log(sum));
     if (launch.labels != nullptr)
         launch.labels[item.label + i] = best.label;
 }
@@ -72,9 +73,10 @@ __global__ void __launch_bounds__(threads) given_kernel(Launch<T> launch)
     if (stopped(launch) || i >= n)
         return;
     const int k = launch.mixtures[item.problem].k, label = launch.labels[item.label + i];
+    const double weight = launch.weights == nullptr ? 1.0 : launch.weights[item.first + i];
     double *shares = launch.workspace + item.shares + i;
     for (int j = 0; j < k; ++j)
-        shares[j * n] = j == label ? 1.0 : 0.0;
+        shares[j * n] = j == label ? weight : 0.0;
     shares[k * n] = 0.0;
 }
 

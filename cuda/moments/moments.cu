@@ -1,15 +1,16 @@
 // moments.cu - sums and products of deviations of many problems: which segments there are, where their sums lie,
 // chunks.
 //
-// Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks. Results are the
-// sums of deviations from the caller's shift (d) and the lower triangle of their products (d (d + 1) / 2), float64.
-// Reference: test/reference/moments.hpp; the kernels are in products.cu.
+// Shape: problems of unweighted rows, many small ones in one launch, or one that comes in chunks (those of weighted
+// rows go to mixture/). Results are the sums of deviations from the caller's shift (d) and the lower triangle of their
+// products (d (d + 1) / 2), float64. Reference: test/reference/moments.hpp; the kernels are in products.cu.
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
+#include "mixture/em_step.hpp"
 #include "plugin/upload.hpp"
 #include "moments/moments.hpp"
 #include "moments/plan.hpp"
@@ -186,17 +187,37 @@ std::int64_t batch(const Data &data, const PgkmProblem *problems, std::int64_t f
     return std::max<std::int64_t>(count, 1);
 }
 
+// Weighted rows are those of a mixture of one component, to which they all belong.
+template <typename T>
+void sum_weighted(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
+{
+    std::int64_t most_rows = 0;
+    for (std::int64_t p = 0; p < n_problems; ++p)
+        most_rows = std::max(most_rows, problems[p].n_rows);
+    const std::vector<std::int32_t> labels(static_cast<std::size_t>(most_rows));
+    std::vector<PgkmMixture> mixtures;
+    std::vector<PgkmMixtureSums> sums;
+    for (std::int64_t p = 0; p < n_problems; ++p) {
+        PgkmMoments &out = moments[p];
+        mixtures.push_back({1, PGKM_COVARIANCE_FULL, nullptr, out.shift, nullptr, nullptr, labels.data()});
+        sums.push_back({0.0, &out.mass, out.sums, out.cross, nullptr});
+    }
+    em_step_problems<T>(data, problems, n_problems, mixtures.data(), sums.data());
+}
+
 } // namespace
 
 template <typename T>
 void sum_moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
 {
     if (data.host.weights != nullptr)
-        throw Error(PGKM_INVALID, "moments are taken of unweighted rows only");
+        return sum_weighted<T>(data, problems, n_problems, moments);
     for (std::int64_t first = 0; first < n_problems;) {
         data.context.poll();
         data.context.report("summing", static_cast<int>(first), 0, 0.0);
         const std::int64_t count = batch(data, problems, first, n_problems);
+        for (std::int64_t p = first; p < first + count; ++p)
+            moments[p].mass = static_cast<double>(problems[p].n_rows);
         Summation<T>(data, problems + first, static_cast<std::size_t>(count), moments + first).run();
         first += count;
     }

@@ -167,6 +167,7 @@ void Context::report(const char *phase, int problem, int iteration, double shift
     progress.shift = shift;
     progress.chosen = chosen;
     progress.bytes_moved = bytes_moved;
+    progress.devices = std::uint64_t{1} << (device % 64);
     host.progress(host.arg, &progress);
 }
 

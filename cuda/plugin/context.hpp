@@ -23,8 +23,12 @@ struct Context {
     DeviceMemory budget;
     Budget host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream compute;
-    DeviceArray<char> workspace;       // of scratch()
-    int workspace_generation = 0;      // counts its changes: graphs hold its address
+    DeviceArray<char> workspace;  // of scratch()
+    int workspace_generation = 0; // counts its changes: graphs hold its address
+    // What other contexts read and wait for (fit/peer_sums.hpp): their threads may be late, so it stays as long as
+    // this.
+    DeviceArray<std::int64_t> for_peers;
+    Event written_for_peers[2];
     PgkmTuning chosen{};               // names of the strategies at work, for progress
     std::uint64_t bytes_moved = 0;     // rows and labels, to and from the device
     CudaStream copy;                   // chunks of streamed data

@@ -25,11 +25,14 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 6
+#define PGKM_BACKEND_ABI 7
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
 #define PGKM_BACKEND_ENTRY "pgkm_backend_entry"
+
+/* Devices of one context. */
+#define PGKM_MOST_DEVICES 16
 
 typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1 } PgkmElement;
 typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
@@ -78,6 +81,7 @@ typedef struct PgkmProgress {
     double shift;         /* summed squared centroid shift of the last iteration */
     PgkmTuning chosen;    /* the strategies at work, static strings; NULL: no such stage, or not known */
     uint64_t bytes_moved; /* to and from the device since open(); 0 where nothing is moved, or not known */
+    uint64_t devices;     /* bit i: the device of ordinal i is at work; 0: none, or not known */
 } PgkmProgress;
 
 /* What the host lends to a context. cancelled() is safe to call from any thread, costs
@@ -107,6 +111,11 @@ typedef struct PgkmOpen {
     /* For a backend in another process; others ignore both. */
     int32_t channel;     /* a connected socket; 0: none */
     PgkmSegment segment; /* points that lie in it are handed over without a copy */
+    /* Several devices for one context, in place of `device`: for backend/spread and for the service, others ignore
+     * them. */
+    const int32_t
+        *devices;      /* ordinals, where the same one may come again; -1 to the service: its choice, all of one kind */
+    int32_t n_devices; /* 0: `device`; at most PGKM_MOST_DEVICES */
 } PgkmOpen;
 
 /* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The
@@ -128,6 +137,23 @@ typedef struct PgkmSummary {
     double max_weight; /* 1 without weights */
 } PgkmSummary;
 
+/* What one part of a problem gives to the others. */
+typedef struct PgkmPiece {
+    const void *data;
+    uint64_t bytes;
+} PgkmPiece;
+
+/* A problem in parts: each is fitted by a context of its own, over its own rows, in a thread of its own. */
+typedef struct PgkmPeers {
+    int32_t part; /* 0 .. parts - 1 */
+    int32_t parts;
+    int64_t n_rows; /* of all parts */
+    /* Gives `own` to all parts, and waits until each has called this as often. Returns the pieces of all, in the same
+     * order for each, which stay until the next call; NULL when the call is cancelled or another part has failed. */
+    const PgkmPiece *(*exchange)(void *arg, const void *own, uint64_t bytes);
+    void *arg; /* of this part */
+} PgkmPeers;
+
 /* One set of rows with its own centroids. A call takes one or many problems over the
  * same loaded points (groups); problems do not overlap. */
 typedef struct PgkmProblem {
@@ -139,6 +165,7 @@ typedef struct PgkmProblem {
     int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
     int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
     double tol;                             /* absolute: fit() stops when the summed squared shift is at most this */
+    const PgkmPeers *peers;                 /* of fit(): the other parts of this problem; NULL: there are none */
     /* written by fit() */
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */
@@ -167,13 +194,13 @@ typedef struct PgkmAssignment {
     int64_t *sizes;     /* k: row counts */
 } PgkmAssignment;
 
-/* Sums of one problem's rows about a shift, for the covariance of PCA; in float64, weights
- * are not allowed. The lower triangle of a symmetric matrix is stored by rows: element
- * (a, b), b <= a, at a (a + 1) / 2 + b. */
+/* Sums of one problem's rows about a shift, for the covariance of PCA; in float64. A row counts by its weight w. The
+ * lower triangle of a symmetric matrix is stored by rows: element (a, b), b <= a, at a (a + 1) / 2 + b. */
 typedef struct PgkmMoments {
     const double *shift; /* d: near the mean, so that wide offsets do not cancel */
-    double *sums;        /* d: of x - shift; written */
-    double *cross;       /* d (d + 1) / 2: of (x - shift) (x - shift)', lower triangle; written */
+    double *sums;        /* d: of w (x - shift); written */
+    double *cross;       /* d (d + 1) / 2: of w (x - shift) (x - shift)', lower triangle; written */
+    double mass;         /* the sum of the weights, n_rows without; written */
 } PgkmMoments;
 
 /* What the components of a mixture share of their covariances (names as in scikit-learn). */
@@ -200,9 +227,9 @@ typedef struct PgkmMixture {
 } PgkmMixture;
 
 /* What em_step() returns, for one problem, in float64. r is the responsibility of component j
- * for row x: its share of the mixture's density at x. */
+ * for row x, its share of the mixture's density at x, times the row's weight. */
 typedef struct PgkmMixtureSums {
-    double log_likelihood; /* sum over the rows of the logarithm of the density; 0 with labels given */
+    double log_likelihood; /* sum over the rows of the weight times the logarithm of the density; 0 with labels given */
     double *masses;        /* k: sums of r; NULL: neither these nor the next two are wanted */
     double *first;         /* k x d: sums of r (x - mean) */
     double *second;        /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
@@ -255,8 +282,9 @@ typedef struct PgkmBackend {
 
     /* The last three are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
      * run to run of one backend and instruction set, whatever the number of threads; float64 sums of
-     * reduce() by a GPU's atomics (cuda/reduce) aside. Points have no weights. Of a problem only first_row and n_rows
-     * are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or PGKM_UNSUPPORTED. */
+     * reduce() by a GPU's atomics (cuda/reduce) aside. Those of reduce() have no weights. Of a problem only first_row
+     * and n_rows are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or
+     * PGKM_UNSUPPORTED. */
 
     /* moments[i] receives the sums of problems[i]. */
     PgkmStatus (*moments)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, PgkmMoments *moments,

@@ -9,7 +9,7 @@ namespace pgkm::cpu {
 // sums/: summaries[p] receives the statistics of problems[p]; mean and variance only with want_moments.
 void summarise(Data &data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                PgkmSummary *summaries);
-// moments[p] receives sums and products of problems[p]'s rows. Throws Error(PGKM_INVALID) for rows with weights.
+// moments[p] receives sums and products of problems[p]'s rows.
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments);
 
 // seed/: sets the centroids of each problem and lowers its k to the number of distinct rows found.
@@ -19,8 +19,9 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
 
-// mixture/: the E step and the sums of the M step. Throws Error(PGKM_INVALID) for rows with weights, and where
-// squares overflow.
+// mixture/: the E step and the sums of the M step. Throws Error(PGKM_INVALID) where squares overflow.
+// Copies of the sums of large mixtures take 256 MB, so that there are some threads' worth of them.
+inline constexpr std::int64_t most_mixture_values = 32 << 20;
 void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
              PgkmMixtureSums *sums);
 

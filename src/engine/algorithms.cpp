@@ -8,14 +8,15 @@
 #include "engine/pca/pca.hpp"
 #include "engine/reduction/reduction.hpp"
 #include "engine/serve/serve.hpp"
+#include "engine/tree/tree.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm {
 
 const Algorithm &algorithm_of(const PgkmRequest &request)
 {
-    static const Algorithm *const table[] = {&kmeans, &mixtures, &pca, &serving,
-                                             &reductions}; // in the order of PgkmAlgorithm
+    static const Algorithm *const table[] = {&kmeans,  &mixtures,   &pca,
+                                             &serving, &reductions, &trees}; // in the order of PgkmAlgorithm
     return *table[request.algorithm];
 }
 
@@ -46,7 +47,8 @@ PgkmStatus pgkm_job_start(const PgkmRequest *request, PgkmJob **job, PgkmError *
     *job = nullptr;
     return pgkm::guarded(error, [&] {
         const pgkm::Algorithm &algorithm = algorithm_of(*request);
-        const bool in_caller = pgkm::is_brief(pgkm::work_of(algorithm, *request)) && pgkm_wants_device(request) == 0;
+        const bool in_caller = request->stream == nullptr && pgkm::is_brief(pgkm::work_of(algorithm, *request)) &&
+                               pgkm_wants_device(request) == 0;
         *job = pgkm::start_job(algorithm, *request, in_caller);
     });
 }

@@ -6,8 +6,7 @@
  * a status and leaves a text in *error.
  *
  * A request (PgkmRequest) says what to fit: k-means, a mixture or PCA; or what to reduce rows to. A job works on it in
- * threads of its own, which never call the server. The caller waits in short steps
- * (pgkm_job_wait) and serves its interrupts in between.
+ * threads of its own, which never call the server. The caller waits in short steps and serves interrupts in between.
  *
  * Matrices are row-major: a x b values are a rows of b.
  */
@@ -15,6 +14,8 @@
 #define PGKM_ENGINE_API_H
 
 #include "backend/backend.h"
+#include "engine/calculations.h"
+#include "engine/stream.h"
 #include "numeric/copy.h"
 
 #ifdef __cplusplus
@@ -26,15 +27,17 @@ typedef enum PgkmBackendChoice { PGKM_BACKEND_AUTO = 0, PGKM_BACKEND_CPU = 1, PG
 /* The settings pg_kmeans.*, read by the caller before any job starts. */
 typedef struct PgkmSettings {
     PgkmBackendChoice backend;
-    int32_t device;            /* -1: any */
-    int32_t cpu_threads;       /* 0: all */
-    uint64_t memory_limit;     /* bytes; 0: none */
-    uint64_t gpu_memory_limit; /* bytes; 0: none */
-    PgkmTuning tuning;         /* strings stay valid until the job is freed */
-    const char *plugin;        /* path of the CUDA plugin */
-    int32_t channel;           /* a connection to the GPU service, of pgkm_service_connect; 0: none */
-    const char *no_device;     /* why there is no device, where that is known; or NULL */
-    int32_t device_ready;      /* 1: the service runs, so that a device is reached at once */
+    int32_t device;                     /* -1: any */
+    int32_t devices[PGKM_MOST_DEVICES]; /* those over which a fit is spread, unless `device` names one */
+    int32_t n_devices;                  /* 0: as many of one kind as the fit is worth */
+    int32_t cpu_threads;                /* 0: all */
+    uint64_t memory_limit;              /* bytes; 0: none */
+    uint64_t gpu_memory_limit;          /* bytes; 0: none */
+    PgkmTuning tuning;                  /* strings stay valid until the job is freed */
+    const char *plugin;                 /* path of the CUDA plugin */
+    int32_t channel;                    /* a connection to the GPU service, of pgkm_service_connect; 0: none */
+    const char *no_device;              /* why there is no device, where that is known; or NULL */
+    int32_t device_ready;               /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
 /* Threads that a job may have: cpu_threads, or one for each usable processor. */
@@ -72,13 +75,14 @@ typedef struct PgkmOptions {
      * weights, mini-batches and other servers. */
     double min_size;
     double max_size;
+    double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
     PgkmGivenModel init_model;
 } PgkmOptions;
 
 /* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
- * unbounded, no batches, no model. */
+ * unbounded, no radius, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
@@ -89,12 +93,13 @@ typedef struct PgkmMixtureOptions {
     int32_t max_iter;
     int32_t n_init;
     uint64_t seed;
+    int32_t standardize;
     PgkmGiven weights_init;    /* k */
-    PgkmGiven means_init;      /* k x d */
-    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k */
+    PgkmGiven means_init;      /* k x d, in units of the data */
+    PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k; not with standardize */
 } PgkmMixtureOptions;
 
-/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, begun by k-means. */
+/* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, not standardized, begun by k-means. */
 void pgkm_mixture_options_default(PgkmMixtureOptions *options);
 
 /* pca_options(...). */
@@ -117,7 +122,8 @@ typedef enum PgkmAlgorithm {
     PGKM_MIXTURE = 1,
     PGKM_PCA = 2,
     PGKM_SHARE = 3,
-    PGKM_REDUCTION = 4
+    PGKM_REDUCTION = 4,
+    PGKM_TREE = 5
 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
@@ -149,7 +155,7 @@ typedef struct PgkmNode {
 /* All memory that it points to is the caller's, and unchanged until the job is freed. */
 typedef struct PgkmRequest {
     PgkmAlgorithm algorithm;
-    PgkmPoints points; /* weights: for k-means alone */
+    PgkmPoints points; /* weights: not of a reduction */
     int64_t k;         /* clusters or components, 1 .. 2^31 - 1; fewer are found when rows repeat. Not PCA */
     /* Many fits at once, with the same results as one by one: n_groups > 0 groups, which need not lie
      * together. Of `points` only element and d are read then, k is not, and there are no labels and
@@ -164,13 +170,20 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
-    /* Other servers that hold rows of the fit, each at least one; k-means alone, without groups, labels and distances.
-     * `points` are this server's rows then, of which there may be none; weights and values are not NULL all the same,
-     * where the other servers' rows have them. */
+    int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay */
+    /* Of a tree: into how many clusters a node of each level is divided, from the root on. n_branches 0: the leaf of
+     * the most inertia is divided in two until there are k leaves. Its options are `kmeans`, without given centroids,
+     * mini-batches, bounds and radius; no groups, nodes and stream. */
+    const int32_t *branches;
+    int32_t n_branches;
+    /* Other servers that hold rows of the fit; without groups, labels and distances. `points` are this server's rows
+     * then, maybe none; weights and values are not NULL all the same, where the others' rows have them. */
     const PgkmNode *nodes;
     int64_t n_nodes;     /* 0: none */
+    PgkmStream *stream;  /* all rows come by it, and `points` has none; else as with nodes. NULL: they do not */
     const double *mean;  /* d; of PCA: with cross, moments as of pgkm_moments_add instead of rows. Then */
     const double *cross; /* points.values is NULL, and points has n and d alone */
+    double mass;         /* of these moments */
     union {
         PgkmOptions kmeans;
         PgkmMixtureOptions mixture;
@@ -189,6 +202,9 @@ typedef struct PgkmQuality {
     double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
     double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
     double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+    double silhouette;            /* Rousseeuw 1987, unless PgkmRequest.silhouette_rows is 0; NaN with nodes */
+    double silhouette_error;      /* its standard error, of a sample; else 0 */
+    double bic;                   /* lower is better; defined for one cluster, too */
 } PgkmQuality;
 
 /* A fitted model. Arrays belong to the job; those of the other algorithms are NULL, and numbers 0. */
@@ -208,16 +224,20 @@ typedef struct PgkmResult {
     const int64_t *sizes;    /* k */
     const double *within_ss; /* k: (weighted) sums of squared distances */
     double inertia;          /* sum of within_ss */
-    const double *center;    /* d, or NULL unless standardized */
-    const double *scale;     /* d, or NULL unless standardized; of PCA, too */
+    const double *center;    /* d, or NULL unless standardized; of mixtures, too */
+    const double *scale;     /* d, or NULL unless standardized; of mixtures and PCA, too */
     const double *distances; /* n squared distances, or NULL */
     /* d: mean and standard deviation of each feature of the rows, in the space of the distance. NULL where center and
      * scale are these, and for tol 0. */
     const double *feature_means;
     const double *feature_deviations;
     PgkmQuality quality; /* of a sweep, else NaN */
+    /* k, of a tree, whose k clusters are its nodes: the root first, each behind its parent. */
+    const int32_t *parents; /* -1 of the root */
+    const int32_t *levels;  /* 0 of the root */
 
-    /* Mixtures. */
+    /* Mixtures. With standardize, means and covariances are in standardized units; log-likelihoods are always those of
+     * the data. */
     const double *weights;     /* k */
     const double *means;       /* k x d */
     const double *covariances; /* pgkm_covariance_size() values */
@@ -229,9 +249,9 @@ typedef struct PgkmResult {
     /* PCA. Names as in scikit-learn. */
     const double *mean;                     /* d */
     const double *components;               /* k x d; the largest coordinate is positive */
-    const double *explained_variance;       /* k, descending; divided by n - 1, 0 where n = 1 */
+    const double *explained_variance;       /* k, descending; divided by the mass - 1, 0 where n = 1 */
     const double *explained_variance_ratio; /* k; 0 where there is no variance at all */
-    const double *singular_values;          /* k: sqrt((n - 1) explained_variance) */
+    const double *singular_values;          /* k: sqrt((mass - 1) explained_variance) */
 
     /* Reductions. Where its fault is not PGKM_FAULT_NONE a row or a total failed, and values and counts mean nothing.
      */
@@ -261,9 +281,11 @@ typedef enum PgkmPhase {
 typedef struct PgkmJobProgress {
     PgkmPhase phase;
     int32_t restart;             /* 0 .. n_init - 1 */
+    int32_t seeded;              /* first centroids that it has chosen so far; 0: not known */
     int32_t iteration;           /* of that restart */
     double shift;                /* summed squared centroid shift of its last iteration */
     uint64_t bytes_moved;        /* to and from the device */
+    uint64_t devices;            /* bit i: the device of ordinal i has a part of it; 0: none, or not known */
     const char *backend;         /* "cpu" or "cuda"; NULL before one is chosen */
     PgkmTuning chosen;           /* the strategies at work; NULL: no such stage, or not known */
     double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
@@ -319,70 +341,8 @@ uint64_t pgkm_bytes_left_behind(void);
 PgkmShare *pgkm_share_create(void);
 void pgkm_share_free(PgkmShare *share);
 
-/* --- Single rows, in the caller's thread --- */
-
-/* One row (d) against a model's centroids (k x d): the exact distances of the contract. Writes the lowest
- * index of the nearest to *label and its squared distance to *distance. */
-void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance);
-/* Squared distances to all k centroids. */
-void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances);
-/* Brings a row into the model's space, in place: standardizes (center, scale: d values; NULL: not) and
- * normalises (cosine), rounding to `element` as a fit does. Returns 0 when a zero vector has no direction. */
-int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
-                       PgkmElement element);
-
-/* Of a matrix rows x columns: products[i] = its row i times x (columns values); and the sum of
- * its rows, each times factors[i] (rows values), added to sum (columns values). */
-void pgkm_dot_products(const double *matrix, int32_t rows, int32_t columns, const double *x, double *products);
-void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, const double *factors, double *sum);
-
-/* Functions that can take long in the caller's thread ask this now and then: when it returns another value
- * than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
-typedef int (*PgkmInterrupted)(void);
-
-/* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
- * like w rows (weights: n values, or NULL). *feature is 0, or the number (from 1) of a feature that has no value. */
-PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
-                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
-
-/* Moments of rows, in a form that merges: n, the mean (d values) and the sums of products of
- * deviations from it, a lower triangle by rows (d (d + 1) / 2 values: element (a, b), b <= a,
- * at a (a + 1) / 2 + b). Both functions change n, mean and cross in place; an infinity in
- * cross tells that squares left the range of float64. PGKM_LIMIT beyond PGKM_MAX_ROWS rows. */
-#define PGKM_MAX_ROWS (INT64_C(1) << 53)
-PgkmStatus pgkm_moments_add(int64_t *n, int32_t d, double *mean, double *cross, const double *rows, int64_t count,
-                            PgkmInterrupted interrupted, PgkmError *error);
-PgkmStatus pgkm_moments_merge(int64_t *n, int32_t d, double *mean, double *cross, int64_t other_n,
-                              const double *other_mean, const double *other_cross, PgkmError *error);
-
-/* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
-const char *pgkm_covariance_name(PgkmCovariance type);
-
-/* Float64 values of the covariances: k d d, d d, k d or k. */
-int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d);
-
-/* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
-PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
-                                double *log_determinants, PgkmInterrupted interrupted, PgkmError *error);
-
-/* One row under a mixture: the responsibilities of its k components go to *posterior, the lowest
- * index of the largest to *label. Returns the logarithm of the density; -infinity or NaN where
- * the row is too far from all components for float64, and posterior means nothing. */
-double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
-
-/* What an operation of a reduction, PGKM_NEGATE to PGKM_CASE, makes of up to three numbers; an infinity or NaN where it
- * fails. */
-double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
-
 /* Checks the program of a PGKM_REDUCTION, and notes in *request that later calls need not: PGKM_INVALID, PGKM_LIMIT. */
 PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
-
-/* The CUDA C++ that a reduction of `rows` rows of d values becomes, in a layout (a name of pg_kmeans.reduction_layout;
- * NULL: the one that is chosen) for devices of a compute capability (90: 9.0). pgkm_text_free() takes it back. NULL
- * with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for a layout that there is not. */
-char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
-                            const char *layout, int32_t capability, PgkmError *error);
-void pgkm_text_free(char *text);
 
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {

@@ -10,7 +10,9 @@ extern "C" {
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/backend_progress.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
@@ -47,6 +49,10 @@ enum ProgressParam {
     PARAM_N_INIT,
     PARAM_SHIFT,   /* the bits of a float64 */
     PARAM_BACKEND, /* its place in backend_names */
+    PARAM_DEVICES, /* a bit for each */
+    PARAM_PASS,    /* 0: none */
+    PARAM_SEEDED,
+    PARAM_K,
     PARAM_COUNT
 };
 
@@ -66,6 +72,20 @@ static int backend_number(const char *name)
         if (strcmp(name, backend_names[i]) == 0)
             return i;
     return 0;
+}
+
+/* The ordinals of devices, of which there is a bit for each; NULL: none. */
+static PgkmValue device_list(uint64 bits)
+{
+    Datum ordinals[64];
+    int count = 0;
+
+    for (int i = 0; i < 64; ++i)
+        if ((bits >> i & 1) != 0)
+            ordinals[count++] = Int32GetDatum(i);
+    if (count == 0)
+        return {};
+    return PointerGetDatum(construct_array(ordinals, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 /* A parallel worker that reads for a session shows nothing itself. */
@@ -130,9 +150,28 @@ static void beat(void)
     }
 }
 
+static int64 rows_before = -1; /* of a pass; -1: there is none */
+
+void pgkm_progress_pass(int64 pass, int64 rows, int64 expected)
+{
+    static const int params[] = {PARAM_PASS, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
+    const int64 values[] = {pass, rows, expected};
+
+    rows_before = rows;
+    show(lengthof(params), params, values);
+}
+
 void pgkm_progress_scan(int64 rows, int64 expected)
 {
     beat();
+
+    if (rows_before >= 0) {
+        static const int pass_params[] = {PARAM_ROWS_SCANNED};
+        const int64 pass_values[] = {rows_before + rows};
+
+        show(lengthof(pass_params), pass_params, pass_values);
+        return;
+    }
 
     static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
     const int64 values[] = {PHASE_SCANNING, rows, expected};
@@ -143,15 +182,24 @@ void pgkm_progress_scan(int64 rows, int64 expected)
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
     static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
-                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND};
+                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND,
+                                 PARAM_DEVICES, PARAM_SEEDED,      PARAM_K};
     int64 shift;
 
     beat();
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {
-        phase_of(job->phase), (int64)job->bytes_moved, job->iteration, shown->max_iter,
-        job->restart + 1,     shown->n_init,           shift,          backend_number(job->backend)};
+    const int64 values[] = {phase_of(job->phase),
+                            (int64)job->bytes_moved,
+                            job->iteration,
+                            shown->max_iter,
+                            job->restart + 1,
+                            shown->n_init,
+                            shift,
+                            backend_number(job->backend),
+                            (int64)job->devices,
+                            job->seeded,
+                            shown->k};
 
     show(lengthof(params), params, values);
 }
@@ -177,6 +225,7 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
     const ProgressPhase phase = (ProgressPhase)Min((uint64)params[PARAM_PHASE], (uint64)PHASE_COUNT - 1);
     const char *const backend = backend_names[Min((uint64)params[PARAM_BACKEND], lengthof(backend_names) - 1)];
     const bool seen = may_see(entry->st_userid);
+    const bool seeds = seen && phase == PHASE_SEEDING && params[PARAM_SEEDED] != 0;
     const bool iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
     double shift;
 
@@ -189,11 +238,14 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
          pgkm_value_if(seen, params[PARAM_BYTES_MOVED]), pgkm_value_if(iterates, (int32)params[PARAM_ITERATION]),
          pgkm_value_if(iterates, (int32)params[PARAM_MAX_ITER]), pgkm_value_if(iterates, (int32)params[PARAM_RESTART]),
          pgkm_value_if(iterates, (int32)params[PARAM_N_INIT]),
-         pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend)});
+         pgkm_value_if(iterates && params[PARAM_ITERATION] != 0, shift), pgkm_value_if(seen, backend),
+         seen ? device_list((uint64)params[PARAM_DEVICES]) : PgkmValue(),
+         pgkm_value_if(seen && params[PARAM_PASS] != 0, params[PARAM_PASS]),
+         pgkm_value_if(seeds, (int32)params[PARAM_SEEDED]), pgkm_value_if(seeds, (int32)params[PARAM_K])});
 }
 
 /*
- * kmeans_progress() -> one row per process that is reading rows or fitting, as
+ * pgkm_progress() -> one row per process that is reading rows or fitting, as
  * pg_stat_progress_kmeans shows it; of other roles' processes only pid and datid, unless the
  * caller has the rights of pg_read_all_stats.
  */
@@ -213,17 +265,8 @@ Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
 
 /* --- the last run --- */
 
-struct RunReport {
-    const char *function; /* NULL: no run yet */
-    Oid relation;
-    TimestampTz started;
-    TimestampTz ended;
-    PgkmScanReport scan;
-    PgkmFitReport fit;
-};
-
 static PgkmFitReport noted;
-static RunReport last;
+static PgkmRunReport last;
 
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
 {
@@ -232,11 +275,13 @@ void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation)
     run->relation = relation;
     run->started = GetCurrentTimestamp();
     memset(&noted, 0, sizeof noted);
+    rows_before = -1;
     start_showing(&run->outer, relation);
 }
 
 void pgkm_run_end(const PgkmRun *run)
 {
+    rows_before = -1;
     stop_showing(&run->outer);
     if (noted.groups == 0)
         return;
@@ -247,6 +292,11 @@ void pgkm_run_end(const PgkmRun *run)
     last.scan = run->scan;
     last.fit = noted;
     memset(&noted, 0, sizeof noted);
+}
+
+const PgkmRunReport *pgkm_last_run(void)
+{
+    return &last;
 }
 
 void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job)
@@ -289,6 +339,7 @@ Datum pgkm_kmeans_last_run(PG_FUNCTION_ARGS)
                                  job->chosen.feature_sum,
                                  job->chosen.mass_sum,
                                  job->chosen.instruction_set,
+                                 device_list(job->devices),
                                  scan->way,
                                  pgkm_value_if(scanned, scan->workers),
                                  pgkm_value_if(scanned, scan->rows),

@@ -20,7 +20,7 @@ extern "C" {
 
 /* How a table was read. */
 struct PgkmScanReport {
-    const char *way; /* static: "direct", "executor" or "loaded"; NULL: not by a table function */
+    const char *way; /* static: "direct", "stream", "executor" or "loaded"; NULL: not by a table function */
     int32 workers;   /* beside the session's own process */
     int64 rows;      /* read, those that take no part included */
     double seconds;
@@ -53,6 +53,16 @@ struct PgkmRun {
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 
+/* How a run went. */
+struct PgkmRunReport {
+    const char *function; /* NULL: no run yet */
+    Oid relation;
+    TimestampTz started;
+    TimestampTz ended;
+    PgkmScanReport scan;
+    PgkmFitReport fit;
+};
+
 /* Starts to show the run. */
 void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
 
@@ -60,13 +70,21 @@ void pgkm_run_begin(PgkmRun *run, const char *function, Oid relation);
  * ERROR there is nothing to end: the server clears the progress. */
 void pgkm_run_end(const PgkmRun *run);
 
+/* The last run of the session. */
+const PgkmRunReport *pgkm_last_run(void);
+
 /* Rows read so far by all processes, and about how many there will be (0: not known). */
 void pgkm_progress_scan(int64 rows, int64 expected);
+
+/* A pass over a streamed table begins or goes on, of `expected` rows (0: not known) after so many: from now on the rows
+ * of a scan count behind these, and do not change the phase. */
+void pgkm_progress_pass(int64 pass, int64 rows, int64 expected);
 
 /* What the view shows of a job beside how far it is. */
 struct PgkmShownFit {
     int32 max_iter; /* 0: it has no iterations that could be counted */
     int32 n_init;
+    int64 k; /* 0: nothing is seeded */
 };
 
 /* How far a job is. */

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cctype>
 #include <climits>
 
 #include "backend/strategies.hpp"
@@ -45,11 +46,14 @@ static constexpr auto strategy_entries = [] {
     return lists;
 }();
 
+#define MAX_DEVICE 1023 /* the largest ordinal */
+
 static const config_enum_entry scans[] = {
     {"auto", SCAN_AUTO, false}, {"direct", SCAN_DIRECT, false}, {"executor", SCAN_EXECUTOR, false}, {NULL, 0, false}};
 
 static int backend = PGKM_BACKEND_AUTO;
 static int device = -1;
+static char *devices = NULL;
 static int cpu_threads = 0;
 static int memory_limit_kb = 4 * 1024 * 1024;
 static int gpu_memory_limit_kb = 0;
@@ -104,6 +108,41 @@ static void define_nodes(void)
                &node_timeout_s, 3, 3600, PGC_USERSET, GUC_UNIT_S);
 }
 
+/* Reads a list of ordinals, 'N, N, ...', to `ordinals`; how many there are, or -1 for another text. */
+static int read_devices(const char *text, int32_t *ordinals)
+{
+    int count = 0;
+
+    for (;;) {
+        char *end = NULL;
+
+        text += strspn(text, " ");
+        if (*text == '\0' && count == 0)
+            return 0;
+
+        const long ordinal = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : -1;
+
+        if (ordinal < 0 || ordinal > MAX_DEVICE || count == PGKM_MOST_DEVICES)
+            return -1;
+        ordinals[count++] = (int32_t)ordinal;
+        text = end + strspn(end, " ");
+        if (*text == '\0')
+            return count;
+        if (*text++ != ',')
+            return -1;
+    }
+}
+
+static bool check_devices(char **text, void **, GucSource)
+{
+    int32_t ordinals[PGKM_MOST_DEVICES];
+
+    if (read_devices(*text, ordinals) >= 0)
+        return true;
+    GUC_check_errdetail("It is a list of up to %d ordinals of devices, as in \"0,1,2\", or empty.", PGKM_MOST_DEVICES);
+    return false;
+}
+
 /* Settings on which the service and all sessions must agree are set in the configuration alone. */
 static void define_service(void)
 {
@@ -124,8 +163,11 @@ void pgkm_settings_define(void)
 {
     define_enum("pg_kmeans.backend", "Chooses what computes: the CPU, a CUDA device, or the faster one that is there.",
                 NULL, &backend, backends);
-    define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: the one with most room.", &device, -1, 1023,
-               PGC_USERSET, 0);
+    define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: what pg_kmeans.devices says.", &device, -1,
+               MAX_DEVICE, PGC_USERSET, 0);
+    DefineCustomStringVariable("pg_kmeans.devices", "Ordinals of the devices over which a fit is spread.",
+                               "Empty: as many of one kind as the fit is worth.", &devices, "", PGC_USERSET, 0,
+                               check_devices, NULL, NULL);
     define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
                "0 uses all processors that the server may run on.", &cpu_threads, 0, 4096, PGC_USERSET, 0);
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
@@ -205,6 +247,7 @@ void pgkm_settings_fill(PgkmSettings *settings)
     memset(settings, 0, sizeof *settings);
     settings->backend = (PgkmBackendChoice)backend;
     settings->device = device;
+    settings->n_devices = read_devices(devices, settings->devices);
     settings->cpu_threads = cpu_threads;
     settings->memory_limit = pgkm_memory_limit();
     settings->gpu_memory_limit = (uint64)gpu_memory_limit_kb * 1024;

@@ -214,7 +214,7 @@ TEST_P(Cancel, Moments)
     expect_cancelled([](Session &session, LongJob &job) {
         const std::vector<double> shift(LongJob::d);
         std::vector<double> sums(LongJob::d), cross(LongJob::d * (LongJob::d + 1) / 2);
-        PgkmMoments moments = {shift.data(), sums.data(), cross.data()};
+        PgkmMoments moments = {shift.data(), sums.data(), cross.data(), 0.0};
         return session.moments(&job.problem, 1, &moments);
     });
 }
@@ -271,7 +271,7 @@ TEST_P(Cancel, MomentsOfManyFeatures)
     PgkmProblem problem = {};
     problem.n_rows = n;
     expect_cancelled_anywhere({values.data(), PGKM_FLOAT32, n, d, nullptr}, [&](Session &session) {
-        PgkmMoments moments = {shift.data(), sums.data(), cross.data()};
+        PgkmMoments moments = {shift.data(), sums.data(), cross.data(), 0.0};
         return session.moments(&problem, 1, &moments);
     });
 }

@@ -130,6 +130,7 @@ void add_ties(Collection &to)
     twice.insert(twice.end(), twice.begin(), twice.end());
     to.add("equal_centroids", random.grid(301, 4, 3), 4, 12, {.start = twice});
     to.add("wide_grid", random.grid(203, 130, 2), 130, 9, {.start = random.grid(9, 130, 2)});
+    to.add("zeros_and_ones", random.grid(1009, 37, 2), 37, 40);
     const Rows few = random.blobs(20, 3, 5);
     Rows repeated;
     for (int i = 0; i < 30; ++i)

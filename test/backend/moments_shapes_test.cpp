@@ -61,7 +61,7 @@ struct Sums {
         const std::size_t d = rows.shift.size();
         for (std::size_t p = 0; p < problems.size(); ++p) {
             values[p].assign(d + d * (d + 1) / 2, -1.0);
-            views.push_back({rows.shift.data(), values[p].data(), values[p].data() + d});
+            views.push_back({rows.shift.data(), values[p].data(), values[p].data() + d, 0.0});
         }
     }
     void take(const Subject &subject, const Rows &rows)

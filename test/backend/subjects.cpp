@@ -9,6 +9,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "reference/reference.hpp"
 #include "service_subject.hpp"
+#include "support/spread_over.hpp"
 
 namespace conformance {
 namespace {
@@ -53,6 +54,29 @@ void add_cpu(std::vector<Subject> &subjects)
         }
 }
 
+// The same device three times: rows and sums are spread as over three of them.
+std::vector<std::int32_t> same_device(std::int32_t device)
+{
+    return std::vector<std::int32_t>(3, device);
+}
+
+// The service with the list, which it opens itself.
+const PgkmBackend *spread_service()
+{
+    static const PgkmBackend table = [] {
+        PgkmBackend made = *service_table();
+        made.open = [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
+            const std::vector<std::int32_t> devices = same_device(0);
+            PgkmOpen open = *options;
+            open.devices = devices.data();
+            open.n_devices = static_cast<std::int32_t>(devices.size());
+            return service_table()->open(&open, context, error);
+        };
+        return made;
+    }();
+    return &table;
+}
+
 struct Plugin {
     const PgkmBackend *table = nullptr;
     std::int32_t device = -1;
@@ -92,6 +116,18 @@ const Plugin &plugin()
     return loaded;
 }
 
+const PgkmBackend *spread_cpu()
+{
+    static const PgkmBackend *const table = pgkm::test::spread_over<0>(pgkm::cpu_backend(), same_device(0));
+    return table;
+}
+
+const PgkmBackend *spread_plugin()
+{
+    static const PgkmBackend *const table = pgkm::test::spread_over<1>(plugin().table, same_device(plugin().device));
+    return table;
+}
+
 void add_plugin(std::vector<Subject> &subjects)
 {
     const PgkmBackend *table = plugin().table;
@@ -106,6 +142,8 @@ void add_plugin(std::vector<Subject> &subjects)
         limit_text == nullptr ? default_streaming_limit : std::strtoull(limit_text, nullptr, 10);
     add("auto", {}, 0, true);
     add("auto_streamed", {}, limit, true);
+    subjects.push_back({name + "_spread", spread_plugin(), plugin().device, {}, 0, true});
+    subjects.push_back({name + "_spread_streamed", spread_plugin(), plugin().device, {}, limit, true});
     struct Stage {
         const char *name;
         const char *PgkmTuning::*member;
@@ -136,7 +174,9 @@ const std::vector<Subject> &all_subjects()
     static const std::vector<Subject> subjects = [] {
         std::vector<Subject> made;
         add_cpu(made);
+        made.push_back({"spread", spread_cpu(), -1, {}, 0, true});
         made.push_back({"service", service_table(), -1, {}, 0, true});
+        made.push_back({"service_spread", spread_service(), -1, {}, 0, false});
         add_plugin(made);
         return made;
     }();
@@ -146,9 +186,13 @@ const std::vector<Subject> &all_subjects()
 std::vector<Subject> plain_subjects()
 {
     std::vector<Subject> plain = {{"cpu", pgkm::cpu_backend(), -1, {}, 0, true},
+                                  {"spread", spread_cpu(), -1, {}, 0, true},
                                   {"service", service_table(), -1, {}, 0, true}};
-    if (plugin().table != nullptr)
-        plain.push_back({identifier(plugin().table->name), plugin().table, plugin().device, {}, 0, true});
+    if (plugin().table != nullptr) {
+        const std::string name = identifier(plugin().table->name);
+        plain.push_back({name, plugin().table, plugin().device, {}, 0, true});
+        plain.push_back({name + "_spread", spread_plugin(), plugin().device, {}, 0, true});
+    }
     return plain;
 }
 

@@ -7,6 +7,8 @@
 //   check PLUGIN faults|poisoned|absent              check_faults.hpp
 //   check PLUGIN reductions                          check_reductions.hpp alone
 //
+// With PGKM_DEVICES=0,0,0 each fit is spread over these devices, of which the same one may come again.
+//
 // Every case is compared bit for bit. Prints one line per failure and a summary.
 #include <dlfcn.h>
 
@@ -14,11 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "check_answer.hpp"
 #include "check_faults.hpp"
 #include "check_reductions.hpp"
 #include "reference/reference.hpp"
+#include "support/spread_over.hpp"
 
 namespace {
 
@@ -104,6 +108,14 @@ const PgkmBackend *open_plugin(const char *path)
     return reinterpret_cast<Entry>(dlsym(library, PGKM_BACKEND_ENTRY))(PGKM_BACKEND_ABI);
 }
 
+std::vector<std::int32_t> read_list(const char *text)
+{
+    std::vector<std::int32_t> list;
+    for (char *end = nullptr; *text != '\0'; text = *end == ',' ? end + 1 : end)
+        list.push_back(static_cast<std::int32_t>(std::strtol(text, &end, 10)));
+    return list;
+}
+
 void print_probe(const PgkmBackend *backend)
 {
     PgkmDevice device{};
@@ -130,6 +142,8 @@ int main(int argc, char **argv)
         backend = open_plugin(argv[1]);
     if (backend == nullptr)
         return 2;
+    if (const char *list = std::getenv("PGKM_DEVICES"))
+        backend = pgkm::test::spread_over<0>(backend, read_list(list));
     if (mode == "faults")
         return check_faults(backend) != 0;
     if (mode == "poisoned")

@@ -119,8 +119,8 @@ def mixture_or_components(dice, k, source):
         return (f"SELECT pca_inverse_transform(m, pca_transform(m, f)), c.* FROM (SELECT pca(f, {pca_options(dice)}) AS m FROM {source}) AS s, "
                 f"pca_components(m) AS c, {others}")
     if form == 6:
-        return f"SELECT pca_final(pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
-    return f"SELECT pca_transform(pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
+        return f"SELECT pgkm_pca_final(pgkm_pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
+    return f"SELECT pca_transform(pgkm_pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
 
 
 def tables(dice, k, source):
@@ -131,6 +131,10 @@ def tables(dice, k, source):
              f"FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}, nulls => '{dice.choice(['skip', 'mean', 'error'])}', tol => {dice.choice(['0', '1'])}) AS m",
              f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, loaded => {many})",
              f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, loaded => {many})",
+             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{40}', '{2,2,2,2,2,2,2,2}', '{1}', '{,}'])}', loaded => {many}, standardize => {dice.choice(['true', 'false'])})",
+             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', 'bisecting', {k}, metric => '{dice.choice(['l2', 'cosine'])}')",
+             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, max_radius => {dice.choice(['1e-9', '0.1', '3', '1e300'])}, loaded => {many})",
+             f"SELECT * FROM gmm_sweep('fuzz', '{{f}}', 1, {dice.choice(['3', '0', '5'])}, reg_covar => {dice.choice(['0', '1'])}, loaded => {many})",
              f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",
              f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}', overwrite => {many})",
              f"SELECT pca_fit('fuzz', '{{f}}', {dice.choice(['NULL', '1', '0.9', '40'])}, {dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})",

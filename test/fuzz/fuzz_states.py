@@ -26,9 +26,9 @@ SETUP = r"""
 CREATE EXTENSION IF NOT EXISTS pg_kmeans;
 SET client_min_messages = error;
 SET statement_timeout = '300ms';
-CREATE AGGREGATE pg_temp.state_of(real[], bigint) (SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_serialize);
-CREATE AGGREGATE pg_temp.state_of(float8[], bigint, kmeans_options, float8) (SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_serialize);
-CREATE AGGREGATE pg_temp.state_of(float8[], bigint, gmm_options) (SFUNC = gmm_transition, STYPE = internal, FINALFUNC = kmeans_serialize);
+CREATE AGGREGATE pg_temp.state_of(real[], bigint) (SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
+CREATE AGGREGATE pg_temp.state_of(float8[], bigint, kmeans_options, float8) (SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
+CREATE AGGREGATE pg_temp.state_of(float8[], bigint, gmm_options) (SFUNC = pgkm_gmm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
 CREATE FUNCTION pg_temp.raw_deserialize(bytea) RETURNS bigint AS '$libdir/pg_kmeans', 'pgkm_aggregate_deserialize' LANGUAGE C STRICT;
 CREATE FUNCTION pg_temp.raw_combine(bigint, bigint) RETURNS bigint AS '$libdir/pg_kmeans', 'pgkm_aggregate_combine' LANGUAGE C;
 CREATE FUNCTION pg_temp.raw_kmeans(bigint) RETURNS kmeans_model AS '$libdir/pg_kmeans', 'pgkm_aggregate_final' LANGUAGE C;
@@ -36,7 +36,7 @@ CREATE FUNCTION pg_temp.raw_gmm(bigint) RETURNS gmm_model AS '$libdir/pg_kmeans'
 CREATE AGGREGATE pg_temp.feed_kmeans(bigint) (SFUNC = pg_temp.raw_combine, STYPE = bigint, FINALFUNC = pg_temp.raw_kmeans);
 CREATE AGGREGATE pg_temp.feed_gmm(bigint) (SFUNC = pg_temp.raw_combine, STYPE = bigint, FINALFUNC = pg_temp.raw_gmm);
 CREATE TEMP TABLE r AS SELECT i, ARRAY[i % 7, i * i % 11, i % 3]::float8[] AS f, (1 + i % 2)::float8 AS w FROM generate_series(1, 9) AS i;
-CREATE TEMP TABLE kmeans_sums_in (v kmeans_sums); CREATE TEMP TABLE pca_sums_in (v pca_sums);
+CREATE TEMP TABLE pgkm_sums_in (v kmeans_sums); CREATE TEMP TABLE pgkm_pca_sums_in (v pca_sums);
 CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_in (v gmm_model); CREATE TEMP TABLE pca_model_in (v pca_model);
 """
 
@@ -50,9 +50,9 @@ CORPUS = {
               "pg_temp.state_of(f, 2, kmeans_options(init_centroids => '{{1,2,3},{4,5,6}}', standardize => true), w) FROM r",
               "pg_temp.state_of(f, 2, gmm_options('diag')) FROM r",
               "pg_temp.state_of(f, 2, gmm_options(weights_init => '{0.5,0.5}', means_init => '{{1,2,3},{4,5,6}}', reg_covar => 0.1)) FROM r"],
-    "kmeans_sums": ["kmeans_sums_send(kmeans_step(f, '{{1,2,3},{4,5,6}}', w)) FROM r", "kmeans_sums_send(kmeans_step(f, '{{1,2,3}}')) FROM r"],
-    "pca_sums": ["pca_sums_send(pca_accum(NULL, f, pca_options(2, true, true))) FROM r LIMIT 1",
-                 "pca_sums_send(pca_combine(pca_accum(NULL, '{1,2}'::real[]), pca_accum(NULL, '{4,2}'::real[])))"],
+    "kmeans_sums": ["pgkm_sums_send(kmeans_step(f, '{{1,2,3},{4,5,6}}', w)) FROM r", "pgkm_sums_send(kmeans_step(f, '{{1,2,3}}')) FROM r"],
+    "pca_sums": ["pgkm_pca_sums_send(pgkm_pca_accum(NULL, f, pca_options(2, true, true))) FROM r LIMIT 1",
+                 "pgkm_pca_sums_send(pgkm_pca_combine(pgkm_pca_accum(NULL, '{1,2}'::real[]), pgkm_pca_accum(NULL, '{4,2}'::real[])))"],
     "kmeans_model": [f"record_send({PLAIN}) FROM (SELECT {call} AS m FROM r) AS s"
                      for call in ("kmeans(f, 3)", "kmeans(f, 2, kmeans_options(standardize => true, metric => 'cosine'))")],
     "gmm_model": [f"record_send(gmm(f, 2, gmm_options('{kind}', reg_covar => 0.1))) FROM r" for kind in KINDS],
@@ -61,11 +61,11 @@ CORPUS = {
 
 # What is done with a value that came through; one row of booleans, all to be true.
 USES = {
-    "kmeans_sums": "SELECT array_length(kmeans_sums_masses(v), 1) = array_length(kmeans_sums_features(v), 1), kmeans_sums_in(kmeans_sums_out(v))::text = v::text, "
-                   "array_dims(kmeans_sums_centroids(v)) = array_dims(kmeans_sums_features(v)), kmeans_sums_send(v) = '{bytes}', (v + v)::text <> '' FROM kmeans_sums_in",
-    "pca_sums": "SELECT pca_sums_in(pca_sums_out(v))::text = v::text, pca_sums_send(v) = '{bytes}', "
+    "kmeans_sums": "SELECT array_length(kmeans_sums_masses(v), 1) = array_length(kmeans_sums_features(v), 1), pgkm_sums_in(pgkm_sums_out(v))::text = v::text, "
+                   "array_dims(kmeans_sums_centroids(v)) = array_dims(kmeans_sums_features(v)), pgkm_sums_send(v) = '{bytes}', (v + v)::text <> '' FROM pgkm_sums_in",
+    "pca_sums": "SELECT pgkm_pca_sums_in(pgkm_pca_sums_out(v))::text = v::text, pgkm_pca_sums_send(v) = '{bytes}', "
                 "array_dims((m).components) = format('[1:%s][1:%s]', (m).n_components, (m).d) "
-                "FROM (SELECT v, pca_final(pca_combine(v, v)) AS m FROM pca_sums_in) AS s",
+                "FROM (SELECT v, pgkm_pca_final(pgkm_pca_combine(v, v)) AS m FROM pgkm_pca_sums_in) AS s",
     "kmeans_model": "SELECT kmeans_predict(v, x) BETWEEN 0 AND (v).k - 1, kmeans_distance(v, x) >= 0, array_length(kmeans_transform(v, x), 1) = (v).k, "
                     "(SELECT count(*) = (v).k AND min(array_length(centroid, 1)) = (v).d FROM kmeans_centroids(v)), "
                     "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)) FROM {source}",

@@ -25,7 +25,7 @@ SELECT id % 3 AS part, kmeans_step(f, '{{0,0,0},{0,0,50},{0.1,0.2,90}}', sqrt(id
 ALTER TABLE dump_sums ADD CHECK (kmeans_sums_inertia(sums) > 0);
 CREATE TABLE dump_pca AS
 SELECT id % 2 AS part, pca(f, pca_options(n_components => 2, whiten => true, standardize => true)) AS model,
-    (SELECT pca_accum(NULL, f, pca_options(2))) AS sums FROM dump_rows WHERE id < 50 GROUP BY part, id, f;
+    (SELECT pgkm_pca_accum(NULL, f, pca_options(2))) AS sums FROM dump_rows WHERE id < 50 GROUP BY part, id, f;
 CREATE TABLE dump_mixtures AS
 SELECT kind, gmm(f, 3, gmm_options(kind)) AS model, gmm_options(means_init => '{{1,2},{3,4}}') AS options
 FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;

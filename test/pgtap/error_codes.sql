@@ -1,6 +1,6 @@
 -- The error table: what is wrong with the input, and its SQLSTATE, in every function that can meet it.
 BEGIN;
-SELECT plan(87);
+SELECT plan(103);
 
 CREATE TABLE code_rows (id serial, f8 double precision[], f4 real[], x real, y double precision, t text);
 CREATE MATERIALIZED VIEW code_matview AS SELECT 1::real AS x;
@@ -46,7 +46,14 @@ END$$;
 SELECT check_call(NULL, '22023', k) FROM (VALUES ('NULL'), ('0'), ('-5'), ('2147483648')) AS v (k);
 SELECT check_call(options, '22023') FROM (VALUES ('init => ''nonsense'''), ('n_init => 0'), ('max_iter => 0'), ('tol => -1'),
     ('tol => ''NaN'''), ('metric => ''l1'''), ('init_centroids => ''{1,2}'''), ('init_centroids => ''{{1,2,3}}'''),
-    ('init_centroids => ''{{1,2},{3,4}}''')) AS v (options);
+    ('init_centroids => ''{{1,2},{3,4}}'''), ('max_radius => -1'), ('max_radius => 1, batch_size => 2')) AS v (options);
+SELECT throws_ok(call, code, NULL, call) FROM (VALUES
+    ($$SELECT kmeans_tree('code_rows', '{f8}', '{3,1}')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', NULL)$$, '22023'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', 'bisecting')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', 3)$$, '22023'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', metric => 'l1')$$, '22023'), ($$SELECT kmeans_tree('nowhere', '{f8}', '{2}')$$, '42P01'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', loaded => true)$$, '55000'), ($$SELECT kmeans_sweep('code_rows', '{f8}', 1, 2, sample => -1)$$, '22023'),
+    ($$SELECT gmm_sweep('code_rows', '{f8}', 2, 1)$$, '22023'), ($$SELECT gmm_sweep('code_rows', '{f8}', NULL, 1)$$, '22023'),
+    ($$SELECT gmm_sweep('code_rows', '{t}', 1, 2)$$, '42804'), ($$SELECT gmm_sweep('code_rows', NULL, 1, 2)$$, '22004')) AS v (call, code);
 
 -- Names
 SELECT throws_ok($$SELECT kmeans_fit('nowhere', '{x}', 1)$$, '42P01', NULL, 'unknown table');

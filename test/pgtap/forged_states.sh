@@ -16,11 +16,11 @@ result $? 'the module that changes states is built'
 query <<SQL
 CREATE FUNCTION mutate_state(internal) RETURNS bytea AS '$folder/mutate_state.so' LANGUAGE C STRICT PARALLEL SAFE;
 CREATE AGGREGATE mutated(real[], bigint, kmeans_options) (
-    SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_final, COMBINEFUNC = kmeans_combine,
-    SERIALFUNC = mutate_state, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE);
+    SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_final, COMBINEFUNC = pgkm_combine,
+    SERIALFUNC = mutate_state, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE);
 CREATE AGGREGATE mutated(real[], bigint, kmeans_options, double precision) (
-    SFUNC = kmeans_transition, STYPE = internal, FINALFUNC = kmeans_final, COMBINEFUNC = kmeans_combine,
-    SERIALFUNC = mutate_state, DESERIALFUNC = kmeans_deserialize, PARALLEL = SAFE);
+    SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_final, COMBINEFUNC = pgkm_combine,
+    SERIALFUNC = mutate_state, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE);
 CREATE TABLE forged_rows WITH (parallel_workers = 2) AS
 SELECT array_fill(i % 7, ARRAY[63]) || (i % 11)::int AS f FROM generate_series(1, 5000) AS i;
 ALTER TABLE forged_rows ALTER f TYPE real[];

@@ -59,10 +59,13 @@ same 'clusters that are split and joined' "'{x,y,z}', 20, refine => true"
 # A sweep loads once. Its indices are sums in float64, added server by server.
 swept() { # NAME ARGUMENTS
     is "$(query -c "SET client_min_messages = warning" -c "CREATE TEMP TABLE swept AS SELECT * FROM kmeans_sweep('nodes_rows', $2)" -c "SELECT scan, backend FROM kmeans_last_run()" \
-        -c "SELECT count(*) >= 5 AND bool_and((a.k, a.inertia, a.clusters, a.n_iter, a.converged) = (b.k, b.inertia, b.clusters, b.n_iter, b.converged)
+        -c "SELECT count(*) >= 5 AND bool_and(abs(a.bic / b.bic - 1) < 1e-12 AND b.silhouette IS NULL AND (a.k, a.inertia, a.clusters, a.n_iter, a.converged) = (b.k, b.inertia, b.clusters, b.n_iter, b.converged)
             AND (a.k = 1 AND b.davies_bouldin IS NULL OR abs(a.davies_bouldin / b.davies_bouldin - 1) + abs(a.calinski_harabasz / b.calinski_harabasz - 1)
                 + abs(a.simplified_silhouette / b.simplified_silhouette - 1) < 1e-12)) FROM kmeans_sweep('nodes_all', $2) AS a FULL JOIN swept AS b USING (k)" | paste -sd ' ')" 'nodes|nodes t' "$1"
 }
+mixtures="'{x,y}', 1, 4, 'diag', max_iter => 20"
+is "$(query -c "SET client_min_messages = warning" -c "CREATE TEMP TABLE swept AS SELECT * FROM gmm_sweep('nodes_rows', $mixtures)" -c "SELECT scan, backend FROM kmeans_last_run()" \
+    -c "SELECT count(*), bool_and(abs(a.bic / b.bic - 1) < 1e-10 AND a.n_iter = b.n_iter) FROM gmm_sweep('nodes_all', $mixtures) AS a JOIN swept AS b USING (k)" | paste -sd ' ')" 'nodes|nodes 4|t' 'a sweep of mixtures'
 swept 'a sweep' "'{x,y,z}', 1, 6"
 swept 'a sweep of weighted rows, standardized' "'{f}', 2, 7, weight => 'w', standardize => true"
 
@@ -72,6 +75,8 @@ result $? 'and a NOTICE says so'
 is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first') = kmeans_fit('nodes_all', '{x,y}', 3, init => 'first')")" t 'the first rows are those of the order of partitions'
 bounded="'{x,y}', 3, min_size => 0.3, max_size => 7000"
 is "$(query -c "SELECT kmeans_fit('nodes_rows', $bounded) = kmeans_fit('nodes_all', $bounded)")" t 'rows are read by this server where sizes have bounds'
+is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, max_radius => 0.3) = kmeans_fit('nodes_all', '{x,y}', 3, max_radius => 0.3)")" t 'and where a radius decides how many clusters there are'
+is "$(query -c "SELECT count(*) FROM (SELECT * FROM kmeans_tree('nodes_rows', '{x,y}', '{4,3}') INTERSECT SELECT * FROM kmeans_tree('nodes_all', '{x,y}', '{4,3}')) AS s")" 17 'and for a tree'
 is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', $bounded)" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 0A000 'and their labels are not written there'
 is "$(query -c "SELECT kmeans_fit('nodes_12500', '{x,y}', 3) IS NULL, kmeans_fit('nodes_9000', '{x,y}', 3) = kmeans_fit('nodes_rows', '{x,y}', 3)")" "t|f" 'a foreign table alone; one without rows has no model'
 
@@ -92,6 +97,8 @@ near nodes_all nodes_rows 'PCA of standardized rows' pca_fit "'{f}', 2, standard
 for type in full tied diag spherical; do
     near nodes_all nodes_rows "a mixture, $type" gmm_fit "'{x,y,z}', 4, '$type', max_iter => 20"
 done
+near nodes_all nodes_rows 'PCA of weighted rows' pca_fit "'{x,z}', weight => 'w'"
+near nodes_all nodes_rows 'a mixture of weighted, standardized rows' gmm_fit "'{x,y,z}', 4, 'tied', max_iter => 20, weight => 'w', standardize => true"
 near nodes_all nodes_rows 'a mixture from given parameters' gmm_fit "'{x,y}', 2, 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}'"
 
 # Labels: each server updates its own rows, in the caller's transaction.

@@ -43,7 +43,7 @@ begin() {
     for ((i = 0; i < 1200; i++)); do
         pid=$(sed -nE 's/^pid\|([0-9]+)$/\1/p' "$out")
         if [ -n "$pid" ] && [ "$(query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE pid = $pid AND phase LIKE '$1%'")" = 1 ] &&
-            { [ "$1" != scanning ] || [ "$(on_node 2 -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%kmeans_node_load%' AND state = 'active' AND pid <> pg_backend_pid()")" = 1 ]; }; then
+            { [ "$1" != scanning ] || [ "$(on_node 2 -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pgkm_node_load%' AND state = 'active' AND pid <> pg_backend_pid()")" = 1 ]; }; then
             return
         fi
         sleep 0.05

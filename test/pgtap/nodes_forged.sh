@@ -1,5 +1,5 @@
 #!/bin/bash
-# Requests of kmeans_node_call that nobody of ours has made: cut, mutated, out of order, of other shapes. They are errors or
+# Requests of pgkm_node_call that nobody of ours has made: cut, mutated, out of order, of other shapes. They are errors or
 # answers, and the server survives them.
 if ! command -v python3 >/dev/null; then
     echo "1..0 # SKIP no python3"
@@ -8,25 +8,25 @@ fi
 set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 query -c "CREATE TABLE forged AS SELECT sin(i) AS x, cos(i * 3) AS y, 1 + i % 3 AS w FROM generate_series(1, 500) AS i"
-state=$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')
+state=$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT pgkm_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')
 is "$state" 55000 'there is no answer before a load'
-is "$(query -c "SELECT n, d, element FROM kmeans_node_load('{forged,forged}', '{x,y,y,x}', '{w,w}', false)" -c "SELECT kmeans_node_unload(), kmeans_node_unload()" | paste -sd ' ')" '1000|2|double precision t|f' 'rows of two tables'
-is "$(query -c "SELECT kmeans_node_version() <> ''")" t 'a version'
-is "$(query -c "CREATE ROLE forged_other" -c "SELECT n FROM kmeans_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT kmeans_node_unload()" -c "RESET ROLE" -c "SELECT kmeans_node_unload()" | paste -sd ' ')" '500 f t' 'another role does not unload the rows'
-is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT n FROM kmeans_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT kmeans_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 55000 'and has no answer about them'
+is "$(query -c "SELECT n, d, element FROM pgkm_node_load('{forged,forged}', '{x,y,y,x}', '{w,w}', false)" -c "SELECT pgkm_node_unload(), pgkm_node_unload()" | paste -sd ' ')" '1000|2|double precision t|f' 'rows of two tables'
+is "$(query -c "SELECT pgkm_node_version() <> ''")" t 'a version'
+is "$(query -c "CREATE ROLE forged_other" -c "SELECT n FROM pgkm_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT pgkm_node_unload()" -c "RESET ROLE" -c "SELECT pgkm_node_unload()" | paste -sd ' ')" '500 f t' 'another role does not unload the rows'
+is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT n FROM pgkm_node_load('{forged}', '{x,y}', NULL, false)" -c "SET ROLE forged_other" -c "SELECT pgkm_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 55000 'and has no answer about them'
 query -c "DROP ROLE forged_other"
 # Statements: each request in a block of its own, so that an error ends no more than that.
 python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
 random.seed(5)
 def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%d%s" % (len(values), kind), *values)
-def op(number, body=b""): return struct.pack("<II", 0x50474B02, number) + body
+def op(number, body=b""): return struct.pack("<II", 0x50474B03, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
 good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d", [0, 0]) + array("d", [1, 2]) + struct.pack("<i", 1)),
         op(2, array("d", []) + array("d", []) + struct.pack("<i", 0)),
         op(3, struct.pack("<i", 3) + rows(3) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<iB", 43, 1)), op(4, struct.pack("<q", 5)),
-        op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<i", 40)), op(6, array("d", [0, 0])),
+        op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 0)), op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 1) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<i", 43)), op(6, array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 2, 1) + rows(2) + array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])),
         op(7, struct.pack("<iiB", 2, 0, 1) + rows(2) + array("d", []) + array("d", []) + array("d", [])),
         op(8, struct.pack("<i", 3)), op(9, mass(1)), op(10, array("Q", [0, 3, 7])), op(11, struct.pack("<i", 3) + array("Q", [1, 2])), op(11, struct.pack("<i", 64) + array("Q", [1, 2])),
@@ -43,20 +43,20 @@ def mutate(message):
         elif how == 3 and len(data) >= 16:
             at = random.randrange(8, len(data) - 7); data[at:at + 8] = struct.pack("<d", random.choice([float("nan"), float("inf"), 1e308, -0.0, 5e-324]))
     return bytes(data)
-print("SELECT kmeans_node_load('{forged}', '{x,y}', '{w}', false) IS NULL;")
+print("SELECT pgkm_node_load('{forged}', '{x,y}', '{w}', false) IS NULL;")
 unweighted = [7, 8, 9] # sums of PCA and mixtures
 def ask(numbers):
-    for i in numbers: print("SELECT 'good', length(kmeans_node_call('\\x%s')) >= 0;" % good[i].hex())
-    for _ in range(1500): print("SELECT kmeans_node_call('\\x%s') IS NULL;" % mutate(random.choice(good)).hex())
+    for i in numbers: print("SELECT 'good', length(pgkm_node_call('\\x%s')) >= 0;" % good[i].hex())
+    for _ in range(1500): print("SELECT pgkm_node_call('\\x%s') IS NULL;" % mutate(random.choice(good)).hex())
 ask([i for i in range(len(good)) if i not in unweighted])
-print("SELECT kmeans_node_load('{forged}', '{x,y}', NULL, false) IS NULL;")
+print("SELECT pgkm_node_load('{forged}', '{x,y}', NULL, false) IS NULL;")
 ask(unweighted)
-print("SELECT 'good', length(kmeans_node_call('\\x%s')) >= 0;" % op(8, struct.pack("<i", 3)).hex())
+print("SELECT 'good', length(pgkm_node_call('\\x%s')) >= 0;" % op(8, struct.pack("<i", 3)).hex())
 for body in op(4, struct.pack("<q", 0)), op(4, struct.pack("<q", -1)):
-    print("SELECT 'no rows', kmeans_node_call('\\x%s');" % body.hex())
+    print("SELECT 'no rows', pgkm_node_call('\\x%s');" % body.hex())
 for body in op(10, array("Q", [3, 3])), op(11, struct.pack("<i", 64) + array("Q", [2, 1])):
-    print("SELECT 'disorder', kmeans_node_call('\\x%s');" % body.hex())
-print("SELECT 'alive', length(kmeans_node_call('\\x%s')) > 0;" % good[0].hex())
+    print("SELECT 'disorder', pgkm_node_call('\\x%s');" % body.hex())
+print("SELECT 'alive', length(pgkm_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON
 said=$(psql -XqAt -v VERBOSITY=sqlstate -f "/tmp/pgkm_forged.$$" 2>&1)
 rm -f "/tmp/pgkm_forged.$$"

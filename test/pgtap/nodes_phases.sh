@@ -53,14 +53,14 @@ fails() {
     through socket2
 }
 # A request: the magic number and the operation (message.hpp).
-request() { printf '024b4750%02x000000' "$1"; }
+request() { printf '034b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
 empty="SELECT kmeans_fit('phases_rows', '{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0)"
 rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, init => 'k-means||')"
-fails cut 'a connection' "$(text kmeans_node_version)" "$plain"
-fails cut 'a load' "$(text kmeans_node_load)" "$plain"
+fails cut 'a connection' "$(text pgkm_node_version)" "$plain"
+fails cut 'a load' "$(text pgkm_node_load)" "$plain"
 while read -r operation ways name statement; do
     for way in ${ways//,/ }; do fails "$way" "${name//_/ }" "$(request "$operation")" "${!statement}"; done
 done <<'PHASES'

@@ -1,6 +1,6 @@
 -- The table functions see and do what the caller may, no more.
 BEGIN;
-SELECT plan(34);
+SELECT plan(37);
 
 CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -41,6 +41,9 @@ SET LOCAL ROLE km_columns;
 SELECT is((kmeans_fit('priv_points', '{x,y}', 2)).n, 400::bigint, 'granted columns suffice for kmeans_fit');
 SELECT throws_ok($$SELECT kmeans_fit('priv_points', '{x,secret}', 2)$$, '42501', NULL, 'a column that is not granted');
 SELECT throws_ok($$SELECT kmeans_fit('priv_points', '{x}', 2, weight => 'secret')$$, '42501', NULL, 'a weight that is not granted');
+SELECT is((SELECT max(size) FROM kmeans_tree('priv_points', '{x,y}', '{2,2}')), 400::bigint, 'granted columns suffice for kmeans_tree');
+SELECT throws_ok($$SELECT kmeans_tree('priv_points', '{x,secret}', '{2}')$$, '42501', NULL, 'a column that is not granted, of kmeans_tree');
+SELECT throws_ok($$SELECT gmm_sweep('priv_points', '{x,secret}', 1, 2)$$, '42501', NULL, 'a column that is not granted, of gmm_sweep');
 SELECT throws_ok($$SELECT kmeans_labels('priv_points', '{x,y}', 2)$$, '42501', NULL, 'ctid needs SELECT on the table');
 SELECT throws_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2)$$, '42501', NULL, 'and writing needs UPDATE');
 

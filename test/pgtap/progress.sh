@@ -82,6 +82,11 @@ expect 'phase, n_init, restart' '\|100000\|[1-9][0-9]+$' 'restarts are counted'
 cancel
 wait
 
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3000)"
+expect 'phase, seeded, k' '^seeding\|[1-9][0-9]*\|3000$' 'first centroids are counted'
+cancel
+wait
+
 begin "SELECT gmm_fit('progress_rows', '{x,y}', 40, tol => 0, max_iter => 100000)"
 expect 'phase, relid::regclass, max_iter, restart, n_init, backend, iteration, shift IS NOT NULL' '^iterating\|progress_rows\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'a mixture counts its own iterations'
 rises iteration 'and they rise'

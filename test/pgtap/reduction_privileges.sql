@@ -45,7 +45,7 @@ SELECT throws_ok($$DELETE FROM reduction_definitions$$, '42501', NULL, 'nor dele
 SELECT lives_ok($$INSERT INTO reduction_definitions (name, definition) VALUES ('mine', '{"value": "x"}')$$, 'everybody writes what is his');
 DELETE FROM reduction_definitions WHERE name = 'mine';
 CREATE TEMP TABLE other_rows (a text);
-CREATE TRIGGER odd BEFORE INSERT ON other_rows FOR EACH ROW EXECUTE FUNCTION reduction_check_owner();
+CREATE TRIGGER odd BEFORE INSERT ON other_rows FOR EACH ROW EXECUTE FUNCTION pgkm_reduction_check_owner();
 SELECT throws_ok($$INSERT INTO other_rows VALUES ('a')$$, '39P01', NULL, 'the trigger of another table');
 RESET ROLE;
 SELECT is((SELECT count(*) FROM reduction_definitions), 3::bigint, 'all are still there');

@@ -51,13 +51,14 @@ void reference_em_step_of(const PgkmPoints &points, const PgkmProblem &problem, 
     std::vector<double> density(k);
     long double log_likelihood = 0.0;
     for (std::int64_t i = 0; i < problem.n_rows; ++i) {
+        const double weight = points.weights == nullptr ? 1.0 : points.weights[problem.first_row + i];
         const T *const x = static_cast<const T *>(points.values) + (problem.first_row + i) * points.d;
         for (std::size_t j = 0; j < k; ++j)
             for (std::size_t f = 0; f < d; ++f)
                 difference[j][f] = static_cast<double>(x[f]) - mixture.means[j * d + f];
         if (mixture.labels != nullptr) {
             std::fill(density.begin(), density.end(), 0.0);
-            density[static_cast<std::size_t>(mixture.labels[i])] = 1.0;
+            density[static_cast<std::size_t>(mixture.labels[i])] = weight;
         } else {
             for (std::size_t j = 0; j < k; ++j)
                 density[j] = mixture.log_weights[j] + mixture.log_determinants[j] -
@@ -71,8 +72,8 @@ void reference_em_step_of(const PgkmPoints &points, const PgkmProblem &problem, 
             for (double &value : density)
                 sum += value = std::exp(value - top);
             for (double &value : density)
-                value /= sum;
-            log_likelihood += top + std::log(sum);
+                value *= weight / sum;
+            log_likelihood += weight * (top + std::log(sum));
         }
         for (std::size_t j = 0; j < k; ++j) {
             masses[j] += density[j];

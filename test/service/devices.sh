@@ -69,4 +69,30 @@ held=$({
 } | query)
 is "$held" "f"$'\n'"$right"$'\n'"1"$'\n'"$right" "rows that stay, and another fit beside them"
 is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held in the end"
+
+# One fit over several devices: the same one may come again.
+both="SET pg_kmeans.devices = '0,1'"
+fault "fit slow 1000"
+say cuda "$fit" "$both" >"$folder/out.1" &
+await_pause
+is "$(state)" "0 1 t, 1 1 t" "one fit holds both"
+wait
+fault
+is "$(cat "$folder/out.1")" "$right" "and is right"
+for list in 1 0,0 1,0 0,1,0,1; do
+    is "$(say cuda "$fit" "SET pg_kmeans.devices = '$list'")" "$right" "devices $list"
+done
+is "$(say cuda "$fit" "SET pg_kmeans.devices = '0,2'")" 0A000 "one of which is not there"
+for i in 1 2 3 4; do say cuda "$fit" "SET pg_kmeans.devices = '$((i % 2)),$(((i + 1) % 2))'" >"$folder/out.$i" & done
+wait
+is "$(sort "$folder"/out.* | uniq -c | awk '{ print $1, $2 }')" "4 $right" "four fits that want both, in either order"
+fault "fit device_error once"
+is "$(say cuda "$fit" "$both")" 58000 "a device that fails ends the fit"
+fault
+is "$(say cuda "$fit" "$both")" "$right" "the next fit is right"
+fault "fit hang"
+is "$(say cuda "$fit" "$both" "SET statement_timeout = 300")" 57014 "a cancel reaches both"
+fault
+is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held"
+
 echo "1..$number"

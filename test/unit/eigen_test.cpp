@@ -250,6 +250,7 @@ std::vector<double> components(std::int32_t d, int threads)
     request.points.d = d;
     request.mean = mean.data();
     request.cross = cross.data();
+    request.mass = d;
     request.settings.cpu_threads = threads;
     PgkmJob *job = nullptr;
     PgkmError error;

@@ -18,21 +18,25 @@ std::size_t at(std::int64_t i)
 
 struct Moments {
     explicit Moments(std::int32_t features) : d(features), mean(at(d)), cross(at(triangle_size(d))) {}
-    MomentView view() { return {n, d, mean.data(), cross.data()}; }
-    void add(const std::vector<double> &rows)
+    PgkmRowMoments view() { return {n, mass, d, mean.data(), cross.data()}; }
+    void add(const std::vector<double> &rows) { add(rows.data(), nullptr, static_cast<std::int64_t>(rows.size()) / d); }
+    void add(const double *rows, const double *weights, std::int64_t count)
     {
-        MomentView v = view();
-        add_rows(v, rows.data(), static_cast<std::int64_t>(rows.size()) / d, [] {});
+        PgkmRowMoments v = view();
+        add_rows(v, rows, weights, count, [] {});
         n = v.n;
+        mass = v.mass;
     }
     void merge(Moments &other)
     {
-        MomentView v = view();
+        PgkmRowMoments v = view();
         merge_moments(v, other.view());
         n = v.n;
+        mass = v.mass;
     }
 
     std::int64_t n = 0;
+    double mass = 0.0;
     std::int32_t d;
     std::vector<double> mean, cross;
 };
@@ -106,6 +110,36 @@ TEST(Moments, Merge)
     expect_moments(rows, empty, 1e-13);
 }
 
+// A row of weight w counts like w rows; halves of weights change nothing but the mass.
+TEST(Moments, Weights)
+{
+    const std::int32_t d = 5;
+    const std::int64_t n = 700;
+    const std::vector<double> rows = random_rows(n, d, 20.0, 5);
+    std::vector<double> repeated, weights, halves;
+    for (std::int64_t i = 0; i < n; ++i) {
+        weights.push_back(static_cast<double>(1 + i % 3));
+        halves.push_back(weights.back() / 2.0);
+        for (std::int64_t copy = 0; copy <= i % 3; ++copy)
+            repeated.insert(repeated.end(), rows.begin() + i * d, rows.begin() + (i + 1) * d);
+    }
+    Moments plain(d), weighted(d), half(d), second(d);
+    plain.add(repeated);
+    weighted.add(rows.data(), weights.data(), 400);
+    second.add(rows.data() + 400 * d, weights.data() + 400, n - 400);
+    weighted.merge(second);
+    half.add(rows.data(), halves.data(), n);
+    EXPECT_EQ(weighted.n, n);
+    EXPECT_EQ(weighted.mass, static_cast<double>(plain.n));
+    EXPECT_EQ(half.mass, weighted.mass / 2.0);
+    for (std::size_t f = 0; f < plain.mean.size(); ++f)
+        EXPECT_NEAR(weighted.mean[f], plain.mean[f], 1e-12);
+    for (std::size_t i = 0; i < plain.cross.size(); ++i) {
+        EXPECT_NEAR(weighted.cross[i], plain.cross[i], 1e-9);
+        EXPECT_NEAR(half.cross[i], plain.cross[i] / 2.0, 1e-9);
+    }
+}
+
 // However rows that never vary are cut up, there is no variance.
 TEST(Moments, ConstantFeatures)
 {
@@ -121,16 +155,16 @@ TEST(Moments, ConstantFeatures)
 // Both functions change what they are given in the caller's thread: too many rows, and an end.
 TEST(Moments, AsTheApiHasThem)
 {
-    std::int64_t n = PGKM_MAX_ROWS - 1;
     std::vector<double> mean(2), cross(3), rows(4, 1.0);
+    PgkmRowMoments most = {PGKM_MAX_ROWS - 1, 0x1p53 - 1, 2, mean.data(), cross.data()}, two = most;
     PgkmError error;
-    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 2, nullptr, &error), PGKM_LIMIT);
-    EXPECT_EQ(pgkm_moments_merge(&n, 2, mean.data(), cross.data(), 2, mean.data(), cross.data(), &error), PGKM_LIMIT);
-    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 1, nullptr, &error), PGKM_OK);
-    EXPECT_EQ(n, PGKM_MAX_ROWS);
+    two.n = 2;
+    EXPECT_EQ(pgkm_moments_add(&most, rows.data(), nullptr, 2, nullptr, &error), PGKM_LIMIT);
+    EXPECT_EQ(pgkm_moments_merge(&most, &two, &error), PGKM_LIMIT);
+    EXPECT_EQ(pgkm_moments_add(&most, rows.data(), nullptr, 1, nullptr, &error), PGKM_OK);
+    EXPECT_EQ(most.n, PGKM_MAX_ROWS);
     const PgkmInterrupted at_once = [] { return 1; };
-    n = 0;
-    EXPECT_EQ(pgkm_moments_add(&n, 2, mean.data(), cross.data(), rows.data(), 2, at_once, &error), PGKM_CANCELLED);
+    EXPECT_EQ(pgkm_moments_add(&two, rows.data(), nullptr, 2, at_once, &error), PGKM_CANCELLED);
 }
 
 // Products of features are summed some features at a time where there are many.

@@ -32,7 +32,7 @@ struct RowSet {
     }
 };
 
-// A server in this process: what kmeans_node_call does, without SQL.
+// A server in this process: what pgkm_node_call does, without SQL.
 class Server {
   public:
     Server(const RowSet &rows, std::int64_t first, std::int64_t count)
@@ -111,14 +111,17 @@ struct Said {
     bool operator==(const Said &) const = default;
 };
 
-inline Said run(const PgkmRequest &request)
+// meanwhile: done again and again while the job runs; it waits a little.
+inline Said run(const PgkmRequest &request, const std::function<void()> &meanwhile = nullptr)
 {
     PgkmJob *job = nullptr;
     PgkmError error = {};
     PgkmResult result = {};
     Said said;
     if (pgkm_job_start(&request, &job, &error) == PGKM_OK) {
-        while (pgkm_job_wait(job, 1000) == 0) {}
+        while (pgkm_job_wait(job, meanwhile ? 0 : 1000) == 0)
+            if (meanwhile)
+                meanwhile();
         pgkm_job_result(job, 0, &result, &error);
     }
     said.status = error.status;

@@ -22,6 +22,13 @@ bool never(Device &)
     return false;
 }
 
+PgkmDevice named(std::int32_t ordinal, const char *name)
+{
+    PgkmDevice device = found(ordinal, 16000);
+    std::snprintf(device.name, sizeof device.name, "%s", name);
+    return device;
+}
+
 // Each 16000 bytes: 15000 are lent, 13125 of them to large loads.
 std::vector<PgkmDevice> two()
 {
@@ -44,6 +51,18 @@ TEST(Devices, UnusableOnesAreLeftOut)
     }
     EXPECT_THROW(Devices({found(0, 16000, false)}), Error);
     EXPECT_THROW(Devices({}), Error);
+}
+
+// A list of devices: ordinals stay, also twice; the service's choice is of one kind.
+TEST(Devices, AListIsResolved)
+{
+    Devices devices({named(0, "large"), named(1, "small"), named(2, "large"), found(3, 16000, false)});
+    using List = std::vector<std::int32_t>;
+    EXPECT_EQ(devices.resolve({0, 0, 2}), (List{0, 0, 2}));
+    EXPECT_EQ(devices.resolve({-1, -1, -1, -1}), (List{0, 2}));
+    EXPECT_EQ(devices.resolve({-1, -1}), (List{0, 2}));
+    EXPECT_THROW(devices.resolve({0, 3}), Error);
+    EXPECT_THROW(devices.resolve({7}), Error);
 }
 
 TEST(Devices, EachHasItsOwnMemory)

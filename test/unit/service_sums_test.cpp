@@ -76,7 +76,7 @@ TEST_F(ServiceSums, MomentsOfManyProblems)
         std::vector<double> out(problems.size() * (d + d * (d + 1) / 2), -1.0);
         std::vector<PgkmMoments> moments;
         for (double *at = out.data(); moments.size() < problems.size(); at += d + d * (d + 1) / 2)
-            moments.push_back({shift.data(), at, at + d});
+            moments.push_back({shift.data(), at, at + d, 0.0});
         PgkmError error;
         EXPECT_EQ(table->moments(data, problems.data(), 3, moments.data(), &error), PGKM_OK) << error.text;
         return out;
@@ -141,7 +141,7 @@ TEST_F(ServiceSums, LargeTriangles)
     const Opened direct(cpu_backend(), 0, points), served(client_backend(), connect(), points);
     const auto take = [&](const PgkmBackend *table, PgkmData *data) {
         std::vector<double> sums(wide), cross(std::size_t{wide} * (wide + 1) / 2);
-        PgkmMoments moments = {shift.data(), sums.data(), cross.data()};
+        PgkmMoments moments = {shift.data(), sums.data(), cross.data(), 0.0};
         const PgkmProblem all = rows_of(0, 2);
         PgkmError error;
         EXPECT_EQ(table->moments(data, &all, 1, &moments, &error), PGKM_OK) << error.text;

@@ -1,10 +1,11 @@
-// The CPU backend's filter, with images of the rows and with rows as 16-bit integers, beside the contract: labels are
-// the nearest by exact distances, and bounds hold. Where rows lie near few dimensions of many, images pay.
+// The CPU backend's filter, with images of the rows, with marks, and with rows as 16-bit integers, beside the contract:
+// labels are the nearest by exact distances, and bounds hold. Where rows lie near few dimensions of many, images pay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -68,6 +69,8 @@ class Filter {
         assign();
         return tiled_.has_images();
     }
+
+    bool has_marks() const { return tiled_.has_marks(); }
 
     std::vector<T> centroids;
 
@@ -220,6 +223,63 @@ TYPED_TEST(TiledFilter, BreaksTiesOfZerosAndOnes)
             repeated[i] = rows[i % (7 * width)];
         Filter<TypeParam>(repeated, d, 90).check();
     }
+}
+
+// Rows of features with two values each, of any size and of any share; every 11th feature takes one but in a late row.
+std::vector<double> two_valued(std::int64_t n, std::int32_t d, double share, double scale)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(n * 1000 + d));
+    std::uniform_real_distribution<double> uniform;
+    std::vector<double> rows, low, high;
+    for (std::int32_t f = 0; f < d; ++f) {
+        low.push_back(scale * (uniform(random) - 0.5));
+        high.push_back(f % 11 == 5 ? low.back() : scale * (uniform(random) - 0.5));
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int32_t f = 0; f < d; ++f)
+            rows.push_back(uniform(random) < share ? high[static_cast<std::size_t>(f)]
+                                                   : low[static_cast<std::size_t>(f)]);
+    for (std::int32_t f = 5; f < d; f += 11)
+        rows[static_cast<std::size_t>((n - 2) * d + f)] = scale;
+    return rows;
+}
+
+TYPED_TEST(TiledFilter, MarksRowsOfTwoValues)
+{
+    for (const double share : {0.1, 0.8})
+        for (const std::int32_t d : {1, 7, 63, 64, 65, 130}) {
+            Filter<TypeParam> filter(two_valued(501, d, share, 3.0), d, 40);
+            filter.check();
+            EXPECT_TRUE(filter.has_marks()) << d;
+        }
+    for (const std::int32_t k : {1, 2, 33, 256, 257, 750})
+        Filter<TypeParam>(two_valued(801, 70, 0.2, 3.0), 70, k).check();
+    for (const char *set : {"avx2", "sse4", "scalar"})
+        Filter<TypeParam>(two_valued(501, 70, 0.2, 3.0), 70, 90, set).check();
+    for (const double scale : {0x1p-148, 0x1p-120, 0x1p-40, 0x1p59, 0x1p66, 0x1p120})
+        Filter<TypeParam>(two_valued(501, 70, 0.2, scale), 70, 40).check();
+    // Centroids far from all rows, or all in one place: each beside the others but for a last digit.
+    Filter<TypeParam> far(two_valued(801, 70, 0.2, 3.0), 70, 90);
+    std::fill_n(far.centroids.begin() + 3 * 70, 70, TypeParam(1e4));
+    far.check();
+    for (std::size_t i = 70; i < far.centroids.size(); ++i)
+        far.centroids[i] =
+            far.centroids[i % 70] * (TypeParam(1) + TypeParam(i % 3) * std::numeric_limits<TypeParam>::epsilon());
+    far.check();
+}
+
+TYPED_TEST(TiledFilter, MarksNoRowsOfThreeValues)
+{
+    for (const std::size_t at : {std::size_t{0}, std::size_t{70 * 800 + 69}}) {
+        std::vector<double> rows = two_valued(801, 70, 0.2, 3.0);
+        rows[at] = 7.0;
+        Filter<TypeParam> filter(rows, 70, 90);
+        filter.check();
+        EXPECT_FALSE(filter.has_marks()) << at;
+    }
+    Filter<TypeParam> no_room(two_valued(801, 70, 0.2, 3.0), 70, 90, nullptr, 400'000);
+    no_room.check();
+    EXPECT_FALSE(no_room.has_marks());
 }
 
 TYPED_TEST(TiledFilter, HoldsAtEveryScale)

@@ -75,7 +75,7 @@ void Hamerly<T>::begin(const T *centroids)
         scratch.tried = scratch.kept = 0;
     if (tiled_)
         tiled_->begin(centroids);
-    if (tiled_ && tiled_->has_images()) {
+    if (is_quick()) {
         geometry_.set(centroids, false);
         tiled_->halve_distances(geometry_.half());
         return;
@@ -111,8 +111,8 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         // A short part first shows whether lists help, before pivots are tried on all.
         const int size =
             std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
-        if (tiled_ && tiled_->has_images())
-            assign_by_images(scratch, worker, first + done, size, labels + done);
+        if (is_quick())
+            assign_by_filter(scratch, worker, first + done, size, labels + done);
         else
             assign_rows(scratch, worker, first + done, size, labels + done);
         done += size;
@@ -154,7 +154,7 @@ void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, i
 
 // Rows that the bounds leave go to the filter.
 template <typename T>
-void Hamerly<T>::assign_by_images(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
+void Hamerly<T>::assign_by_filter(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
 {
     int active = count;
     if (first_) {
@@ -170,7 +170,7 @@ void Hamerly<T>::assign_by_images(Scratch &scratch, int worker, std::int64_t fir
 template <typename T>
 void Hamerly<T>::filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels)
 {
-    if (!first_ && (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
+    if (!first_ && !tiled_->has_marks() && (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
         active = tighten_alone(scratch, first, active, labels);
     for (int done = 0; done < active; done += tiled_width) {
         const int size = std::min(tiled_width, active - done);

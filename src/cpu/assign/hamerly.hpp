@@ -6,8 +6,8 @@
 // by their centroid, so that the rows of a block share one list and lanes still run over points. In
 // the first iteration the nearest of a few centroids that lie apart takes the part of a. When to
 // use: more than one iteration, or clusters that lie apart; blocks whose list is nearly everything
-// go to the float32 filter (tiled.hpp). Where the filter has images of the rows, it is faster than lists: all rows that
-// need another look go to it.
+// go to the float32 filter (tiled.hpp). Where the filter has images or marks of the rows, it is faster than lists: all
+// rows that need another look go to it.
 #pragma once
 
 #include <memory>
@@ -57,7 +57,7 @@ class Hamerly final : public Assigner<T> {
     void sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const;
     void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
                       std::int32_t a, std::int32_t *labels);
-    void assign_by_images(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    void assign_by_filter(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
     void filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels);
     int tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
@@ -66,6 +66,7 @@ class Hamerly final : public Assigner<T> {
                    std::int32_t *labels);
     void flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels);
     bool is_dense(const Scratch &scratch) const;
+    bool is_quick() const { return tiled_ && (tiled_->has_images() || tiled_->has_marks()); }
 
     Rows<T> rows_;
     int rows_at_once_;

@@ -32,9 +32,10 @@ constexpr std::int64_t many_hits = 2;
 } // namespace
 
 template <typename T>
-Tiled<T>::Scratch::Scratch(Budget &budget, std::int64_t padded, int features, int words, std::int64_t range)
-    : block(budget, padded * tiled_width), image(budget, features * tiled_width), narrow(budget, words),
-      scores(budget, range * tiled_width), hits(budget, range * tiled_width), best(budget, tiled_width),
+Tiled<T>::Scratch::Scratch(Budget &budget, const Room &room)
+    : block(budget, room.padded * tiled_width), image(budget, room.features * tiled_width), narrow(budget, room.words),
+      marks(budget, room.width), scores(budget, room.range * tiled_width),
+      hits(budget, std::max(room.range * tiled_width, room.width)), best(budget, tiled_width),
       second(budget, tiled_width), index(budget, tiled_width), limit(budget, tiled_width), square(budget, tiled_width),
       slack(budget, tiled_width), error(budget, tiled_width), length(budget, tiled_width),
       candidates(budget, tiled_width * max_candidates), found(budget, tiled_width),
@@ -66,10 +67,18 @@ template <typename T>
 typename Tiled<T>::Scratch &Tiled<T>::scratch(int worker)
 {
     auto &made = scratch_[worker];
-    if (!made)
-        made = images_
-                   ? std::make_unique<Scratch>(rows_.context.budget, Images<T>::padded(rows_.d), features_, 0, range_)
-                   : std::make_unique<Scratch>(rows_.context.budget, 0, 0, narrow_->words(), range_);
+    if (!made) {
+        Room room = {.range = range_};
+        if (images_) {
+            room.padded = Images<T>::padded(rows_.d);
+            room.features = features_;
+        } else if (marks_) {
+            room.width = marks_->width();
+        } else {
+            room.words = narrow_->words();
+        }
+        made = std::make_unique<Scratch>(rows_.context.budget, room);
+    }
     return *made;
 }
 
@@ -94,6 +103,8 @@ void Tiled<T>::assign_block(int worker, const std::int64_t *rows, int count, std
     if (pays(own)) {
         if (images_)
             score(own, count);
+        else if (marks_)
+            score_marks(own, rows, count);
         else
             score_narrow(own, count);
         settle(own, count, labels);
@@ -138,7 +149,9 @@ void Tiled<T>::load(Scratch &own, const std::int64_t *rows, int count) const
     forget(own);
     if (images_)
         return load_images(own, rows, count);
-    if (holds_)
+    if (marks_)
+        std::fill_n(own.found.data(), tiled_width, holds_ ? 0 : -1);
+    else if (holds_)
         narrow_->load(own.narrow, own.rows, rows, count, own.found.data());
     else
         std::fill_n(own.found.data(), tiled_width, -1);
@@ -226,6 +239,20 @@ void Tiled<T>::score_narrow(Scratch &own, int count) const
     }
 }
 
+// The same by marks, row by row.
+template <typename T>
+void Tiled<T>::score_marks(Scratch &own, const std::int64_t *rows, int count) const
+{
+    if (!holds_)
+        return;
+    rows_.context.poll();
+    marks_->score(own.marks, rows, count, {own.best.data(), own.second.data(), own.index.data(), 0.0f},
+                  own.limit.data());
+    for (int i = 0; i < count; ++i)
+        if (own.second[i] <= own.limit[i])
+            collect(own, 0, marks_->pick(own.marks, i, own.limit[i], own.hits.data()), count);
+}
+
 // Takes the lowest scores into the limits, where they are lower than `before`.
 template <typename T>
 void Tiled<T>::lower_limits(Scratch &own, int count, const float *before) const
@@ -262,7 +289,8 @@ void Tiled<T>::lower_limit(Scratch &own, int row, double square) const
 {
     own.upper[row] = std::min(own.upper[row], square);
     if (!images_) {
-        const double score = narrow_->score_above(own.narrow, row, square);
+        const double score =
+            marks_ ? marks_->score_above(own.marks, row, square) : narrow_->score_above(own.narrow, row, square);
         if (score < static_cast<double>(own.limit[row]))
             own.limit[row] = float_above(score);
         return;
@@ -298,6 +326,7 @@ void Tiled<T>::give_bounds(const Scratch &own, int count, const std::int32_t *la
     }
 }
 
+// The same without images.
 template <typename T>
 void Tiled<T>::give_narrow_bounds(Scratch &own, int count, const std::int32_t *labels, const Bounds &bounds) const
 {
@@ -309,8 +338,14 @@ void Tiled<T>::give_narrow_bounds(Scratch &own, int count, const std::int32_t *l
         if (own.found[i] > 0 && labels[i] != ids_[static_cast<std::int64_t>(own.index[i])])
             others[i] = own.limit[i];
     double most[tiled_width], least[tiled_width];
-    narrow_->squares_above(own.narrow, own.limit.data(), most);
-    narrow_->squares_below(own.narrow, others, least);
+    if (marks_) {
+        std::fill(most, most + tiled_width, 0.0);
+        std::fill(least, least + tiled_width, 0.0);
+        marks_->squares(own.marks, holds_ ? count : 0, own.limit.data(), others, most, least);
+    } else {
+        narrow_->squares_above(own.narrow, own.limit.data(), most);
+        narrow_->squares_below(own.narrow, others, least);
+    }
     for (int i = 0; i < count; ++i)
         least[i] = std::min(least[i], own.lower[i]); // infinite where nothing was measured
     float above[tiled_width], unused[tiled_width], below[tiled_width];

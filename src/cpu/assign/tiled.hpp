@@ -3,8 +3,9 @@
 // Method: distances as a tiled matrix product (Li, Zhao, Chu, Liu 2010, high dimension), here only
 // as a filter: centroids whose score is within a proven error bound of the lowest are candidates. Distances of the
 // rows' own precision thin them out, and what is still open is settled by the contract's D. Where rows have many
-// features and images that pay (images.hpp), scores are those of the images, in float32; else those of the rows as
-// 16-bit integers (narrow.hpp). When to use: many features and many centroids.
+// features and images that pay (images.hpp), scores are those of the images, in float32; where features take two values
+// each, sums of integers for those that have the rarer one (marks.hpp); else those of the rows as 16-bit integers
+// (narrow.hpp). When to use: many features and many centroids.
 #pragma once
 
 #include <cmath>
@@ -16,6 +17,7 @@
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/images.hpp"
+#include "cpu/assign/marks.hpp"
 #include "cpu/assign/narrow.hpp"
 #include "cpu/assign/score_bound.hpp"
 #include "cpu/kernels/pair_kernels.hpp"
@@ -52,8 +54,9 @@ class Tiled final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // Whether scores are those of images; from the first begin() on.
+    // Whether scores are those of images, or of marks; from the first begin() on.
     bool has_images() const { return images_ != nullptr; }
+    bool has_marks() const { return marks_ != nullptr; }
 
     // Labels and bounds of listed rows; count <= tiled_width.
     void assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds);
@@ -61,20 +64,28 @@ class Tiled final : public Assigner<T> {
     // The square of a distance, at most, from PairKernels::estimates or D.
     double squared_above(double estimate) const { return estimate * (1.0 + estimate_error_) + smallest_square_; }
 
-    // half[j] receives half the distance from centroid j to the nearest other one, at most.
+    // half[j] receives half the distance from centroid j to the nearest other one, at most; 0 without images.
     void halve_distances(float *half);
 
   private:
     static constexpr int max_candidates = 32; // of a row
 
+    // What scores need: images so many features, narrow rows so many words, marks so many scores of a row.
+    struct Room {
+        std::int64_t padded = 0;
+        int features = 0, words = 0;
+        std::int64_t width = 0;
+        std::int64_t range = 0; // centroids at a time, else
+    };
     // One block of rows.
     struct Scratch {
-        Scratch(Budget &budget, std::int64_t padded, int features, int words, std::int64_t range);
+        Scratch(Budget &budget, const Room &room);
         Buffer<float> block;  // d x tiled_width, of centroids that get images
         Buffer<float> image;  // features x tiled_width
         NarrowScratch narrow; // without images
+        MarkScratch marks;
         Buffer<float> scores; // range x tiled_width
-        Buffer<Hit> hits;     // the same
+        Buffer<Hit> hits;     // the same, or width
         Buffer<float> best, second, index, limit, square;
         Buffer<double> slack, error, length; // of a score; of an image; of the point
         Buffer<Hit> candidates;              // tiled_width x max_candidates, ascending per row
@@ -104,6 +115,7 @@ class Tiled final : public Assigner<T> {
     void multiply(Scratch &scratch, std::int64_t first, std::int64_t panels) const;
     void score(Scratch &scratch, int count) const;
     void score_narrow(Scratch &scratch, int count) const;
+    void score_marks(Scratch &scratch, const std::int64_t *rows, int count) const;
     void lower_limits(Scratch &scratch, int count, const float *before) const;
     void measure(Scratch &scratch, int row, float index) const;
     void lower_limit(Scratch &scratch, int row, double square) const;
@@ -130,8 +142,9 @@ class Tiled final : public Assigner<T> {
     Buffer<char> has_twin_;    // of all centroids
     Buffer<T> shift_;          // d
     std::unique_ptr<Images<T>> images_;
-    std::unique_ptr<Narrow<T>> narrow_; // without images
-    bool holds_ = true;                 // float32 holds the centroids; without images
+    std::unique_ptr<Marks<T>> marks_;
+    std::unique_ptr<Narrow<T>> narrow_; // without images and marks
+    bool holds_ = true;                 // the scores of either hold the centroids
     bool any_twin_ = false;
     Buffer<float> panels_;
     Buffer<float> start_; // |c|^2 / 2 per centroid

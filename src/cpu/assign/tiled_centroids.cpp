@@ -51,6 +51,8 @@ void Tiled<T>::begin(const T *centroids)
     number(centroids);
     if (images_)
         begin_images();
+    else if (marks_)
+        holds_ = marks_->set(centroids, ids_.data(), count_);
     else
         holds_ = narrow_->set(centroids, ids_.data(), count_);
     for (const auto &scratch : scratch_)
@@ -60,7 +62,7 @@ void Tiled<T>::begin(const T *centroids)
         }
 }
 
-// Images, if they pay, or narrow rows.
+// Marks, if rows have them; else images, if they pay, or narrow rows.
 template <typename T>
 void Tiled<T>::begin_first()
 {
@@ -68,6 +70,9 @@ void Tiled<T>::begin_first()
     const std::int64_t all = panel_count_ * tiled_panel;
     set_shift(centroids_);
     try {
+        marks_ = Marks<T>::make(rows_);
+        if (marks_)
+            return;
         images_ =
             Images<T>::make(rows_, shift_.data(), centroids_, purpose_ == Purpose::iterations ? usual_passes : 1.0);
     } catch (const Error &error) { // other threads may have taken what room there was
@@ -198,6 +203,8 @@ template <typename T>
 void Tiled<T>::halve_distances(float *half)
 {
     std::fill_n(half, rows_.k, 0.0f);
+    if (!images_)
+        return;
     const std::int64_t all = panels_for(count_) * tiled_panel;
     rows_.for_ranges(count_, tiled_width, [&](std::int64_t first, std::int64_t last, int worker) {
         Scratch &own = scratch(worker);

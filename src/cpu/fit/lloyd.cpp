@@ -1,6 +1,7 @@
 // lloyd.cpp - fit(): iterations of Lloyd until labels rest, the drift is small, or max_iter.
 #include "cpu/operations.hpp"
 
+#include "backend/peers.hpp"
 #include "cpu/fit/iteration.hpp"
 #include "cpu/fit/new_centroids.hpp"
 #include "cpu/for_problems.hpp"
@@ -23,7 +24,7 @@ void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::
         const bool changed = iteration.run(static_cast<const T *>(problem.centroids));
         problem.shift = new_centroids(iteration.rows(), problem, params.metric, iteration.sums(), labels.data());
         ++problem.n_iter;
-        problem.converged = !changed || problem.shift <= problem.tol;
+        problem.converged = !any_of_parts(problem.peers, changed) || problem.shift <= problem.tol;
         if (&pool == &data.context.pool)
             context.report("iterating", index, problem.n_iter, problem.shift);
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/peers.hpp"
 #include "cpu/assign/own_distances.hpp"
 
 namespace pgkm::cpu {
@@ -68,24 +69,19 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
     return all;
 }
 
-// The sums with every empty cluster given its row.
+// Gives every empty cluster its row.
 template <typename T>
-Sums relocated(const Rows<T> &rows, const PgkmProblem &problem, const ClusterSums<T> &assigned,
-               const std::int32_t *labels)
+void relocate(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_t *labels, Sums &sums)
 {
-    Sums sums;
-    assigned.copy(0, rows.k, sums);
     PgkmProblem local = problem; // whose rows are `rows`
     local.first_row = 0;
     const PgkmPoints points = {rows.values, sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, rows.n, rows.d, rows.weights};
-    const Reservation for_sums(rows.context.budget, sums.totals.size() * sizeof(Int128)); // a copy of them
     std::optional<Reservation> for_rows;
-    relocate_by_farthest<T>(points, local, sums, [&](std::size_t most) {
+    relocate_by_farthest_of_parts<T>(points, local, sums, [&](std::size_t most) {
         for_rows.reset();
         for_rows.emplace(rows.context.budget, most * static_cast<std::uint64_t>(rows.pool.size() + 1) * sizeof(FarRow));
         return farthest_rows(rows, problem, labels, most, FarOrder<T>{points, 0});
     });
-    return sums;
 }
 
 } // namespace
@@ -94,10 +90,14 @@ template <typename T>
 double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const ClusterSums<T> &sums,
                      const std::int32_t *labels)
 {
-    if (!sums.has_empty())
+    if (problem.peers == nullptr && !sums.has_empty())
         return update(rows, problem, metric, [&](std::int64_t j, Sums &one) { sums.copy(j, 1, one); });
-    const Reservation for_copy(rows.context.budget, sums.totals().size() * sizeof(Int128));
-    const Sums all = relocated(rows, problem, sums, labels);
+    const Reservation for_copies(rows.context.budget, 2 * sums.totals().size() * sizeof(Int128));
+    Sums all;
+    sums.copy(0, rows.k, all);
+    add_over(problem.peers, all);
+    if (has_empty_cluster(all))
+        relocate(rows, problem, labels, all);
     return update(rows, problem, metric, [&](std::int64_t j, Sums &one) {
         one.totals.assign(all.totals.begin() + j * rows.d, all.totals.begin() + (j + 1) * rows.d);
         one.masses.assign(1, all.masses[j]);

@@ -15,9 +15,6 @@
 namespace pgkm::cpu {
 namespace {
 
-// Copies of the sums of large mixtures: 256 MB, so that there are some threads' worth of them.
-constexpr std::int64_t most_values = 32 << 20;
-
 // R of the reduction: the log-likelihood, then masses, first and second sums as in PgkmMixtureSums.
 struct Layout {
     Layout(const PgkmMixture &mixture, std::int32_t features, bool wanted) : k(mixture.k), d(features)
@@ -46,10 +43,11 @@ class EmStep {
     EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
         : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
+          weights_(data.points.weights == nullptr ? nullptr : data.points.weights + problem.first_row),
           layout_(mixture, data.points.d, sums.masses != nullptr), products_(product_kernels(context_.instruction_set)),
           kernels_(mixture_kernels(context_.instruction_set)), zeros_(d_, 0.0), features_(padded_features(d_)),
           rows_(std::min(block_rows, padded_rows(problem.n_rows))),
-          own_size_((blocks() * features_ + mixture.k) * rows_),
+          own_size_((blocks() * features_ + mixture.k + 1) * rows_),
           own_(Buffer<double>::zeros(context_.budget, own_size_ * pool.size()))
     {
         if (mixture.labels == nullptr)
@@ -58,7 +56,7 @@ class EmStep {
 
     void run()
     {
-        const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_values);
+        const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_mixture_values);
         auto copies = Buffer<double>::zeros(context_.budget, plan.segments * plan.values);
         generalised_reduction(
             plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
@@ -141,26 +139,38 @@ class EmStep {
         double *const centred = x + features_ * rows_;
         double *const weighted = centred + features_ * rows_;
         double *const shares = x + blocks() * features_ * rows_;
+        const double *const weights = padded_weights(first, rows, stride, shares + mixture_.k * rows_);
         products_.turn(x_ + first * d_, rows, d_, zeros_.data(), x, stride);
         if (mixture_.labels != nullptr)
             given_shares(first, rows, stride, shares);
         else
-            find_shares(first, rows, stride, x, centred, weighted, shares, r);
+            find_shares(first, rows, stride, x, centred, weighted, weights, shares, r);
         if (out_.masses == nullptr)
             return;
         for (std::int32_t j = 0; j < mixture_.k; ++j)
             add_sums(j, stride, x, centred, weighted, shares + std::int64_t{j} * stride, r);
     }
 
+    // Those of a block's rows, and 0 beside them; NULL where rows have none.
+    const double *padded_weights(std::int64_t first, int rows, int stride, double *to) const
+    {
+        if (weights_ == nullptr)
+            return nullptr;
+        std::copy_n(weights_ + first, rows, to);
+        std::fill(to + rows, to + stride, 0.0);
+        return to;
+    }
+
     void given_shares(std::int64_t first, int rows, int stride, double *shares) const
     {
         std::fill_n(shares, std::int64_t{mixture_.k} * stride, 0.0);
         for (int i = 0; i < rows; ++i)
-            shares[std::int64_t{mixture_.labels[first + i]} * stride + i] = 1.0;
+            shares[std::int64_t{mixture_.labels[first + i]} * stride + i] =
+                weights_ == nullptr ? 1.0 : weights_[first + i];
     }
 
     void find_shares(std::int64_t first, int rows, int stride, const double *x, double *centred, double *weighted,
-                     double *shares, double *r)
+                     const double *weights, double *shares, double *r)
     {
         if (type() == PGKM_COVARIANCE_TIED) {
             kernels_.centre(x, stride, d_, origin_.data(), centred);
@@ -185,7 +195,7 @@ class EmStep {
                 break;
             }
         }
-        const BlockDensity density = kernels_.normalise(shares, rows, stride, mixture_.k, constants_.data(),
+        const BlockDensity density = kernels_.normalise(shares, rows, stride, mixture_.k, constants_.data(), weights,
                                                         out_.labels == nullptr ? nullptr : out_.labels + first);
         r[0] += density.log_likelihood;
         if (!density.finite)
@@ -216,6 +226,7 @@ class EmStep {
     PgkmMixtureSums &out_;
     const std::int32_t d_;
     const T *const x_;
+    const double *const weights_; // of the problem's rows, or NULL
     const Layout layout_;
     const ProductKernels &products_;
     const MixtureKernels &kernels_;
@@ -223,7 +234,7 @@ class EmStep {
     const std::int64_t features_;
     const std::int64_t rows_; // of a block, at most
     const std::size_t own_size_;
-    Buffer<double> own_;            // per worker: blocks of features, one of shares
+    Buffer<double> own_;            // per worker: blocks of features, one of shares, one of weights
     Buffer<double> packed_;         // full: k matrices, tied: one
     std::vector<double> constants_; // k
     std::vector<double> factors_;   // spherical: k x d; tied: the transformed means, k x d
@@ -237,8 +248,6 @@ class EmStep {
 void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
              PgkmMixtureSums *sums)
 {
-    if (data.points.weights != nullptr)
-        throw Error(PGKM_INVALID, "mixtures are fitted to unweighted rows only");
     const auto work = [&](std::int64_t p) {
         const double d = data.points.d;
         return static_cast<double>(problems[p].n_rows) * mixtures[p].k * d *

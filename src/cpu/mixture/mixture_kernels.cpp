@@ -135,7 +135,7 @@ HWY_INLINE Vector log_density(const double *square, double constant)
 }
 
 BlockDensity normalise(double *squares, int rows, int stride, std::int32_t k, const double *constants,
-                       std::int32_t *labels)
+                       const double *weights, std::int32_t *labels)
 {
     Vector likelihood = hn::Zero(tag);
     bool finite = true;
@@ -156,13 +156,14 @@ BlockDensity normalise(double *squares, int rows, int stride, std::int32_t k, co
         }
         const int used = std::clamp(rows - r, 0, lanes);
         const auto within = hn::FirstN(tag, static_cast<std::size_t>(used));
-        const Vector inverse = hn::IfThenElseZero(within, hn::Div(hn::Set(tag, 1.0), sum));
+        const Vector weight = weights == nullptr ? hn::Set(tag, 1.0) : hn::LoadU(tag, weights + r);
+        const Vector inverse = hn::IfThenElseZero(within, hn::Div(weight, sum));
         for (std::int32_t j = 0; j < k; ++j) {
             double *const at = squares + std::int64_t{j} * stride + r;
             hn::StoreU(hn::Mul(hn::LoadU(tag, at), inverse), tag, at);
         }
         const Vector density = hn::IfThenElseZero(within, hn::Add(largest, hn::Log(tag, sum)));
-        likelihood = hn::Add(likelihood, density);
+        likelihood = hn::Add(likelihood, hn::Mul(weight, density));
         // Infinite squares, or all of them: the comparison is false for NaN too.
         finite = finite && hn::AllTrue(tag, hn::Le(hn::Abs(density), hn::Set(tag, std::numeric_limits<double>::max())));
         if (labels != nullptr) {

@@ -22,7 +22,7 @@ inline constexpr std::int64_t packed_size(std::int64_t d)
 
 // What normalise() finds beside the responsibilities.
 struct BlockDensity {
-    double log_likelihood; // sum over the rows
+    double log_likelihood; // sum over the rows, each times its weight
     bool finite;           // false: a row has no finite density under any component
 };
 
@@ -37,9 +37,10 @@ struct MixtureKernels {
     void (*scaled_squares)(const double *block, int stride, std::int32_t d, const double *mean, const double *factor,
                            double *squares);
     // Turns squares, k x stride, into responsibilities, in place: of exp(constant[j] - square / 2) the
-    // share of each component. Rows from `rows` on get 0. labels: NULL, or `rows` of them.
+    // share of each component, times the row's weight. Rows from `rows` on get 0. weights: NULL, or `stride` of them;
+    // labels: NULL, or `rows` of them.
     BlockDensity (*normalise)(double *squares, int rows, int stride, std::int32_t k, const double *constants,
-                              std::int32_t *labels);
+                              const double *weights, std::int32_t *labels);
     // out[f, r] = block[f, r] * weight[r]; returns the sum of the weights
     double (*weigh)(const double *block, int stride, std::int32_t d, const double *weight, double *out);
     // first[f] += sum of weight (x - mean), second[f] (unless NULL) += sum of weight (x - mean)^2;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "cpu/seed/bit_rows.hpp"
 #include "cpu/seed/few_rows.hpp"
 #include "cpu/seed/trials.hpp"
 #include "numeric/contract.hpp"
@@ -82,16 +84,19 @@ void SeedSampler<T>::extend(std::int32_t k)
     if (static_cast<std::int32_t>(chosen_.size()) >= k)
         return;
     if (FewRowTrials<T>::serves(rows_))
-        extend_by<FewRowTrials<T>>(k);
+        return extend_by<FewRowTrials<T>>(k);
+    Buffer<std::uint64_t> bits = BitRowTrials<T>::pack(runner_, rows_);
+    if (bits.size() > 0)
+        extend_by<BitRowTrials<T>>(k, std::move(bits));
     else
         extend_by<SeedTrials<T>>(k);
 }
 
 template <typename T>
-template <typename Trials>
-void SeedSampler<T>::extend_by(std::int32_t k)
+template <typename Trials, typename... More>
+void SeedSampler<T>::extend_by(std::int32_t k, More &&...more)
 {
-    Trials trials(runner_, rows_, nearest_.data(), labels_.data(), greedy_trials(k));
+    Trials trials(runner_, rows_, nearest_.data(), labels_.data(), greedy_trials(k), std::forward<More>(more)...);
     std::vector<const T *> chosen;
     for (const std::int64_t row : chosen_)
         chosen.push_back(rows_.row(row));

@@ -58,8 +58,8 @@ class SeedSampler {
         return draw(params_.seed, params_.restart, stream, round, index);
     }
     std::int64_t first_mass(std::int64_t row) const;
-    template <typename Trials>
-    void extend_by(std::int32_t k);
+    template <typename Trials, typename... More>
+    void extend_by(std::int32_t k, More &&...more);
     double largest() const; // weight * nearest()
     bool weigh(double largest);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cpu/for_problems.hpp"
+#include "cpu/operations.hpp"
 #include "cpu/sums/packed_block.hpp"
 #include "cpu/kernels/product_kernels.hpp"
 #include "numeric/reduction.hpp"
@@ -92,6 +93,7 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
                           memory.data() + own * worker, sums);
             }
         });
+    out.mass = static_cast<double>(problem.n_rows);
     std::copy_n(copies.data(), d, out.sums);
     for (std::int64_t a = 0; a < d; ++a) {
         context.poll();
@@ -99,10 +101,34 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
     }
 }
 
+// Weighted rows are those of a mixture of one component, to which they all belong.
+void weighted_moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
+{
+    std::int64_t most_rows = 0;
+    for (std::int64_t p = 0; p < n_problems; ++p)
+        most_rows = std::max(most_rows, problems[p].n_rows);
+    const auto labels = Buffer<std::int32_t>::zeros(data.context.budget, static_cast<std::size_t>(most_rows));
+    std::vector<PgkmMixture> mixtures;
+    std::vector<PgkmMixtureSums> sums;
+    for (std::int64_t p = 0; p < n_problems; ++p) {
+        PgkmMoments &out = moments[p];
+        mixtures.push_back({1, PGKM_COVARIANCE_FULL, nullptr, out.shift, nullptr, nullptr, labels.data()});
+        sums.push_back({0.0, &out.mass, out.sums, out.cross, nullptr});
+    }
+    em_step(data, problems, n_problems, mixtures.data(), sums.data());
+}
+
 } // namespace
 
-double moments_bytes(std::int64_t n, std::int32_t d, int threads)
+double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted)
 {
+    if (weighted) {
+        const ReductionPlan plan =
+            plan_reduction(std::max<std::int64_t>(n, 1), block_rows, d + triangle(d) + 2, 1, most_mixture_values);
+        const auto block = static_cast<double>((3 * padded_features(d) + 2) * block_rows);
+        return 8.0 * (static_cast<double>(plan.segments * plan.values) + block * threads) +
+               4.0 * static_cast<double>(n);
+    }
     const ReductionPlan plan = plan_moments(std::max<std::int64_t>(n, 1), d);
     return 8.0 * (static_cast<double>(plan.segments * plan.values) + static_cast<double>(block_memory(d)) * threads);
 }
@@ -110,7 +136,7 @@ double moments_bytes(std::int64_t n, std::int32_t d, int threads)
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
 {
     if (data.points.weights != nullptr)
-        throw Error(PGKM_INVALID, "moments are taken of unweighted rows only");
+        return weighted_moments(data, problems, n_problems, moments);
     const auto work = [&](std::int64_t p) {
         return static_cast<double>(problems[p].n_rows) * data.points.d * data.points.d;
     };

@@ -9,6 +9,6 @@ namespace pgkm::cpu {
 
 // Bytes that the moments of n rows of d features take on so many threads: copies of the sums, and a block of
 // rows for each thread.
-double moments_bytes(std::int64_t n, std::int32_t d, int threads);
+double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted);
 
 } // namespace pgkm::cpu

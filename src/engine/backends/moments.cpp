@@ -39,15 +39,14 @@ std::vector<double> shift_of(const PgkmPoints &points, const PgkmProblem &proble
 void CrossMoments::centre(const std::function<void()> &poll)
 {
     const auto d = static_cast<std::int64_t>(mean.size());
-    const auto rows = static_cast<double>(n);
     double *product = cross.data();
     for (std::int64_t a = 0; a < d; ++a) {
         poll();
         for (std::int64_t b = 0; b <= a; ++b)
-            *product++ -= sums[at(a)] * (sums[at(b)] / rows);
+            *product++ -= sums[at(a)] * (sums[at(b)] / mass);
     }
     for (std::int64_t f = 0; f < d; ++f)
-        mean[at(f)] += sums[at(f)] / rows;
+        mean[at(f)] += sums[at(f)] / mass;
 }
 
 std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points, std::vector<PgkmProblem> &problems)
@@ -57,12 +56,14 @@ std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points,
     for (const PgkmProblem &problem : problems) {
         // Rows of other servers are not here to be sampled; their sums of integers are as good.
         const bool all_here = problem.first_row + problem.n_rows <= points.n;
-        found.push_back({problem.n_rows,
+        found.push_back({problem.n_rows, 0.0,
                          all_here ? shift_of(points, problem) : session.summarise(problems, true)[0].mean,
                          std::vector<double>(at(points.d)), std::vector<double>(at(triangle_size(points.d)))});
-        views.push_back({found.back().mean.data(), found.back().sums.data(), found.back().cross.data()});
+        views.push_back({found.back().mean.data(), found.back().sums.data(), found.back().cross.data(), 0.0});
     }
     session.run(&PgkmBackend::moments, problems, views.data());
+    for (std::size_t i = 0; i < views.size(); ++i)
+        found[i].mass = views[i].mass;
     return found;
 }
 

@@ -17,9 +17,10 @@ inline std::int64_t triangle_size(std::int64_t d)
 // Of the n rows of one problem.
 struct CrossMoments {
     std::int64_t n;
+    double mass;               // the sum of their weights, n without
     std::vector<double> mean;  // d: at first of some rows, by centre() of all
-    std::vector<double> sums;  // d: of deviations from that mean
-    std::vector<double> cross; // triangle_size(d): sums of products of deviations
+    std::vector<double> sums;  // d: of weighted deviations from that mean
+    std::vector<double> cross; // triangle_size(d): sums of weighted products of deviations
 
     // One pass takes deviations from a mean of some rows; this goes over to the mean of all. Asks poll(),
     // which may throw.

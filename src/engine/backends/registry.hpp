@@ -13,8 +13,9 @@ namespace pgkm {
 
 struct BackendChoice {
     const PgkmBackend *table;
-    std::int32_t device;  // ordinal for open()
-    std::int32_t channel; // likewise: to the GPU service; 0: none
+    std::int32_t device;                    // ordinal for open()
+    std::int32_t channel;                   // likewise: to the GPU service; 0: none
+    std::vector<std::int32_t> devices = {}; // of a fit over several: likewise, in place of `device`
 };
 
 // The devices of a backend, usable or not; none, with the reason in *why, where it cannot tell.

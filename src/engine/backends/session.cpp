@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/spread/spread.hpp"
 #include "numeric/processors.hpp"
 
 namespace pgkm {
@@ -23,8 +24,15 @@ Session::Session(const BackendChoice &choice, const PgkmOpen &options) : table_(
     open.struct_size = sizeof open;
     open.device = choice.device;
     open.channel = choice.channel;
+    open.devices = choice.devices.data();
+    open.n_devices = static_cast<std::int32_t>(choice.devices.size());
     PgkmError error = {};
-    check(table_->open(&open, &context_, &error), error);
+    if (!choice.devices.empty() && choice.channel == 0) {
+        table_ = spread::table();
+        check(spread::open(*choice.table, open, &context_, &error), error);
+    } else {
+        check(table_->open(&open, &context_, &error), error);
+    }
 }
 
 Session::~Session()

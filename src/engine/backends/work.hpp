@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 
 #include "numeric/platform.hpp"
 
@@ -28,10 +29,20 @@ constexpr CoreSeconds time_of(double operations)
 }
 
 struct Work {
-    CoreSeconds shared;   // over the rows, by fits of at most 30 iterations: what a device or more threads can take
-    CoreSeconds most;     // all there is to do when no fit ends before max_iter
-    bool at_home = false; // a device has to be asked for: backend = auto leaves it to the CPU
+    CoreSeconds shared;       // over the rows, by fits of at most 30 iterations: what a device or more threads can take
+    CoreSeconds most;         // all there is to do when no fit ends before max_iter
+    bool at_home = false;     // a device has to be asked for: backend = auto leaves it to the CPU
+    std::int32_t devices = 1; // that it is worth, where no setting names them
 };
+
+// How many devices, up to `most`, a fit of k-means is worth: those with which all of it, from rows on the host to
+// labels, is likely to take the least time.
+struct Extent {
+    double n, d, k;
+    double iterations; // of all restarts
+    double value_bytes;
+};
+std::int32_t devices_worth(const Extent &fit, std::int32_t most);
 
 // Opening a backend, memory, a model; an iteration or a restart without rows.
 inline constexpr double fixed_operations = 5e4;

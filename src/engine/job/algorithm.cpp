@@ -1,10 +1,13 @@
 // algorithm.cpp - a request from its check to its models.
 #include "engine/job/algorithm.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/job/resident.hpp"
 #include "engine/nodes/nodes.hpp"
+#include "engine/nodes/seeder.hpp"
+#include "engine/nodes/stream.hpp"
 
 namespace pgkm {
 namespace {
@@ -40,7 +43,7 @@ void check(const Algorithm &algorithm, const PgkmRequest &request)
 std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open, const Algorithm &algorithm,
                                const PgkmRequest &request, Monitor &monitor)
 {
-    if (request.n_nodes > 0) {
+    if (is_spread(request)) {
         Workplace place(nodes::nodes_choice(), nodes::open_nodes(request, choice, open), open.threads);
         monitor.enter(PGKM_LOADING);
         return algorithm.fit(request, &place, monitor);
@@ -67,6 +70,8 @@ std::vector<PgkmGroup> groups_of(const PgkmRequest &request)
     std::int64_t n = request.points.n;
     for (std::int64_t i = 0; i < request.n_nodes; ++i)
         n += request.nodes[i].n;
+    if (request.stream != nullptr)
+        n += request.stream->n;
     return {{request.points.values, request.points.weights, n, request.k}};
 }
 
@@ -78,6 +83,8 @@ Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
         all.shared += work.shared;
         all.most += work.most;
         all.at_home = all.at_home || work.at_home;
+        if (request.n_nodes == 0) // else most rows are elsewhere
+            all.devices = std::max(all.devices, work.devices);
     }
     return all;
 }
@@ -92,8 +99,12 @@ std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request
 {
     double bytes = 0.0, rows = 0.0;
     for (PgkmGroup group : groups_of(request)) {
-        if (request.n_nodes > 0)
+        if (request.stream != nullptr) {
+            bytes += nodes::bytes_of_draws(group.n, request.k, request.points.d);
+            group.n = std::min(group.n, request.stream->most);
+        } else if (request.n_nodes > 0) {
             group.n = request.points.n; // the others' memory is theirs
+        }
         bytes += algorithm.group_bytes(request, group) + (request.n_groups > 0 ? copied_bytes(request, group) : 0.0);
         rows += static_cast<double>(group.n);
     }

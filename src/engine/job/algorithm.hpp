@@ -56,9 +56,15 @@ struct Algorithm {
 // The groups of a request: its own, or its points as the only one, with those of other servers.
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
 
+// Whether the job never sees all rows: other servers hold some, or they come chunk by chunk.
+inline bool is_spread(const PgkmRequest &request)
+{
+    return request.n_nodes > 0 || request.stream != nullptr;
+}
+
 inline bool has_rows(const PgkmRequest &request)
 {
-    return request.n_groups > 0 || request.n_nodes > 0 || (request.points.values != nullptr && request.points.n > 0);
+    return request.n_groups > 0 || is_spread(request) || (request.points.values != nullptr && request.points.n > 0);
 }
 
 template <typename T, typename Allocator>

@@ -24,6 +24,7 @@ void Monitor::begin_backend(const char *name)
     progress_.backend = name;
     progress_.chosen = {};
     progress_.bytes_moved = 0;
+    progress_.devices = 0;
 }
 
 void Monitor::begin_restart(std::int32_t restart)
@@ -31,6 +32,7 @@ void Monitor::begin_restart(std::int32_t restart)
     enter(PGKM_SEEDING);
     const std::lock_guard<std::mutex> lock(mutex_);
     progress_.restart = restart;
+    progress_.seeded = 0;
     progress_.iteration = 0;
     progress_.shift = 0.0;
 }
@@ -73,6 +75,8 @@ PgkmJobProgress Monitor::progress() const
 void Monitor::note(const PgkmProgress &told)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (progress_.phase == PGKM_SEEDING)
+        progress_.seeded = told.iteration;
     if (progress_.phase == PGKM_ITERATING) {
         progress_.chosen = told.chosen;
         if (!counted_) {
@@ -80,6 +84,7 @@ void Monitor::note(const PgkmProgress &told)
             progress_.shift = told.shift;
         }
     }
+    progress_.devices = told.devices;
     progress_.bytes_moved = std::max(progress_.bytes_moved, told.bytes_moved);
 }
 

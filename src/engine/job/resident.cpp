@@ -8,7 +8,7 @@ namespace {
 
 bool is_cpu(const BackendChoice &choice)
 {
-    return choice.device < 0 && choice.channel == 0;
+    return choice.device < 0 && choice.channel == 0 && choice.devices.empty();
 }
 
 // Everything that shapes a context. The CPU's is made anew when the limit of its memory has changed, which costs next
@@ -20,6 +20,8 @@ std::string key_of(const BackendChoice &choice, const PgkmOpen &open)
          {std::int64_t{choice.device}, std::int64_t{open.threads}, static_cast<std::int64_t>(open.device_memory_limit),
           is_cpu(choice) ? static_cast<std::int64_t>(open.memory_limit) : 0})
         key += "/" + std::to_string(number);
+    for (const std::int32_t device : choice.devices)
+        key += "," + std::to_string(device);
     for (const char *name : {open.tuning.assignment, open.tuning.execution, open.tuning.feature_sum,
                              open.tuning.mass_sum, open.tuning.reduction_layout, open.tuning.instruction_set})
         key += std::string("/") + (name == nullptr ? "" : name);

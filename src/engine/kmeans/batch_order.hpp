@@ -14,7 +14,7 @@
 namespace pgkm {
 
 // What the order costs for each row while it is made, in bytes.
-inline constexpr double bytes_per_ordered_row = 24.0;
+inline constexpr double bytes_per_ordered_row = 32.0;
 
 // Rows first .. first + n - 1 in that order, counted from `first`. T is the points' element type. Asks poll(), which
 // may throw, every few milliseconds.

@@ -6,53 +6,15 @@
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/packed_models.hpp"
-#include "engine/kmeans/quality.hpp"
+#include "engine/kmeans/sweep.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
-#include "engine/rows/cluster_sums.hpp"
 #include "engine/sizes/bounds.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
-
-// On this server, or on all that hold rows.
-ClusterSums sums_of(const Model &model, const LoadedRows &rows, bool on_nodes, Workplace &place, Monitor &monitor)
-{
-    if (on_nodes) {
-        PgkmData *const data = place.session.data();
-        return {[data, &model] { return nodes::cluster_totals(data, model.centroids, model.k); },
-                [data, &model](const std::vector<double> &means) {
-                    return nodes::cluster_spreads(data, model.centroids, model.k, means);
-                }};
-    }
-    const LabelledRows labelled = {rows.points(), model.labels.data(), model.k, place.threads,
-                                   [&monitor] { monitor.poll(); }};
-    return {[labelled] { return labelled.totals(); },
-            [labelled, &model](const std::vector<double> &means) {
-                return labelled.spreads(means.data(), model.centroids.data());
-            }};
-}
-
-// The figures of one k after the other, up to the last that differs, with their quality.
-std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task, const PgkmRequest &request,
-                         Monitor &monitor)
-{
-    std::vector<Model> models;
-    const std::int64_t last = pgkm_sweep_last(&request);
-    models.reserve(static_cast<std::size_t>(last - request.k + 1));
-    task.want_labels = request.n_nodes == 0;
-    task.want_distances = false;
-    for (std::int64_t k = request.k; k <= last; ++k) {
-        task.k = {k};
-        Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
-        const ClusterSums sums = sums_of(model, rows, request.n_nodes > 0, place, monitor);
-        model.quality = quality_of(model, sums, place.threads, monitor);
-        models.emplace_back(Figures(model)); // arrays of many models may pass every limit
-    }
-    return models;
-}
 
 // Those of groups are packed; others have arrays of rows.
 class ClusterModels : public Models {
@@ -106,7 +68,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
         bring_into_order_of_request(model.distances, rows->order());
     }
     if (are_copied(request.kmeans)) { // copies go now
-        if (request.n_nodes > 0)
+        if (is_spread(request))
             nodes::transform(place->session.data(), {}, {}, PGKM_L2);
         place->session.unload();
     }
@@ -118,7 +80,7 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
 {
     if (group.weights != nullptr)
         throw Error(PGKM_UNSUPPORTED, "options min_size and max_size count rows, which must not have weights");
-    if (request.n_nodes > 0)
+    if (is_spread(request))
         throw Error(PGKM_UNSUPPORTED, "options min_size and max_size are not for rows of several servers");
     size_bounds(request.kmeans, group.n, group.k);
     if (request.k_last != 0)
@@ -128,8 +90,10 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
     check_options(request.kmeans, group.k, request.points.d);
-    if (request.kmeans.batch_size > 0 && request.n_nodes > 0)
+    if (request.kmeans.batch_size > 0 && is_spread(request))
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
+    if (request.kmeans.max_radius > 0.0 && is_spread(request))
+        throw Error(PGKM_INVALID, "option max_radius needs all rows on one server");
     if (sizes_are_bounded(request.kmeans))
         check_sizes(request, group);
     if (request.k_last == 0)

@@ -12,6 +12,8 @@
 
 namespace pgkm {
 
+inline constexpr PgkmQuality no_quality = {NAN, NAN, NAN, NAN, NAN, NAN};
+
 // What a model has beside its arrays.
 struct Figures {
     std::int32_t k = 0;
@@ -20,7 +22,7 @@ struct Figures {
     double inertia = 0.0;
     std::int32_t n_iter = 0;
     bool converged = false;
-    PgkmQuality quality = {NAN, NAN, NAN};
+    PgkmQuality quality = no_quality;
 };
 
 struct Model : Figures {

@@ -7,6 +7,7 @@
 #include "cpu/for_problems.hpp"
 #include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
+#include "engine/kmeans/radius.hpp"
 #include "engine/kmeans/refine.hpp"
 #include "engine/sizes/lloyd.hpp"
 #include "numeric/contract.hpp"
@@ -62,7 +63,7 @@ class Fitter {
             if (restart == 0)
                 best.resize(models.size());
             for (std::size_t g = 0; g < models.size(); ++g)
-                if (restart == 0 || models[g].inertia < best[g].inertia)
+                if (restart == 0 || is_better(models[g], best[g]))
                     best[g] = std::move(models[g]);
         }
         for (std::size_t g = 0; g < best.size(); ++g) {
@@ -80,6 +81,14 @@ class Fitter {
         model.mean = summary.mean;
         for (const double variance : summary.variance)
             model.deviation.push_back(std::sqrt(variance));
+    }
+
+    // Where a radius decides how many clusters there are, the fewer the better.
+    bool is_better(const Model &model, const Model &than) const
+    {
+        if (task_.options.max_radius > 0.0 && model.k != than.k)
+            return model.k < than.k;
+        return model.inertia < than.inertia;
     }
 
     std::vector<Model> run_once(std::uint32_t restart)
@@ -106,6 +115,10 @@ class Fitter {
         }
         if (bounded)
             return fit_bounded(problems);
+        if (task_.options.max_radius > 0.0) {
+            monitor_.enter(PGKM_ITERATING);
+            keep_within_radius(rows_, task_, session_, monitor_, problems, centroids_);
+        }
         monitor_.enter(PGKM_LABELLING);
         return label(problems);
     }

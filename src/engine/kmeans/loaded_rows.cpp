@@ -48,12 +48,30 @@ T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
 } // namespace
 
 LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
-    : points_(request.points), on_nodes_(request.n_nodes > 0), has_moments_(options.tol > 0.0)
+    : points_(request.points), is_spread_(is_spread(request)), has_moments_(options.tol > 0.0)
 {
     if (points_.element == PGKM_FLOAT32)
         prepare<float>(request, options, session, monitor);
     else
         prepare<double>(request, options, session, monitor);
+}
+
+LoadedRows::LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order,
+                       const std::vector<std::int64_t> &sizes, int threads, Session &session, Monitor &monitor)
+    : points_(from.points_), is_spread_(false), has_moments_(from.has_moments_)
+{
+    points_.n = 0;
+    for (const std::int64_t size : sizes) {
+        groups_.push_back({points_.n, size, {}, Summary(points_.d), {}, 0});
+        points_.n += size;
+    }
+    if (points_.element == PGKM_FLOAT32) {
+        bring_into_order<float>(order, threads, monitor);
+        summarise<float>(session, monitor);
+    } else {
+        bring_into_order<double>(order, threads, monitor);
+        summarise<double>(session, monitor);
+    }
 }
 
 template <typename T>
@@ -71,7 +89,14 @@ void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options,
     if (are_transformed(options))
         transform<T>(options, session, monitor);
     if (options.batch_size > 0)
-        bring_into_batch_order<T>(options.seed, monitor);
+        bring_into_batch_order<T>(options.seed, pgkm_cpu_threads(&request.settings), monitor);
+    summarise<T>(session, monitor);
+}
+
+// Loads the rows, and takes the statistics of each group.
+template <typename T>
+void LoadedRows::summarise(Session &session, const Monitor &monitor)
+{
     std::vector<Summary> summaries = load(session, has_moments_);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         LoadedGroup &group = groups_[g];
@@ -111,7 +136,7 @@ void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const
 template <typename T>
 void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
-    if (on_nodes_) { // where an attempt on another device may have left them otherwise
+    if (is_spread_) { // where an attempt on another device may have left them otherwise
         session.load_own(points_);
         nodes::transform(session.data(), {}, {}, PGKM_L2);
     }
@@ -127,7 +152,7 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
             groups_[g].standardization = standardization_of(raw[g].mean, raw[g].variance);
         }
     }
-    if (on_nodes_) { // which keep the copies
+    if (is_spread_) { // which keep the copies
         session.load_own(points_);
         const Standardization &standardization = groups_[0].standardization;
         nodes::transform(session.data(), standardization.center, standardization.scale, options.metric);
@@ -145,24 +170,39 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
 }
 
 template <typename T>
-void LoadedRows::bring_into_batch_order(std::uint64_t seed, const Monitor &monitor)
+void LoadedRows::bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor)
 {
-    std::unique_ptr<std::byte[]> memory;
-    T *const to = allocate<T>(memory, points_);
-    std::unique_ptr<double[]> weights;
-    if (points_.weights != nullptr)
-        weights.reset(new double[at(points_.n)]);
+    std::vector<std::int64_t> rows;
     for (const LoadedGroup &group : groups_) {
         order_ = batch_order<T>(points_, group.first_row, group.n, seed, [&] { monitor.poll(); });
-        for (std::int64_t i = 0; i < group.n; ++i) {
-            if (i % 4096 == 0)
-                monitor.poll();
-            const std::int64_t from = group.first_row + order_[at(i)], row = group.first_row + i;
-            std::copy_n(static_cast<const T *>(points_.values) + from * points_.d, points_.d, to + row * points_.d);
-            if (weights != nullptr)
-                weights[at(row)] = points_.weights[from];
-        }
+        for (const std::int64_t row : order_)
+            rows.push_back(group.first_row + row);
     }
+    bring_into_order<T>(rows, threads, monitor);
+}
+
+// Rows of points_, whose memory may be this one's, into memory of their own.
+template <typename T>
+void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor)
+{
+    const PgkmPoints from = points_;
+    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<double[]> weights;
+    points_.n = static_cast<std::int64_t>(order.size());
+    T *const to = allocate<T>(memory, points_);
+    if (from.weights != nullptr)
+        weights.reset(new double[order.size()]);
+    const std::int64_t d = from.d, rows_per_task = values_per_poll / d + 1;
+    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, points_.n * d / values_per_thread + 1)));
+    pool.run((points_.n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task, int) {
+        monitor.poll();
+        const std::int64_t last = std::min((task + 1) * rows_per_task, points_.n);
+        for (std::int64_t row = task * rows_per_task; row < last; ++row) {
+            std::copy_n(static_cast<const T *>(from.values) + order[at(row)] * d, d, to + row * d);
+            if (weights != nullptr)
+                weights[at(row)] = from.weights[order[at(row)]];
+        }
+    });
     values_ = std::move(memory);
     weights_ = std::move(weights);
     points_.values = values_.get();

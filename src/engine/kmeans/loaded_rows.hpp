@@ -28,6 +28,10 @@ class LoadedRows {
   public:
     // Loads the request's rows into the session, as `options` say; its own options are not read. Throws Error.
     LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor);
+    // Rows of `from`, which this server holds, as they are: row i is its row order[i], and groups of `sizes` rows lie
+    // one behind the other. It is loaded instead.
+    LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order, const std::vector<std::int64_t> &sizes,
+               int threads, Session &session, Monitor &monitor);
     LoadedRows(const LoadedRows &) = delete;
     LoadedRows &operator=(const LoadedRows &) = delete;
 
@@ -47,11 +51,15 @@ class LoadedRows {
     template <typename T>
     void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>
-    void bring_into_batch_order(std::uint64_t seed, const Monitor &monitor);
+    void bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor);
+    template <typename T>
+    void bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor);
+    template <typename T>
+    void summarise(Session &session, const Monitor &monitor);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
-    bool on_nodes_; // some rows, or all, are other servers'
+    bool is_spread_; // some rows, or all, are not here
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/sizes/bounds.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 
@@ -73,8 +74,14 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
         throw Error(PGKM_INVALID, "option batch_size must be at least 1");
     if (options.batch_size > 0 && options.refine != 0)
         throw Error(PGKM_INVALID, "option refine must be false with batch_size");
+    if (options.batch_size > 0 && sizes_are_bounded(options))
+        throw Error(PGKM_INVALID, "option batch_size must be null with min_size or max_size");
     if (options.batch_size > 0 && options.init == PGKM_INIT_FIRST)
         throw Error(PGKM_INVALID, "option init must not be 'first' with batch_size");
+    if (!(options.max_radius >= 0.0) || std::isinf(options.max_radius))
+        throw Error(PGKM_INVALID, "option max_radius must be a finite number of at least 0");
+    if (options.max_radius > 0.0 && (options.batch_size > 0 || options.min_size > 0.0 || options.max_size > 0.0))
+        throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size, min_size or max_size");
     if (model_is_given(options))
         check_init_model(options, k, d);
     else if (centroids_are_given(options))

@@ -23,10 +23,14 @@ class Indices {
     PgkmQuality run()
     {
         if (k_ < 2 || k_ >= n_)
-            return {NAN, NAN, NAN};
+            return no_quality;
         find_means();
         find_spreads();
-        return {davies_bouldin(), calinski_harabasz(), silhouette_ / mass_};
+        PgkmQuality quality = no_quality;
+        quality.davies_bouldin = davies_bouldin();
+        quality.calinski_harabasz = calinski_harabasz();
+        quality.simplified_silhouette = silhouette_ / mass_;
+        return quality;
     }
 
   private:
@@ -106,6 +110,20 @@ class Indices {
 PgkmQuality quality_of(const Model &model, const ClusterSums &sums, int threads, const Monitor &monitor)
 {
     return Indices(model, sums, threads, monitor).run();
+}
+
+double information_criterion(const Model &model, const std::vector<double> &masses)
+{
+    const double n = std::accumulate(masses.begin(), masses.end(), 0.0), d = model.d;
+    if (!(model.inertia > 0.0))
+        return NAN;
+    // Weights of components, their means, the variance: inertia / (n d) is the most likely one.
+    const double parameters = (d + 1.0) * static_cast<double>(masses.size());
+    double log_likelihood = -0.5 * n * d * (std::log(2.0 * M_PI * (model.inertia / (n * d))) + 1.0);
+    for (const double mass : masses)
+        if (mass > 0.0)
+            log_likelihood += mass * std::log(mass / n);
+    return parameters * std::log(n) - 2.0 * log_likelihood;
 }
 
 } // namespace pgkm

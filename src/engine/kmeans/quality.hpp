@@ -21,4 +21,8 @@ struct ClusterSums {
 // figures do not depend on the number of threads. Throws Error(PGKM_CANCELLED).
 PgkmQuality quality_of(const Model &model, const ClusterSums &sums, int threads, const Monitor &monitor);
 
+// The Bayesian information criterion of a model as a mixture of spheres of one variance, to which rows belong wholly;
+// masses are those of its clusters. NaN where every row is a centroid.
+double information_criterion(const Model &model, const std::vector<double> &masses);
+
 } // namespace pgkm

@@ -8,6 +8,8 @@
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
 #include "engine/kmeans/refine.hpp"
+#include "engine/kmeans/sweep.hpp"
+#include "engine/rows/silhouette.hpp"
 #include "engine/sizes/bounds.hpp"
 #include "numeric/contract.hpp"
 
@@ -52,6 +54,16 @@ double bytes_of_sizes(const Shape &fit)
     return fit.n * 96.0 + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));
 }
 
+// Figures of all fits; the order of rows, of which silhouettes take a sample, and each thread's sums of distances.
+double bytes_of_sweep(const PgkmRequest &request, const Shape &fit)
+{
+    const double figures = static_cast<double>(pgkm_sweep_last(&request) - request.k) * sizeof(Model);
+    if (request.silhouette_rows == 0 || is_spread(request))
+        return figures;
+    const int threads = silhouette_threads(pgkm_cpu_threads(&request.settings), static_cast<std::int64_t>(fit.k));
+    return figures + fit.n * bytes_per_ordered_row + silhouette_bytes_per_cluster * fit.k * threads;
+}
+
 // A round of the search that `refine` asks for: iterations, two assignments, the join.
 double refine_round(const Shape &fit, double iteration)
 {
@@ -59,10 +71,10 @@ double refine_round(const Shape &fit, double iteration)
     return (split_iterations + join_iterations + 2) * 1.2 * iteration + joined * (joined * fit.d + 300.0);
 }
 
-// Three indices, by distances to all centroids and among these.
-double quality(const Shape &fit)
+// Three indices, by distances to all centroids and among these; silhouettes by distances of rows.
+double quality(const Shape &fit, double silhouettes)
 {
-    return 2.0 * distances(fit) + fit.k * fit.k * fit.d;
+    return 2.0 * distances(fit) + fit.k * fit.k * fit.d + silhouettes * fit.n * (fit.d + cost_of_root);
 }
 
 } // namespace
@@ -103,27 +115,33 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const double fits = static_cast<double>(more + 1);
     const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
+    const double silhouettes = static_cast<double>(silhouette_rows(request, group.n));
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
+    const double iterations = fits * options.n_init * std::min<double>(options.max_iter, usual_iterations);
+    const Extent extent = {fit.n, fit.d, fit.k, iterations, request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0};
+    // The others have calls for some of the rows, or iterate here.
+    const bool plain = options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
     return {time_of(fits * distances(fit) * rounds * options.n_init),
-            time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit))))};
+            time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))),
+            false, plain ? devices_worth(extent, PGKM_MOST_DEVICES) : 1};
 }
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const double swept =
-        request.k_last == 0 ? 0.0 : static_cast<double>(pgkm_sweep_last(&request) - request.k) * sizeof(Model);
     const Shape fit = shape_of({nullptr, nullptr, group.n, std::max(group.k, request.k_last)}, request.points.d);
+    const double swept = request.k_last == 0 ? 0.0 : bytes_of_sweep(request, fit);
     // Groups are copied anyway.
     const bool in_batches = request.kmeans.batch_size > 0;
     const bool copied = (are_transformed(request.kmeans) && request.n_groups == 0) || in_batches;
     const bool weighted = group.weights != nullptr;
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
     const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
+    const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : 0.0;
     if (request.kmeans.refine == 0)
-        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded;
+        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded + labelled;
     // More clusters, two copies of the centroids, and one in float64 with its figures.
     const Shape split = {fit.n, fit.d, clusters_of_split(fit.k)};
-    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + bounded +
+    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + bounded + labelled +
            split.k * (fit.d * 32.0 + 200.0);
 }
 

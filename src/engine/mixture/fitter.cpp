@@ -32,13 +32,13 @@ MixtureFitter::MixtureFitter(const PgkmRequest &request, Workplace &place, Monit
         k_.push_back(group.k);
     }
     totals_.resize(k_.size());
-    if (all_given(options_) && request.n_groups == 0) {
+    if (all_given(options_) && request.n_groups == 0) { // not standardized
         session_.load_own(points_);
         problems_.resize(1);
         problems_[0].n_rows = groups_of(request)[0].n;
         return;
     }
-    rows_ = rows_in(place, request, first_clusters(), monitor);
+    rows_ = rows_in(place, request, first_clusters(options_), monitor);
     problems_ = rows_->problems();
     points_ = rows_->points();
 }
@@ -85,8 +85,7 @@ void MixtureFitter::find_totals()
         for (std::int64_t a = 0; a < d; ++a) {
             poll();
             for (std::int64_t b = 0; b <= a; ++b)
-                totals_[g].matrix[at(a * d + b)] = totals_[g].matrix[at(b * d + a)] =
-                    *product++ / static_cast<double>(moments[g].n);
+                totals_[g].matrix[at(a * d + b)] = totals_[g].matrix[at(b * d + a)] = *product++ / moments[g].mass;
         }
     });
 }
@@ -114,6 +113,8 @@ std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
     for (const std::size_t g : all_) {
         MixtureParameters &parameters = starts[g].model.parameters;
         starts[g].model.n = problems_[g].n_rows;
+        if (rows_ != nullptr)
+            starts[g].model.units = rows_->groups()[g].standardization;
         starts[g].mean_log_likelihood = -std::numeric_limits<double>::infinity();
         parameters.type = options_.covariance_type;
         parameters.d = points_.d;
@@ -134,7 +135,7 @@ std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
 
 std::vector<Model> MixtureFitter::find_clusters(std::int32_t restart)
 {
-    FitTask task = {first_clusters(), {}, request_.n_nodes == 0, false}; // labels of other servers stay there
+    FitTask task = {first_clusters(options_), {}, !is_spread(request_), false}; // labels stay where the rows are
     task.options.seed = options_.seed + static_cast<std::uint64_t>(restart);
     for (const std::size_t g : all_)
         task.k.push_back(std::min(k_[g], problems_[g].n_rows));
@@ -161,11 +162,12 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
         mixture.k = found[g].k;
         mixture.covariance_type = options_.covariance_type;
         mixture.means = found[g].centroids.data();
-        mixture.labels = request_.n_nodes == 0 ? found[g].labels.data() : nullptr;
+        mixture.labels = !is_spread(request_) ? found[g].labels.data() : nullptr;
         return mixture;
     };
     em_step(all_, labelled, [&](std::size_t g) { return starts[g].sums[0].view; });
     for_each(starts.size(), [&](std::size_t g) {
+        weigh(starts[g]);
         maximise(starts[g].model.parameters, starts[g].sums[0], totals_[g], options_.reg_covar, [this] { poll(); });
     });
 }
@@ -179,6 +181,12 @@ void MixtureFitter::begin(Start &start)
         parameters.weights.assign(options_.weights_init.values, options_.weights_init.values + k);
     if (options_.means_init.values != nullptr)
         parameters.means.assign(options_.means_init.values, options_.means_init.values + k * parameters.d);
+    const Standardization &units = start.model.units;
+    for (std::size_t i = 0;
+         options_.means_init.values != nullptr && !units.scale.empty() && i < parameters.means.size(); ++i) {
+        const std::size_t f = i % units.scale.size();
+        parameters.means[i] = (parameters.means[i] - units.center[f]) / units.scale[f];
+    }
     const Poll poll = [this] { this->poll(); };
     start.factors = options_.precisions_init.values != nullptr
                         ? factorise_precisions(parameters, options_.precisions_init.values, poll)
@@ -209,13 +217,22 @@ void MixtureFitter::iterate(std::vector<Start> &starts)
 void MixtureFitter::iterate_once(std::size_t group, Start &start)
 {
     MixtureModel &model = start.model;
+    weigh(start);
     model.trace.push_back(checked(start.sums[0].view.log_likelihood));
     const Poll poll = [this] { this->poll(); };
     maximise(model.parameters, start.sums[0], totals_[group], options_.reg_covar, poll);
     start.factors = factorise(model.parameters, poll);
-    const double mean = model.trace.back() / static_cast<double>(model.n);
+    const double mean = model.trace.back() / model.mass;
     model.converged = std::fabs(mean - start.mean_log_likelihood) < options_.tol;
     start.mean_log_likelihood = mean;
+}
+
+// How much the rows count that were summed last.
+void MixtureFitter::weigh(Start &start) const
+{
+    const auto n = static_cast<double>(start.model.n);
+    start.model.mass = points_.weights == nullptr ? n : start.sums[0].mass();
+    start.sums[0].mean_weight = start.model.mass / n;
 }
 
 void MixtureFitter::label(std::vector<Start> &starts)
@@ -229,8 +246,15 @@ void MixtureFitter::label(std::vector<Start> &starts)
             sums.labels = model.labels.empty() ? nullptr : model.labels.data();
             return sums;
         });
-    for (const std::size_t g : all_)
-        starts[g].model.log_likelihood = checked(views[g].log_likelihood);
+    for (const std::size_t g : all_) {
+        MixtureModel &model = starts[g].model;
+        double unit = 0.0; // the density's, in units of the data
+        for (const double scale : model.units.scale)
+            unit += std::log(scale);
+        for (double &likelihood : model.trace)
+            likelihood -= model.mass * unit;
+        model.log_likelihood = checked(views[g].log_likelihood) - model.mass * unit;
+    }
 }
 
 } // namespace pgkm

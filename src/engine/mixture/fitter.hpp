@@ -20,6 +20,8 @@ namespace pgkm {
 struct MixtureModel {
     MixtureParameters parameters;
     std::int64_t n = 0;
+    double mass = 0.0;     // of the rows: n without weights
+    Standardization units; // of the rows as fitted; empty: those of the data
     double log_likelihood = 0.0;
     std::vector<double> trace; // one per iteration
     bool converged = false;
@@ -57,6 +59,7 @@ class MixtureFitter {
     void iterate(std::vector<Start> &starts);
     void iterate_once(std::size_t group, Start &start);
     void label(std::vector<Start> &starts);
+    void weigh(Start &start) const;
 
     const PgkmRequest &request_;
     const PgkmMixtureOptions &options_;

@@ -31,6 +31,8 @@ class MixtureModels : public Models {
         result->k = parameters.k;
         result->d = parameters.d;
         result->n = model.n;
+        result->center = data_or_null(model.units.center);
+        result->scale = data_or_null(model.units.scale);
         result->weights = parameters.weights.data();
         result->means = parameters.means.data();
         result->covariances = parameters.covariances.data();
@@ -39,7 +41,7 @@ class MixtureModels : public Models {
         result->n_iter = static_cast<int32_t>(model.trace.size());
         result->converged = model.converged ? 1 : 0;
         result->aic = 2.0 * count - 2.0 * model.log_likelihood;
-        result->bic = count * std::log(static_cast<double>(model.n)) - 2.0 * model.log_likelihood;
+        result->bic = count * std::log(model.mass) - 2.0 * model.log_likelihood;
         result->labels = data_or_null(model.labels);
     }
 

@@ -68,6 +68,8 @@ void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, st
     check_shape("weights_init", options.weights_init, {k});
     check_weights(options.weights_init);
     check_shape("means_init", options.means_init, {k, d});
+    if (options.standardize != 0 && options.precisions_init.values != nullptr)
+        throw Error(PGKM_INVALID, "option precisions_init must be null with standardize");
     check_shape("precisions_init", options.precisions_init, precision_shape(options.covariance_type, k, d));
 }
 
@@ -83,11 +85,12 @@ bool any_given(const PgkmMixtureOptions &options)
            options.precisions_init.values != nullptr;
 }
 
-PgkmOptions first_clusters()
+PgkmOptions first_clusters(const PgkmMixtureOptions &options)
 {
-    PgkmOptions options;
-    pgkm_options_default(&options);
-    return options;
+    PgkmOptions clusters;
+    pgkm_options_default(&clusters);
+    clusters.standardize = options.standardize;
+    return clusters;
 }
 
 } // namespace pgkm

@@ -14,6 +14,6 @@ bool all_given(const PgkmMixtureOptions &options);
 bool any_given(const PgkmMixtureOptions &options);
 
 // The k-means that a mixture begins with, unless all is given: its options, but for the seed.
-PgkmOptions first_clusters();
+PgkmOptions first_clusters(const PgkmMixtureOptions &options);
 
 } // namespace pgkm

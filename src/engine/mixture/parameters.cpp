@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "cpu/kernels/vector_kernels.hpp"
 #include "numeric/error.hpp"
@@ -243,6 +244,11 @@ MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d) : 
     view = {0.0, masses.data(), first.data(), second.data(), nullptr};
 }
 
+double MixtureSums::mass() const
+{
+    return std::accumulate(masses.begin(), masses.end(), 0.0);
+}
+
 void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
               const Poll &poll)
 {
@@ -254,7 +260,7 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     std::vector<double> masses = sums.masses, drift(at(d));
     double all = 0.0;
     for (double &mass : masses)
-        all += mass += 10.0 * epsilon;
+        all += mass += 10.0 * epsilon * sums.mean_weight;
     if (parameters.type == PGKM_COVARIANCE_TIED)
         tied_covariance(parameters, sums, all, total, reg_covar, poll);
     else

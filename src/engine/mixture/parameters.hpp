@@ -29,12 +29,15 @@ struct MixtureFactors {
 // The sums of an E step with the memory they stand in.
 struct MixtureSums {
     MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d);
+    double mass() const; // of all components
+
     std::vector<double> masses, first; // shapes as in PgkmMixtureSums
     LargeArray<double> second;
+    double mean_weight = 1.0; // of a row
     PgkmMixtureSums view;
 };
 
-// The rows' mean and their sums of products of deviations from it, divided by n (d x d): what the
+// The rows' mean and their sums of products of deviations from it, divided by their mass (d x d): what the
 // tied covariance is made of.
 struct TotalCovariance {
     std::vector<double> mean, matrix; // d, d x d

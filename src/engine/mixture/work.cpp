@@ -60,7 +60,7 @@ Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     const Shape mixture = shape_of(group, request.points.d);
     const double over_rows = step_over_rows(mixture, options.covariance_type);
     const double step = over_rows + step_over_parameters(mixture, options.covariance_type);
-    const double begin = all_given(options) ? 0.0 : operations_of_fit(mixture, first_clusters());
+    const double begin = all_given(options) ? 0.0 : operations_of_fit(mixture, first_clusters(options));
     const double total = options.covariance_type == PGKM_COVARIANCE_TIED ? mixture.n * mixture.d * mixture.d : 0.0;
     // The first parameters and the labels take a step each.
     const double most = fixed_operations + total + options.n_init * (begin + (options.max_iter + 2.0) * step);
@@ -74,11 +74,13 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     const double k = mixture.k, d = mixture.d;
     const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
     // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums.
-    const double clusters = bytes_of_fit(mixture, request.points.element, false, false);
+    const bool weighted = group.weights != nullptr;
+    const double clusters = bytes_of_fit(mixture, request.points.element, weighted, request.mixture.standardize != 0);
     const double segments = std::clamp(mixture.n / cpu::block_rows, 1.0, 64.0);
     const double copies = std::max(values, std::min(segments * values, 33554432.0));
     // One for all components follows from the moments of all rows.
-    const double moments = type == PGKM_COVARIANCE_TIED ? cpu::moments_bytes(group.n, request.points.d, 1) : 0.0;
+    const double moments =
+        type == PGKM_COVARIANCE_TIED ? cpu::moments_bytes(group.n, request.points.d, 1, weighted) : 0.0;
     return clusters + 8.0 * (5.0 * values + copies + (has_matrices(type) ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
            moments + (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
 }

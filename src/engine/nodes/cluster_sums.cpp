@@ -19,10 +19,10 @@ namespace {
 std::vector<double> sum_up(NodeSet &nodes, const Writer &request, std::size_t size)
 {
     std::vector<double> sums(size, 0.0);
-    for (const Bytes &bytes : nodes.ask(request)) {
-        const std::vector<double> part = Reader(bytes).get_all<double>(size);
+    nodes.ask(request, [&](Reader &reply) {
+        const std::vector<double> part = reply.get_all<double>(size);
         std::transform(part.begin(), part.end(), sums.begin(), sums.begin(), std::plus<>());
-    }
+    });
     return sums;
 }
 

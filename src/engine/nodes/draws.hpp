@@ -73,10 +73,7 @@ class Draws {
         request.put(masses.kind);
         request.put(masses.exponent);
         std::fill(sums_.begin(), sums_.end(), 0);
-        for (const Bytes &bytes : nodes_.ask(request)) {
-            Reader reply(bytes);
-            apply(reply);
-        }
+        nodes_.ask(request, [&](Reader &reply) { apply(reply); });
         kept_ = masses;
         prepare();
     }
@@ -160,8 +157,7 @@ class Draws {
         Writer request(Operation::seed_keys);
         request.put(wanted);
         std::vector<std::map<std::uint64_t, UInt128, std::less<>>> found(wanted.size());
-        for (const Bytes &bytes : nodes_.ask(request)) {
-            Reader reply(bytes);
+        nodes_.ask(request, [&](Reader &reply) {
             const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
             const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
             const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
@@ -169,7 +165,7 @@ class Draws {
             for (std::size_t b = 0; b < wanted.size(); ++b)
                 for (std::uint64_t i = 0; i < counts[b]; ++i, ++next)
                     found[b][keys.at(next)] += join_unsigned(masses.at(next));
-        }
+        });
         std::vector<std::uint64_t> keys;
         for (std::size_t i = 0; i < buckets.size(); ++i) {
             const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();
@@ -187,8 +183,7 @@ class Draws {
         request.put(bits);
         request.put(wanted);
         std::vector<std::map<KeyedContent, UInt128, ContentOrder>> found(wanted.size());
-        for (const Bytes &bytes : nodes_.ask(request)) {
-            Reader reply(bytes);
+        nodes_.ask(request, [&](Reader &reply) {
             const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
             const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
             const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
@@ -200,7 +195,7 @@ class Draws {
                     found[b][{keys.at(next), Content(from, from + static_cast<std::ptrdiff_t>(d_))}] +=
                         join_unsigned(masses.at(next));
                 }
-        }
+        });
         std::vector<Content> rows;
         for (std::size_t i = 0; i < buckets.size(); ++i) {
             const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();
@@ -213,8 +208,7 @@ class Draws {
     {
         std::uint64_t last_key = 0;
         Content last;
-        for (const Bytes &bytes : nodes_.ask(Writer(Operation::seed_last))) {
-            Reader reply(bytes);
+        nodes_.ask(Writer(Operation::seed_last), [&](Reader &reply) {
             const auto key = reply.get<std::uint64_t>();
             Content content = reply.get_all<T>(d_);
             if (last.empty() || key > last_key ||
@@ -222,7 +216,7 @@ class Draws {
                 last_key = key;
                 last = std::move(content);
             }
-        }
+        });
         return last;
     }
 

@@ -5,7 +5,7 @@ namespace pgkm::nodes {
 
 KeyMasses::KeyMasses(const cpu::BlockRunner &runner, const cpu::Buffer<cpu::RowNumber> &order,
                      const cpu::Buffer<std::uint64_t> &keys, std::int32_t bits)
-    : runner_(runner), order_(order), bits_(bits), buckets_(runner.budget(), order.size()),
+    : runner_(runner), order_(order), bits_(bits), buckets_(runner.budget(), keys.size()),
       starts_(runner.budget(), (std::size_t{1} << bits) + 1, 0), sums_(runner.budget(), std::size_t{1} << bits),
       taken_(runner.budget(), std::size_t{1} << bits)
 {

@@ -27,12 +27,13 @@ inline std::uint64_t bucket_of(std::uint64_t key, std::int32_t bits)
 
 class KeyMasses {
   public:
-    // order: the rows in canonical order, of which there is at least one; keys: of each row. order stays the caller's.
+    // order: the rows in canonical order, of which there is at least one; or nothing: then they have no places, and
+    // sums alone are known. keys: of each row. order stays the caller's.
     KeyMasses(const cpu::BlockRunner &runner, const cpu::Buffer<cpu::RowNumber> &order,
               const cpu::Buffer<std::uint64_t> &keys, std::int32_t bits);
 
     std::int32_t bits() const { return bits_; }
-    std::int64_t n() const { return static_cast<std::int64_t>(order_.size()); }
+    std::int64_t n() const { return static_cast<std::int64_t>(buckets_.size()); }
     std::int64_t row_at(std::int64_t place) const { return order_[static_cast<std::size_t>(place)]; }
     // The places of a bucket: the first, and the one behind the last.
     std::pair<std::int64_t, std::int64_t> places(std::uint64_t bucket) const
@@ -43,18 +44,9 @@ class KeyMasses {
     // Sums mass(row) of all rows anew.
     template <typename Mass>
     void sum(Mass &&mass);
-    // Takes from a row's mass; from any thread.
-    void subtract(std::int64_t row, std::uint64_t mass)
-    {
-        const std::uint32_t bucket = buckets_[static_cast<std::size_t>(row)];
-        Sum &sum = sums_[bucket & ~large];
-        if ((bucket & large) == 0) {
-            std::atomic_ref(sum.lower).fetch_sub(mass, std::memory_order_relaxed);
-            return;
-        }
-        std::atomic_ref(sum.lower).fetch_sub(mass & lower_mask, std::memory_order_relaxed);
-        std::atomic_ref(sum.upper).fetch_sub(mass >> lower_bits, std::memory_order_relaxed);
-    }
+    // Adds to a row's mass, or takes from it; from any thread.
+    void add(std::int64_t row, std::uint64_t mass) { change(row, mass, 1); }
+    void subtract(std::int64_t row, std::uint64_t mass) { change(row, mass, -1); }
 
     // By how much sums have changed since the last call, or since 0: calls change(bucket, difference).
     template <typename Change>
@@ -76,6 +68,16 @@ class KeyMasses {
                    Int128{static_cast<std::int64_t>(upper)} * (1 << lower_bits);
         }
     };
+    void change(std::int64_t row, std::uint64_t mass, int sign)
+    {
+        const std::uint32_t bucket = buckets_[static_cast<std::size_t>(row)];
+        const auto times = static_cast<std::uint64_t>(std::int64_t{sign});
+        Sum &sum = sums_[bucket & ~large];
+        const std::uint64_t lower = (bucket & large) == 0 ? mass : mass & lower_mask;
+        std::atomic_ref(sum.lower).fetch_add(times * lower, std::memory_order_relaxed);
+        if ((bucket & large) != 0)
+            std::atomic_ref(sum.upper).fetch_add(times * (mass >> lower_bits), std::memory_order_relaxed);
+    }
     bool is_large(std::size_t bucket) const { return starts_[bucket + 1] - starts_[bucket] > most_rows; }
 
     const cpu::BlockRunner &runner_;
@@ -94,6 +96,11 @@ void KeyMasses::sum(Mass &&mass)
     runner_.run((n() + task_rows - 1) / task_rows, [&](std::int64_t task) {
         std::int64_t place = task * task_rows;
         const std::int64_t end = std::min(n(), place + task_rows);
+        if (order_.size() == 0) {
+            for (; place < end; ++place)
+                add(place, static_cast<std::uint64_t>(mass(place)));
+            return;
+        }
         auto bucket =
             static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), place) - starts_.begin() - 1);
         for (; place < end; ++bucket) {

@@ -18,7 +18,7 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B02u;
+inline constexpr std::uint32_t message_magic = 0x50474B03u;
 
 // What a node is asked. The names of the fields are those of share.cpp and share_seed.cpp, where they are read.
 enum class Operation : std::uint32_t {
@@ -27,7 +27,7 @@ enum class Operation : std::uint32_t {
     transform,      // standardize, bring to unit length
     iterate,        // centroids down, integer sums up
     farthest,       // of the last iteration: rows for empty clusters
-    assign,         // centroids down; sizes and sums of squares up
+    assign,         // centroids down; sizes, masses and sums of squares up
     cross,          // float64 sums of products about a shift
     em_step,        // a mixture down, float64 sums up
     seed_begin,     // bring rows into canonical order

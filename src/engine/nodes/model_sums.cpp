@@ -32,13 +32,14 @@ void sum_cross(NodeSet &nodes, PgkmMoments &out)
     const auto d = static_cast<std::size_t>(nodes.points().d);
     Writer request(Operation::cross);
     request.put(out.shift, d);
+    out.mass = 0.0;
     std::fill_n(out.sums, d, 0.0);
     std::fill_n(out.cross, d * (d + 1) / 2, 0.0);
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    nodes.ask(request, [&](Reader &reply) {
+        out.mass += reply.get<double>();
         add_to(out.sums, reply.get_all<double>(d));
         add_to(out.cross, reply.get_all<double>(d * (d + 1) / 2));
-    }
+    });
 }
 
 void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &out)
@@ -63,13 +64,12 @@ void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &ou
         if (squares > 0)
             std::fill_n(out.second, squares, 0.0);
     }
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    nodes.ask(request, [&](Reader &reply) {
         out.log_likelihood += reply.get<double>();
         add_to(out.masses, reply.get_all<double>(want_sums ? k : 0));
         add_to(out.first, reply.get_all<double>(want_sums ? k * d : 0));
         add_to(out.second, reply.get_all<double>(want_sums ? squares : 0));
-    }
+    });
 }
 
 } // namespace pgkm::nodes

@@ -20,12 +20,14 @@ constexpr int slice_ms = 5;
 
 } // namespace
 
-NodeSet::NodeSet(const PgkmNode *nodes, std::int64_t n_nodes, const BackendChoice &choice, const PgkmOpen &open)
+NodeSet::NodeSet(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open)
     : open_(open), choice_(choice)
 {
-    for (std::int64_t i = 0; i < n_nodes; ++i)
-        if (nodes[i].n > 0)
-            nodes_.push_back(nodes + i);
+    for (std::int64_t i = 0; i < request.n_nodes; ++i)
+        if (request.nodes[i].n > 0)
+            nodes_.push_back(request.nodes + i);
+    if (request.stream != nullptr)
+        chunks_.emplace(*request.stream, choice, own_open());
 }
 
 void NodeSet::load(const PgkmPoints &points)
@@ -50,6 +52,8 @@ PgkmOpen NodeSet::own_open()
 
 std::int64_t NodeSet::n() const
 {
+    if (chunks_)
+        return chunks_->n();
     return std::accumulate(nodes_.begin(), nodes_.end(), points_.n,
                            [](std::int64_t n, const PgkmNode *node) { return n + node->n; });
 }
@@ -110,7 +114,17 @@ void NodeSet::gather(std::vector<Bytes> &replies)
     }
 }
 
-std::vector<Bytes> NodeSet::ask(const Writer &request)
+void NodeSet::ask(const Writer &request, const Merge &merge)
+{
+    if (chunks_)
+        return chunks_->ask(request, merge);
+    for (const Bytes &bytes : ask_servers(request)) {
+        Reader reply(bytes);
+        merge(reply);
+    }
+}
+
+std::vector<Bytes> NodeSet::ask_servers(const Writer &request)
 {
     if (nodes_.empty())
         return {serve_own(request)};

@@ -1,11 +1,11 @@
-// nodes.cpp - the functions of the table: each asks all servers and merges what they answer.
+// nodes.cpp - the functions of the table: each asks all servers, or chunks, and merges what they answer.
 #include "engine/nodes/nodes.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "backend/update.hpp"
+#include "backend/peers.hpp"
 #include "engine/nodes/model_sums.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
@@ -35,7 +35,7 @@ void with_element(const NodeSet &nodes, Body &&body)
 void require_one(std::int64_t n_problems)
 {
     if (n_problems != 1)
-        throw Error(PGKM_UNSUPPORTED, "several servers work on one problem at a time");
+        throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem");
 }
 
 template <typename T>
@@ -43,6 +43,19 @@ void put_centroids(Writer &request, const PgkmProblem &problem, std::int32_t d)
 {
     request.put(problem.k);
     request.put(static_cast<const T *>(problem.centroids), static_cast<std::size_t>(problem.k) * d);
+}
+
+void put_scales(Writer &request, const PgkmProblem &problem, std::int32_t d)
+{
+    std::vector<double> origins;
+    std::vector<std::int32_t> exponents;
+    for (std::int32_t f = 0; f < d; ++f) {
+        origins.push_back(problem.feature_scales[f].origin);
+        exponents.push_back(problem.feature_scales[f].exponent);
+    }
+    request.put(origins);
+    request.put(exponents);
+    request.put(problem.weight_exponent);
 }
 
 void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &part)
@@ -57,8 +70,7 @@ void find_ranges(NodeSet &nodes, PgkmSummary &out)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
     bool first = true;
-    for (const Bytes &bytes : nodes.ask(Writer(Operation::ranges))) {
-        Reader reply(bytes);
+    nodes.ask(Writer(Operation::ranges), [&](Reader &reply) {
         const std::vector<double> min = reply.get_all<double>(d), max = reply.get_all<double>(d);
         const auto max_weight = reply.get<double>();
         for (std::size_t f = 0; f < d; ++f) {
@@ -67,7 +79,7 @@ void find_ranges(NodeSet &nodes, PgkmSummary &out)
         }
         out.max_weight = first ? max_weight : std::max(out.max_weight, max_weight);
         first = false;
-    }
+    });
 }
 
 void find_moments(NodeSet &nodes, PgkmSummary &out)
@@ -77,11 +89,10 @@ void find_moments(NodeSet &nodes, PgkmSummary &out)
     request.put(out.min, d);
     request.put(out.max, d);
     std::vector<Int128> sums(d, 0), squares(d, 0);
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    nodes.ask(request, [&](Reader &reply) {
         add_to(sums, reply.get_all<PgkmInt128>(d));
         add_to(squares, reply.get_all<PgkmInt128>(d));
-    }
+    });
     for (std::size_t f = 0; f < d; ++f) {
         const Moments moments = moments_of(moment_scale(out.min[f], out.max[f]), sums[f], squares[f], nodes.n());
         out.mean[f] = moments.mean;
@@ -98,67 +109,40 @@ bool iterate(NodeSet &nodes, const PgkmProblem &problem, bool first, Sums &sums)
     const std::int32_t d = nodes.points().d;
     Writer request(Operation::iterate);
     put_centroids<T>(request, problem, d);
-    std::vector<double> origins;
-    std::vector<std::int32_t> exponents;
-    for (std::int32_t f = 0; f < d; ++f) {
-        origins.push_back(problem.feature_scales[f].origin);
-        exponents.push_back(problem.feature_scales[f].exponent);
-    }
-    request.put(origins);
-    request.put(exponents);
-    request.put(problem.weight_exponent);
+    put_scales(request, problem, d);
     request.put(static_cast<std::uint8_t>(first));
     sums.reset(problem.k, d);
     bool changed = false;
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    nodes.ask(request, [&](Reader &reply) {
         changed = reply.get<std::uint8_t>() != 0 || changed;
         add_to(sums.totals, reply.get_all<PgkmInt128>(sums.totals.size()));
         add_to(sums.masses, reply.get_all<PgkmInt128>(sums.masses.size()));
-    }
+    });
     return changed;
 }
-
-// Rows of other servers, as far as relocation needs them.
-template <typename T>
-struct FarRows {
-    std::vector<T> values;
-    std::vector<double> weights;
-    PgkmPoints points; // these
-};
 
 template <typename T>
 std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
     Writer request(Operation::farthest);
     request.put(static_cast<std::int64_t>(most));
-    std::vector<FarRow> rows;
-    far.values.clear();
-    far.weights.clear();
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    const auto d = static_cast<std::size_t>(far.points().d);
+    far.clear();
+    nodes.ask(request, [&](Reader &reply) {
         const std::vector<double> squares = reply.get_all<double>();
         const std::vector<std::int32_t> labels = reply.get_all<std::int32_t>(squares.size());
         const std::vector<double> weights = reply.get_all<double>(squares.size());
-        const std::vector<T> values = reply.get_all<T>(squares.size() * static_cast<std::size_t>(far.points.d));
+        const std::vector<T> values = reply.get_all<T>(squares.size() * d);
         check_values(values.data(), values.size());
         for (std::size_t i = 0; i < squares.size(); ++i) {
             if (!(squares[i] > 0.0 && std::isfinite(squares[i])) || labels[i] < 0 || labels[i] >= k ||
                 !(weights[i] >= 0.0 && weights[i] <= max_magnitude))
                 raise_shape();
-            rows.push_back({squares[i], static_cast<std::int64_t>(far.weights.size() + i), labels[i]});
+            far.add(squares[i], labels[i], weights[i], values.data() + i * d);
         }
-        far.weights.insert(far.weights.end(), weights.begin(), weights.end());
-        far.values.insert(far.values.end(), values.begin(), values.end());
-    }
-    far.points.values = far.values.data();
-    far.points.n = static_cast<std::int64_t>(rows.size());
-    if (far.points.weights != nullptr)
-        far.points.weights = far.weights.data();
-    const FarOrder<T> before = {far.points, 0};
-    std::sort(rows.begin(), rows.end(), before);
-    rows.resize(std::min(rows.size(), most));
-    return rows;
+        far.keep(most);
+    });
+    return far.first(most);
 }
 
 template <typename T>
@@ -169,13 +153,18 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
     problem.converged = 0;
     problem.shift = 0.0;
     Sums sums;
+    std::vector<Int128> masses; // of the iteration before
     while (problem.n_iter < params.max_iter && problem.converged == 0) {
-        const bool changed = iterate<T>(nodes, problem, problem.n_iter == 0, sums);
+        bool changed = iterate<T>(nodes, problem, problem.n_iter == 0, sums);
         if (has_empty_cluster(sums)) {
-            FarRows<T> far = {{}, {}, nodes.points()};
+            // Of chunks no labels are kept. Where none has changed, centroids rest, but for those that are relocated.
+            if (nodes.chunks() != nullptr && masses == sums.masses)
+                changed = nodes.chunks()->labels_have_changed();
+            masses = sums.masses;
+            FarRows<T> far(nodes.points());
             PgkmProblem among = problem;
             among.first_row = 0;
-            relocate_by_farthest<T>(far.points, among, sums,
+            relocate_by_farthest<T>(far.points(), among, sums,
                                     [&](std::size_t most) { return ask_farthest(nodes, problem.k, most, far); });
         }
         problem.shift = update_centroids<T>(problem, d, params.metric, sums);
@@ -188,22 +177,27 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
 template <typename T>
 void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &out)
 {
-    if (out.labels != nullptr || out.distances != nullptr || out.totals != nullptr || out.masses != nullptr)
-        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
+    if (out.labels != nullptr || out.distances != nullptr || out.totals != nullptr)
+        throw Error(PGKM_UNSUPPORTED, "labels stay where the rows are");
     Writer request(Operation::assign);
     put_centroids<T>(request, problem, nodes.points().d);
     request.put(problem.distance_exponent);
     const auto k = static_cast<std::size_t>(problem.k);
-    std::vector<Int128> within(k, 0);
+    std::vector<Int128> within(k, 0), masses(out.masses == nullptr ? 0 : k, 0);
+    request.put(static_cast<std::uint8_t>(!masses.empty()));
+    if (!masses.empty())
+        put_scales(request, problem, nodes.points().d);
     std::vector<std::int64_t> sizes(k, 0);
-    for (const Bytes &bytes : nodes.ask(request)) {
-        Reader reply(bytes);
+    nodes.ask(request, [&](Reader &reply) {
         add_to(within, reply.get_all<PgkmInt128>(k));
+        add_to(masses, reply.get_all<PgkmInt128>(masses.size()));
         const std::vector<std::int64_t> counts = reply.get_all<std::int64_t>(k);
         std::transform(counts.begin(), counts.end(), sizes.begin(), sizes.begin(), std::plus<>());
-    }
+    });
     if (out.within != nullptr)
         std::transform(within.begin(), within.end(), out.within, split);
+    if (out.masses != nullptr)
+        std::transform(masses.begin(), masses.end(), out.masses, split);
     if (out.sizes != nullptr)
         std::copy(sizes.begin(), sizes.end(), out.sizes);
 }
@@ -305,7 +299,7 @@ PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *, std::int64_t n_pro
 PgkmStatus table_reduce(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmReduction *, PgkmReduced *,
                         PgkmError *error)
 {
-    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
+    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows in one place");
 }
 
 } // namespace
@@ -321,7 +315,7 @@ BackendChoice nodes_choice()
 
 PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open)
 {
-    return reinterpret_cast<PgkmContext *>(new NodeSet(request.nodes, request.n_nodes, choice, open));
+    return reinterpret_cast<PgkmContext *>(new NodeSet(request, choice, open));
 }
 
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)

@@ -1,4 +1,5 @@
-// nodes.hpp - several servers as one backend: PgkmBackend for one problem, whose rows lie on all of them.
+// nodes.hpp - several servers as one backend: PgkmBackend for one problem, whose rows lie on all of them. Or rows that
+// come chunk by chunk, as if each chunk were a server.
 //
 // Its functions ask each server for integers (message.hpp) and add these up: the same bits as one server that holds
 // all rows. The data are all rows; those of load() are this server's. There is no call for several problems or for

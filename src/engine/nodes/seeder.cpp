@@ -120,8 +120,7 @@ class Sampler {
         request.put(static_cast<std::int32_t>(chosen_.size()));
         request.put(side_by_side(rows));
         largest_ = 0.0;
-        for (const Bytes &reply : nodes_.ask(request))
-            largest_ = std::max(largest_, Reader(reply).get<double>());
+        nodes_.ask(request, [&](Reader &reply) { largest_ = std::max(largest_, reply.get<double>()); });
         draws_.forget();
         chosen_.insert(chosen_.end(), rows.begin(), rows.end());
         nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
@@ -133,13 +132,13 @@ class Sampler {
         Writer request(Operation::seed_gains);
         request.put(side_by_side(rows));
         std::vector<cpu::GainBounds> bounds(rows.size(), {0.0, 0.0});
-        for (const Bytes &reply : nodes_.ask(request)) {
-            const std::vector<cpu::GainBounds> part = Reader(reply).get_all<cpu::GainBounds>(rows.size());
+        nodes_.ask(request, [&](Reader &reply) {
+            const std::vector<cpu::GainBounds> part = reply.get_all<cpu::GainBounds>(rows.size());
             for (std::size_t i = 0; i < part.size(); ++i) {
                 bounds[i].least += part[i].least;
                 bounds[i].most += part[i].most;
             }
-        }
+        });
         const std::vector<int> contested = cpu::contested_trials(bounds);
         if (contested.empty()) // not a number
             raise_shape();
@@ -151,11 +150,11 @@ class Sampler {
         Writer request(Operation::seed_exact);
         request.put(contested);
         std::vector<UInt128> gains(contested.size(), 0);
-        for (const Bytes &reply : nodes_.ask(request)) {
-            const std::vector<PgkmInt128> part = Reader(reply).get_all<PgkmInt128>(contested.size());
+        nodes_.ask(request, [&](Reader &reply) {
+            const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(contested.size());
             for (std::size_t i = 0; i < part.size(); ++i)
                 gains[i] += join_unsigned(part[i]);
-        }
+        });
         return contested[static_cast<std::size_t>(std::max_element(gains.begin(), gains.end()) - gains.begin())];
     }
 
@@ -165,11 +164,10 @@ class Sampler {
         Writer request(Operation::seed_choose);
         request.put(best);
         largest_ = 0.0;
-        for (const Bytes &bytes : nodes_.ask(request)) {
-            Reader reply(bytes);
+        nodes_.ask(request, [&](Reader &reply) {
             largest_ = std::max(largest_, reply.get<double>());
             draws_.apply(reply);
-        }
+        });
         draws_.prepare();
         chosen_.push_back(trials[static_cast<std::size_t>(best)]);
         nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
@@ -192,11 +190,11 @@ std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &prob
     request.put(static_cast<std::int32_t>(sampled.size()));
     request.put(problem.weight_exponent);
     std::vector<Int128> totals(sampled.size(), 0);
-    for (const Bytes &reply : nodes.ask(request)) {
-        const std::vector<PgkmInt128> part = Reader(reply).get_all<PgkmInt128>(sampled.size());
+    nodes.ask(request, [&](Reader &reply) {
+        const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(sampled.size());
         for (std::size_t i = 0; i < part.size(); ++i)
             totals[i] += join(part[i]);
-    }
+    });
     std::vector<T> values;
     for (const std::vector<T> &row : sampled)
         values.insert(values.end(), row.begin(), row.end());
@@ -235,11 +233,18 @@ std::vector<std::vector<T>> choose(NodeSet &nodes, const PgkmProblem &problem, c
 
 } // namespace
 
+double bytes_of_draws(std::int64_t n, std::int64_t k, std::int32_t d)
+{
+    // Buckets with their sums, as many keys or rows to choose from, and chosen rows.
+    const auto clusters = static_cast<double>(std::min(n, k));
+    return 200.0 * std::sqrt(static_cast<double>(n) * clusters * oversampling_factor) + 300.0 * clusters * d;
+}
+
 template <typename T>
 void seed(NodeSet &nodes, PgkmProblem &problem, const PgkmSeedParams &params)
 {
     if (params.init == PGKM_INIT_FIRST)
-        throw Error(PGKM_UNSUPPORTED, "rows of several servers have no first ones");
+        throw Error(PGKM_UNSUPPORTED, "rows that are not all here have no first ones");
     const std::vector<std::vector<T>> chosen = choose<T>(nodes, problem, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::vector<T> &row : chosen)

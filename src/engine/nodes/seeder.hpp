@@ -16,4 +16,7 @@ namespace pgkm::nodes {
 template <typename T>
 void seed(NodeSet &nodes, PgkmProblem &problem, const PgkmSeedParams &params);
 
+// Bytes for that, beside what a server or chunk takes.
+double bytes_of_draws(std::int64_t n, std::int64_t k, std::int32_t d);
+
 } // namespace pgkm::nodes

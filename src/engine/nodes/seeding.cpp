@@ -17,11 +17,12 @@ PgkmOpen without_strategies(PgkmOpen open)
 } // namespace
 
 template <typename T>
-Seeding<T>::Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits)
+Seeding<T>::Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered)
     : context(without_strategies(open), open.threads),
       runner(context, true), rows{static_cast<const T *>(points.values), points.weights, points.n, points.d},
-      order(cpu::canonical_order(runner, rows)), masses(runner, order, cpu::find_keys(runner, rows), bits),
-      nearest(context.budget, order.size()), labels(context.budget, order.size())
+      order(ordered ? cpu::canonical_order(runner, rows) : cpu::Buffer<cpu::RowNumber>()),
+      masses(runner, order, cpu::find_keys(runner, rows), bits),
+      nearest(context.budget, static_cast<std::size_t>(points.n)), labels(context.budget, nearest.size())
 {
 }
 

@@ -21,8 +21,9 @@ namespace pgkm::nodes {
 
 template <typename T>
 struct Seeding {
-    // open: of the backend that serves the points, which may be another one; its host lasts as long as this.
-    Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits);
+    // open: of the backend that serves the points, which may be another one; its host lasts as long as this. Rows that
+    // are not ordered have no places.
+    Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered = true);
 
     // Forgets the chosen rows.
     void begin();

@@ -23,13 +23,6 @@ struct MomentSums {
     Int128 value = 0, square = 0;
 };
 
-PgkmPoints with_values(PgkmPoints points, const ShareState &state)
-{
-    if (state.transformed != nullptr)
-        points.values = state.transformed.get();
-    return points;
-}
-
 // Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
 std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
 {
@@ -51,6 +44,17 @@ std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
 }
 
 } // namespace
+
+PgkmPoints clustered(PgkmPoints points, const ShareState &state)
+{
+    if (state.transformed != nullptr)
+        points.values = state.transformed.get();
+    if (state.drawn >= 0) {
+        points.n = state.drawn;
+        points.weights = points.weights == nullptr ? nullptr : state.weights.data();
+    }
+    return points;
+}
 
 void raise_shape()
 {
@@ -74,7 +78,7 @@ template void check_values(const float *, std::size_t);
 template void check_values(const double *, std::size_t);
 
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
-    : session_(session), points_(with_values(points, state)), raw_(points), state_(state), open_(open)
+    : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
 {
 }
 
@@ -203,14 +207,20 @@ void Share::assign(Reader &request, Writer &reply)
     problem.k = static_cast<std::int32_t>(k);
     problem.centroids = centroids.data();
     problem.distance_exponent = clamp_exponent(request.get<std::int32_t>());
-    std::vector<PgkmInt128> within(k);
+    const bool want_masses = request.get<std::uint8_t>() != 0;
+    std::vector<PgkmInt128> within(k), masses(want_masses ? k : 0);
+    std::vector<PgkmFeatureScale> scales;
+    if (want_masses)
+        scales = read_scales(request, problem);
     std::vector<std::int64_t> sizes(k);
     PgkmAssignment wanted = {};
     wanted.within = within.data();
+    wanted.masses = want_masses ? masses.data() : nullptr;
     wanted.sizes = sizes.data();
     std::vector<PgkmProblem> problems = {problem};
     session_.run(&PgkmBackend::assign, problems, &wanted);
     reply.put(within);
+    reply.put(masses);
     reply.put(sizes);
 }
 
@@ -221,9 +231,10 @@ void Share::cross(Reader &request, Writer &reply)
     const auto d = static_cast<std::size_t>(points_.d);
     const std::vector<double> shift = request.get_all<double>(d);
     std::vector<double> sums(d), products(d * (d + 1) / 2);
-    PgkmMoments moments = {shift.data(), sums.data(), products.data()};
+    PgkmMoments moments = {shift.data(), sums.data(), products.data(), 0.0};
     std::vector<PgkmProblem> problems = {whole()};
     session_.run(&PgkmBackend::moments, problems, &moments);
+    reply.put(moments.mass);
     reply.put(sums);
     reply.put(products);
 }

@@ -19,6 +19,11 @@ namespace pgkm::nodes {
 
 struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
+    // Of a chunk, whose rows go after the request.
+    bool passing = false;    // labels are not kept
+    bool unordered = false;  // rows are seeded without their order: nobody draws
+    std::int64_t drawn = -1; // so many rows are left in `transformed`, with their weights; -1: all
+    std::vector<double> weights;
     // Of the last iteration.
     std::int32_t k = 0;
     Bytes centroids;
@@ -26,6 +31,9 @@ struct ShareState {
     std::int64_t iterations = 0;
     std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
 };
+
+// The rows as they are clustered.
+PgkmPoints clustered(PgkmPoints points, const ShareState &state);
 
 // The rows as the CPU backend has loaded them; NULL where that is not the session's.
 cpu::Data *cpu_data(Session &session);
@@ -93,6 +101,8 @@ class Share {
     template <typename T>
     void em_step(Reader &request, Writer &reply);
     PgkmProblem whole() const;
+    // Scales of sums, which the caller keeps, and the weights' exponent for the problem.
+    std::vector<PgkmFeatureScale> read_scales(Reader &request, PgkmProblem &problem) const;
 
     Session &session_;
     PgkmPoints points_; // as they are clustered

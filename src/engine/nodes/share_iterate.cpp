@@ -47,17 +47,20 @@ struct KeptIteration {
     cpu::Iteration<T> iteration;
 };
 
-std::vector<PgkmFeatureScale> read_scales(Reader &request, std::size_t d)
+} // namespace
+
+std::vector<PgkmFeatureScale> Share::read_scales(Reader &request, PgkmProblem &problem) const
 {
+    const auto d = static_cast<std::size_t>(points_.d);
     const std::vector<double> origins = request.get_all<double>(d);
     const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
     std::vector<PgkmFeatureScale> scales(d);
     for (std::size_t f = 0; f < d; ++f)
         scales[f] = {origins[f], clamp_exponent(exponents[f])};
+    problem.feature_scales = scales.data();
+    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
     return scales;
 }
-
-} // namespace
 
 cpu::Data *cpu_data(Session &session)
 {
@@ -70,18 +73,16 @@ void Share::iterate(Reader &request, Writer &reply)
     const auto d = static_cast<std::size_t>(points_.d);
     const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
     std::vector<T> centroids = read_rows<T>(request, k, points_.d);
-    const std::vector<PgkmFeatureScale> scales = read_scales(request, d);
     PgkmProblem problem = whole();
-    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
+    const std::vector<PgkmFeatureScale> scales = read_scales(request, problem);
     const bool first = request.get<std::uint8_t>() != 0;
     problem.k = static_cast<std::int32_t>(k);
     problem.centroids = centroids.data();
-    problem.feature_scales = scales.data();
 
     std::vector<PgkmInt128> totals(k * d), masses(k);
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
-    cpu::Data *const data = cpu_data(session_);
+    cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
     const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals.data(), masses.data())
                                          : go_on<T>(*data, problem, first, totals.data(), masses.data());
     ++state_.iterations;
@@ -93,18 +94,18 @@ void Share::iterate(Reader &request, Writer &reply)
     reply.put(masses);
 }
 
-// Whether a label changed.
+// Whether a label changed; where they are not kept, true.
 template <typename T>
 bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
 {
-    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
+    LargeArray<std::int32_t> labels(state_.passing ? 0 : static_cast<std::size_t>(points_.n));
     PgkmAssignment wanted = {};
-    wanted.labels = labels.data();
+    wanted.labels = labels.empty() ? nullptr : labels.data();
     wanted.totals = totals;
     wanted.masses = masses;
     std::vector<PgkmProblem> problems = {problem};
     session_.run(&PgkmBackend::assign, problems, &wanted);
-    const bool changed = first || labels != state_.labels;
+    const bool changed = first || state_.passing || labels != state_.labels;
     state_.labels = std::move(labels);
     return changed;
 }
@@ -141,6 +142,8 @@ void Share::farthest(Reader &request, Writer &reply)
     const auto wanted_rows = request.get<std::int64_t>();
     if (wanted_rows < 1)
         raise_shape();
+    if (state_.passing)
+        state_.labels.resize(static_cast<std::size_t>(points_.n));
     if (state_.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
         throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
@@ -148,6 +151,7 @@ void Share::farthest(Reader &request, Writer &reply)
     problem.k = state_.k;
     problem.centroids = state_.centroids.data();
     PgkmAssignment wanted = {};
+    wanted.labels = state_.passing ? state_.labels.data() : nullptr;
     wanted.distances = squares.data();
     std::vector<PgkmProblem> problems = {problem};
     session_.run(&PgkmBackend::assign, problems, &wanted);

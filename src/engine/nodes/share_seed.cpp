@@ -111,7 +111,7 @@ void ShareSeed<T>::begin(Reader &request)
         raise_shape();
     if (state_.seeding == nullptr || seeding().masses.bits() != bits) {
         state_.seeding.reset();
-        state_.seeding = std::make_shared<Seeding<T>>(points_, open_, bits);
+        state_.seeding = std::make_shared<Seeding<T>>(points_, open_, bits, !state_.unordered);
     }
     seeding().begin();
 }

@@ -7,25 +7,18 @@
 
 #include <cstdint>
 
+#include "engine/api.h"
 #include "engine/backends/moments.hpp"
 #include "engine/job/poll.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
 
-// Of n rows of d features; `mean` and `cross` are the caller's.
-struct MomentView {
-    std::int64_t n;
-    std::int32_t d;
-    double *mean;  // d
-    double *cross; // triangle_size(d): sums of (x - mean) (x - mean)'
-};
-
-// Adds `count` rows, row-major. Rows are added up in blocks as they come: the same calls in the
-// same order give the same bits. `poll` may throw, and then the moments mean nothing.
-void add_rows(MomentView &moments, const double *rows, std::int64_t count, const Poll &poll);
+// Adds `count` rows, row-major, and their weights, or NULL. Rows are added up in blocks as they come: the same calls in
+// the same order give the same bits. `poll` may throw, and then the moments mean nothing.
+void add_rows(PgkmRowMoments &moments, const double *rows, const double *weights, std::int64_t count, const Poll &poll);
 
 // Adds the rows of `other`, which has the same d.
-void merge_moments(MomentView &moments, const MomentView &other);
+void merge_moments(PgkmRowMoments &moments, const PgkmRowMoments &other);
 
 } // namespace pgkm

@@ -24,18 +24,27 @@ std::vector<double> scales_of(const CrossMoments &moments)
     std::vector<double> scale;
     for (std::size_t f = 0; f < moments.mean.size(); ++f) {
         const double variance =
-            moments.cross[at(triangle_size(static_cast<std::int64_t>(f)) + static_cast<std::int64_t>(f))] / n;
+            moments.cross[at(triangle_size(static_cast<std::int64_t>(f)) + static_cast<std::int64_t>(f))] /
+            moments.mass;
         const double noise = n * moments.mean[f] * epsilon;
         scale.push_back(variance <= n * epsilon * variance + noise * noise ? 1.0 : std::sqrt(variance));
     }
     return scale;
 }
 
-// The full covariance matrix, or the correlation matrix times n / (n - 1) with scales.
+// Degrees of freedom: a row of weight w counts like w rows.
+double freedom_of(const CrossMoments &moments)
+{
+    if (moments.mass <= 1.0 && moments.n > 1)
+        throw Error(PGKM_INVALID, "the weights must add up to more than 1: a row of weight w counts like w rows");
+    return std::max(moments.mass - 1.0, 0.0);
+}
+
+// The full covariance matrix, or the correlation matrix times mass / (mass - 1) with scales.
 std::vector<double> matrix_of(const CrossMoments &moments, const std::vector<double> &scale, const Monitor &monitor)
 {
     const auto d = static_cast<std::int64_t>(moments.mean.size());
-    const double divisor = static_cast<double>(std::max<std::int64_t>(moments.n - 1, 1));
+    const double freedom = freedom_of(moments), divisor = freedom > 0.0 ? freedom : 1.0;
     std::vector<double> matrix(at(d * d));
     const double *cross = moments.cross.data();
     for (std::int64_t a = 0; a < d; ++a) {
@@ -144,7 +153,7 @@ void Components::finish(Monitor &monitor)
     for (std::size_t j = 0; j < ratio_.size(); ++j) {
         fix_sign(eigen.vectors.data() + j * at(d), d);
         variance_.push_back(variance_of(eigen.values[j]));
-        singular_values_.push_back(std::sqrt(variance_.back()) * std::sqrt(static_cast<double>(moments_.n - 1)));
+        singular_values_.push_back(std::sqrt(variance_.back()) * std::sqrt(freedom_of(moments_)));
     }
     components_ = std::move(eigen.vectors);
 }
@@ -181,8 +190,9 @@ double bytes(const PgkmRequest &request, const PgkmGroup &group)
     const double eigen = symmetric_eigen_bytes(request.points.d);
     if (!has_rows(request))
         return eigen;
-    return std::max(
-        eigen, 4.0 * d * d + cpu::moments_bytes(group.n, request.points.d, threads_of(request, work(request, group))));
+    return std::max(eigen, 4.0 * d * d + cpu::moments_bytes(group.n, request.points.d,
+                                                            threads_of(request, work(request, group)),
+                                                            request.points.weights != nullptr));
 }
 
 PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *error)
@@ -195,6 +205,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     const PgkmPoints &points = request.points;
     if (place == nullptr)
         return std::make_unique<Components>(CrossMoments{points.n,
+                                                         request.mass,
                                                          {request.mean, request.mean + points.d},
                                                          {},
                                                          {request.cross, request.cross + triangle_size(points.d)}},

@@ -46,7 +46,7 @@ void check_once(const PgkmRequest &request)
 
 void check(const PgkmRequest &request, const PgkmGroup &)
 {
-    if (request.n_groups > 0 || request.n_nodes > 0 || request.points.weights != nullptr)
+    if (request.n_groups > 0 || is_spread(request) || request.points.weights != nullptr)
         throw Error(PGKM_INVALID, "a reduction takes rows of one server, without groups and weights");
     check_once(request);
 }

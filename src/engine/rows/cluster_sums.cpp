@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/api.h"
+#include "numeric/contract.hpp"
 #include "numeric/thread_pool.hpp"
 
 namespace pgkm {
@@ -114,6 +115,21 @@ Sums LabelledRows::totals() const
             to[d] += weight(*this, i);
         });
     });
+}
+
+Sums LabelledRows::masses(double max_weight) const
+{
+    const double scale = power_of_two(scale_exponent(max_weight));
+    std::vector<Int128> sums(static_cast<std::size_t>(k));
+    for (std::int64_t i = 0; i < points.n; ++i) {
+        if (i % (std::int64_t{1} << 20) == 0)
+            poll();
+        sums[label(*this, i)] += quantise(weight(*this, i), scale);
+    }
+    Sums masses;
+    for (const Int128 sum : sums)
+        masses.push_back(to_double(sum) / scale);
+    return masses;
 }
 
 Sums LabelledRows::spreads(const double *means, const double *centroids) const

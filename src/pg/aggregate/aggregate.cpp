@@ -1,5 +1,5 @@
 /*
- * aggregate.cpp - kmeans(features, k [, options [, weight]]) and gmm(features, k [, options]):
+ * aggregate.cpp - kmeans(features, k [, options [, weight]]) and gmm(features, k [, options [, weight]]):
  * collecting rows.
  *
  * One C function serves all overloads: what kind of array it reads stands in the array.
@@ -96,7 +96,7 @@ Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
     return collect_row(fcinfo, &pgkm_kmeans_options_type);
 }
 
-/* gmm_transition: the same for mixtures, which take no weight. */
+/* pgkm_gmm_transition: the same for mixtures. */
 Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
 {
     return collect_row(fcinfo, &pgkm_mixture_options_type);

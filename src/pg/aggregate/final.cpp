@@ -1,5 +1,5 @@
 /*
- * final.cpp - kmeans_final and gmm_final: the fits of what the aggregates collected.
+ * final.cpp - pgkm_final and pgkm_gmm_final: the fits of what the aggregates collected.
  */
 #include "pg/aggregate/aggregate.h"
 
@@ -106,7 +106,7 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
 }
 
 /*
- * kmeans_final(state internal) -> kmeans_model
+ * pgkm_final(state internal) -> kmeans_model
  *
  *   if state is NULL: return NULL
  *   return the model of a fit of the state's rows; the state stays as it is, so that a
@@ -139,7 +139,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 }
 
 /*
- * gmm_final(state internal) -> gmm_model: NULL without rows, else a fit of the state's rows;
+ * pgkm_gmm_final(state internal) -> gmm_model: NULL without rows, else a fit of the state's rows;
  * the state stays as it is. Groups of a hash table are fitted together.
  */
 Datum pgkm_gmm_final(PG_FUNCTION_ARGS)

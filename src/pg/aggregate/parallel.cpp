@@ -101,14 +101,14 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
 }
 
 /*
- * kmeans_combine(a internal, b internal) -> internal
+ * pgkm_combine(a internal, b internal) -> internal
  *
  *   if b is NULL: return a
  *   if a is NULL: return a copy of b in the aggregate's context
  *   unless k, options and the rows' length are the same: ERROR
  *   append b's rows to a; return a
  *
- * b is always one that kmeans_deserialize made: the executor combines no other states of
+ * b is always one that pgkm_deserialize made: the executor combines no other states of
  * an aggregate that has a serialization function.
  */
 Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
@@ -133,7 +133,7 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(a);
 }
 
-/* kmeans_serialize(state internal) -> bytea: the rows or, if they are many, where they are. */
+/* pgkm_serialize(state internal) -> bytea: the rows or, if they are many, where they are. */
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
     const AggregateState *const state = (const AggregateState *)PG_GETARG_POINTER(0);
@@ -202,7 +202,7 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
 }
 
 /*
- * kmeans_deserialize(bytes bytea, internal) -> internal: a state for kmeans_combine alone,
+ * pgkm_deserialize(bytes bytea, internal) -> internal: a state for pgkm_combine alone,
  * which copies what it keeps: the rows stay where they are, in `bytes` or in shared memory.
  * 22P03 for any bytes that no state was written as.
  */

@@ -138,7 +138,7 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
 }
 
 /*
- * kmeans_step_accum(state kmeans_sums, features anyarray, centroids float8[][] [, weight float8])
+ * pgkm_step_accum(state kmeans_sums, features anyarray, centroids float8[][] [, weight float8])
  *
  *   if features is NULL or all NULLs, or weight is NULL or 0: return state
  *   if state is NULL: state := zero sums for the k x d centroids

@@ -81,7 +81,7 @@ static void merge(KmeansSums *a, const KmeansSums *b)
     a->n += b->n;
 }
 
-/* kmeans_sums_combine(a kmeans_sums, b kmeans_sums) -> kmeans_sums */
+/* pgkm_sums_combine(a kmeans_sums, b kmeans_sums) -> kmeans_sums */
 Datum pgkm_sums_combine(PG_FUNCTION_ARGS)
 {
     return pgkm_flat_combine<KmeansSums>(fcinfo, merge);

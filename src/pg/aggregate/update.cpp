@@ -15,6 +15,7 @@
 #include "pg/values/datum.h"
 
 extern "C" {
+#include "common/int.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(pgkm_update_accum);
@@ -112,6 +113,21 @@ static UpdateState *begin_state(FunctionCallInfo fcinfo)
     return state;
 }
 
+/* All that an update reads of a model; its other fields may differ, as the origin may. */
+static bool same_clusters(const PgkmModel *a, const PgkmModel *b)
+{
+    const auto same = [](const void *x, const void *y, Size bytes) {
+        return x == NULL || y == NULL ? x == y : memcmp(x, y, bytes) == 0;
+    };
+    const Size k = a->k;
+    const Size d = a->d;
+
+    return a->k == b->k && a->d == b->d && a->metric == b->metric &&
+           same(a->centroids, b->centroids, k * d * sizeof(double)) && same(a->sizes, b->sizes, k * sizeof(int64)) &&
+           same(a->within_ss, b->within_ss, k * sizeof(double)) && same(a->center, b->center, d * sizeof(double)) &&
+           same(a->scale, b->scale, d * sizeof(double));
+}
+
 /* Equal bytes nearly always. What lies in memory (PL/pgSQL's rows) can change behind an equal pointer. */
 static void check_same_model(const UpdateState *state, Datum model)
 {
@@ -124,7 +140,13 @@ static void check_same_model(const UpdateState *state, Datum model)
 
     const struct varlena *const flat = pg_detoast_datum(value);
 
-    if (VARSIZE(flat) != VARSIZE(state->flat) || memcmp(flat, state->flat, VARSIZE(flat)) != 0)
+    if (VARSIZE(flat) == VARSIZE(state->flat) && memcmp(flat, state->flat, VARSIZE(flat)) == 0)
+        return;
+
+    PgkmModel other;
+
+    pgkm_model_read(PointerGetDatum(flat), CurrentMemoryContext, &other);
+    if (!same_clusters(&state->model, &other))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model must be the same for all rows of a group")));
 }
@@ -182,7 +204,7 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
 }
 
 /*
- * kmeans_update_accum(state internal, model kmeans_model, features) -> internal
+ * pgkm_update_accum(state internal, model kmeans_model, features) -> internal
  *
  *   if model is NULL: return state
  *   if state is NULL: state := zero sums for the model's clusters
@@ -251,7 +273,7 @@ static void move_direction(const UpdateState *state, int32 j, int64 rows, double
 }
 
 /*
- * kmeans_update_final(state internal) -> kmeans_model: the state's model with its rows; the state stays as it is.
+ * pgkm_update_final(state internal) -> kmeans_model: the state's model with its rows; the state stays as it is.
  */
 Datum pgkm_update_final(PG_FUNCTION_ARGS)
 {
@@ -274,7 +296,8 @@ Datum pgkm_update_final(PG_FUNCTION_ARGS)
 
         if (state->counts[j] == 0)
             continue;
-        sizes[j] = Max(sizes[j], (int64)0) + state->counts[j];
+        if (pg_add_s64_overflow(Max(sizes[j], (int64)0), state->counts[j], &sizes[j]))
+            ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
         move(state, j, sizes[j], centroids + (Size)j * updated.d, &within_ss[j]);
     }
     updated.centroids = centroids;

@@ -8,7 +8,7 @@
 #include "pg/values/options.h"
 
 /* Fields of gmm_options. */
-#define PGKM_GMM_OPTIONS 9
+#define PGKM_GMM_OPTIONS 10
 
 /* "full", "tied", "diag" and "spherical", of PgkmCovariance. */
 extern const PgkmWords pgkm_covariances;
@@ -19,6 +19,8 @@ struct PgkmGmmModel {
     int32 d;
     const double *weights;
     const double *covariances;
+    const double *center; /* d, or NULL where (value - center) / scale is the value */
+    const double *scale;  /* d, or NULL likewise */
 };
 
 /* The row type of a function that returns gmm_model, in CurrentMemoryContext. */
@@ -44,10 +46,6 @@ struct PgkmGmmTrace {
 
 /* Unpacks and checks what a gmm_model says about that. */
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace);
-
-/* Adds a row (component_id, weight, mean, covariance) for each component. */
-void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, int32 d, const double *weights,
-                         const double *means, const double *covariances);
 
 /* 54000 when the model of the request's points would pass the maximum size of a value. */
 void pgkm_mixture_check_size(const PgkmRequest *request);

@@ -26,7 +26,9 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"aic", FLOAT8OID},
                                    {"bic", FLOAT8OID},
                                    {"n", INT8OID},
-                                   {"seed", INT8OID}};
+                                   {"seed", INT8OID},
+                                   {"center", FLOAT8ARRAYOID},
+                                   {"scale", FLOAT8ARRAYOID}};
 static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields)};
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
@@ -54,31 +56,16 @@ Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *o
 {
     const int32 k = result->k;
     const int32 d = result->d;
+    const bool standardized = result->center != NULL;
 
     return pgkm_composite_make(tupdesc,
                                {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type),
                                 pgkm_array(result->weights, {k}), pgkm_array(result->means, {k, d}),
                                 pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
                                 result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
-                                result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed});
-}
-
-void pgkm_put_components(ReturnSetInfo *result, PgkmCovariance type, int32 k, int32 d, const double *weights,
-                         const double *means, const double *covariances)
-{
-    const bool is_matrix = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
-
-    for (int32 j = 0; j < k; ++j) {
-        /* Its own part, or the one that all share. */
-        const double *own = covariances + (type == PGKM_COVARIANCE_TIED ? 0 : j * pgkm_covariance_size(type, 1, d));
-        const Datum mean = pgkm_array(means + (Size)j * d, {d});
-        const Datum covariance =
-            is_matrix ? pgkm_array(own, {d, d}) : pgkm_array(own, {type == PGKM_COVARIANCE_DIAG ? d : 1});
-
-        pgkm_result_put(result, {j, weights[j], mean, covariance});
-        pfree(DatumGetPointer(mean));
-        pfree(DatumGetPointer(covariance));
-    }
+                                result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed,
+                                standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
+                                standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
 }
 
 void pgkm_mixture_check_size(const PgkmRequest *request)
@@ -88,10 +75,10 @@ void pgkm_mixture_check_size(const PgkmRequest *request)
     for (int64 i = 0; i < request->n_nodes; ++i)
         n += request->nodes[i].n;
 
-    const double k = (double)Min(request->k, n);
+    const double k = (double)(request->stream == NULL ? Min(request->k, n) : request->k);
     const double d = request->points.d;
     const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
-    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 100;
+    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 2 * d + 100;
 
     if (values > (double)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -129,6 +116,7 @@ void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *
     mixture->means = pgkm_model_numbers(&from, "means", "hold k x d finite values", {mixture->k, model->d});
     model->covariances = pgkm_model_numbers(&from, "covariances", "hold finite values in the shape of its type",
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
+    pgkm_model_units(&from, model->d, &model->center, &model->scale);
 }
 
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace)

@@ -28,14 +28,15 @@ static const PgkmField fields[PGKM_GMM_OPTIONS] = {
     {"weights_init", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmMixtureOptions, weights_init)},
     {"means_init", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmMixtureOptions, means_init)},
     {"precisions_init", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmMixtureOptions, precisions_init)},
-    {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmMixtureOptions, seed)}};
+    {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmMixtureOptions, seed)},
+    {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmMixtureOptions, standardize)}};
 
 const PgkmOptionsType pgkm_mixture_options_type = {{"gmm_options", fields, lengthof(fields)}, [](void *options) {
                                                        pgkm_mixture_options_default((PgkmMixtureOptions *)options);
                                                    }};
 
-/* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed)
- *     -> gmm_options */
+/* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed,
+ *             standardize) -> gmm_options */
 Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &pgkm_mixture_options_type);

@@ -13,10 +13,11 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_labels);
 PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
 }
 
-/* Behind relation, features and k: the fields of gmm_options, and gmm_fit's loaded or gmm_cluster's
+/* Behind relation, features and k: the fields of gmm_options, weight, and gmm_fit's loaded or gmm_cluster's
  * label_column and overwrite. */
 #define ARGUMENT_OPTIONS TABLE_OPTIONS
-#define ARGUMENT_LOADED (ARGUMENT_OPTIONS + PGKM_GMM_OPTIONS)
+#define ARGUMENT_WEIGHT (ARGUMENT_OPTIONS + PGKM_GMM_OPTIONS)
+#define ARGUMENT_LOADED (ARGUMENT_WEIGHT + 1)
 #define ARGUMENT_LABEL ARGUMENT_LOADED
 
 /* Reads k and the options. */
@@ -44,7 +45,7 @@ static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
 /*
  * gmm_fit(relation, features, k, ..., loaded) -> gmm_model
  *
- *   rows := SELECT features FROM relation, as the caller; or those that are loaded
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
 Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
@@ -55,8 +56,8 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
-    query.on_nodes = true;
-    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    query.on_nodes = query.may_stream = true;
+    table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));
     const bool isnull = result == NULL;
@@ -87,7 +88,7 @@ static void put_labels(const TableCall *call, const TableRows *rows, const PgkmR
 /*
  * gmm_labels(relation, features, k, ..., loaded, nulls, filter) -> setof (row_ctid, component_id, row_table)
  *
- *   rows := SELECT features, ctid, tableoid FROM relation, as the caller; or those that are loaded
+ *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
  *   return each row's component of the largest posterior, in the order of the rows; NULL for one that takes no part
  */
 Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
@@ -98,7 +99,7 @@ Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
 
     memset(&query, 0, sizeof query);
     query.need_ctid = true;
-    table_call_find(call, fcinfo, TABLE_LOCATE, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    table_call_find(call, fcinfo, TABLE_LOCATE, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
     call->request.want_labels = 1;
 
     TableRows *const rows = table_call_read(call, "gmm_labels", &query);
@@ -114,30 +115,33 @@ Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
 }
 
 /*
- * gmm_cluster(relation, features, k, ..., label_column, overwrite) -> setof (component_id, weight, mean, covariance)
+ * gmm_cluster(relation, features, k, ..., label_column, overwrite) -> gmm_model
  *
  *   as kmeans_cluster (pg/kmeans/cluster.cpp), with the component of the largest posterior as label
  */
 Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
 {
+    const TupleDesc tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
     const Oid id = table_call_relation(fcinfo);
     TableCall *const call = begin_call(fcinfo);
     LabelTarget target;
+    Datum model = (Datum)0;
 
     label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
 
-    ReturnSetInfo *const output = pgkm_result_begin(fcinfo);
-
     call->request.want_labels = 1;
 
-    TableRows *rows = table_read_for_update(call, fcinfo, id, &target, NO_WEIGHT, ARGUMENT_LABEL + 2, "gmm_cluster");
+    TableRows *rows =
+        table_read_for_update(call, fcinfo, id, &target, ARGUMENT_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
+    const bool isnull = result == NULL;
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, result == NULL ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
-    if (result != NULL)
-        pgkm_put_components(output, call->request.mixture.covariance_type, result->k, result->d, result->weights,
-                            result->means, result->covariances);
+    table_write_labels(call, rows, isnull ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
+    if (!isnull)
+        model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
     table_call_destroy(call);
-    return (Datum)0;
+    if (isnull)
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(model);
 }

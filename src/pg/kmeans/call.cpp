@@ -53,7 +53,7 @@ static char *row_options(const TableCall *call)
     if (call->weight != NULL)
         put_member(&json, "weight", call->weight->name);
     if (call->nulls != TABLE_NULLS_ERROR)
-        put_member(&json, "nulls", call->nulls == TABLE_NULLS_SKIP ? "skip" : "mean");
+        put_member(&json, "nulls", table_nulls_name(call->nulls));
     if (call->filter != NULL)
         put_member(&json, "filter", call->filter->name);
     return json.data;
@@ -73,12 +73,18 @@ PgkmOrigin kmeans_call_origin(const TableCall *call)
     return origin;
 }
 
-bool kmeans_call_suits_nodes(const TableCall *call)
+bool kmeans_call_is_spreadable(const TableCall *call)
 {
     const PgkmOptions *const options = &call->request.kmeans;
 
     return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
-           options->max_size == 0;
+           options->max_size == 0 && options->max_radius == 0;
+}
+
+void kmeans_call_settle_init(TableCall *call, const NullableDatum *init)
+{
+    if (call->stream != NULL && init->isnull)
+        call->request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
 }
 
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)

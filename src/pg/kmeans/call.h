@@ -24,9 +24,14 @@ TableCall *kmeans_call_create(const NullableDatum *options);
 /* A call with the k and the options of KmeansArgument's functions. */
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
-/* Whether other servers can work on their rows: the first rows are those of the executor, batches are drawn here, and
- * bounds of sizes concern all rows at once. */
-bool kmeans_call_suits_nodes(const TableCall *call);
+/* Whether the fit can do without all rows in memory here, as where other servers work on theirs: the first rows are
+ * those of the executor, batches are drawn here, and bounds of sizes and a radius concern all rows at
+ * once. */
+bool kmeans_call_is_spreadable(const TableCall *call);
+
+/* After reading: where rows are streamed and no init is given (`init` is NULL), it is k-means||, whose passes over them
+ * are few whatever k is. */
+void kmeans_call_settle_init(TableCall *call, const NullableDatum *init);
 
 /* Where the model of a call comes from. */
 PgkmOrigin kmeans_call_origin(const TableCall *call);

@@ -46,8 +46,27 @@ static void append_features(StringInfo sql, const TableCall *call)
     appendStringInfoChar(sql, ']');
 }
 
+/* Which rows take part, as conditions that end in AND. */
+static void append_conditions(StringInfo sql, const TableCall *call)
+{
+    if (call->weight != NULL)
+        appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
+    if (call->filter != NULL)
+        appendStringInfo(sql, "%s AND ", quote_identifier(call->filter->name));
+    if (call->nulls == TABLE_NULLS_ERROR)
+        return;
+    for (int i = 0; i < call->n_features; ++i) {
+        const char *const name = quote_identifier(call->features[i].name);
+
+        if (call->features[i].kind == COLUMN_NUMBER)
+            appendStringInfo(sql, "%s IS NOT NULL AND ", name);
+        else if (call->features[i].kind == COLUMN_ARRAY)
+            appendStringInfo(sql, "pg_catalog.array_position(%s, NULL) IS NULL AND ", name);
+    }
+}
+
 /* The label of a row under the model, which stands in the text: so every server that it goes to takes it for a
- * constant. A row of no weight takes no part. */
+ * constant. */
 static char *label_expression(const TableCall *call, const PgkmResult *result, Oid function)
 {
     const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
@@ -62,12 +81,22 @@ static char *label_expression(const TableCall *call, const PgkmResult *result, O
 
     AtEOXact_GUC(false, nest_level);
     initStringInfo(&sql);
-    if (call->weight != NULL)
-        appendStringInfo(&sql, "CASE WHEN %s OPERATOR(pg_catalog.>) 0 THEN ", quote_identifier(call->weight->name));
-    appendStringInfo(&sql, "%s.kmeans_predict(%s::%s.kmeans_model, ", schema, quote_literal_cstr(text), schema);
+    appendStringInfoString(&sql, "CASE WHEN ");
+    append_conditions(&sql, call);
+    appendStringInfo(&sql, "true THEN %s.kmeans_predict(%s::%s.kmeans_model, ", schema, quote_literal_cstr(text),
+                     schema);
     append_features(&sql, call);
-    appendStringInfoString(&sql, call->weight != NULL ? ") END" : ")");
+    appendStringInfoString(&sql, ") END");
     return sql.data;
+}
+
+/* Labels of rows that are not here, by what their values say. */
+static void write_by_value(const TableCall *call, const PgkmResult *result, FunctionCallInfo fcinfo,
+                           const LabelTarget *target)
+{
+    table_write_expression(
+        call, result == NULL ? "NULL::pg_catalog.int4" : label_expression(call, result, fcinfo->flinfo->fn_oid),
+        target);
 }
 
 /*
@@ -90,37 +119,41 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     memset(&query, 0, sizeof query);
     query.new_snapshot = true;
     query.unchanged = unchanged;
-    query.on_nodes = kmeans_call_suits_nodes(call);
+    query.on_nodes = kmeans_call_is_spreadable(call);
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     pgkm_progress_writing();
-    table_write_expression(
-        call, result == NULL ? "NULL::pg_catalog.int4" : label_expression(call, result, fcinfo->flinfo->fn_oid),
-        target);
+    write_by_value(call, result, fcinfo, target);
     return result;
 }
 
 static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
 {
-    TableRows *const rows =
-        table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS, "kmeans_cluster");
-    const PgkmResult *result = kmeans_call_fit(call, rows, true, false);
+    TableRows *const rows = table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS,
+                                                  kmeans_call_is_spreadable(call), "kmeans_cluster");
+
+    kmeans_call_settle_init(call, &fcinfo->args[TABLE_OPTIONS]);
+
+    const PgkmResult *result = kmeans_call_fit(call, rows, call->stream == NULL, false);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, result == NULL ? NULL : result->labels, target, fcinfo->flinfo->fn_oid);
+    if (call->stream != NULL)
+        write_by_value(call, result, fcinfo, target);
+    else
+        table_write_labels(call, rows, result == NULL ? NULL : result->labels, target, fcinfo->flinfo->fn_oid);
     return result;
 }
 
 /*
- * kmeans_cluster(relation, features, k, ..., label_column, overwrite, nulls, filter) -> kmeans_model
+ * kmeans_cluster(relation, features, k, ..., label_column, overwrite, nulls, filter, memory) -> kmeans_model
  *
  *   LOCK TABLE relation IN SHARE ROW EXCLUSIVE MODE        -- all as the caller
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
  *   fit
  *   if label_column is missing: ALTER TABLE relation ADD COLUMN label_column integer; COMMENT
- *   UPDATE the rows whose label changes; by kmeans_predict where rows lie on other servers
+ *   UPDATE the rows whose label changes; by kmeans_predict where rows lie on other servers, or are streamed
  *   return the model; NULL when there are no rows
  */
 Datum pgkm_table_cluster(PG_FUNCTION_ARGS)

@@ -11,8 +11,10 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "utils/array.h"
 #include "utils/float.h"
+#include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
@@ -20,6 +22,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
 PG_FUNCTION_INFO_V1(pgkm_origin_equal);
 PG_FUNCTION_INFO_V1(pgkm_origin_differs);
 PG_FUNCTION_INFO_V1(pgkm_origin_compare);
+PG_FUNCTION_INFO_V1(pgkm_origin_hash_extended);
 }
 
 static const PgkmField fields[] = {{"k", INT4OID},
@@ -99,6 +102,8 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
     const int32 d = result->d;
     const bool standardized = result->center != NULL;
 
+    pgkm_model_check_size(k, k, d); /* a radius may have asked for more clusters than were known before the fit */
+
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
                                          pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
@@ -111,31 +116,6 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
 
 /* --- reading --- */
 
-/* Whether (value - center) / scale is the value. */
-static bool is_identity(const PgkmModel *model)
-{
-    bool same = true;
-
-    for (int32 f = 0; f < model->d; ++f)
-        same = same && model->center[f] == 0 && model->scale[f] == 1;
-    return same;
-}
-
-static void read_standardization(const PgkmModelFields *from, PgkmModel *model)
-{
-    model->center = NULL;
-    model->scale = NULL;
-    if (pgkm_model_field(from, "center")->isnull && pgkm_model_field(from, "scale")->isnull)
-        return;
-    model->center = pgkm_model_numbers(from, "center", "hold d finite values, or be null like scale", {model->d});
-    model->scale = pgkm_model_numbers(from, "scale", "hold d finite values, or be null like center", {model->d});
-    for (int32 f = 0; f < model->d; ++f)
-        if (!(model->scale[f] > 0))
-            pgkm_raise_field(from, "scale", "hold positive values");
-    if (is_identity(model))
-        model->center = model->scale = NULL;
-}
-
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 {
     PgkmModelFields from;
@@ -146,7 +126,41 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->centroids = pgkm_model_numbers(&from, "centroids", "hold k x d finite values", {model->k, model->d});
     model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
-    read_standardization(&from, model);
+    pgkm_model_units(&from, model->d, &model->center, &model->scale);
+}
+
+bool pgkm_model_is_null(Datum composite)
+{
+    PgkmModelFields from;
+    bool isnull = true;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    for (int i = 0; i < model_type.count; ++i)
+        isnull = isnull && from.values[i].isnull;
+    return isnull;
+}
+
+bool pgkm_model_was_standardized(Datum composite)
+{
+    PgkmModelFields from;
+    NullableDatum values[PGKM_MOST_FIELDS];
+    JsonbValue found;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+
+    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
+
+    if (origin->isnull)
+        return false;
+    pgkm_read_fields(origin->value, &origin_type, values);
+    if (values[ORIGIN_OPTIONS].isnull)
+        return false;
+
+    JsonbContainer *const options = &DatumGetJsonbP(values[ORIGIN_OPTIONS].value)->root;
+
+    return JsonContainerIsObject(options) &&
+           getKeyJsonValueFromContainer(options, "standardize", strlen("standardize"), &found) != NULL &&
+           found.type == jbvBool && found.val.boolean;
 }
 
 [[noreturn]] static void raise_origin(const PgkmModelFields *from)
@@ -208,6 +222,7 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     bool nulls[PGKM_MOST_FIELDS];
     PgkmModelFields from;
     double inertia = 0;
+    int64 all;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
     memcpy(values, from.values, sizeof values);
@@ -220,7 +235,9 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     set_field(values, "size", pgkm_array(model->sizes, {model->k}));
     set_field(values, "within_ss", pgkm_array(model->within_ss, {model->k}));
     set_field(values, "inertia", Float8GetDatum(inertia));
-    set_field(values, "n", Int64GetDatum((n->isnull ? 0 : DatumGetInt64(n->value)) + rows));
+    if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
+    set_field(values, "n", Int64GetDatum(all));
     for (int i = 0; i < model_type.count; ++i) {
         datums[i] = values[i].value;
         nulls[i] = values[i].isnull;
@@ -293,4 +310,9 @@ Datum pgkm_origin_compare(PG_FUNCTION_ARGS)
 {
     (void)fcinfo;
     PG_RETURN_INT32(0);
+}
+
+Datum pgkm_origin_hash_extended(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT64(PG_GETARG_INT64(1));
 }

@@ -57,6 +57,12 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
  * do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
+/* Whether all its fields are null, so that it is null to SQL. */
+bool pgkm_model_is_null(Datum composite);
+
+/* Whether its origin says that it was standardized, as one with means 0 and deviations 1 does not show otherwise. */
+bool pgkm_model_was_standardized(Datum composite);
+
 /* The composite with the clusters of `model`, which has as many, and `rows` more rows; its other fields stay. */
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows);
 

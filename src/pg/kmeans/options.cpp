@@ -5,6 +5,7 @@
 
 #include "pg/kmeans/model.h"
 
+#include <algorithm>
 #include <climits>
 
 extern "C" {
@@ -35,11 +36,25 @@ static PgkmGiven given_vector(const double *values, int32 d)
     return values == NULL ? PgkmGiven{NULL, 0, {0}} : PgkmGiven{values, 1, {d}};
 }
 
+static const double *filled(MemoryContext context, int32 d, double value)
+{
+    double *const values = (double *)MemoryContextAlloc(context, d * sizeof(double));
+
+    std::fill_n(values, d, value);
+    return values;
+}
+
 static void read_model(Datum value, MemoryContext context, void *to)
 {
     PgkmModel model;
 
+    if (pgkm_model_is_null(value)) /* as PL/pgSQL passes a variable without a value */
+        return;
     pgkm_model_read(value, context, &model);
+    if (model.center == NULL && pgkm_model_was_standardized(value)) {
+        model.center = filled(context, model.d, 0);
+        model.scale = filled(context, model.d, 1);
+    }
     *(PgkmGivenModel *)to = {{model.centroids, 2, {model.k, model.d}},
                              given_vector(model.center, model.d),
                              given_vector(model.scale, model.d),
@@ -59,8 +74,9 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"min_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, min_size)},
     {"max_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, max_size)},
     {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
-    /* The last one: kmeans_sweep, which fits many k, has all options but init_centroids and this. */
-    {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), &pgkm_metrics, read_model}};
+    /* The last two: kmeans_sweep, which fits many k, has all options but init_centroids and these. */
+    {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), &pgkm_metrics, read_model},
+    {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)}};
 
 /* Metric and units are those of a model from which a fit goes on. */
 static void settle(void *any)
@@ -73,6 +89,8 @@ static void settle(void *any)
         pgkm_raise_option("refine", "false or null with batch_size");
     if ((options->min_size != 0 || options->max_size != 0) && options->batch_size > 0)
         pgkm_raise_option("batch_size", "null with min_size or max_size");
+    if (options->max_radius > 0 && (options->min_size != 0 || options->max_size != 0 || options->batch_size > 0))
+        pgkm_raise_option("max_radius", "0 or null with min_size, max_size or batch_size");
     if (options->init == PGKM_INIT_FIRST && options->batch_size > 0)
         pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
     if (model->centroids.dimensions == 0)
@@ -91,7 +109,7 @@ const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, len
                                                   [](void *options) { pgkm_options_default((PgkmOptions *)options); },
                                                   settle};
 
-/* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model) -> kmeans_options */
+/* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, max_radius) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &pgkm_kmeans_options_type);

@@ -7,7 +7,7 @@
 #include "pg/values/options.h"
 
 /* Fields of kmeans_options. */
-#define PGKM_KMEANS_OPTIONS 13
+#define PGKM_KMEANS_OPTIONS 14
 
 /* "l2" and "cosine", of PgkmMetric. */
 extern const PgkmWords pgkm_metrics;

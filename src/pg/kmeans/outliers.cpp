@@ -46,6 +46,7 @@ static int compare(const void *a, const void *b)
     const Outlier *const one = (const Outlier *)a;
     const Outlier *const other = (const Outlier *)b;
 
+    CHECK_FOR_INTERRUPTS();
     if (one->score != other->score)
         return one->score > other->score ? -1 : 1;
     return one->position < other->position ? -1 : 1;

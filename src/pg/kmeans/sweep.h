@@ -13,14 +13,22 @@ enum SweepArgument {
     SWEEP_K_MAX,
     SWEEP_INIT,
     SWEEP_N_INIT, /* the other options follow in the order of kmeans_options */
-    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 3,
+    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 4,
     SWEEP_LOADED,
-    SWEEP_NULLS /* behind it filter; kmeans_sweep alone */
+    SWEEP_NULLS, /* behind it filter and memory; kmeans_sweep alone, as what follows */
+    SWEEP_SAMPLE = SWEEP_NULLS + 3
 };
+
+/* The arguments k_min, which is returned, and k_max. 22023 for what is no range of k. */
+int64 kmeans_sweep_range(FunctionCallInfo fcinfo, int64 *k_max);
+
+/* The last k of a sweep of n rows: k_max, or n, but at least k_min. A NOTICE where it is not k_max. */
+int64 kmeans_sweep_last(int64 k_min, int64 k_max, int64 n);
 
 /* Reads the rows for `function` and fits them for each k. Result i (pgkm_result_of) is that of call->request.k + i;
  * there are *count, none where there are no rows. Errors of arguments, rows and fits. `nulls` is as for
- * table_call_find. */
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 *count);
+ * table_call_find, silhouette_rows as in PgkmRequest. */
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 silhouette_rows,
+                            int64 *count);
 
 #endif

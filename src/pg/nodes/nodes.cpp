@@ -37,10 +37,10 @@ static void begin_loading(NodeServer *server, const TableQuery *query, const Nod
 
     node_load_arguments(query, place, &arguments[0], &arguments[1], &arguments[2]);
     arguments[3] = query->need_direction ? "true" : "false";
-    server->call = psprintf("SELECT %s.kmeans_node_call($1)", server->schema);
+    server->call = psprintf("SELECT %s.pgkm_node_call($1)", server->schema);
     server_call(
         server,
-        psprintf("SELECT n, d, element FROM %s.kmeans_node_load($1::pg_catalog.regclass[], $2::pg_catalog.text[], "
+        psprintf("SELECT n, d, element FROM %s.pgkm_node_load($1::pg_catalog.regclass[], $2::pg_catalog.text[], "
                  "$3::pg_catalog.text[], $4::pg_catalog.bool)",
                  server->schema),
         4, arguments);

@@ -41,7 +41,7 @@ bool node_may_have_changed(Oid relation);
 /* Why the executor has to read the rows, a sentence; NULL: it need not. */
 const char *node_obstacle(const TableQuery *query, List *places, List *local);
 
-/* Arguments of kmeans_node_load for the tables of one server, as texts: regclass[], text[] of the features of all
+/* Arguments of pgkm_node_load for the tables of one server, as texts: regclass[], text[] of the features of all
  * tables, text[] of their weights (NULL: none). */
 void node_load_arguments(const TableQuery *query, const NodePlace *place, const char **tables, const char **features,
                          const char **weights);

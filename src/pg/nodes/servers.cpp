@@ -177,7 +177,7 @@ static const char find_extension[] =
     " pg_catalog.set_config('client_min_messages', 'notice', false),"
     " pg_catalog.set_config('client_connection_check_interval', '500', false),"
     " (SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
-    " JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = 'kmeans_node_version'"
+    " JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = 'pgkm_node_version'"
     " WHERE e.extname = 'pg_kmeans')";
 
 static char *text_result(const NodeServer *server, int column)
@@ -199,7 +199,7 @@ bool servers_find_extension(NodeServer *servers, int count)
         if (schema == NULL)
             continue;
         server->schema = quote_identifier(schema);
-        server_call(server, psprintf("SELECT %s.kmeans_node_version()", server->schema), 0, NULL);
+        server_call(server, psprintf("SELECT %s.pgkm_node_version()", server->schema), 0, NULL);
     }
     servers_await(servers, count);
     for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 /*
- * aggregate.cpp - pca(features [, options]): rows into moments, moments into a model.
+ * aggregate.cpp - pca(features [, options [, weight]]): rows into moments, moments into a model.
  *
  * Like kmeans_step it keeps nothing between calls but the state, which is a value of a type of
  * its own: a distributed planner can call the parts one by one.
@@ -18,7 +18,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_accum);
 PG_FUNCTION_INFO_V1(pgkm_pca_final);
 }
 
-enum AccumArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_OPTIONS };
+enum AccumArgument { ARGUMENT_STATE, ARGUMENT_FEATURES, ARGUMENT_OPTIONS, ARGUMENT_WEIGHT };
 
 static PgkmPcaOptions read_options(FunctionCallInfo fcinfo)
 {
@@ -49,12 +49,13 @@ static void check_options(FunctionCallInfo fcinfo, const PcaSums *sums)
 }
 
 /* Lets the row wait; when enough wait, adds them to the moments. */
-static void add_row(PcaSums *sums, const PgkmVector *vector)
+static void add_row(PcaSums *sums, const PgkmVector *vector, double weight)
 {
     PgkmRowFault fault;
 
     if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size)sums->pending * sums->d, &fault))
         pgkm_raise_row_fault(&fault, NULL);
+    pca_sums_weights(sums)[sums->pending] = weight;
     if (++sums->pending == pca_sums_capacity(sums->d))
         pca_sums_flush(sums);
 }
@@ -62,21 +63,22 @@ static void add_row(PcaSums *sums, const PgkmVector *vector)
 static PcaSums *accumulate(FunctionCallInfo fcinfo, PcaSums *sums)
 {
     PgkmVector vector;
+    double weight;
 
-    if (!pgkm_open_row(&fcinfo->args[ARGUMENT_FEATURES], &vector))
+    if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return sums;
     if (sums == NULL)
         sums = begin_sums(fcinfo, &vector);
     else
         check_options(fcinfo, sums);
-    add_row(sums, &vector);
+    add_row(sums, &vector, weight);
     return sums;
 }
 
 /*
- * pca_accum(state pca_sums, features anyarray [, options pca_options])
+ * pgkm_pca_accum(state pca_sums, features anyarray [, options pca_options [, weight float8]])
  *
- *   if features is NULL or all NULLs: return state
+ *   if features is NULL or all NULLs, or weight is NULL or 0: return state
  *   if state is NULL: state := no rows, with options
  *   unless options are those of the state: ERROR 22023
  *   let the row wait in the state; when enough wait, add them to the moments
@@ -88,7 +90,7 @@ Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 }
 
 /*
- * pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
+ * pgkm_pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
  * a window frame may go on growing.
  */
 Datum pgkm_pca_final(PG_FUNCTION_ARGS)
@@ -115,6 +117,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     request.points.d = sums->d;
     request.mean = pca_sums_mean(sums);
     request.cross = pca_sums_cross(sums);
+    request.mass = sums->mass;
     request.pca = pca_sums_options(sums);
 
     pgkm_run_begin(&run, "pca", InvalidOid);

@@ -3,6 +3,7 @@
  */
 #include "pg/pca/sums.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "pg/run/run_job.h"
@@ -16,7 +17,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_combine);
 
 static Size sums_size(int32 d)
 {
-    const Size values = (Size)d + (Size)pca_sums_cross_count(d) + (Size)pca_sums_capacity(d) * d;
+    const Size values = (Size)d + (Size)pca_sums_cross_count(d) + (Size)pca_sums_capacity(d) * (d + 1);
 
     return offsetof(PcaSums, values) + values * sizeof(double);
 }
@@ -67,16 +68,32 @@ static void check_range(PcaSums *sums)
             float_overflow_error();
 }
 
+static PgkmRowMoments moments_of(PcaSums *sums)
+{
+    return {sums->n, sums->mass, sums->d, pca_sums_mean(sums), pca_sums_cross(sums)};
+}
+
+static void set_counts(PcaSums *sums, const PgkmRowMoments *moments)
+{
+    sums->n = moments->n;
+    sums->mass = moments->mass;
+}
+
 void pca_sums_flush(PcaSums *sums)
 {
+    const double *const weights = pca_sums_weights(sums);
+    const bool plain = std::all_of(weights, weights + sums->pending, [](double weight) { return weight == 1; });
+    PgkmRowMoments moments = moments_of(sums);
     PgkmError error;
 
     if (sums->pending == 0)
         return;
-    if (pgkm_moments_add(&sums->n, sums->d, pca_sums_mean(sums), pca_sums_cross(sums), pca_sums_rows(sums),
-                         sums->pending, pgkm_interrupted, &error) != PGKM_OK)
+    if (pgkm_moments_add(&moments, pca_sums_rows(sums), plain ? NULL : weights, sums->pending, pgkm_interrupted,
+                         &error) != PGKM_OK)
         pgkm_raise(&error);
+    set_counts(sums, &moments);
     memset(pca_sums_rows(sums), 0, (Size)sums->pending * sums->d * sizeof(double));
+    memset(pca_sums_weights(sums), 0, sums->pending * sizeof(double));
     sums->pending = 0;
     check_range(sums);
 }
@@ -99,6 +116,8 @@ const char *pca_sums_complaint(PcaSums *sums)
 {
     const double *cross = pca_sums_cross(sums);
 
+    if (!(sums->mass > 0) || !std::isfinite(sums->mass))
+        return "The sum of the weights is not a finite number above 0.";
     for (int64 i = 0; i < sums->d + pca_sums_cross_count(sums->d); ++i)
         if (!std::isfinite(sums->values[i]))
             return "A sum is not finite.";
@@ -124,13 +143,17 @@ static void merge(PcaSums *a, PcaSums *b)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
     pca_sums_check_options(a, &options);
     pca_sums_flush(a);
-    if (pgkm_moments_merge(&a->n, a->d, pca_sums_mean(a), pca_sums_cross(a), b->n, pca_sums_mean(b), pca_sums_cross(b),
-                           &error) != PGKM_OK)
+
+    PgkmRowMoments moments = moments_of(a);
+    const PgkmRowMoments other = moments_of(b);
+
+    if (pgkm_moments_merge(&moments, &other, &error) != PGKM_OK)
         pgkm_raise(&error);
+    set_counts(a, &moments);
     check_range(a);
 }
 
-/* pca_combine(a pca_sums, b pca_sums) -> pca_sums */
+/* pgkm_pca_combine(a pca_sums, b pca_sums) -> pca_sums */
 Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
 {
     return pgkm_flat_combine<PcaSums>(fcinfo, merge);

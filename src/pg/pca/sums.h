@@ -20,8 +20,9 @@ struct PcaSums {
     int32 d;
     int32 pending;                        /* rows that wait; 0 in a value outside an aggregate */
     int64 n;                              /* rows in the moments */
+    double mass;                          /* their weights' sum */
     double n_components;                  /* as in PgkmPcaOptions */
-    double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows */
+    double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows and their weights */
 
     static constexpr char type_name[] = "pca_sums";
     static constexpr uint16 current_version = 1;
@@ -56,6 +57,11 @@ static inline double *pca_sums_cross(PcaSums *sums)
 static inline double *pca_sums_rows(PcaSums *sums)
 {
     return sums->values + sums->d + pca_sums_cross_count(sums->d);
+}
+
+static inline double *pca_sums_weights(PcaSums *sums)
+{
+    return pca_sums_rows(sums) + (Size)pca_sums_capacity(sums->d) * sums->d;
 }
 
 /* An empty state, as pgkm_flat_create makes it; 54000 when it would pass 1 GB. */

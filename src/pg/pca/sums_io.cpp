@@ -3,12 +3,12 @@
  *
  * Text, one JSON object:
  *
- *   {"version":1,"n":3,"d":2,"n_components":0,"whiten":0,"standardize":0,
+ *   {"version":1,"n":3,"mass":3,"d":2,"n_components":0,"whiten":0,"standardize":0,
  *    "mean":[2,4],"cross":[2,4,8]}
  *
- * "cross" is the lower triangle, by rows, of the sums of products of deviations from the mean.
- * Binary: int32 version, d, whiten, standardize, int64 n, float8 n_components, then mean and
- * cross as float8, in network order.
+ * "cross" is the lower triangle, by rows, of the sums of weighted products of deviations from the mean.
+ * Binary: int32 version, d, whiten, standardize, int64 n, float8 n_components and mass, then mean
+ * and cross as float8, in network order.
  */
 #include "pg/pca/sums.h"
 
@@ -26,7 +26,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_sums_send);
 }
 
 static const char *const type_name = PcaSums::type_name;
-static const int head_bytes = 4 * 4 + 2 * 8;
+static const int head_bytes = 4 * 4 + 3 * 8;
 
 Datum pgkm_pca_sums_out(PG_FUNCTION_ARGS)
 {
@@ -34,8 +34,9 @@ Datum pgkm_pca_sums_out(PG_FUNCTION_ARGS)
     StringInfoData out;
 
     initStringInfo(&out);
-    appendStringInfo(&out, "{\"version\":%d,\"n\":%lld,\"d\":%d,\"n_components\":", sums->version, (long long)sums->n,
-                     sums->d);
+    appendStringInfo(&out, "{\"version\":%d,\"n\":%lld,\"mass\":", sums->version, (long long)sums->n);
+    pgkm_append_double(&out, sums->mass);
+    appendStringInfo(&out, ",\"d\":%d,\"n_components\":", sums->d);
     pgkm_append_double(&out, sums->n_components);
     appendStringInfo(&out, ",\"whiten\":%d,\"standardize\":%d,\"mean\":", sums->whiten, sums->standardize);
     pgkm_append_list(&out, pca_sums_mean(sums), sums->d);
@@ -50,6 +51,7 @@ Datum pgkm_pca_sums_in(PG_FUNCTION_ARGS)
 {
     const PgkmJson json = pgkm_json_open(type_name, PG_GETARG_CSTRING(0), PcaSums::current_version);
     const int64 n = pgkm_json_integer(&json, "n", 1, PGKM_MAX_ROWS);
+    const double mass = pgkm_json_number(&json, "mass");
     const int32 d = (int32)pgkm_json_integer(&json, "d", 1, 65536);
     const PgkmPcaOptions options = {pgkm_json_number(&json, "n_components"),
                                     (int32)pgkm_json_integer(&json, "whiten", 0, 1),
@@ -64,6 +66,7 @@ Datum pgkm_pca_sums_in(PG_FUNCTION_ARGS)
     PcaSums *const sums = pca_sums_create(fcinfo, d, &options);
 
     sums->n = n;
+    sums->mass = mass;
     std::copy_n(mean, d, pca_sums_mean(sums));
     std::copy_n(cross, count, pca_sums_cross(sums));
 
@@ -88,6 +91,7 @@ Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
     options.standardize = (int32)pq_getmsgint(message, 4);
     const int64 n = pq_getmsgint64(message);
     options.n_components = pq_getmsgfloat8(message);
+    const double mass = pq_getmsgfloat8(message);
     if (d < 1 || d > 65536 || n < 1 || n > PGKM_MAX_ROWS || !pgkm_options_are_valid(&pgkm_pca_options_type, &options))
         pgkm_malformed_binary(type_name, "A number is out of its range.");
 
@@ -100,6 +104,7 @@ Datum pgkm_pca_sums_recv(PG_FUNCTION_ARGS)
     PcaSums *sums = pca_sums_create(fcinfo, d, &options);
 
     sums->n = n;
+    sums->mass = mass;
     for (int64 i = 0; i < count; ++i)
         sums->values[i] = pq_getmsgfloat8(message);
 
@@ -122,6 +127,7 @@ Datum pgkm_pca_sums_send(PG_FUNCTION_ARGS)
     pq_sendint32(&out, sums->standardize);
     pq_sendint64(&out, sums->n);
     pq_sendfloat8(&out, sums->n_components);
+    pq_sendfloat8(&out, sums->mass);
     for (int64 i = 0; i < count; ++i)
         pq_sendfloat8(&out, sums->values[i]);
     PG_RETURN_BYTEA_P(pq_endtypsend(&out));

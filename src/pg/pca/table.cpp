@@ -11,12 +11,13 @@ PG_FUNCTION_INFO_V1(pgkm_pca_fit);
 
 /* In the order of pca_options, behind relation and features. */
 #define ARGUMENT_OPTIONS (TABLE_FEATURES + 1)
-#define ARGUMENT_LOADED (ARGUMENT_OPTIONS + PGKM_PCA_OPTIONS)
+#define ARGUMENT_WEIGHT (ARGUMENT_OPTIONS + PGKM_PCA_OPTIONS)
+#define ARGUMENT_LOADED (ARGUMENT_WEIGHT + 1)
 
 /*
- * pca_fit(relation, features, n_components, whiten, standardize, loaded) -> pca_model
+ * pca_fit(relation, features, n_components, whiten, standardize, weight, loaded) -> pca_model
  *
- *   rows := SELECT features FROM relation, as the caller; or those that are loaded
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
 Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
@@ -27,10 +28,10 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
-    query.on_nodes = true;
+    query.on_nodes = query.may_stream = true;
     call->request.algorithm = PGKM_PCA;
     pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
-    table_call_find(call, fcinfo, TABLE_READ, NO_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
     const bool isnull = table_call_used(call, rows) == 0;

@@ -43,7 +43,7 @@ bool pgkm_plan_is(Oid function, const char *symbol, PGFunction address)
 }
 
 /*
- * kmeans_plan_support(request internal) -> internal: NULL, for there is nothing to say. The planner
+ * pgkm_plan_support(request internal) -> internal: NULL, for there is nothing to say. The planner
  * asks before it chooses paths, and so the library, with its hooks, is there when it does.
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)

@@ -4,6 +4,7 @@
 #include "pg/plan/plan.h"
 
 #include "pg/kmeans/labels.h"
+#include "pg/progress.h"
 
 extern "C" {
 #include "catalog/objectaccess.h"
@@ -14,6 +15,7 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "pgstat.h"
 #include "utils/acl.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 }
@@ -27,6 +29,7 @@ struct LabelsScan {
     FunctionCallInfo fcinfo;
     MemoryContext context; /* of the labels; reset before others are made */
     bool fitted;
+    PgkmRunReport run; /* of the last fit; its function is NULL before the first, and when there were no rows */
     TableLabels labels;
     TableCursor cursor;
 };
@@ -114,6 +117,9 @@ static void fit_labels(LabelsScan *scan)
     pgstat_init_function_usage(scan->fcinfo, &usage);
     table_labels_fit(&scan->labels, scan->fcinfo);
     pgkm_run_end(&scan->labels.call->run);
+    memset(&scan->run, 0, sizeof scan->run);
+    if (scan->labels.result != NULL)
+        scan->run = *pgkm_last_run();
     Assert(scan->labels.call->loaded == NULL);
     if (scan->labels.rows->used != NULL)
         pgkm_rows_clear(scan->labels.rows->used);
@@ -202,13 +208,44 @@ static void end_labels(CustomScanState *node)
     MemoryContextDelete(scan->context);
 }
 
+/* An argument that the plan knows; NULL for another one. */
+static const Const *constant_argument(const LabelsScan *scan, int number)
+{
+    const Node *const argument = (const Node *)list_nth(scan->call->args, number);
+
+    return IsA(argument, Const) && !((const Const *)argument)->constisnull ? (const Const *)argument : NULL;
+}
+
+static void explain_fit(const PgkmRunReport *run, ExplainState *es)
+{
+    const double *const seconds = run->fit.job.seconds;
+
+    ExplainPropertyText("Backend", run->fit.job.backend, es);
+    ExplainPropertyText("Rows Read", run->scan.way, es);
+    ExplainPropertyInteger("Iterations", NULL, run->fit.n_iter, es);
+    if (!es->timing)
+        return;
+    ExplainPropertyFloat("Reading Time", "ms", run->scan.seconds * 1e3, 3, es);
+    ExplainPropertyFloat("Seeding Time", "ms", seconds[PGKM_SEEDING] * 1e3, 3, es);
+    ExplainPropertyFloat("Iterations Time", "ms", (seconds[PGKM_ITERATING] + seconds[PGKM_REFINING]) * 1e3, 3, es);
+    ExplainPropertyFloat("Labels Time", "ms", seconds[PGKM_LABELLING] * 1e3, 3, es);
+}
+
 static void explain_labels(CustomScanState *node, List *, ExplainState *es)
 {
     const LabelsScan *const scan = (const LabelsScan *)node;
     const char *const name = get_func_name(scan->call->funcid);
+    const Const *const relation = constant_argument(scan, TABLE_RELATION);
+    const Const *const k = constant_argument(scan, TABLE_K);
 
     if (name != NULL)
         ExplainPropertyText("Function", name, es);
+    if (relation != NULL)
+        ExplainPropertyText("Relation", DatumGetCString(DirectFunctionCall1(regclassout, relation->constvalue)), es);
+    if (k != NULL)
+        ExplainPropertyInteger("Clusters", NULL, DatumGetInt64(k->constvalue), es);
+    if (scan->run.function != NULL)
+        explain_fit(&scan->run, es);
 }
 
 static const CustomExecMethods exec_methods = {"KmeansLabels", begin_labels, next_labels,   end_labels, rescan_labels,

@@ -69,7 +69,7 @@ Datum pgkm_sweep_plot(PG_FUNCTION_ARGS)
 
     plot_frame_arguments(&frame, fcinfo, SWEEP_PLOT_WIDTH);
 
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep_plot", NO_NULLS, &count);
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep_plot", NO_NULLS, 0, &count);
 
     if (count == 0) {
         table_call_destroy(call);

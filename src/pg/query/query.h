@@ -33,6 +33,8 @@ struct TableQuery {
     bool new_snapshot;   /* see what was committed until now, not what the query sees */
     bool on_nodes;       /* other servers may work on the rows that they hold */
     bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream;     /* the caller's fit takes rows chunk by chunk */
+    bool streamed;       /* it has to: memory => 'stream' */
     bool keep_crew;      /* the caller will call scan_dismiss (pg/scan/scan.h) */
 };
 

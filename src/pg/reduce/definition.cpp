@@ -148,7 +148,7 @@ static void check_owner(const TriggerData *trigger, HeapTuple row)
 }
 
 /*
- * reduction_check_owner() -> trigger
+ * pgkm_reduction_check_owner() -> trigger
  *
  * Before a row is written or deleted: 42501 unless the user has the rights of its owner. A policy would do the same,
  * but pg_dump stops at tables with row security.
@@ -161,7 +161,7 @@ Datum pgkm_reduction_check_owner(PG_FUNCTION_ARGS)
         SPI_fnumber(RelationGetDescr(trigger->tg_relation), "owner") <= 0 ||
         SPI_fnumber(RelationGetDescr(trigger->tg_relation), "name") <= 0)
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("reduction_check_owner is a trigger of reduction_definitions")));
+                        errmsg("pgkm_reduction_check_owner is a trigger of reduction_definitions")));
     check_owner(trigger, trigger->tg_trigtuple);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return PointerGetDatum(trigger->tg_trigtuple);

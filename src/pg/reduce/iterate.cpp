@@ -271,34 +271,13 @@ static const ReduceParameters *iterate(Iteration *iteration, MemoryContext keep)
     return kept;
 }
 
-static void free_resident(void *resident)
-{
-    pgkm_run_release_channel(pgkm_resident_channel((PgkmResident *)resident));
-    pgkm_resident_free((PgkmResident *)resident);
-}
-
-/* What a backend makes of the rows stays from iteration to iteration. */
-static void keep_resident(TableCall *call)
-{
-    MemoryContextCallback *const callback =
-        (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
-    PgkmResident *const resident = pgkm_resident_create();
-
-    if (resident == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    callback->func = free_resident;
-    callback->arg = resident;
-    MemoryContextRegisterResetCallback(call->context, callback);
-    call->resident = resident;
-}
-
 static void run_loop(Iteration *iteration)
 {
     MemoryContext caller = CurrentMemoryContext;
     TableCall *const table = iteration->reduction.call;
     MemoryContext own[2]; /* of an iteration, and of parameters: each holds the last ones while the next are made */
 
-    keep_resident(table);
+    table_call_keep_rows(table);
     for (int i = 0; i < 2; ++i)
         own[i] = AllocSetContextCreate(table->context, "kmeans iteration", ALLOCSET_DEFAULT_SIZES);
     while (!iteration->converged && iteration->n_iter < iteration->max_iter) {

@@ -114,6 +114,8 @@ static char *describe(const PgkmRequest *request)
     switch (request->algorithm) {
     case PGKM_KMEANS:
         return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
+    case PGKM_TREE:
+        return psprintf("A tree of clusters of %lld rows of %d features", n, d);
     case PGKM_MIXTURE:
         return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
     case PGKM_SHARE:
@@ -131,35 +133,37 @@ static PgkmShownFit shown_fit(const PgkmRequest *request)
 {
     switch (request->algorithm) {
     case PGKM_KMEANS:
-        return {request->kmeans.max_iter, request->kmeans.n_init};
+    case PGKM_TREE:
+        return {request->kmeans.max_iter, request->kmeans.n_init,
+                request->algorithm == PGKM_KMEANS && request->k_last == 0 && request->n_groups == 0 ? request->k : 0};
     case PGKM_MIXTURE:
-        return {request->mixture.max_iter, request->mixture.n_init};
+        return {request->mixture.max_iter, request->mixture.n_init, 0};
     case PGKM_SHARE:
     case PGKM_PCA:
     case PGKM_REDUCTION:
         break;
     }
-    return {0, 0};
+    return {0, 0, 0};
 }
 
 /*
- * Bytes for the engine beside the rows, checked against the limit; 0 without a limit. The
+ * Bytes for the engine beside the rows and chunks, checked against the limit; 0 without a limit. The
  * engine holds its own allocations to it.
  */
-static uint64 engine_memory_limit(const PgkmRequest *request)
+static uint64 engine_memory_limit(const PgkmRequest *request, uint64 chunk_bytes)
 {
     if (pgkm_memory_limit() == 0)
         return 0;
 
     const uint64 estimate = pgkm_request_estimate(request);
 
-    pgkm_memory_make_room(estimate);
+    pgkm_memory_make_room(estimate + chunk_bytes);
 
     const uint64 available = pgkm_memory_available();
 
-    if (estimate > available)
-        pgkm_raise_working_memory(describe(request), estimate);
-    return available;
+    if (estimate + chunk_bytes > available)
+        pgkm_raise_working_memory(describe(request), estimate + chunk_bytes);
+    return available - chunk_bytes;
 }
 
 /*
@@ -174,20 +178,53 @@ static void heed_interrupts(PgkmJob *job)
     CHECK_FOR_INTERRUPTS();
 }
 
-/* Until the job's end; every way out of here but the normal one is an ERROR. */
-static void wait_for_job(PgkmJob *job, const PgkmShownFit *shown)
+/* Waits a moment for what the job needs. */
+static void serve_job(PgkmStream *stream, const PgkmMeanwhile *meanwhile, uint32 event)
 {
+    pgstat_report_wait_start(event);
+
+    const bool wanted = pgkm_stream_wait(stream, INTERRUPT_SLICE_MS) != 0;
+
+    pgstat_report_wait_end();
+    if (wanted)
+        meanwhile->feed(meanwhile->arg);
+}
+
+static bool wait_a_moment(PgkmJob *job, bool fed, uint32 event)
+{
+    pgstat_report_wait_start(event);
+
+    const bool ended = pgkm_job_wait(job, fed ? 0 : INTERRUPT_SLICE_MS) != 0;
+
+    pgstat_report_wait_end();
+    return ended;
+}
+
+/* Until the job's end; every way out of here but the normal one is an ERROR. The job ends before that, for it may be
+ * at work on a chunk. */
+static void wait_for_job(PgkmJob *job, const PgkmRequest *request, const PgkmMeanwhile *meanwhile)
+{
+    const PgkmShownFit shown = shown_fit(request);
     const uint32 event = pgkm_wait_event("KmeansFit");
     PgkmJobProgress progress;
 
-    pgstat_report_wait_start(event);
-    while (!pgkm_job_wait(job, INTERRUPT_SLICE_MS)) {
-        heed_interrupts(job);
-        pgkm_job_progress(job, &progress);
-        pgkm_progress_fit(shown, &progress);
+    PG_TRY();
+    {
+        while (!wait_a_moment(job, request->stream != NULL, event)) {
+            heed_interrupts(job);
+            pgkm_job_progress(job, &progress);
+            pgkm_progress_fit(&shown, &progress);
+            if (request->stream != NULL)
+                serve_job(request->stream, meanwhile, event);
+        }
+        CHECK_FOR_INTERRUPTS();
     }
-    pgstat_report_wait_end();
-    CHECK_FOR_INTERRUPTS();
+    PG_CATCH();
+    {
+        pgkm_job_stop(job);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
 }
 
 static PgkmJobHolder *create_holder(MemoryContext context)
@@ -232,14 +269,15 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
 }
 
 /* All that comes before the start; fills in the settings of *request. */
-static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder, bool aside)
+static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder, bool aside,
+                              uint64 chunk_bytes)
 {
     PgkmSettings *const settings = &request->settings;
 
     pgkm_settings_fill(settings);
     if (aside)
         settings->backend = PGKM_BACKEND_CPU;
-    settings->memory_limit = engine_memory_limit(request);
+    settings->memory_limit = engine_memory_limit(request, chunk_bytes);
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
@@ -269,16 +307,15 @@ static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJ
 static const PgkmResult *run(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder,
                              const PgkmMeanwhile *meanwhile, bool aside)
 {
-    const PgkmShownFit shown = shown_fit(request);
     PgkmRequest full = *request;
-    PgkmJobHolder *const owner = prepare(&full, context, holder, aside);
+    PgkmJobHolder *const owner = prepare(&full, context, holder, aside, meanwhile == NULL ? 0 : meanwhile->bytes);
     PgkmError error;
 
     if (pgkm_job_start(&full, &owner->job, &error) != PGKM_OK)
         pgkm_raise(&error);
-    if (meanwhile != NULL)
+    if (meanwhile != NULL && meanwhile->work != NULL)
         meanwhile->work(meanwhile->arg);
-    wait_for_job(owner->job, &shown);
+    wait_for_job(owner->job, &full, meanwhile);
     if (pgkm_job_result(owner->job, 0, &owner->result, &error) != PGKM_OK) {
         free_job(owner);
         pgkm_raise(&error);

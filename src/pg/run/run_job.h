@@ -31,10 +31,12 @@ void pgkm_run_release_channel(int channel);
  * end its statement. A PgkmInterrupted; its answer becomes an ERROR in pgkm_raise. */
 int pgkm_interrupted(void);
 
-/* Something that need not be done before a job starts. */
+/* What the server's thread does while a job runs. */
 struct PgkmMeanwhile {
-    void (*work)(void *arg);
+    void (*work)(void *arg); /* once, when it has started; or NULL */
     void *arg;
+    void (*feed)(void *arg); /* gives it the next chunk of request->stream, whenever it wants one; or NULL */
+    uint64 bytes;            /* that chunks take at most */
 };
 
 /*
@@ -45,7 +47,7 @@ struct PgkmMeanwhile {
  * a parent would outlive the rows that its threads read.
  *
  * *holder is NULL, or comes from an earlier job in the same context and is used again.
- * `meanwhile`, unless NULL, is done once by the server's thread when the job has started.
+ * `meanwhile`, unless NULL, is done by the server's thread when the job has started. Chunks may lie in contexts below.
  *
  * Returns the result, of groups or of a sweep the first. It lives until pgkm_release_job(*holder) or until
  * the context is reset. Passes the engine's notice on as a WARNING, and notes the job for kmeans_last_run().

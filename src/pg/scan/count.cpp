@@ -23,13 +23,13 @@ static BlockNumber blocks_of(const ScanPlan *plan)
 }
 
 /* False where pages may not lie in shared buffers (by the server's own measure): they would be read twice, which is
- * little beside TOAST tables. Also where rows have weights or a filter, which skip rows; and on a standby, which
- * cannot trust a page's flag. */
+ * little beside TOAST tables. Also where rows have weights or a filter, which skip rows; where nobody knows at which
+ * chunk a part of the scan ends; and on a standby, which cannot trust a page's flag. */
 static bool worth_counting(const ScanReader *reader)
 {
     const ScanPlan *plan = reader->plan;
 
-    return plan->d > 0 && !plan->weighted && !plan->filtered &&
+    return plan->d > 0 && plan->most_rows == 0 && !plan->weighted && !plan->filtered &&
            (plan->mostly_toast || blocks_of(plan) <= (BlockNumber)NBuffers / 4) &&
            !reader->sight.snapshot->takenDuringRecovery;
 }

@@ -13,9 +13,8 @@ extern "C" {
 #include "utils/rel.h"
 }
 
-/* Enough for an even end of the scan, few enough to forget about. */
-#define CHUNKS_WANTED 1024
-#define SMALLEST_CHUNK 4 /* blocks */
+/* Blocks, where there are no more chunks than SCAN_CHUNKS. */
+#define SMALLEST_CHUNK 4
 
 static void set_column(ScanColumn *target, const TableQuery *query, const char *name, TableColumnKind kind, Oid type)
 {
@@ -62,7 +61,7 @@ static BlockNumber toast_blocks(const Relation relation)
     return blocks;
 }
 
-static void set_relations(ScanPlan *plan, List *leaves)
+static void set_relations(ScanPlan *plan, List *leaves, uint32 chunks)
 {
     ScanRelation *target = scan_plan_relations(plan);
     uint64 blocks = 0;
@@ -82,7 +81,7 @@ static void set_relations(ScanPlan *plan, List *leaves)
         table_close(relation, NoLock);
     }
 
-    plan->chunk_blocks = (BlockNumber)Max(blocks / CHUNKS_WANTED, (uint64)SMALLEST_CHUNK);
+    plan->chunk_blocks = (BlockNumber)Max(blocks / chunks, (uint64)(chunks > SCAN_CHUNKS ? 1 : SMALLEST_CHUNK));
     plan->n_chunks = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
         ScanRelation *const relation = &scan_plan_relations(plan)[i];
@@ -92,7 +91,7 @@ static void set_relations(ScanPlan *plan, List *leaves)
     }
 }
 
-ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves, uint32 chunks)
 {
     const int n_columns =
         query->n_features + (query->weight != NULL) + (query->label != NULL) + (query->filter != NULL);
@@ -117,7 +116,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves)
     plan->wants.table = query->need_ctid && plan->with_table;
     plan->wants.label = plan->labelled;
     set_columns(plan, query);
-    set_relations(plan, leaves);
+    set_relations(plan, leaves, chunks);
     return plan;
 }
 

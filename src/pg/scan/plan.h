@@ -63,7 +63,8 @@ struct ScanPlan {
     int32 d; /* 0: not known before the first row */
     BlockNumber chunk_blocks;
     uint32 n_chunks;
-    int64 expected_rows; /* set by scan_plan_workers */
+    int64 most_rows;     /* of a part of the scan (stream.cpp), about; 0: it is read at once */
+    int64 expected_rows; /* set by scan_plan_workers; of a part its own */
     bool mostly_toast;   /* likewise: nearly all that is read lies in TOAST tables */
     uint64 estimate;     /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
     /* relations, then columns */
@@ -96,8 +97,9 @@ static inline double scan_features_bytes(const ScanPlan *plan)
  * as by a SELECT. */
 List *scan_leaves(Oid relation);
 
-/* For the rows of these tables, which are locked. In the current memory context. */
-ScanPlan *scan_plan_make(const TableQuery *query, List *leaves);
+/* For the rows of these tables, which are locked; in about so many chunks. In the current memory context. */
+ScanPlan *scan_plan_make(const TableQuery *query, List *leaves, uint32 chunks);
+#define SCAN_CHUNKS 1024 /* enough for an even end of the scan, few enough to forget about */
 
 /* Where a chunk lies. `hint` is the number of its table, or of one before that. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);

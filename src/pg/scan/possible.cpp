@@ -144,14 +144,17 @@ bool scan_possible(const TableQuery *query, List **leaves)
 {
     const ScanChoice choice = pgkm_scan_choice();
 
-    if (choice == SCAN_EXECUTOR || !scan_is_privileged(query))
+    if ((choice == SCAN_EXECUTOR && !query->streamed) || !scan_is_privileged(query))
         return false;
 
-    const char *obstacle = find_obstacle(query, leaves);
+    const char *const obstacle =
+        choice == SCAN_EXECUTOR ? "The setting \"pg_kmeans.scan\" is executor." : find_obstacle(query, leaves);
 
-    if (obstacle != NULL && choice == SCAN_DIRECT)
+    if (obstacle != NULL && (choice == SCAN_DIRECT || query->streamed))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("relation \"%s\" cannot be read by a direct scan", query->relation->name),
-                        errdetail("%s", obstacle), errhint("Set \"pg_kmeans.scan\" to auto.")));
+                        errdetail("%s", obstacle),
+                        query->streamed ? errhint("memory => 'stream' needs one. Use memory => 'resident'.")
+                                        : errhint("Set \"pg_kmeans.scan\" to auto.")));
     return obstacle == NULL;
 }

@@ -12,9 +12,7 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
- * length, and a row of another length is the same error in each of them. */
-static void read_first(ScanPlan *plan, ScanReader *reader)
+void scan_reader_first(ScanPlan *plan, ScanReader *reader)
 {
     while (reader->rows->used == NULL && scan_reader_step(reader))
         ;
@@ -25,25 +23,30 @@ static void read_first(ScanPlan *plan, ScanReader *reader)
         scan_plan_columns(plan)[i].width = reader->rows->widths[i];
 }
 
-static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, MemoryContext context, int32 *workers)
 {
-    ScanPlan *const plan = scan_plan_make(query, leaves);
-    pg_atomic_uint32 next_chunk;
-    ScanReader *const reader = scan_reader_create(plan, &next_chunk, context);
-
-    pg_atomic_init_u32(&next_chunk, 0);
-    read_first(plan, reader);
+    scan_reader_first(plan, reader);
 
     const int n_workers = scan_plan_workers(plan);
 
-    scan_plan_memory(plan);
-    if (n_workers > 0 && pg_atomic_read_u32(&next_chunk) < plan->n_chunks)
+    if (plan->most_rows == 0)
+        scan_plan_memory(plan);
+    if (n_workers > 0 && pg_atomic_read_u32(reader->next_chunk) < plan->n_chunks)
         return scan_parallel(plan, reader, n_workers, context, workers);
     scan_reader_expect(reader, 1);
     while (scan_reader_step(reader))
         ;
     scan_reader_close(reader);
     return reader->rows;
+}
+
+static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+{
+    ScanPlan *const plan = scan_plan_make(query, leaves, SCAN_CHUNKS);
+    pg_atomic_uint32 next_chunk;
+
+    pg_atomic_init_u32(&next_chunk, 0);
+    return scan_reader_run(plan, scan_reader_create(plan, &next_chunk, context), context, workers);
 }
 
 /* Until the crew has gone its memory counts as well. It must not be in the way of the fit. */

@@ -147,8 +147,19 @@ static void tell_progress(const ScanReader *reader, int64 fresh)
     pgkm_progress_scan(rows, reader->plan->expected_rows);
 }
 
+/* A part of the scan ends with the chunks that are being read when it has its rows. */
+static bool has_all(const ScanReader *reader)
+{
+    const int64 most = reader->plan->most_rows;
+
+    return most > 0 && (reader->n_read == NULL ? reader->rows->n : (int64)pg_atomic_read_u64(reader->n_read)) >= most;
+}
+
 bool scan_reader_step(ScanReader *reader)
 {
+    if (has_all(reader))
+        return false;
+
     const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);
 
     if (chunk >= reader->plan->n_chunks)

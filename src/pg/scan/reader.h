@@ -40,6 +40,13 @@ struct ScanReader {
     int32 notes_capacity;
 };
 
+/* Reads all that is left, as the plan says. For a plan whose d is not known yet the first row is read before that. */
+TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, MemoryContext context, int32 *workers);
+
+/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
+ * length, and a row of another length is the same error in each of them. */
+void scan_reader_first(ScanPlan *plan, ScanReader *reader);
+
 /* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`. */
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context);
 

@@ -18,7 +18,7 @@ extern "C" {
  * Whether the query can be read directly. False where the executor does more than walk over pages: for
  * views, foreign tables, other table access methods, row security, serializable transactions and virtual
  * columns. False also where the caller lacks a privilege, so that the executor raises that. With
- * pg_kmeans.scan = direct it raises 0A000 with the reason instead.
+ * pg_kmeans.scan = direct, or where the query must be streamed, it raises 0A000 with the reason instead.
  * When it is true, *leaves lists the tables that hold the rows, each locked as by a SELECT.
  */
 bool scan_possible(const TableQuery *query, List **leaves);
@@ -40,6 +40,19 @@ void scan_set_other_hooks(bool (*others)(Oid relation));
 /* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many
  * helped. */
 TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers);
+
+/* The rows of a query in parts, again and again, all under one snapshot: the active one, which has to be the same at
+ * each call. In the current memory context. */
+struct ScanStream;
+ScanStream *scan_stream_begin(const TableQuery *query, List *leaves);
+
+/* About how many rows there are, and how many features they have; 0: there are none. */
+int64 scan_stream_expected(const ScanStream *stream);
+int32 scan_stream_features(const ScanStream *stream);
+
+/* The next part of about `most` rows, in `context`; NULL, once, behind the last. The workers' end is waited for.
+ * *workers: how many helped. */
+TableRows *scan_stream_next(ScanStream *stream, int64 most, MemoryContext context, int32 *workers);
 
 /* Waits for the end of the workers that have read the rows, and leaves the parallel mode that they needed;
  * nothing where there were none. Whoever set keep_crew calls it before the transaction does anything else.

@@ -118,6 +118,7 @@ int scan_plan_workers(ScanPlan *plan)
     ScanVolume volume = {0, 0, 0};
     int fixed = -1;
 
+    plan->expected_rows = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
         const ScanRelation *const table = &scan_plan_relations(plan)[i];
         const Relation relation = table_open(table->id, NoLock);
@@ -125,6 +126,12 @@ int scan_plan_workers(ScanPlan *plan)
         fixed = Max(fixed, RelationGetParallelWorkers(relation, -1));
         add_volume(plan, table, relation, &volume);
         table_close(relation, NoLock);
+    }
+    if (plan->most_rows > 0 && plan->expected_rows > plan->most_rows) {
+        const double share = (double)plan->most_rows / (double)plan->expected_rows;
+
+        volume = {(uint64)(volume.blocks * share), (uint64)(volume.toast_blocks * share), volume.bytes * share};
+        plan->expected_rows = plan->most_rows;
     }
     plan->mostly_toast = volume.toast_blocks / MOSTLY_TOAST_FACTOR > volume.blocks;
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)

@@ -1,6 +1,6 @@
 /*
- * serve.cpp - rows of this server in a fit that another one runs: kmeans_node_load, kmeans_node_call,
- * kmeans_node_unload.
+ * serve.cpp - rows of this server in a fit that another one runs: pgkm_node_load, pgkm_node_call,
+ * pgkm_node_unload.
  *
  * The other server has a session here, as the user that its user mapping names, and calls these functions in it. The
  * rows stay in the session until the next load, an unload, or its end. Everybody may call the functions: they show
@@ -60,7 +60,7 @@ static bool unload(void)
     return true;
 }
 
-/* kmeans_node_version() -> text: of the library, which both ends must have. */
+/* pgkm_node_version() -> text: of the library, which both ends must have. */
 Datum pgkm_node_version(PG_FUNCTION_ARGS)
 {
     PG_RETURN_TEXT_P(cstring_to_text(PGKM_VERSION));
@@ -142,12 +142,12 @@ static void load_table(Served *to, Oid table, ArrayType *features, const char *w
         table_weight_find(call->weight, &call->relation, weight);
     }
     to->element = table_columns_element(call->features, call->n_features);
-    add_rows(to, table_call_read_into(call, "kmeans_node_load", &query, to->context));
+    add_rows(to, table_call_read_into(call, "pgkm_node_load", &query, to->context));
     table_call_destroy(call);
 }
 
 /*
- * kmeans_node_load(relations regclass[], features text[], weights text[], need_direction boolean) -> (n, d, element)
+ * pgkm_node_load(relations regclass[], features text[], weights text[], need_direction boolean) -> (n, d, element)
  *
  * Reads the rows of all relations, instead of those that are kept. `features` has the columns of the first relation,
  * then those of the second, and so on; `weights` a column for each, or it is NULL.
@@ -186,7 +186,7 @@ Datum pgkm_node_load(PG_FUNCTION_ARGS)
     return (Datum)0;
 }
 
-/* kmeans_node_call(request bytea) -> bytea: answers a request about the rows that are kept. */
+/* pgkm_node_call(request bytea) -> bytea: answers a request about the rows that are kept. */
 Datum pgkm_node_call(PG_FUNCTION_ARGS)
 {
     bytea *const message = PG_GETARG_BYTEA_PP(0);
@@ -218,7 +218,7 @@ Datum pgkm_node_call(PG_FUNCTION_ARGS)
     PG_RETURN_BYTEA_P(reply);
 }
 
-/* kmeans_node_unload() -> boolean: gives the rows back; whether there were any, loaded by a role that the current one
+/* pgkm_node_unload() -> boolean: gives the rows back; whether there were any, loaded by a role that the current one
  * is a member of. */
 Datum pgkm_node_unload(PG_FUNCTION_ARGS)
 {

@@ -6,6 +6,7 @@
 #include "pg/nodes/nodes.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
+#include "pg/table/stream.h"
 #include "pg/values/options.h"
 
 extern "C" {
@@ -43,20 +44,41 @@ static void find_weight(TableCall *call, FunctionCallInfo fcinfo, int number)
     table_weight_find(call->weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(number)));
 }
 
-/* Argument `number` and the next one. */
-static void find_nulls_and_filter(TableCall *call, FunctionCallInfo fcinfo, int number)
+static void find_memory(TableCall *call, FunctionCallInfo fcinfo, int number)
 {
     static const PgkmWord words[] = {
-        {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
-    static const PgkmWords all = {words, lengthof(words), "'error', 'skip' or 'mean'",
-                                  "It says what becomes of a row that has a NULL beside other values."};
+        {"auto", TABLE_MEMORY_AUTO}, {"stream", TABLE_MEMORY_STREAM}, {"resident", TABLE_MEMORY_RESIDENT}};
+    static const PgkmWords all = {words, lengthof(words), "'auto', 'stream' or 'resident'",
+                                  "It says whether rows are read anew for each pass over them, or kept in memory."};
+    int32 memory = TABLE_MEMORY_AUTO;
+
+    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all, TextDatumGetCString(PG_GETARG_DATUM(number)), &memory))
+        pgkm_raise_option("memory", all.takes, all.hint);
+    call->memory = (TableMemory)memory;
+}
+
+static const PgkmWord nulls_words[] = {
+    {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
+static const PgkmWords all_nulls = {nulls_words, lengthof(nulls_words), "'error', 'skip' or 'mean'",
+                                    "It says what becomes of a row that has a NULL beside other values."};
+
+const char *table_nulls_name(TableNulls nulls)
+{
+    return pgkm_word_of(&all_nulls, nulls);
+}
+
+/* Argument `number` and the next ones. */
+static void find_row_options(TableCall *call, FunctionCallInfo fcinfo, int number)
+{
     int32 nulls = TABLE_NULLS_ERROR;
 
     if (number == NO_NULLS)
         return;
-    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
-        pgkm_raise_option("nulls", all.takes, all.hint);
+    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all_nulls, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
+        pgkm_raise_option("nulls", all_nulls.takes, all_nulls.hint);
     call->nulls = (TableNulls)nulls;
+    if (PG_NARGS() > number + 2)
+        find_memory(call, fcinfo, number + 2);
     if (PG_ARGISNULL(number + 1))
         return;
     call->filter = (TableColumn *)palloc(sizeof(TableColumn));
@@ -69,7 +91,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
     find_weight(call, fcinfo, weight);
-    find_nulls_and_filter(call, fcinfo, nulls);
+    find_row_options(call, fcinfo, nulls);
 }
 
 void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls)
@@ -78,6 +100,8 @@ void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int
 
     table_relation_find(&call->relation, table_call_relation(fcinfo), use, !from_loaded);
     table_call_find_columns(call, fcinfo, weight, nulls);
+    if (from_loaded && call->memory == TABLE_MEMORY_STREAM)
+        pgkm_raise_option("memory", "'auto' or 'resident' with loaded rows");
     if (from_loaded)
         call->loaded = pgkm_loaded_use(call);
 }
@@ -97,6 +121,14 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     return call->loaded->rows;
 }
 
+static TableRows *no_rows(MemoryContext context)
+{
+    TableWants nothing;
+
+    memset(&nothing, 0, sizeof nothing);
+    return table_rows_create(context, nothing);
+}
+
 /* Has other servers load their rows, and reads those of this one meanwhile. NULL where this server has to read all. */
 static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, MemoryContext context)
 {
@@ -108,12 +140,7 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
     if (call->nodes == NULL)
         return NULL;
 
-    TableWants nothing;
-
-    memset(&nothing, 0, sizeof nothing);
-
-    TableRows *const rows =
-        local == NIL ? table_rows_create(context, nothing) : scan_read(query, local, context, &workers);
+    TableRows *const rows = local == NIL ? no_rows(context) : scan_read(query, local, context, &workers);
 
     if (nodes_await(call->nodes, element))
         return rows;
@@ -129,7 +156,7 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
 {
     List *leaves = NIL;
 
-    if (query->on_nodes) {
+    if (query->on_nodes && !query->streamed) {
         TableRows *const rows = read_with_nodes(call, query, context);
 
         report->way = "nodes";
@@ -145,6 +172,12 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     report->workers = 0;
     if (!scan_possible(query, &leaves))
         return table_select(query, context);
+    if (query->may_stream && call->memory != TABLE_MEMORY_RESIDENT) {
+        call->stream = table_stream_begin(call, query, leaves, context, report);
+        report->way = "stream";
+        if (call->stream != NULL)
+            return no_rows(context);
+    }
     report->way = "direct";
     return scan_read(query, leaves, context, &report->workers);
 }
@@ -186,6 +219,13 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.nulls = call->nulls;
     /* Other servers read rows as they are. */
     query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
+    query.streamed = call->memory == TABLE_MEMORY_STREAM;
+    query.may_stream = query.may_stream && call->nulls != TABLE_NULLS_MEAN;
+    if (query.streamed && !query.may_stream)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
+                        errdetail("The first rows as centroids, mini-batches, bounds of sizes and means in the place "
+                                  "of NULLs do."),
+                        errhint("Use memory => 'resident'.")));
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
@@ -197,7 +237,8 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
         fill_missing(call, rows);
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
-    call->run.scan.rows = rows->n;
+    if (call->stream == NULL)
+        call->run.scan.rows = rows->n;
     call->run.scan.seconds = INSTR_TIME_GET_DOUBLE(duration);
     return rows;
 }
@@ -214,11 +255,15 @@ void table_call_check_places(const TableCall *call, const TableRows *rows)
 
 int64 table_call_used(const TableCall *call, const TableRows *rows)
 {
+    if (call->stream != NULL)
+        return table_stream_rows(call->stream);
     return table_rows_used(rows) + (call->nodes == NULL ? 0 : nodes_rows(call->nodes));
 }
 
 int32 table_call_features(const TableCall *call, const TableRows *rows)
 {
+    if (call->stream != NULL)
+        return table_stream_features(call->stream);
     return rows->used == NULL ? nodes_features(call->nodes) : rows->used->d;
 }
 
@@ -244,12 +289,34 @@ void table_call_request(TableCall *call, const TableRows *rows)
         call->request.points = pgkm_rows_points(rows->used);
         call->request.segment = pgkm_rows_segment(rows->used);
     }
+    if (call->stream != NULL)
+        table_stream_request(call->stream, &call->request);
     if (call->nodes != NULL)
         request_nodes(call, rows);
     if (call->loaded == NULL)
         call->request.resident = call->resident;
     else
         call->request.resident = call->nodes == NULL ? call->loaded->resident : NULL;
+}
+
+static void free_resident(void *resident)
+{
+    pgkm_run_release_channel(pgkm_resident_channel((PgkmResident *)resident));
+    pgkm_resident_free((PgkmResident *)resident);
+}
+
+void table_call_keep_rows(TableCall *call)
+{
+    MemoryContextCallback *const callback =
+        (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
+    PgkmResident *const resident = pgkm_resident_create();
+
+    if (resident == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    callback->func = free_resident;
+    callback->arg = resident;
+    MemoryContextRegisterResetCallback(call->context, callback);
+    call->resident = resident;
 }
 
 static void end_reading(void *rows)
@@ -276,12 +343,15 @@ static void warn_unfinished(const TableCall *call, const PgkmResult *first)
 
 const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
 {
-    const PgkmMeanwhile meanwhile = {end_reading, rows};
+    const PgkmMeanwhile meanwhile =
+        call->stream == NULL ? PgkmMeanwhile{end_reading, rows, NULL, 0} : table_stream_meanwhile(call->stream);
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
+    if (call->stream != NULL)
+        table_stream_end(call->stream);
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
-    if (call->request.k_last == 0)
+    if (call->request.k_last == 0 && call->request.algorithm != PGKM_TREE) /* whose k are leaves */
         pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
     warn_unfinished(call, result);
     return result;

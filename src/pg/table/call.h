@@ -20,6 +20,14 @@ enum TableArgument {
 };
 
 struct PgkmLoaded;
+struct TableStream;
+
+/* Where the rows of a fit are, while it runs. */
+enum TableMemory {
+    TABLE_MEMORY_AUTO,    /* in memory, if they are expected to fit */
+    TABLE_MEMORY_STREAM,  /* in the table, which each pass over them reads */
+    TABLE_MEMORY_RESIDENT /* in memory */
+};
 
 struct TableCall {
     MemoryContext context; /* holds everything of this call */
@@ -29,11 +37,13 @@ struct TableCall {
     TableColumn *weight; /* NULL: unweighted */
     TableColumn *filter; /* NULL: all rows */
     TableNulls nulls;
+    TableMemory memory;
     bool need_direction; /* as in TableQuery */
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
     PgkmRun run;
     struct Nodes *nodes;    /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */
+    TableStream *stream;    /* the rows that are read anew for each pass; or NULL */
     PgkmResident *resident; /* what backends keep of the rows from job to job, unless they are loaded; or NULL */
     PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
 };
@@ -49,17 +59,21 @@ Oid table_call_relation(FunctionCallInfo fcinfo);
 TableCall *table_call_create(void);
 
 /* Looks up the feature, weight and filter columns of call->relation. The weight's name is argument number `weight`,
- * or NO_WEIGHT; `nulls` is argument number `nulls`, or NO_NULLS, and the filter's name the next one. 22004 when
- * features is NULL, 22023 for a bad `nulls`; else errors as of table_features_find, table_weight_find and
- * table_filter_find. */
+ * or NO_WEIGHT; `nulls` is argument number `nulls`, or NO_NULLS, the filter's name the next one, and `memory` the last
+ * one if the function has it. 22004 when features is NULL, 22023 for a bad `nulls` or `memory`; else errors as of
+ * table_features_find, table_weight_find and table_filter_find. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls);
+
+/* The word for it. */
+const char *table_nulls_name(TableNulls nulls);
 
 /* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
  * loaded under those names: 55000 when there are none. */
 void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
- * ones. Of `how` the caller fills label, need_ctid, new_snapshot and keep_crew. Errors as of table_select. */
+ * ones. Of `how` the caller fills label, need_ctid, new_snapshot, on_nodes, may_stream and keep_crew. Where rows are
+ * streamed there are none in the result. Errors as of table_select. */
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
 
 /* Reads them into a context of their own, and takes no loaded ones. */
@@ -69,11 +83,14 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
  * ctid, 55000 as of pgkm_loaded_check_places. */
 void table_call_check_places(const TableCall *call, const TableRows *rows);
 
-/* Rows that take part, other servers' among them. */
+/* Rows that take part, other servers' and streamed ones among them. */
 int64 table_call_used(const TableCall *call, const TableRows *rows);
 
 /* Features of each, when there are any rows. */
 int32 table_call_features(const TableCall *call, const TableRows *rows);
+
+/* Before the first of several jobs over the same rows: what a backend makes of these stays from job to job. */
+void table_call_keep_rows(TableCall *call);
 
 /* Completes call->request for rows of which at least one takes part: points, and what stays of loaded ones.
  * They live as long as the call. */

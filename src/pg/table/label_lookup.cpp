@@ -132,7 +132,7 @@ static int64 find(FunctionCallInfo fcinfo)
     return position;
 }
 
-/* kmeans_label_changes(tableoid, ctid) -> boolean: whether kmeans_cluster gives the row another label. */
+/* pgkm_label_changes(tableoid, ctid) -> boolean: whether kmeans_cluster gives the row another label. */
 Datum pgkm_label_changes(PG_FUNCTION_ARGS)
 {
     const int64 position = find(fcinfo);
@@ -140,7 +140,7 @@ Datum pgkm_label_changes(PG_FUNCTION_ARGS)
     PG_RETURN_BOOL(position >= 0 && old_label_at(current->rows, position) != label_at(current, position));
 }
 
-/* kmeans_new_label(tableoid, ctid) -> integer: the label that kmeans_cluster gives the row. */
+/* pgkm_new_label(tableoid, ctid) -> integer: the label that kmeans_cluster gives the row. */
 Datum pgkm_new_label(PG_FUNCTION_ARGS)
 {
     const int64 position = find(fcinfo);

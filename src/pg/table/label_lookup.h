@@ -1,8 +1,8 @@
 /*
  * label_lookup.h - finds the new label of a row by its place, for the UPDATE that writes labels.
  *
- * The UPDATE is one statement over the table. For each row it calls kmeans_label_changes(tableoid, ctid) and
- * kmeans_new_label(tableoid, ctid), which look here. Rows come in the order in which they were read, so each
+ * The UPDATE is one statement over the table. For each row it calls pgkm_label_changes(tableoid, ctid) and
+ * pgkm_new_label(tableoid, ctid), which look here. Rows come in the order in which they were read, so each
  * is found next to the one before.
  */
 #ifndef PGKM_PG_TABLE_LABEL_LOOKUP_H

@@ -323,7 +323,8 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
 
         if (is_member_of_role(GetUserId(), loaded->owner))
             pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight, n,
-                                     pgkm_value_if(n > 0, d), (int64)bytes_of(loaded), loaded->loaded_at});
+                                     pgkm_value_if(n > 0, d), (int64)bytes_of(loaded), loaded->loaded_at,
+                                     table_nulls_name(loaded->nulls), loaded->filter});
     }
     return (Datum)0;
 }

@@ -184,7 +184,7 @@ void table_write_expression(const TableCall *call, const char *label, const Labe
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 int nulls, const char *function)
+                                 int nulls, bool may_stream, const char *function)
 {
     TableQuery query;
 
@@ -194,6 +194,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     query.label = target->missing ? NULL : target->name;
     query.need_ctid = true;
     query.new_snapshot = true;
+    query.may_stream = may_stream;
     return table_call_read(call, function, &query);
 }
 
@@ -201,9 +202,8 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const int3
                         Oid function)
 {
     const Oid schema = get_func_namespace(function);
-    LabelFunctions functions = {find_function("kmeans_new_label", schema),
-                                find_function("kmeans_label_changes", schema), call->relation.id,
-                                rows->wants.table ? InvalidOid : call->relation.id};
+    LabelFunctions functions = {find_function("pgkm_new_label", schema), find_function("pgkm_label_changes", schema),
+                                call->relation.id, rows->wants.table ? InvalidOid : call->relation.id};
     TableRelation relation;
     LabelLookup lookup;
 

@@ -89,6 +89,24 @@ const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name
     return (const double *)copy_values(fields, name, must, shape, numbers_of);
 }
 
+void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale)
+{
+    bool identity = true;
+
+    *center = *scale = NULL;
+    if (pgkm_model_field(fields, "center")->isnull && pgkm_model_field(fields, "scale")->isnull)
+        return;
+    *center = pgkm_model_numbers(fields, "center", "hold d finite values, or be null like scale", {d});
+    *scale = pgkm_model_numbers(fields, "scale", "hold d finite values, or be null like center", {d});
+    for (int32 f = 0; f < d; ++f) {
+        if (!((*scale)[f] > 0))
+            pgkm_raise_field(fields, "scale", "hold positive values");
+        identity = identity && (*center)[f] == 0 && (*scale)[f] == 1;
+    }
+    if (identity)
+        *center = *scale = NULL;
+}
+
 /* What pgkm_cached_model_of keeps in fn_extra. */
 struct ModelCache {
     MemoryContext context; /* of the model, its arrays and the key */

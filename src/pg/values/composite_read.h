@@ -36,6 +36,9 @@ const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, co
 const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
                                  const PgkmShape &shape);
 
+/* The fields center and scale, d values each; both NULL where (value - center) / scale is the value. */
+void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale);
+
 const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
                                  void (*read)(Datum composite, MemoryContext context, void *model));
 

@@ -126,7 +126,7 @@ static const char *complaint(const PgkmField *field, const void *options)
     case PGKM_TAKES_SHARE: {
         const double value = value_of<double>(field, options);
         const bool is_share = value > 0 && value < 1;
-        const bool is_count = value >= 1 && value <= PG_INT32_MAX && value == std::floor(value);
+        const bool is_count = value >= 1 && value <= (double)PGKM_MAX_ROWS && value == std::floor(value);
 
         return is_share || is_count ? NULL : "a whole number of at least 1, or a share between 0 and 1";
     }

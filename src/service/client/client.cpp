@@ -45,6 +45,8 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
         auto link = std::make_unique<Link>(options->channel, options->host, options->segment, options->memory_limit);
         Request request = request_of(Op::open);
         request.open.device = options->device;
+        request.open.n_devices = std::clamp(options->n_devices, 0, PGKM_MOST_DEVICES);
+        std::copy_n(options->devices, request.open.n_devices, request.open.devices);
         request.open.threads = options->threads;
         request.open.memory_limit = options->memory_limit;
         request.open.device_memory_limit = options->device_memory_limit;

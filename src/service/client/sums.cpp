@@ -70,7 +70,8 @@ PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int6
         const std::uint64_t d = call.d();
         call.describe([&](std::size_t i) { return wire_range(problems[i], part_moments); },
                       [&](std::size_t i, const Arrays &arrays) { copy_array(arrays.shift, moments[i].shift, d); });
-        call.run([&](std::size_t i, const WireProblem &, const Arrays &arrays) {
+        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
+            moments[i].mass = problem.mass;
             copy_array(moments[i].sums, arrays.sums, d);
             copy_array(moments[i].cross, arrays.cross, d * (d + 1) / 2);
         });

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
+#include "backend/spread/spread.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
@@ -39,9 +41,9 @@ void progress_callback(void *client, const PgkmProgress *progress)
 
 ClientContext::ClientContext(ServerState &state, const std::atomic<bool> &hung_up, const OpenRequest &request,
                              File arena)
-    : state_(state), hung_up_(hung_up), options_(request), device_(&state.devices.choose(request.device, 0)),
-      arena_(std::move(arena))
+    : state_(state), hung_up_(hung_up), options_(request), arena_(std::move(arena)), table_(&state.table)
 {
+    find_places();
     // Strategies that the backend does not have are told at once; otherwise it is opened with the
     // memory that its rows get.
     static constexpr StrategyNames automatic = {};
@@ -54,7 +56,30 @@ ClientContext::~ClientContext()
 {
     state_.remove(this);
     unload();
-    state_.table.close(context_);
+    table_->close(context_);
+}
+
+void ClientContext::find_places()
+{
+    const std::int32_t count = std::clamp(options_.n_devices, 0, PGKM_MOST_DEVICES);
+    ordinals_ =
+        count == 0 ? std::vector<std::int32_t>() : state_.devices.resolve({options_.devices, options_.devices + count});
+    const bool any = count > 0 && options_.devices[0] < 0;
+    if (ordinals_.size() == 1) {
+        options_.device = any ? -1 : ordinals_[0];
+        ordinals_.clear();
+    }
+    std::map<std::int32_t, std::uint64_t> parts;
+    for (const std::int32_t ordinal : ordinals_)
+        ++parts[ordinal];
+    for (const auto &[ordinal, own] : parts)
+        places_.push_back({ordinal, own});
+    if (places_.empty())
+        places_.push_back({options_.device, 1});
+    std::uint64_t on = 0;
+    for (const Place &place : places_)
+        on |= std::uint64_t{1} << state_.devices.choose(place.ordinal, 0).index;
+    on_.store(on);
 }
 
 bool ClientContext::is_cancelled() const
@@ -71,64 +96,88 @@ void ClientContext::raise(PgkmStatus status, const PgkmError &error)
 
 void ClientContext::open_backend(std::uint64_t device_memory)
 {
-    state_.table.close(context_);
+    table_->close(context_);
     context_ = nullptr;
     PgkmOpen open = {};
     open.struct_size = sizeof open;
-    open.device = device().ordinal;
+    open.device = grants_.empty() ? state_.devices.choose(options_.device, 0).ordinal : grants_[0].device->ordinal;
+    open.devices = ordinals_.data();
+    open.n_devices = static_cast<std::int32_t>(ordinals_.size());
     open.threads = options_.threads;
     open.memory_limit = options_.memory_limit;
     open.device_memory_limit = device_memory;
     open.tuning = view_names(&options_.tuning);
     open.host = {cancelled_callback, progress_callback, this};
     PgkmError error = {};
-    const PgkmStatus status = state_.table.open(&open, &context_, &error);
+    const bool several = !ordinals_.empty();
+    table_ = several ? spread::table() : &state_.table;
+    const PgkmStatus status =
+        several ? spread::open(state_.table, open, &context_, &error) : state_.table.open(&open, &context_, &error);
     if (status != PGKM_OK)
         raise(status, error);
 }
 
-// Runs a call of the table when it is this client's turn.
+// Runs a call of the table when it is this client's turn on all its devices.
 template <typename Body>
 PgkmStatus ClientContext::in_turn(double work, PgkmError *error, Body &&body)
 {
     const bool small = work < small_work;
-    const PgkmStatus waited =
-        guarded(error, [&] { device().scheduler.begin(small, [this] { return is_cancelled(); }); });
-    if (waited != PGKM_OK)
-        return waited;
-    const PgkmStatus status = body();
-    device().scheduler.end(small);
+    std::size_t turns = 0;
+    PgkmStatus status = guarded(error, [&] {
+        for (; turns < grants_.size(); ++turns)
+            grants_[turns].device->scheduler.begin(small, [this] { return is_cancelled(); });
+    });
+    const bool computed = status == PGKM_OK;
+    if (computed)
+        status = body();
+    while (turns-- > 0)
+        grants_[turns].device->scheduler.end(small);
+    if (!computed)
+        return status;
     state_.finished.fetch_add(1, std::memory_order_relaxed);
     return status;
 }
 
 std::uint64_t ClientContext::most_memory() const
 {
-    const std::uint64_t largest = state_.devices.largest_reservation(options_.device);
+    std::uint64_t largest = UINT64_MAX;
+    for (const Place &place : places_)
+        largest = std::min(largest, state_.devices.largest_reservation(place.ordinal) / place.parts);
     return options_.device_memory_limit == 0 ? largest : std::min(largest, options_.device_memory_limit);
 }
 
-// A fair share is in nobody's way; the limit of this client's own context holds.
+// Of each part. A fair share is in nobody's way; the limit of this client's own context holds.
 std::uint64_t ClientContext::wanted_memory() const
 {
-    return std::min(std::max(memory_for(*rows_), state_.devices.fair_share(options_.device)), most_memory());
+    std::uint64_t wanted = memory_for(*rows_);
+    if (!ordinals_.empty()) // some calls bring all rows to the first one
+        wanted = wanted / ordinals_.size() + rows_->bytes();
+    for (const Place &place : places_)
+        wanted = std::max(wanted, state_.devices.fair_share(place.ordinal) / place.parts);
+    return std::min(wanted, most_memory());
 }
 
-// The rows onto a device, with so much memory for them and their fits, or what can be had.
+// The rows onto their devices, with so much memory for each part and its fits, or what can be had.
 void ClientContext::bring_rows(std::uint64_t device_memory)
 {
+    drop_rows(); // what an attempt has left that was cancelled
     const Clock::time_point begin = Clock::now();
-    const Devices::Grant grant = state_.devices.reserve(options_.device, device_memory, [&](Device &device) {
-        if (Clock::now() - begin > pressure_after)
-            state_.drop_idle_rows(device, idle_rows, this);
-        return is_cancelled();
-    });
-    reservation_ = grant.reservation;
-    device_.store(grant.device);
-    open_backend(reservation_.bytes);
+    std::uint64_t on = 0;
+    memory_ = UINT64_MAX;
+    for (const Place &place : places_) {
+        grants_.push_back(state_.devices.reserve(place.ordinal, device_memory * place.parts, [&](Device &device) {
+            if (Clock::now() - begin > pressure_after)
+                state_.drop_idle_rows(device, idle_rows, this);
+            return is_cancelled();
+        }));
+        memory_ = std::min(memory_, grants_.back().reservation.bytes / place.parts);
+        on |= std::uint64_t{1} << grants_.back().device->index;
+    }
+    on_.store(on);
+    open_backend(memory_);
     PgkmError error = {};
     const PgkmStatus status = in_turn(static_cast<double>(rows_->bytes()), &error,
-                                      [&] { return state_.table.load(context_, &rows_->points(), &data_, &error); });
+                                      [&] { return table_->load(context_, &rows_->points(), &data_, &error); });
     if (status != PGKM_OK)
         raise(status, error);
 }
@@ -137,20 +186,22 @@ void ClientContext::bring_rows(std::uint64_t device_memory)
 // more, if there is more to be had. Another client may have to end first.
 bool ClientContext::bring_again()
 {
-    const std::uint64_t had = reservation_.bytes;
+    const std::uint64_t had = memory_;
     if (had >= most_memory())
         return false;
     drop_rows();
     bring_rows(std::min(std::min(had, UINT64_MAX / 4) * 4, most_memory()));
-    return reservation_.bytes > had;
+    return memory_ > had;
 }
 
 void ClientContext::drop_rows()
 {
-    state_.table.unload(data_);
+    table_->unload(data_);
     data_ = nullptr;
-    device().scheduler.give_back(reservation_);
-    reservation_ = {0, false};
+    for (const Devices::Grant &grant : grants_)
+        grant.device->scheduler.give_back(grant.reservation);
+    grants_.clear();
+    memory_ = 0;
 }
 
 void ClientContext::drop_if_idle(const Device &device, std::chrono::milliseconds idle)
@@ -192,7 +243,7 @@ void ClientContext::call(Op op, const CallRequest &request, std::uint64_t arena_
     if (data_ == nullptr)
         bring_rows(wanted_memory());
     PgkmError error = {};
-    const auto run = [&] { return problems.run(state_.table, data_, &error); };
+    const auto run = [&] { return problems.run(*table_, data_, &error); };
     PgkmStatus status = in_turn(problems.work(), &error, run);
     while (status == PGKM_LIMIT && bring_again()) {
         problems.restore();

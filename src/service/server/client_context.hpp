@@ -32,8 +32,8 @@ class ClientContext {
     // From another client's thread: gives memory of that device back if there was no call for so long.
     // The next call brings the rows again, to any device.
     void drop_if_idle(const Device &device, std::chrono::milliseconds idle);
-    // The device of its rows; without rows the last one, or the one that they would go to.
-    bool is_on(const Device &device) const { return device_.load(std::memory_order_relaxed) == &device; }
+    // A device of its rows; without rows of the last ones, or of those that they would go to.
+    bool is_on(const Device &device) const { return (on_.load(std::memory_order_relaxed) >> device.index & 1) != 0; }
 
     // For whatever reason; and because the client wants it.
     bool is_cancelled() const;
@@ -44,13 +44,19 @@ class ClientContext {
   private:
     using Clock = std::chrono::steady_clock;
 
+    // A device that was asked for (-1: any), by how many entries of the list.
+    struct Place {
+        std::int32_t ordinal;
+        std::uint64_t parts;
+    };
+
+    void find_places();
     void open_backend(std::uint64_t device_memory);
     void bring_rows(std::uint64_t device_memory);
     bool bring_again();
     void drop_rows();
     std::uint64_t most_memory() const;
     std::uint64_t wanted_memory() const;
-    Device &device() const { return *device_.load(std::memory_order_relaxed); }
     template <typename Body>
     PgkmStatus in_turn(double work, PgkmError *error, Body &&body);
     [[noreturn]] void raise(PgkmStatus status, const PgkmError &error);
@@ -58,13 +64,17 @@ class ClientContext {
     ServerState &state_;
     const std::atomic<bool> &hung_up_;
     OpenRequest options_;
-    std::atomic<Device *> device_; // changed by its own thread alone
+    std::vector<std::int32_t> ordinals_; // of the list, as far as it stands for several devices
+    std::vector<Place> places_;          // in ascending order: all who take several take them so
+    std::atomic<std::uint64_t> on_{0};   // bits of Device.index; changed by its own thread alone
     Arena arena_;
-    std::mutex mutex_; // held by whoever is at work on what follows
+    std::mutex mutex_;         // held by whoever is at work on what follows
+    const PgkmBackend *table_; // of the context: the plugin's, or that of several devices
     PgkmContext *context_ = nullptr;
     std::unique_ptr<ClientRows> rows_;
-    PgkmData *data_ = nullptr; // nullptr with rows: they are to be brought again
-    Reservation reservation_ = {0, false};
+    PgkmData *data_ = nullptr;           // nullptr with rows: they are to be brought again
+    std::vector<Devices::Grant> grants_; // of each place, as long as it has rows
+    std::uint64_t memory_ = 0;           // of a part
     Clock::time_point last_used_{};
 };
 

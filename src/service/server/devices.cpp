@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "backend/spread/spread.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
@@ -31,7 +32,8 @@ Devices::Devices(const std::vector<PgkmDevice> &found) : found_(found)
     std::string why = "no device was found";
     for (const PgkmDevice &device : found) {
         if (device.usable != 0)
-            devices_.emplace_back(device.ordinal, device.memory_free - device.memory_free / 16);
+            devices_.emplace_back(static_cast<std::int32_t>(devices_.size()), device.ordinal,
+                                  device.memory_free - device.memory_free / 16);
         else
             why = device.reason;
     }
@@ -46,6 +48,23 @@ void Devices::set_limits(const PgkmServiceLimits &limits)
             limits.device_memory == 0 ? device.free_memory : std::min(limits.device_memory, device.free_memory);
         device.scheduler.set_limits(std::max(1, limits.jobs), memory);
     }
+}
+
+std::vector<std::int32_t> Devices::resolve(const std::vector<std::int32_t> &ordinals)
+{
+    const auto found = [&](std::int32_t ordinal) {
+        return *std::find_if(found_.begin(), found_.end(), [=](const auto &one) { return one.ordinal == ordinal; });
+    };
+    std::vector<std::int32_t> resolved;
+    for (const std::int32_t ordinal : ordinals)
+        if (ordinal >= 0)
+            resolved.push_back(choose(ordinal, 0).ordinal);
+    const PgkmDevice first = found(resolved.empty() ? choose(-1, 0).ordinal : resolved[0]);
+    for (const Device &device : devices_)
+        if (resolved.size() < ordinals.size() && spread::is_same_kind(found(device.ordinal), first) &&
+            std::find(resolved.begin(), resolved.end(), device.ordinal) == resolved.end())
+            resolved.push_back(device.ordinal);
+    return resolved;
 }
 
 Device &Devices::choose(std::int32_t ordinal, std::uint64_t bytes)

@@ -15,7 +15,11 @@
 namespace pgkm::service {
 
 struct Device {
-    Device(std::int32_t number, std::uint64_t memory) : ordinal(number), free_memory(memory), scheduler(1, memory) {}
+    Device(std::int32_t place, std::int32_t number, std::uint64_t memory)
+        : index(place), ordinal(number), free_memory(memory), scheduler(1, memory)
+    {
+    }
+    const std::int32_t index; // below PGKM_SERVICE_DEVICES
     const std::int32_t ordinal;
     const std::uint64_t free_memory; // when the service started, less what the driver and others need room for
     Scheduler scheduler;
@@ -28,6 +32,10 @@ class Devices {
 
     // For each device. A memory of 0: what was free.
     void set_limits(const PgkmServiceLimits &limits);
+
+    // Of a list of ordinals each -1 becomes another device of the first one's kind, as long as there are any. Throws
+    // Error(PGKM_UNAVAILABLE) for one that is not there.
+    std::vector<std::int32_t> resolve(const std::vector<std::int32_t> &ordinals);
 
     // Where a load of that size would go now: to the device of that number, or of all (-1) to the one
     // that can give most of it, if possible at once, and has most room beside what is held and waited

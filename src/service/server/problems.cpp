@@ -110,7 +110,7 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     if (op_ == Op::assign)
         assignments_.push_back({at.labels, at.distances, at.totals, at.masses, at.within, at.sizes});
     if (op_ == Op::moments)
-        moments_.push_back({at.shift, at.sums, at.cross});
+        moments_.push_back({at.shift, at.sums, at.cross, 0.0});
     if (op_ == Op::em_step)
         add_mixture(wire, at);
     if (op_ == Op::reduce)
@@ -186,6 +186,7 @@ void Problems::write_back() const
         to.converged = problems_[i].converged;
         to.shift = problems_[i].shift;
         to.max_weight = summaries_.empty() ? 1.0 : summaries_[i].max_weight;
+        to.mass = moments_.empty() ? 0.0 : moments_[i].mass;
         to.log_likelihood = sums_.empty() ? 0.0 : sums_[i].log_likelihood;
         if (reduced_.empty())
             continue;

@@ -71,6 +71,7 @@ void Arena::write_progress(const PgkmProgress &progress) const
     to.iteration.store(progress.iteration, std::memory_order_relaxed);
     to.shift.store(std::bit_cast<std::uint64_t>(progress.shift), std::memory_order_relaxed);
     to.bytes_moved.store(progress.bytes_moved, std::memory_order_relaxed);
+    to.devices.store(progress.devices, std::memory_order_relaxed);
     StrategyNames names;
     std::uint64_t words[name_words];
     pack_names(progress.chosen, &names);
@@ -93,6 +94,7 @@ bool Arena::read_progress(PgkmProgress *progress, std::uint32_t *last_sequence) 
     progress->iteration = from.iteration.load(std::memory_order_relaxed);
     progress->shift = std::bit_cast<double>(from.shift.load(std::memory_order_relaxed));
     progress->bytes_moved = from.bytes_moved.load(std::memory_order_relaxed);
+    progress->devices = from.devices.load(std::memory_order_relaxed);
     std::uint64_t words[name_words];
     for (std::size_t i = 0; i < name_words; ++i)
         words[i] = from.chosen[i].load(std::memory_order_relaxed);

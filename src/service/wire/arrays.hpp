@@ -48,6 +48,7 @@ struct WireProblem {
     double shift;
     double max_weight;     // of summarise
     double log_likelihood; // of em_step
+    double mass;           // of moments
     // of reduce: PgkmReduced
     std::int32_t fault;
     std::int32_t expression;

@@ -23,7 +23,7 @@ namespace pgkm::service {
 
 // Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
 // meets a running service says so instead of misreading it.
-constexpr std::uint32_t protocol_version = 3;
+constexpr std::uint32_t protocol_version = 4;
 constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
 
 enum class Op : std::uint32_t {
@@ -65,6 +65,8 @@ PgkmTuning static_names(StrategyNames *from);
 
 struct OpenRequest {
     std::int32_t device;
+    std::int32_t n_devices; // 0: `device`
+    std::int32_t devices[PGKM_MOST_DEVICES];
     std::int32_t threads;
     std::uint64_t memory_limit;
     std::uint64_t device_memory_limit;
@@ -138,6 +140,7 @@ struct Control {
     std::atomic<std::int32_t> iteration;
     std::atomic<std::uint32_t> phase; // its place in phase_names; 0: nothing to tell
     std::atomic<std::uint64_t> bytes_moved;
+    std::atomic<std::uint64_t> devices;
     std::atomic<std::uint64_t> chosen[name_words]; // StrategyNames
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,

@@ -1,0 +1,57 @@
+// peer_sums.hpp - integer sums of all parts of a problem, added up on the device of each part.
+//
+// Where every device reads every other one's memory, each part leaves a copy of its sums on its own device and adds up
+// all copies (Li et al. 2010, Algorithm 8, without a master). Streams wait for one another by events: the host only
+// sees to it that these are recorded, so that iterations are enqueued ahead. Elsewhere sums go by the host. Both add
+// the same integers.
+#pragma once
+
+#include <vector>
+
+#include "backend/peers.hpp"
+#include "device/view.cuh"
+#include "plugin/context.hpp"
+
+namespace pgkm::cuda {
+
+class PeerSums {
+  public:
+    // count: 64-bit integers of one part. All parts make it at the same time. resident: whether this part's rows are.
+    PeerSums(Context &context, const PgkmPeers &peers, std::size_t count, bool resident);
+    // Waits until no kernel reads the others' memory.
+    ~PeerSums();
+    PeerSums(const PeerSums &) = delete;
+    PeerSums &operator=(const PeerSums &) = delete;
+
+    // Iterations may be enqueued before it is known that the fit goes on to them; the same for all parts.
+    bool ahead() const { return ahead_; }
+
+    // What this part adds: two arrays that lie one behind the other in the result.
+    struct Own {
+        std::int64_t *totals;
+        std::size_t n_totals;
+        std::int64_t *masses;
+        std::size_t n_masses;
+        bool stay; // else they are zeroed for the next iteration
+    };
+    // Enqueues the sums of all parts, to all(). Nothing is changed once `control` says stop.
+    void add_up(const Own &own, const Control *control);
+    std::int64_t *all() const { return all_.get(); }
+
+  private:
+    struct Peer;
+    void link(bool resident);
+    void add_by_devices(const Own &own, const Control *control);
+    void add_by_host(const Own &own, const Control *control);
+
+    Context &context_;
+    const PgkmPeers &peers_;
+    std::size_t count_;
+    bool ahead_ = false, direct_ = false;
+    DeviceArray<std::int64_t> all_;
+    PinnedArray<std::int64_t> on_host_; // where they go by it
+    std::vector<Peer> others_;          // all parts, this one too
+    int turn_ = 0;
+};
+
+} // namespace pgkm::cuda

@@ -1,0 +1,101 @@
+-- rows that exceed the memory limit are read anew for each pass: the same bits as in memory
+CREATE TABLE streamed (id integer, x real, y double precision, f real[], w double precision, keep boolean);
+INSERT INTO streamed
+SELECT i, CASE WHEN i % 50 > 0 THEN sin(i) * 10 + i % 7 END, CASE WHEN i % 50 > 0 THEN cos(i * 3) + i % 5 END,
+       ARRAY[sin(i), i % 3, cos(i * 7)], i % 11, i % 4 > 0
+FROM generate_series(1, 20000) AS i;
+CREATE TABLE streamed_parts (x real, y real) PARTITION BY RANGE (x);
+CREATE TABLE streamed_low PARTITION OF streamed_parts FOR VALUES FROM (MINVALUE) TO (0);
+CREATE TABLE streamed_high PARTITION OF streamed_parts FOR VALUES FROM (0) TO (MAXVALUE);
+INSERT INTO streamed_parts SELECT i % 5 - 2, i % 3 FROM generate_series(1, 15000) AS i;
+
+CREATE TABLE streamed_fits (name text, memory text, model kmeans_model);
+CREATE FUNCTION streamed_fit(memory text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO streamed_fits VALUES
+        ('parallel', memory, kmeans_fit('streamed', '{x,y}', 12, init => 'k-means||', memory => memory)),
+        ('greedy', memory, kmeans_fit('streamed', '{x,y}', 5, init => 'k-means++', standardize => true, memory => memory)),
+        ('random', memory, kmeans_fit('streamed', '{f}', 9, init => 'random', n_init => 3, tol => 0, memory => memory)),
+        ('cosine', memory, kmeans_fit('streamed', '{f}', 6, init => 'k-means||', metric => 'cosine', memory => memory)),
+        ('weights', memory, kmeans_fit('streamed', '{x,y}', 7, init => 'random', weight => 'w', refine => true, memory => memory)),
+        ('filter', memory, kmeans_fit('streamed', '{x,y}', 7, init => 'k-means||', filter => 'keep', nulls => 'skip', memory => memory)),
+        ('given', memory, kmeans_fit('streamed', '{x,y}', 3, init_centroids => '{{0,0},{1e6,1e6},{2e6,2e6}}', memory => memory)),
+        ('partitions', memory, kmeans_fit('streamed_parts', '{x,y}', 20, init => 'k-means||', memory => memory))
+$$;
+SELECT streamed_fit('resident');
+SET pg_kmeans.memory_limit = '1600kB';
+SELECT streamed_fit('stream');
+SELECT name, s.model = r.model AS same, (s.model).k, (s.model).n
+FROM streamed_fits AS s JOIN streamed_fits AS r USING (name) WHERE s.memory = 'stream' AND r.memory = 'resident' ORDER BY name;
+SELECT function, n, d, scan, rows_scanned, backend FROM kmeans_last_run();
+
+-- auto: where rows and the work on them would pass the limit
+SELECT kmeans_fit('streamed', '{x,y}', 12, memory => 'resident');
+SELECT kmeans_fit('streamed', '{x,y}', 12) = model AS same FROM streamed_fits WHERE name = 'parallel' AND memory = 'resident';
+SELECT scan FROM kmeans_last_run();
+RESET pg_kmeans.memory_limit;
+SELECT (kmeans_fit('streamed', '{x,y}', 12)).k;
+SELECT scan FROM kmeans_last_run();
+
+-- its siblings
+CREATE TABLE streamed_sweep AS SELECT * FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'resident');
+CREATE TABLE streamed_models AS
+SELECT gmm_fit('streamed', '{f}', 3, memory => 'resident') AS g, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'resident') AS t,
+       pca_fit('streamed', '{f}', memory => 'resident') AS p;
+SET pg_kmeans.memory_limit = '5MB';
+SELECT s.k, s.inertia = r.inertia AND s.n_iter = r.n_iter AS same, abs(s.simplified_silhouette - r.simplified_silhouette) < 1e-9 AS near
+FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'stream') AS s JOIN streamed_sweep AS r USING (k);
+SELECT abs((s).log_likelihood - (g).log_likelihood) < 1e-6 AS near, (s).n_iter = (g).n_iter AS same
+FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
+SELECT abs((s).log_likelihood - (t).log_likelihood) < 1e-6 AS near, (s).n_iter = (t).n_iter AS same
+FROM streamed_models, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'stream') AS s;
+SELECT abs((s).components[1][1] - (p).components[1][1]) < 1e-9 AS near, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
+
+-- labels in a column: those of the nearest centroids
+CREATE FUNCTION streamed_labels(label text, memory text) RETURNS void LANGUAGE sql AS $$
+    SELECT kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => label, memory => memory)
+$$;
+SELECT streamed_labels('resident', 'resident');
+SET pg_kmeans.memory_limit = '1600kB';
+SELECT streamed_labels('stream', 'stream');
+SELECT function, scan FROM kmeans_last_run();
+SELECT resident IS NULL AS none, count(*), count(*) FILTER (WHERE resident IS DISTINCT FROM stream) AS other FROM streamed GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('streamed_parts', '{x,y}', 4, init => 'random', memory => 'stream'));
+SELECT count(*), count(cluster_id) FROM streamed_parts;
+SET pg_kmeans.memory_limit = '5MB';
+
+-- what a pass cannot read is an error, as in memory; nothing is left behind
+\set VERBOSITY terse
+INSERT INTO streamed (x, y) VALUES (1, 'NaN');
+SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
+DELETE FROM streamed WHERE y = 'NaN';
+INSERT INTO streamed (f) VALUES ('{1,2}');
+SELECT kmeans_fit('streamed', '{f}', 3, memory => 'stream');
+DELETE FROM streamed WHERE f = '{1,2}';
+\set VERBOSITY default
+SELECT kmeans_fit('streamed', '{x,y}', 3, metric => 'cosine', standardize => true, memory => 'stream', filter => 'keep') IS NOT NULL AS fitted;
+
+-- what memory => 'stream' does not go with
+CREATE VIEW streamed_view AS SELECT x, y FROM streamed;
+SELECT kmeans_fit('streamed_view', '{x,y}', 3, memory => 'stream');
+SET pg_kmeans.scan = executor;
+SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
+RESET pg_kmeans.scan;
+SELECT kmeans_fit('streamed', '{x,y}', 3, init => 'first', memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, batch_size => 10, memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, nulls => 'mean', memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, loaded => true, memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'disk');
+SET pg_kmeans.memory_limit = '500kB';
+\set VERBOSITY terse
+SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
+\set VERBOSITY default
+RESET pg_kmeans.memory_limit;
+CREATE TABLE streamed_none (x real, f real[]);
+SELECT kmeans_fit('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none, gmm_fit('streamed_none', '{f}', 3, memory => 'stream') IS NULL AS none,
+       pca_fit('streamed_none', '{f}', memory => 'stream') IS NULL AS none;
+SELECT kmeans_cluster('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none;
+SELECT * FROM kmeans_sweep('streamed_none', '{x}', 2, 4, memory => 'stream');
+DROP VIEW streamed_view;
+DROP FUNCTION streamed_fit(text);
+DROP FUNCTION streamed_labels(text, text);
+DROP TABLE streamed, streamed_parts, streamed_fits, streamed_sweep, streamed_models, streamed_none;

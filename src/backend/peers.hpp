@@ -1,0 +1,110 @@
+// peers.hpp - what the parts of one problem tell one another (PgkmPeers): integer sums, whether anything changed, rows
+// for empty clusters. Without peers all of it is the part's own.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "backend/update.hpp"
+#include "numeric/error.hpp"
+
+namespace pgkm {
+
+// The pieces of all parts. Throws Error(PGKM_CANCELLED) when there will be none.
+inline const PgkmPiece *exchange(const PgkmPeers &peers, const void *own, std::uint64_t bytes)
+{
+    const PgkmPiece *const pieces = peers.exchange(peers.arg, own, bytes);
+    if (pieces == nullptr)
+        throw Error(PGKM_CANCELLED, "cancelled");
+    return pieces;
+}
+
+// Adds up the parts' integers, of which each has so many.
+template <typename Integer>
+void add_over(const PgkmPeers *peers, Integer *sums, std::size_t count)
+{
+    if (peers == nullptr)
+        return;
+    const PgkmPiece *const pieces = exchange(*peers, sums, count * sizeof(Integer));
+    for (std::size_t i = 0; i < count; ++i)
+        sums[i] = 0;
+    for (std::int32_t part = 0; part < peers->parts; ++part) {
+        const auto *from = static_cast<const Integer *>(pieces[part].data);
+        for (std::size_t i = 0; i < count; ++i)
+            sums[i] += from[i];
+    }
+}
+
+inline void add_over(const PgkmPeers *peers, Sums &sums)
+{
+    add_over(peers, sums.totals.data(), sums.totals.size());
+    add_over(peers, sums.masses.data(), sums.masses.size());
+}
+
+// Whether it is so in any part.
+inline bool any_of_parts(const PgkmPeers *peers, bool own)
+{
+    std::int32_t count = own ? 1 : 0;
+    add_over(peers, &count, 1);
+    return count != 0;
+}
+
+// Rows of several parts or servers, as far as relocation needs them.
+template <typename T>
+class FarRows {
+  public:
+    // like: element, d, and whether there are weights.
+    explicit FarRows(const PgkmPoints &like) : points_(like) {}
+
+    void add(double square, std::int32_t label, double weight, const T *values)
+    {
+        rows_.push_back({square, static_cast<std::int64_t>(rows_.size()), label});
+        weights_.push_back(weight);
+        values_.insert(values_.end(), values, values + points_.d);
+    }
+    // The `most` first of them in FarOrder, counted in points().
+    std::vector<FarRow> first(std::size_t most)
+    {
+        points_.values = values_.data();
+        points_.n = static_cast<std::int64_t>(rows_.size());
+        if (points_.weights != nullptr)
+            points_.weights = weights_.data();
+        std::vector<FarRow> rows = rows_;
+        std::sort(rows.begin(), rows.end(), FarOrder<T>{points_, 0});
+        rows.resize(std::min(rows.size(), most));
+        return rows;
+    }
+    // Forgets others than the `most` first.
+    void keep(std::size_t most)
+    {
+        if (rows_.size() <= most)
+            return;
+        FarRows kept(points_);
+        for (const FarRow &row : first(most)) {
+            const auto at = static_cast<std::size_t>(row.row);
+            kept.add(row.square, row.label, weights_[at], values_.data() + at * static_cast<std::size_t>(points_.d));
+        }
+        *this = std::move(kept);
+    }
+    const PgkmPoints &points() const { return points_; }
+    void clear()
+    {
+        rows_.clear();
+        weights_.clear();
+        values_.clear();
+    }
+
+  private:
+    PgkmPoints points_;
+    std::vector<FarRow> rows_;
+    std::vector<double> weights_;
+    std::vector<T> values_;
+};
+
+// relocate_by_farthest() over the rows of all parts, which all make the same choice: farthest(most) returns this
+// part's. `points` and `problem` are this part's, `sums` those of all.
+template <typename T>
+void relocate_by_farthest_of_parts(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
+                                   const std::function<std::vector<FarRow>(std::size_t most)> &farthest);
+
+} // namespace pgkm

@@ -1,0 +1,103 @@
+// places.cpp - opens a context for each device, and runs calls of theirs side by side.
+#include "backend/spread/places.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "backend/host.hpp"
+#include "numeric/signals.hpp"
+
+namespace pgkm::spread {
+
+Places::Places(const PgkmBackend &inner, const PgkmOpen &options)
+    : inner_(inner), host_(options.host), device_memory_(options.device_memory_limit),
+      places_(static_cast<std::size_t>(options.n_devices))
+{
+    const auto count = static_cast<std::int32_t>(places_.size());
+    PgkmOpen open = options;
+    open.devices = nullptr;
+    open.n_devices = 0;
+    open.threads = options.threads == 0 ? 0 : std::max(1, options.threads / count);
+    open.memory_limit = options.memory_limit / static_cast<std::uint64_t>(count);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        Place &place = places_[i];
+        place.owner = this;
+        open.device = options.devices[i];
+        devices_ |= std::uint64_t{1} << (open.device % 64);
+        open.host = {cancelled, report, &place};
+        PgkmError error = {};
+        if (inner.open(&open, &place.context, &error) != PGKM_OK) {
+            while (i-- > 0)
+                inner.close(places_[i].context);
+            throw Error(error.status, error.text);
+        }
+    }
+}
+
+Places::~Places()
+{
+    for (const Place &place : places_)
+        inner_.close(place.context);
+}
+
+int Places::cancelled(void *place)
+{
+    const Places &self = *static_cast<const Place *>(place)->owner;
+    return self.failed_.load(std::memory_order_relaxed) || is_cancelled(self.host_) ? 1 : 0;
+}
+
+// What the other places have moved is added to what the reporting one has.
+void Places::report(void *arg, const PgkmProgress *progress)
+{
+    Place &place = *static_cast<Place *>(arg);
+    const Places &self = *place.owner;
+    place.bytes_moved.store(progress->bytes_moved, std::memory_order_relaxed);
+    if (self.host_.progress == nullptr || self.reporter_.load() != &place)
+        return;
+    PgkmProgress all = *progress;
+    all.devices = self.devices_;
+    for (const Place &other : self.places_)
+        all.bytes_moved += &other == &place ? 0 : other.bytes_moved.load(std::memory_order_relaxed);
+    self.host_.progress(self.host_.arg, &all);
+}
+
+void Places::run(const std::vector<std::size_t> &which, const Body &body)
+{
+    if (which.empty())
+        return;
+    failed_.store(false);
+    std::vector<PgkmError> errors(which.size(), PgkmError{});
+    const auto work = [&](std::size_t i) noexcept {
+        if (body(which[i], &errors[i]) != PGKM_OK)
+            failed_.store(true);
+    };
+    std::vector<std::thread> threads;
+    std::exception_ptr no_thread;
+    reporter_.store(&places_[which[0]]);
+    try {
+        const SignalsBlocked guard;
+        for (std::size_t i = 1; i < which.size(); ++i)
+            threads.emplace_back(work, i);
+    } catch (...) {
+        no_thread = std::current_exception();
+        failed_.store(true);
+    }
+    if (no_thread == nullptr)
+        work(0);
+    for (std::thread &thread : threads)
+        thread.join();
+    reporter_.store(nullptr);
+    failed_.store(false);
+    if (no_thread != nullptr)
+        std::rethrow_exception(no_thread);
+    // Those that were cancelled because of it are not what failed.
+    const auto is = [&](auto &&of) { return std::find_if(errors.begin(), errors.end(), of); };
+    auto first = is([](const PgkmError &error) { return error.status != PGKM_OK && error.status != PGKM_CANCELLED; });
+    if (first == errors.end())
+        first = is([](const PgkmError &error) { return error.status != PGKM_OK; });
+    if (first != errors.end())
+        throw Error(first->status, first->text);
+}
+
+} // namespace pgkm::spread

@@ -1,0 +1,29 @@
+// spread.hpp - several devices of a backend as one: PgkmBackend whose rows lie on all of them.
+//
+// Integers of the places add up to the bits of one device. A problem whose rows lie on several places is fitted by all
+// at once (PgkmPeers). Problems that lie on one place each are shared out and need no word between them. Seeding, means
+// and variances, and reductions of a user's want all rows of a problem together: these are brought to one place for it.
+// Sums in float64, of PCA and mixtures, are added in the order of the places.
+#pragma once
+
+#include <cstring>
+
+#include "backend/backend.h"
+#include "numeric/platform.hpp"
+
+namespace pgkm::spread {
+
+// Devices of different kinds would wait for the slowest.
+inline bool is_same_kind(const PgkmDevice &a, const PgkmDevice &b)
+{
+    return std::strcmp(a.name, b.name) == 0 && a.capability_major == b.capability_major &&
+           a.capability_minor == b.capability_minor;
+}
+
+// Opens `inner` on the options' devices, of which there is at least one; the context is for table() alone.
+PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext **context, PgkmError *error);
+
+// Its open() refuses: it does not know what to open.
+const PgkmBackend *table();
+
+} // namespace pgkm::spread

@@ -1,0 +1,119 @@
+// sweep.cpp - fits for each k of a range; the sums that their indices are made of.
+#include "engine/kmeans/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/kmeans/batch_order.hpp"
+#include "engine/kmeans/quality.hpp"
+#include "engine/nodes/nodes.hpp"
+#include "engine/rows/silhouette.hpp"
+#include "numeric/index.hpp"
+
+namespace pgkm {
+namespace {
+
+// What all silhouettes of a model may cost: pairs of a row and one of the sample, of d features and a root each. More
+// rows are sampled; so many at least.
+constexpr double usual_silhouettes = 0x1p30;
+constexpr double least_sample = 100.0;
+
+class Sweep {
+  public:
+    Sweep(Workplace &place, const LoadedRows &rows, const PgkmRequest &request, Monitor &monitor)
+        : place_(place), rows_(rows), request_(request), monitor_(monitor)
+    {
+        sample();
+    }
+
+    void judge(Model &model) const
+    {
+        if (is_spread(request_)) {
+            judge_on_nodes(model);
+            return;
+        }
+        const LoadedGroup &group = rows_.groups()[0];
+        const double heaviest = group.summary.max_weight;
+        const LabelledRows labelled = {rows_.points(), model.labels.data(), model.k, place_.threads,
+                                       [this] { monitor_.poll(); }};
+        const ClusterSums sums = {
+            [&] { return labelled.totals(); },
+            [&](const std::vector<double> &means) { return labelled.spreads(means.data(), model.centroids.data()); }};
+        const std::vector<double> masses = labelled.masses(heaviest);
+        model.quality = quality_of(model, sums, place_.threads, monitor_);
+        model.quality.bic = information_criterion(model, masses);
+        if (sample_.empty())
+            return;
+        const double square = distance_bound<double>(group, rows_.d(), nullptr, 0, monitor_) / heaviest;
+        const Silhouette silhouette = silhouette_of(labelled, sample_, heaviest * std::sqrt(square), masses);
+        model.quality.silhouette = silhouette.mean;
+        model.quality.silhouette_error = silhouette.error;
+    }
+
+  private:
+    void judge_on_nodes(Model &model) const
+    {
+        PgkmData *const data = place_.session.data();
+        const std::vector<double> totals = nodes::cluster_totals(data, model.centroids, model.k);
+        const ClusterSums sums = {[&] { return totals; },
+                                  [&](const std::vector<double> &means) {
+                                      return nodes::cluster_spreads(data, model.centroids, model.k, means);
+                                  }};
+        std::vector<double> masses;
+        for (std::size_t j = 1; j <= at(model.k); ++j)
+            masses.push_back(totals[j * at(model.d + 1) - 1]);
+        model.quality = quality_of(model, sums, place_.threads, monitor_);
+        model.quality.bic = information_criterion(model, masses);
+    }
+
+    // Drawn by the contents of rows and the seed: the first in batch order.
+    void sample()
+    {
+        const std::int64_t n = rows_.points().n, wanted = silhouette_rows(request_, n);
+        if (wanted == 0)
+            return;
+        const auto poll = [this] { monitor_.poll(); };
+        sample_ = rows_.points().element == PGKM_FLOAT32
+                      ? batch_order<float>(rows_.points(), 0, n, request_.kmeans.seed, poll)
+                      : batch_order<double>(rows_.points(), 0, n, request_.kmeans.seed, poll);
+        sample_.resize(at(wanted));
+        sample_.shrink_to_fit();
+    }
+
+    Workplace &place_;
+    const LoadedRows &rows_;
+    const PgkmRequest &request_;
+    Monitor &monitor_;
+    std::vector<std::int64_t> sample_;
+};
+
+} // namespace
+
+std::int64_t silhouette_rows(const PgkmRequest &request, std::int64_t n)
+{
+    if (request.k_last == 0 || request.silhouette_rows == 0 || is_spread(request))
+        return 0;
+    const double affordable = usual_silhouettes / (static_cast<double>(n) * (request.points.d + cost_of_root));
+    const double usual = std::clamp(affordable, least_sample, 1e18);
+    return std::min(n, request.silhouette_rows > 0 ? request.silhouette_rows : static_cast<std::int64_t>(usual));
+}
+
+std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task, const PgkmRequest &request,
+                         Monitor &monitor)
+{
+    std::vector<Model> models;
+    const Sweep sweep(place, rows, request, monitor);
+    const std::int64_t last = pgkm_sweep_last(&request);
+    models.reserve(at(last - request.k + 1));
+    task.want_labels = !is_spread(request);
+    task.want_distances = false;
+    for (std::int64_t k = request.k; k <= last; ++k) {
+        task.k = {k};
+        Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
+        sweep.judge(model);
+        models.emplace_back(Figures(model)); // arrays of many models may pass every limit
+    }
+    return models;
+}
+
+} // namespace pgkm

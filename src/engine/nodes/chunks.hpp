@@ -1,0 +1,54 @@
+// chunks.hpp - rows that come chunk by chunk, asked as if each chunk were a server: a request is a pass over them.
+//
+// Nothing of a row lasts from one request to the next. What requests before have told is told to each chunk anew:
+// its chosen rows, say, whose distances are found again.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+
+#include "engine/backends/session.hpp"
+#include "engine/nodes/share.hpp"
+#include "engine/nodes/stream.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm::nodes {
+
+// Takes one answer.
+using Merge = std::function<void(Reader &)>;
+
+class Chunks {
+  public:
+    Chunks(PgkmStream &source, const BackendChoice &choice, const PgkmOpen &open)
+        : source_(source), open_(open), session_(choice, open)
+    {
+    }
+
+    // Merges the answers of all chunks in the order of their rows. Throws Error.
+    void ask(const Writer &request, const Merge &merge);
+
+    // Whether the last iteration gave any row another label than the one before.
+    bool labels_have_changed();
+
+    std::int64_t n() const { return source_.n; }
+
+  private:
+    // What a pass needs: rows in any order, in canonical order, those of drawn buckets in canonical order, or labels
+    // from one request to the next.
+    enum class Kind { rows, ordered, drawn, labels };
+    void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
+              Kind kind = Kind::rows);
+    void keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const;
+    template <typename T>
+    void choose(Operation operation, Reader &request);
+
+    PgkmStream &source_;
+    const PgkmOpen open_;
+    Session session_;
+    // Requests that later ones build upon; empty: none.
+    Bytes transform_, iteration_, iteration_before_, begin_, add_, sums_, gains_;
+    PgkmElement element_ = PGKM_FLOAT32; // of the rows, once some have come
+    std::int32_t d_ = 0;
+};
+
+} // namespace pgkm::nodes

@@ -1,0 +1,162 @@
+/*
+ * tree.cpp - kmeans_tree: clusters of a table that are divided into clusters.
+ */
+#include "pg/kmeans/call.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include "pg/kmeans/model.h"
+#include "pg/values/composite.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(pgkm_table_tree);
+}
+
+/* Arguments by position, behind relation and features. The options are those of kmeans_options but what gives
+ * centroids, bounds sizes or makes batches. */
+enum TreeArgument {
+    TREE_BRANCHES = TABLE_FEATURES + 1,
+    TREE_K,
+    TREE_INIT,
+    TREE_N_INIT,
+    TREE_WEIGHT = TREE_N_INIT + 7,
+    TREE_LOADED,
+    TREE_NULLS /* behind it filter */
+};
+
+[[noreturn]] static void raise_branches(void)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("branches must be 'bisecting', or numbers of at least 2 in braces"),
+                    errhint("'{64,16}' divides the rows into 64 clusters and each of these into 16.")));
+}
+
+/* The numbers of a text like {64,16}; 22023 for another text. */
+static int32 *parse_branches(const char *text, int32 *count)
+{
+    int32 *const branches = (int32 *)palloc((strlen(text) + 1) * sizeof(int32));
+    const char *at = text + strspn(text, " ");
+
+    *count = 0;
+    if (*at != '{')
+        raise_branches();
+    do {
+        char *end;
+
+        errno = 0;
+        const long number = strtol(at + 1, &end, 10);
+
+        if (end == at + 1 || errno != 0 || number < 2 || number > INT_MAX)
+            raise_branches();
+        branches[(*count)++] = (int32)number;
+        at = end + strspn(end, " ");
+    } while (*at == ',');
+    if (*at != '}' || at[1 + strspn(at + 1, " ")] != '\0')
+        raise_branches();
+    return branches;
+}
+
+/* What branches and k say. */
+static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
+{
+    if (PG_ARGISNULL(TREE_BRANCHES))
+        raise_branches();
+
+    const char *const branches = TextDatumGetCString(PG_GETARG_DATUM(TREE_BRANCHES));
+
+    request->algorithm = PGKM_TREE;
+    request->k = 1;
+    if (strcmp(branches, "bisecting") == 0) {
+        request->k = pgkm_k_argument(fcinfo, TREE_K);
+        return;
+    }
+    request->branches = parse_branches(branches, &request->n_branches);
+    if (!PG_ARGISNULL(TREE_K))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must be null unless branches is 'bisecting'")));
+}
+
+static TableCall *read_arguments(FunctionCallInfo fcinfo)
+{
+    NullableDatum fields[PGKM_KMEANS_OPTIONS];
+
+    for (int i = 0; i < PGKM_KMEANS_OPTIONS; ++i)
+        fields[i] = {0, true};
+    fields[0] = fcinfo->args[TREE_INIT];
+    memcpy(fields + 2, fcinfo->args + TREE_N_INIT, (TREE_WEIGHT - TREE_N_INIT) * sizeof(NullableDatum));
+
+    TableCall *const call = kmeans_call_create(fields);
+    const MemoryContext caller = MemoryContextSwitchTo(call->context);
+
+    read_shape(fcinfo, &call->request);
+    MemoryContextSwitchTo(caller);
+    return call;
+}
+
+/* Fewer leaves than wanted are worth a WARNING. Every inner node of a bisected tree has two children. */
+static void warn_fewer_leaves(const TableCall *call, const PgkmResult *tree)
+{
+    PgkmResult leaves = *tree;
+
+    leaves.k = (tree->k + 1) / 2;
+    if (call->request.n_branches == 0)
+        pgkm_warn_fewer(PGKM_KMEANS, &leaves, call->request.k);
+}
+
+static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
+{
+    const PgkmModel model = {.k = tree->k,
+                             .d = tree->d,
+                             .metric = PGKM_L2,
+                             .centroids = tree->centroids,
+                             .sizes = tree->sizes,
+                             .within_ss = tree->within_ss,
+                             .center = tree->center,
+                             .scale = tree->scale};
+    double *const values = (double *)palloc(tree->d * sizeof(double));
+
+    for (int32 i = 0; i < tree->k; ++i) {
+        CHECK_FOR_INTERRUPTS();
+        pgkm_model_centroid(&model, i, values);
+
+        const Datum centroid = pgkm_array(values, {tree->d});
+
+        pgkm_result_put(target, {i, pgkm_value_if(tree->parents[i] >= 0, tree->parents[i]), tree->levels[i], centroid,
+                                 (int64)tree->sizes[i]});
+        pfree(DatumGetPointer(centroid));
+    }
+}
+
+/*
+ * kmeans_tree(relation, features, branches, k, ...) -> setof (node_id, parent_id, level, centroid, size)
+ *
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
+ *   return the mean of all rows, the clusters of all rows, the clusters of the rows of each cluster, ...
+ */
+Datum pgkm_table_tree(PG_FUNCTION_ARGS)
+{
+    ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
+    TableCall *const call = read_arguments(fcinfo);
+    TableQuery query;
+
+    table_call_find(call, fcinfo, TABLE_READ, TREE_WEIGHT, TREE_LOADED, TREE_NULLS);
+    memset(&query, 0, sizeof query);
+
+    TableRows *const rows = table_call_read(call, "kmeans_tree", &query);
+
+    if (table_call_used(call, rows) > 0) {
+        table_call_request(call, rows);
+
+        const PgkmResult *const tree = table_call_fit(call, rows);
+
+        warn_fewer_leaves(call, tree);
+        put_nodes(tree, target);
+    }
+    table_call_destroy(call);
+    return (Datum)0;
+}

@@ -1,0 +1,28 @@
+/*
+ * stream.h - a fit of rows that exceed pg_kmeans.memory_limit: the table is read anew for each pass over them.
+ */
+#ifndef PGKM_PG_TABLE_STREAM_H
+#define PGKM_PG_TABLE_STREAM_H
+
+#include "pg/table/call.h"
+
+/* Begins to read the rows of these leaves in chunks, if call->memory or the size of the table says so, and counts those
+ * that take part. NULL where they belong into memory. The call's request is complete but for its points. Errors as of
+ * table_select; 54000 when the limit has no room for chunks of some rows. */
+TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
+                                PgkmScanReport *report);
+
+/* No more passes: gives up the snapshot that they had. */
+void table_stream_end(TableStream *stream);
+
+/* Rows that take part in a pass, and features of each, when there are any. */
+int64 table_stream_rows(const TableStream *stream);
+int32 table_stream_features(const TableStream *stream);
+
+/* Points and stream of a request for them. */
+void table_stream_request(const TableStream *stream, PgkmRequest *request);
+
+/* What feeds the job of that request. */
+PgkmMeanwhile table_stream_meanwhile(TableStream *stream);
+
+#endif
