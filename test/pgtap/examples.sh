@@ -16,7 +16,7 @@ examples() {
     awk -v extensions="$extensions" '
          /^## / { missing = "" }
          /^```/ { open = !open; sql = open && $0 == "```sql"; print was ? "\\echo ==== " NR " " missing : ""; was = sql; next }
-         sql && /^CREATE EXTENSION / { name = $3; sub(";$", "", name); if (!index(extensions, " " name " ")) missing = name }
+         sql && /^CREATE EXTENSION / { name = $NF; sub(";$", "", name); if (!index(extensions, " " name " ")) missing = name }
          { print sql && missing == "" ? $0 : "" }' "$1"
 }
 extensions=" $(query -c "SELECT string_agg(name, ' ') FROM pg_available_extensions") "

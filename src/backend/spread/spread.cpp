@@ -307,9 +307,13 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
                 std::vector<PgkmMoments> views;
                 for (std::int64_t i = 0; i < count; ++i)
                     views.push_back(found[i].view);
-                return inner.moments(there, own, count, views.data(), why);
+                const PgkmStatus status = inner.moments(there, own, count, views.data(), why);
+                for (std::int64_t i = 0; i < count; ++i)
+                    found[i].view.mass = views[size_of(i)].mass;
+                return status;
             },
             [&](std::int64_t problem, bool first, const Moments &found) {
+                moments[problem].mass = (first ? 0.0 : moments[problem].mass) + found.view.mass;
                 add(moments[problem].sums, found.sums, first);
                 add(moments[problem].cross, found.cross, first);
             });
