@@ -222,10 +222,12 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
     query.may_stream = query.may_stream && call->nulls != TABLE_NULLS_MEAN;
     if (query.streamed && !query.may_stream)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
-                        errdetail("The first rows as centroids, mini-batches, bounds of sizes and means in the place "
-                                  "of NULLs do."),
-                        errhint("Use memory => 'resident'.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
+             errdetail("The first rows as centroids, mini-batches, bounds of sizes, a radius and means in the place "
+                       "of NULLs do."),
+             errhint("Use memory => 'resident'.")));
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
