@@ -26,7 +26,7 @@ SET pg_kmeans.memory_limit = '1600kB';
 SELECT streamed_fit('stream');
 SELECT name, s.model = r.model AS same, (s.model).k, (s.model).n
 FROM streamed_fits AS s JOIN streamed_fits AS r USING (name) WHERE s.memory = 'stream' AND r.memory = 'resident' ORDER BY name;
-SELECT function, n, d, scan, rows_scanned, backend FROM kmeans_last_run();
+SELECT function, n, d, scan, rows_scanned FROM kmeans_last_run();
 
 -- auto: where rows and the work on them would pass the limit
 SELECT kmeans_fit('streamed', '{x,y}', 12, memory => 'resident');

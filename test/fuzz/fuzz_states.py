@@ -36,7 +36,7 @@ CREATE FUNCTION pg_temp.raw_gmm(bigint) RETURNS gmm_model AS '$libdir/pg_kmeans'
 CREATE AGGREGATE pg_temp.feed_kmeans(bigint) (SFUNC = pg_temp.raw_combine, STYPE = bigint, FINALFUNC = pg_temp.raw_kmeans);
 CREATE AGGREGATE pg_temp.feed_gmm(bigint) (SFUNC = pg_temp.raw_combine, STYPE = bigint, FINALFUNC = pg_temp.raw_gmm);
 CREATE TEMP TABLE r AS SELECT i, ARRAY[i % 7, i * i % 11, i % 3]::float8[] AS f, (1 + i % 2)::float8 AS w FROM generate_series(1, 9) AS i;
-CREATE TEMP TABLE pgkm_sums_in (v kmeans_sums); CREATE TEMP TABLE pgkm_pca_sums_in (v pca_sums);
+CREATE TEMP TABLE kmeans_sums_in (v kmeans_sums); CREATE TEMP TABLE pca_sums_in (v pca_sums);
 CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_in (v gmm_model); CREATE TEMP TABLE pca_model_in (v pca_model);
 """
 
@@ -62,10 +62,10 @@ CORPUS = {
 # What is done with a value that came through; one row of booleans, all to be true.
 USES = {
     "kmeans_sums": "SELECT array_length(kmeans_sums_masses(v), 1) = array_length(kmeans_sums_features(v), 1), pgkm_sums_in(pgkm_sums_out(v))::text = v::text, "
-                   "array_dims(kmeans_sums_centroids(v)) = array_dims(kmeans_sums_features(v)), pgkm_sums_send(v) = '{bytes}', (v + v)::text <> '' FROM pgkm_sums_in",
+                   "array_dims(kmeans_sums_centroids(v)) = array_dims(kmeans_sums_features(v)), pgkm_sums_send(v) = '{bytes}', (v + v)::text <> '' FROM kmeans_sums_in",
     "pca_sums": "SELECT pgkm_pca_sums_in(pgkm_pca_sums_out(v))::text = v::text, pgkm_pca_sums_send(v) = '{bytes}', "
                 "array_dims((m).components) = format('[1:%s][1:%s]', (m).n_components, (m).d) "
-                "FROM (SELECT v, pgkm_pca_final(pgkm_pca_combine(v, v)) AS m FROM pgkm_pca_sums_in) AS s",
+                "FROM (SELECT v, pgkm_pca_final(pgkm_pca_combine(v, v)) AS m FROM pca_sums_in) AS s",
     "kmeans_model": "SELECT kmeans_predict(v, x) BETWEEN 0 AND (v).k - 1, kmeans_distance(v, x) >= 0, array_length(kmeans_transform(v, x), 1) = (v).k, "
                     "(SELECT count(*) = (v).k AND min(array_length(centroid, 1)) = (v).d FROM kmeans_centroids(v)), "
                     "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)) FROM {source}",

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backend/host.hpp"
+#include "numeric/error.hpp"
 #include "numeric/signals.hpp"
 
 namespace pgkm::spread {
@@ -69,7 +70,11 @@ void Places::run(const std::vector<std::size_t> &which, const Body &body)
     failed_.store(false);
     std::vector<PgkmError> errors(which.size(), PgkmError{});
     const auto work = [&](std::size_t i) noexcept {
-        if (body(which[i], &errors[i]) != PGKM_OK)
+        PgkmStatus status = PGKM_OK;
+        PgkmError thrown = {};
+        if (guarded(&thrown, [&] { status = body(which[i], &errors[i]); }) != PGKM_OK)
+            errors[i] = thrown;
+        if (status != PGKM_OK || thrown.status != PGKM_OK)
             failed_.store(true);
     };
     std::vector<std::thread> threads;

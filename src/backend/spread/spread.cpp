@@ -208,7 +208,7 @@ PgkmStatus spread_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_pro
                    [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
                        const std::vector<std::int64_t> &of, PgkmError *why) {
                        const PgkmStatus status = inner.seed(there, own.data(), std::ssize(own), params, why);
-                       for (std::size_t i = 0; i < of.size(); ++i)
+                       for (std::size_t i = 0; status == PGKM_OK && i < of.size(); ++i)
                            problems[of[i]].k = own[i].k;
                        return status;
                    });

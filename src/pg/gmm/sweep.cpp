@@ -5,6 +5,7 @@
 
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/sweep.h"
+#include "pg/nodes/nodes.h"
 #include "pg/scan/scan.h"
 
 extern "C" {
@@ -55,6 +56,8 @@ static Fitted fit(TableCall *call, const TableRows *rows, int64 k, PgkmFitCount 
 
     const PgkmResult *const result = pgkm_run_job(&call->request, call->context, &call->job, NULL);
 
+    if (call->nodes != NULL)
+        nodes_rest(call->nodes);
     pgkm_count_fit(finished, &call->request, result);
     return {result->log_likelihood, result->aic, result->bic, result->k, result->n_iter, result->converged != 0};
 }

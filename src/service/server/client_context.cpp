@@ -160,26 +160,31 @@ std::uint64_t ClientContext::wanted_memory() const
 // The rows onto their devices, with so much memory for each part and its fits, or what can be had.
 void ClientContext::bring_rows(std::uint64_t device_memory)
 {
-    drop_rows(); // what an attempt has left that was cancelled
-    const Clock::time_point begin = Clock::now();
-    std::uint64_t on = 0;
-    memory_ = UINT64_MAX;
-    for (const Place &place : places_) {
-        grants_.push_back(state_.devices.reserve(place.ordinal, device_memory * place.parts, [&](Device &device) {
-            if (Clock::now() - begin > pressure_after)
-                state_.drop_idle_rows(device, idle_rows, this);
-            return is_cancelled();
-        }));
-        memory_ = std::min(memory_, grants_.back().reservation.bytes / place.parts);
-        on |= std::uint64_t{1} << grants_.back().device->index;
+    drop_rows();
+    try {
+        const Clock::time_point begin = Clock::now();
+        std::uint64_t on = 0;
+        memory_ = UINT64_MAX;
+        for (const Place &place : places_) {
+            grants_.push_back(state_.devices.reserve(place.ordinal, device_memory * place.parts, [&](Device &device) {
+                if (Clock::now() - begin > pressure_after)
+                    state_.drop_idle_rows(device, idle_rows, this);
+                return is_cancelled();
+            }));
+            memory_ = std::min(memory_, grants_.back().reservation.bytes / place.parts);
+            on |= std::uint64_t{1} << grants_.back().device->index;
+        }
+        on_.store(on);
+        open_backend(memory_);
+        PgkmError error = {};
+        const PgkmStatus status = in_turn(static_cast<double>(rows_->bytes()), &error,
+                                          [&] { return table_->load(context_, &rows_->points(), &data_, &error); });
+        if (status != PGKM_OK)
+            raise(status, error);
+    } catch (...) {
+        drop_rows(); // what is reserved so far, which nobody else could take
+        throw;
     }
-    on_.store(on);
-    open_backend(memory_);
-    PgkmError error = {};
-    const PgkmStatus status = in_turn(static_cast<double>(rows_->bytes()), &error,
-                                      [&] { return table_->load(context_, &rows_->points(), &data_, &error); });
-    if (status != PGKM_OK)
-        raise(status, error);
 }
 
 // The rows were brought with too little memory for what is to be done with them: once more with
@@ -219,7 +224,6 @@ void ClientContext::load(const LoadRequest &request, File passed)
     try {
         bring_rows(wanted_memory());
     } catch (...) {
-        drop_rows();
         rows_.reset();
         throw;
     }
