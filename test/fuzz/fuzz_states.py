@@ -174,7 +174,8 @@ def text_case(dice, corpus, _):
         at = dice.randrange(len(text))
         text[at:at + dice.choice([0, 1, 1, 4, 40])] = dice.choice(signs + [bytes(text[at:at + 9])] * 5)
     value = "'" + text.decode().replace("'", "''") + f"'::{kind}"
-    return [f"SELECT v::text::{kind}::text = v::text AND {kind}_send(v::text::{kind}) = {kind}_send(v) FROM (SELECT {value} AS v) AS s"]
+    send = {"kmeans_sums": "pgkm_sums_send", "pca_sums": "pgkm_pca_sums_send"}[kind]
+    return [f"SELECT v::text::{kind}::text = v::text AND {send}(v::text::{kind}) = {send}(v) FROM (SELECT {value} AS v) AS s"]
 
 
 def numbers(dice, *extents):
@@ -193,14 +194,14 @@ def made_case(dice, _corpus, _path):
     kind = dice.choice(["kmeans_model", "gmm_model", "pca_model"])
     k, d = dice.choice([1, 2, 3]), dice.choice([2, 3])
     said_k, said_d = [dice.choice(["NULL", "0", "-1", "2147483647", "65536"]) if dice.random() < 0.05 else str(n) for n in (k, d)]
+    scales = [numbers(dice, d), numbers(dice, d)] if dice.random() < 0.7 else ["NULL", "NULL"]
     if kind == "kmeans_model":
         metric = dice.choice(["'l2'", "'cosine'", "'l1'", "NULL"] if dice.random() < 0.2 else ["'l2'", "'cosine'"])
-        scales = [numbers(dice, d), numbers(dice, d)] if dice.random() < 0.7 else ["NULL", "NULL"]
         fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"]
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]
-        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"]
+        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales
     else:
         fields = [said_k, said_d, numbers(dice, d), numbers(dice, d) if dice.random() < 0.7 else "NULL", numbers(dice, k, d), numbers(dice, k), numbers(dice, k),
                   numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])]

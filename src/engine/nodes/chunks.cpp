@@ -38,7 +38,8 @@ void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bit
         ++state.drawn;
     }
     state.transformed.reset(new std::byte[values.size() * sizeof(T) + 1]);
-    std::memcpy(state.transformed.get(), values.data(), values.size() * sizeof(T));
+    if (!values.empty())
+        std::memcpy(state.transformed.get(), values.data(), values.size() * sizeof(T));
 }
 
 } // namespace
