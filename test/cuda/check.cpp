@@ -4,7 +4,8 @@
 //   check PLUGIN [tiny|quick|full] [seed] [first-last]    the cases by number; all without it
 //   check count                                           how many cases `full` has
 //   check                                                 the reference beside itself, in a moment
-//   check PLUGIN faults|poisoned|absent              check_faults.hpp
+//   check PLUGIN poisoned|absent                     check_faults.hpp
+//   check PLUGIN faults [seed] [first-last]          likewise; its jobs by number
 //   check PLUGIN reductions                          check_reductions.hpp alone
 //
 // With PGKM_DEVICES=0,0,0 each fit is spread over these devices, of which the same one may come again.
@@ -144,16 +145,16 @@ int main(int argc, char **argv)
         return 2;
     if (const char *list = std::getenv("PGKM_DEVICES"))
         backend = pgkm::test::spread_over<0>(backend, read_list(list));
+    int from = 0, to = 1 << 30, index = -1;
+    if (argc > 4)
+        std::sscanf(argv[4], "%d-%d", &from, &to);
     if (mode == "faults")
-        return check_faults(backend) != 0;
+        return check_faults(backend, from, to) != 0;
     if (mode == "poisoned")
         return check_poisoned(backend) != 0;
     if (mode == "absent")
         return check_absent(backend) != 0;
     print_probe(backend);
-    int from = 0, to = 1 << 30, index = -1;
-    if (argc > 4)
-        std::sscanf(argv[4], "%d-%d", &from, &to);
     const bool fits = mode != "reductions";
     for (const Case &c : fits ? make_cases(extent) : std::vector<Case>()) {
         if (++index < from || index > to)

@@ -5,9 +5,11 @@
 
 namespace plugin_check {
 
-// Makes every CUDA call of small jobs fail in turn (PGKM_CUDA_FAULT, cuda/plugin/check.hpp): each time
-// a status with a text must come back, and the next job must be right. Returns the failures.
-int check_faults(const PgkmBackend *backend);
+// Makes every CUDA call of small jobs fail in turn (PGKM_CUDA_FAULT, cuda/plugin/check.hpp): each time a status with a
+// text must come back, and the next job must be right. Of its jobs those of the numbers first to last, so that
+// processes can share them. A process of more than one job looks for lost device memory, too, and wants to be alone.
+// Returns the failures.
+int check_faults(const PgkmBackend *backend, int first, int last);
 
 // Lets a kernel really fail, after which the process has no device: statuses, no end of the process.
 int check_poisoned(const PgkmBackend *backend);
