@@ -51,10 +51,7 @@ int group_count(std::int64_t rows, int d, int k)
     return std::max(1, static_cast<int>(std::min(most, static_cast<double>(rows) / 512.0)));
 }
 
-bool fits(int d, int shared_bytes)
-{
-    return Block<Shape<1, 128>>::bytes(d, true) <= static_cast<std::size_t>(shared_bytes);
-}
+static_assert(Block<Shape<1, 128>>::bytes(64, true) <= 32 * 64 * 2 + 35840); // fits_tensor_tile()
 
 template <typename S, bool Kept, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
@@ -70,6 +67,8 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
         find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
         launched("find_kernel");
     }
+    if (!l.second_pass)
+        return settle(stage, view, {&l.head->settle, l.settle}, labels);
     // The lists of the second pass take room: its tiles may have to be smaller.
     using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;
     const bool fits =
@@ -195,8 +194,9 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
             if (part.values == view.values && part.k == view.k)
                 return part.n;
     const Context &context = stage.context;
+    const bool prepared = !fits_tensor_tile(view.d, context.facts);
     for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
-        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k, false);
+        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k, prepared);
         if (lasting + passing <= context.scratch_room())
             return rows;
         if (rows <= 1024)
@@ -213,15 +213,17 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     const auto [to_keep, beside] = layout_bytes<T>(context, view.n, view.d, view.k, true);
     PreparedRows::Part *part = lasting_memory(stage, view, to_keep, beside, fresh);
     const bool kept = part != nullptr;
-    // Narrow rows are prepared for one assignment, too, where there is room.
+    // Narrow rows are prepared for one assignment, too, where there is room; rows without a tile must be.
+    const bool tile = fits_tensor_tile(view.d, context.facts);
     const bool halves =
-        kept || (fits_narrow(view.d, view.k, context.facts) && to_keep + beside <= context.scratch_room());
+        kept || !tile || (fits_narrow(view.d, view.k, context.facts) && to_keep + beside <= context.scratch_room());
     const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k, halves);
     const std::size_t apart = kept ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
     Carver lasting(kept ? part->memory.get() : scratch), passing(scratch + apart);
-    const Layout<T> l =
+    Layout<T> l =
         carve<T>(lasting, passing, view.n, view.d, view.k, groups, halves, takes_hopper<T>(context, view.d, view.k));
+    l.second_pass = tile;
     if (fresh) {
         sort_rows(stage, view, l);
         forget_labels(stage, view, l);
@@ -244,7 +246,8 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
 template <typename T>
 void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    if (view.k == 1 || !fits(view.d, stage.context.facts.shared_bytes_per_block))
+    const bool streams = takes_hopper<T>(stage.context, view.d, view.k);
+    if (view.k == 1 || !(streams || fits_tensor_tile(view.d, stage.context.facts)))
         return assign_generic(stage, view, labels);
     // A slice's lists take about 280 MB; without a flag to watch it takes at most about 30 ms.
     const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);

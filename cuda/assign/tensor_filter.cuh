@@ -16,7 +16,7 @@ struct Block {
     RowFacts<rows> *facts;
     Found<rows> *found;
 
-    static std::size_t bytes(int d, bool collects)
+    static constexpr std::size_t bytes(int d, bool collects)
     {
         return static_cast<std::size_t>(rows) * static_cast<std::size_t>(padded_features(d)) * 2 +
                stages * S::stage_bytes + sizeof(RowFacts<rows>) + (collects ? sizeof(Found<rows>) : 0);

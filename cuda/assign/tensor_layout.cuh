@@ -127,6 +127,7 @@ struct Layout {
     std::int32_t *bins;   // order_bins
     FoundRow *found;      // found_room
     std::int32_t found_room;
+    bool second_pass; // tensor_passes.cuh has room for a tile of rows
     std::int32_t bundles;
     std::int32_t tile_room; // tiles at most
     // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.

@@ -1,6 +1,6 @@
 // tensor_lists.cuh - the shared memory of the filter on a Hopper, with a list of each row's candidates, and what
 // becomes of the lists: a list of one is the label, a short one is measured exactly (measure_kernel), and rows with
-// longer ones go through the second pass (tensor_passes.cuh).
+// longer ones go through the second pass (tensor_passes.cuh), or are settled where no tile of them fits a block.
 #pragma once
 
 #include "assign/tensor_limits.cuh"
@@ -149,14 +149,16 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     append_by_warp(&l.head->found, short_list, position);
     if (short_list && position < l.found_room)
         l.found[position] = found;
-    const bool open = there && bounded && ((short_list && position >= l.found_room) || found.count == 0);
+    const bool long_list = there && bounded && ((short_list && position >= l.found_room) || found.count == 0);
+    const bool open = long_list && l.second_pass;
     append_by_warp(&l.head->ambiguous[tile.group], open, position);
     if (open) {
         l.ambiguous[l.groups_at->offset[tile.group] + position] = place;
         l.threshold[l.groups_at->offset[tile.group] + position] = limit;
     }
-    append_by_warp(&l.head->settle, there && !bounded, position);
-    if (there && !bounded)
+    const bool left = there && (!bounded || (long_list && !open));
+    append_by_warp(&l.head->settle, left, position);
+    if (left)
         l.settle[position] = found.row;
 }
 

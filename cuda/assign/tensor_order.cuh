@@ -37,28 +37,29 @@ __global__ void chain_kernel(const Control *control, Layout<T> l)
     }
 }
 
-// One warp per centroid: its nearest sample.
+// A block per centroid: its nearest sample.
 template <typename T>
 __global__ void near_kernel(View<T> view, const Control *control, Layout<T> l)
 {
-    if (stopped(control))
+    __shared__ unsigned long long nearest;
+    if (block_stopped(control))
         return;
-    const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
-    if (j >= view.k)
-        return;
+    if (threadIdx.x == 0)
+        nearest = ~0ULL;
+    __syncthreads();
+    const int j = static_cast<int>(blockIdx.x);
     const T *mine = view.centroids + std::int64_t{j} * view.d;
-    float best = infinity();
-    int nearest = 0;
-    for (int i = 0; i < l.sample; ++i) {
+    for (int i = static_cast<int>(threadIdx.x / 32); i < l.sample; i += static_cast<int>(blockDim.x / 32)) {
         const float distance =
             distance_by_warp(mine, view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d, view.d);
-        if (distance < best) {
-            best = distance;
-            nearest = i;
-        }
+        // Distances are non-negative: their bits compare as integers, with the index below.
+        if (threadIdx.x % 32 == 0)
+            atomicMin(&nearest,
+                      static_cast<unsigned long long>(__float_as_uint(distance)) << 32 | static_cast<unsigned>(i));
     }
-    if ((threadIdx.x & 31) == 0)
-        l.near[j] = nearest;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        l.near[j] = static_cast<std::int32_t>(nearest & 0xffffffffu);
 }
 
 // One block of 1024: each centroid's position.
@@ -195,11 +196,11 @@ void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T>
 {
     const cudaStream_t stream = stage.stream;
     const Control *control = stage.control;
-    const unsigned warps = static_cast<unsigned>((view.k + 7) / 8), lines = static_cast<unsigned>((view.n + 255) / 256);
+    const unsigned clusters = static_cast<unsigned>(view.k), lines = static_cast<unsigned>((view.n + 255) / 256);
     const auto n = static_cast<std::int32_t>(view.n);
     pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
     chain_kernel<<<1, 32, 0, stream>>>(control, l);
-    near_kernel<<<warps, 256, 0, stream>>>(view, control, l);
+    near_kernel<<<clusters, 256, 0, stream>>>(view, control, l);
     position_kernel<<<1, 1024, 0, stream>>>(control, l, view.k);
     fill_bytes(stage, l.bins, 0, order_bins);
     bin_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);

@@ -53,7 +53,7 @@ __device__ inline int column_piece(int column, int piece)
     return column * 4 + (piece ^ ((column >> 1) & 3));
 }
 
-__host__ __device__ inline int padded_features(int d)
+__host__ __device__ constexpr int padded_features(int d)
 {
     return (d + 63) / 64 * 64;
 }

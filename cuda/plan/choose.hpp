@@ -85,11 +85,15 @@ constexpr bool fits_wide(const Shape &shape, const DeviceFacts &device)
            wide_bytes(shape.d, shape.k) <= device.shared_bytes_per_block / 2 - 2048;
 }
 
-// Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with.
+// Tiles of 32 rows as fp16 and four stages of columns: the least that tensor_core works with. The filter on a Hopper
+// streams its rows, of any number of features.
+constexpr bool fits_tensor_tile(int d, const DeviceFacts &device)
+{
+    return 32 * ((d + 63LL) / 64 * 64) * 2 + 35840 <= device.shared_bytes_per_block;
+}
 constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
 {
-    const long long features = (shape.d + 63LL) / 64 * 64;
-    return device.capability >= 80 && 32 * features * 2 + 36864 <= device.shared_bytes_per_block;
+    return device.capability == 90 || (device.capability >= 80 && fits_tensor_tile(shape.d, device));
 }
 
 // Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest

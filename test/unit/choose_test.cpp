@@ -206,6 +206,8 @@ TEST(Choose, FewClustersOfManyFeatures)
     EXPECT_EQ(choose(shape(5000, 65, 8), hopper, {}).execution, Execution::single_pass);
     EXPECT_EQ(choose(shape(1000000, 784, wide_k + 1), hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose(shape(1000000, 2000, wide_k), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(100000, 4096, 500), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(100000, 3072, 500), ampere, {}).assignment, Assignment::tiled);
     EXPECT_EQ(choose({1000000, 784, 10, true, false}, hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose({1000000, 784, 10, false, true}, hopper, {}).assignment, Assignment::register_);
 }
