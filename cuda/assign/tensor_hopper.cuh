@@ -2,10 +2,10 @@
 //
 // Shape: prepared rows (fp16, in the order of their pivots) times the columns of the rows' pivot. A block takes a tile
 // of rows of one pivot after the other, and of the columns the bundles that aim_kernel lists for it. One warp brings
-// tiles and columns by TMA into a ring of stages (128-byte swizzle, 64 features a stage); two warpgroups multiply, each
-// its half of the tile's rows by all columns of a stage. Full and empty barriers in shared memory pass the stages on,
-// so that copies, products and scores of different stages overlap. Up to 256 features the rows of a tile stay in shared
-// memory; beyond, they are streamed along with the columns.
+// tiles and columns by TMA into a ring of stages (128-byte swizzle, 64 features a stage); two or three warpgroups
+// multiply, each its share of the tile's rows by all columns of a stage. Full and empty barriers in shared memory pass
+// the stages on, so that copies, products and scores of different stages overlap. Up to 256 features the rows of a tile
+// stay in shared memory; beyond, they are streamed along with the columns.
 //
 // Each row has a limit: a score (tensor.cu) that the nearest centroid's cannot exceed. It falls as better columns are
 // met (tensor_limits.cuh), those of the last labels first. What lies within the limit goes on the row's list in shared
@@ -103,7 +103,7 @@ __device__ inline void least_of_lanes(const float (&least)[Mine][Count], float (
 }
 
 template <typename T, typename S>
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(S::threads, 1)
     filter_kernel(const __grid_constant__ CUtensorMap rows, const __grid_constant__ CUtensorMap columns, View<T> view,
                   const Control *control, Layout<T> l, int tiles)
 {
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(384, 1)
     const HopperBlock<S> block(raw);
     if (block_stopped(control))
         return;
-    constexpr int warps = 8, mine = 2 * S::blocks_of_64; // rows of a thread
+    constexpr int warps = S::groups * 4, mine = 2 * S::blocks_of_64; // rows of a thread
     if (threadIdx.x < S::stages) {
         init_barrier(block.full(threadIdx.x), 1);
         init_barrier(block.empty(threadIdx.x), warps);
@@ -123,12 +123,12 @@ __global__ void __launch_bounds__(384, 1)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     __syncthreads();
     const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-    if (warpgroup == 2) {
+    if (warpgroup == S::groups) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == 256)
+        if (threadIdx.x == S::groups * 128)
             bring<T, S>(&rows, &columns, control, l, block, tiles);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(S::groups == 2 ? 232 : 152));
         const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
         const auto join = [&] { asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 1) : "memory"); };
         const auto row_of = [&](int i) {
@@ -347,7 +347,7 @@ void hopper_pass(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     launched("aim_kernel");
     const CUtensorMap rows = tensor_map(l.halves, view.n, l.d8, S::rows);
     const CUtensorMap columns = tensor_map(l.table, std::int64_t{l.groups} * l.columns, l.d32, bundle_size);
-    kernel<<<static_cast<unsigned>(stage.context.facts.multiprocessors), 384, S::bytes, stage.stream>>>(
+    kernel<<<static_cast<unsigned>(stage.context.facts.multiprocessors), S::threads, S::bytes, stage.stream>>>(
         rows, columns, view, stage.control, l, tiles);
     launched("filter_kernel");
     measure_kernel<T><<<static_cast<unsigned>(stage.context.facts.multiprocessors * 8), 256, 0, stage.stream>>>(
@@ -364,7 +364,7 @@ bool hopper_usable(const Context &context)
     static const bool compiled = [] {
         cudaFuncAttributes attributes;
         checked("cudaFuncGetAttributes",
-                [&] { return cudaFuncGetAttributes(&attributes, filter_kernel<T, HopperShape<128, 128, 2, 7>>); });
+                [&] { return cudaFuncGetAttributes(&attributes, filter_kernel<T, HopperShape<3, 64, 128, 2, 7>>); });
         return attributes.ptxVersion >= 90;
     }();
     return compiled;
@@ -376,13 +376,13 @@ void hopper_filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &
     // Few rows in small tiles, for all multiprocessors to have some.
     const bool few = view.n < std::int64_t{512} * stage.context.facts.multiprocessors;
     if (l.d32 > 256)
-        hopper_pass<T, HopperShape<64, 256, 0, 4>>(stage, view, l);
+        hopper_pass<T, HopperShape<2, 64, 256, 0, 4>>(stage, view, l);
     else if (few)
-        hopper_pass<T, HopperShape<64, 128, 4, 6>>(stage, view, l);
+        hopper_pass<T, HopperShape<2, 64, 128, 4, 6>>(stage, view, l);
     else if (l.d32 <= 128)
-        hopper_pass<T, HopperShape<128, 128, 2, 7>>(stage, view, l);
+        hopper_pass<T, HopperShape<3, 64, 128, 2, 7>>(stage, view, l);
     else
-        hopper_pass<T, HopperShape<128, 128, 4, 3>>(stage, view, l);
+        hopper_pass<T, HopperShape<2, 128, 128, 4, 3>>(stage, view, l);
 }
 
 } // namespace

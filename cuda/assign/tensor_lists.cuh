@@ -11,17 +11,21 @@ namespace {
 constexpr int list_slots = found_most;          // entries of a row's list in shared memory
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
-// Rows and columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of the ring.
-template <int WarpgroupRows, int TileColumns, int Steps, int Stages>
+// Warpgroups, and each one's rows; columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of
+// the ring.
+template <int Warpgroups, int WarpgroupRows, int TileColumns, int Steps, int Stages>
 struct HopperShape {
-    static constexpr int group_rows = WarpgroupRows, rows = 2 * group_rows, columns = TileColumns, steps = Steps,
+    static_assert(Warpgroups == 2 || Warpgroups == 3);
+    static constexpr int groups = Warpgroups, threads = (groups + 1) * 128; // one more brings rows and columns
+    static constexpr int group_rows = WarpgroupRows, rows = groups * group_rows, columns = TileColumns, steps = Steps,
                          stages = Stages;
     static constexpr int blocks_of_64 = group_rows / 64, bundles = columns / bundle_size;
     static constexpr int row_bytes = rows * 128, column_bytes = columns * 128; // of one step
     static constexpr int stage_bytes = column_bytes + (steps == 0 ? row_bytes : 0);
     static constexpr int ring_at = steps * row_bytes, lists_at = ring_at + stages * stage_bytes;
     static constexpr int counts_at = lists_at + rows * list_slots * 8, left_at = counts_at + rows * 8;
-    static constexpr int bases_at = left_at + 2 * 2 * columns * 4, barriers_at = bases_at + 2 * 2 * bundles * 4;
+    static constexpr int bases_at = left_at + groups * 2 * columns * 4,
+                         barriers_at = bases_at + groups * 2 * bundles * 4;
     static constexpr int bytes = barriers_at + 256 + 1024; // the ring starts at a multiple of 1,024
     static_assert(bytes <= 232448);
 };
