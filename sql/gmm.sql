@@ -3,17 +3,9 @@
 SET pg_kmeans.backend = cpu;
 CREATE FUNCTION gmm_round(v double precision[]) RETURNS double precision[] LANGUAGE sql IMMUTABLE AS $$
     SELECT array_agg(round(x::numeric, 5)::double precision ORDER BY i) FROM unnest(v) WITH ORDINALITY AS t (x, i)$$;
-CREATE FUNCTION gmm_outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    detail text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-    RETURN concat_ws(' ', SQLSTATE, SQLERRM, '(' || nullif(detail, '') || ')');
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 -- Two groups of rows far apart, one long and narrow.
 CREATE TABLE gmm_points AS
 SELECT i AS id, f AS f8, f::real[] AS f4, CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END AS g
@@ -90,7 +82,7 @@ SELECT g, part, count(*) FROM gmm_points GROUP BY g, part ORDER BY g, part;
 SELECT gmm_cluster('gmm_none', '{f}', 2) IS NULL AS none;
 
 -- Errors.
-SELECT gmm_outcome(query) FROM (VALUES
+SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT gmm_options('round')$q$),
     ($q$SELECT gmm_options(tol => -1)$q$),
     ($q$SELECT gmm_options(reg_covar => 'NaN')$q$),
@@ -130,7 +122,7 @@ SELECT gmm_outcome(query) FROM (VALUES
 SELECT gmm_predict(NULL, '{1,2}'::real[]) IS NULL AS null_model, gmm_posterior(m, NULL::real[]) IS NULL AS null_row FROM gmm_models WHERE kind = 'full';
 -- A forced device is used, or refused where there is none, but never ignored.
 SET pg_kmeans.backend = cuda;
-SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT gmm_outcome('SELECT gmm_fit(''gmm_points'', ''{f8}'', 2)') AS outcome OFFSET 0) AS t;
+SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT pg_temp.outcome('SELECT gmm_fit(''gmm_points'', ''{f8}'', 2)') AS outcome OFFSET 0) AS t;
 
 RESET pg_kmeans.backend;
 -- gmm_labels: the labels of gmm_predict by the same model, of rows that take part

@@ -1,15 +1,7 @@
 -- Rows as they are: NULLs beside values, booleans, a filter
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    more text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS more = PG_EXCEPTION_DETAIL;
-    RETURN concat_ws(' ', SQLSTATE, SQLERRM, nullif(more, ''));
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE TABLE incomplete AS
 SELECT i AS id, CASE WHEN i % 11 = 0 OR i % 77 = 3 THEN NULL ELSE sin(i) + i % 3 * 5 END AS x, CASE WHEN i % 13 = 0 OR i % 77 = 3 THEN NULL ELSE cos(i)::real END AS y,
     i % 4 AS w, nullif(i % 5, 0) > 2 AS chosen, i % 2 = 0 AS even

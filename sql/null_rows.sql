@@ -1,15 +1,7 @@
 -- what a NULL row is: NULL, or an array of nothing but NULLs; and which row an error is about
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    context text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
-    RETURN concat(SQLSTATE, ' ', SQLERRM, ': ', substring(context FROM 'row [^\n]*'));
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE TABLE null_rows (id int, a float8, b float8, f float8[], w float8);
 INSERT INTO null_rows SELECT i, v.a, v.b, ARRAY[v.a, v.b], 1
 FROM (VALUES (1, NULL, NULL), (2, 0, 0), (3, 0, 1), (4, NULL, NULL), (5, 9, 9), (6, 9, 8)) AS v (i, a, b);
@@ -31,12 +23,12 @@ FROM null_rows, (SELECT kmeans(f, 2, o) AS m, gmm(f, 2, g) AS x, pca(f) AS p, o,
 SELECT (kmeans(f, 1, NULL, w)).n FROM (VALUES ('{1,2}'::float8[], 1), ('{NULL}', -1), ('{NULL,NULL,NULL}', 1)) AS v (f, w);
 SELECT kmeans('{NULL,NULL}'::numeric[], 1) IS NULL AS kmeans, pca('{NULL}'::int[]) IS NULL AS pca, kmeans_step('{NULL,NULL}'::real[], '{{1,2}}') IS NULL AS step;
 -- some elements that are NULL remain an error, and so does an array without elements
-SELECT query, pg_temp.outcome(query) FROM (VALUES ($$SELECT kmeans(f, 1) FROM (VALUES ('{1,NULL}'::real[])) AS v (f)$$), ($$SELECT kmeans(f, 1) FROM (VALUES ('{NULL,1}'::real[])) AS v (f)$$),
+SELECT query, pg_temp.outcome(query, true) FROM (VALUES ($$SELECT kmeans(f, 1) FROM (VALUES ('{1,NULL}'::real[])) AS v (f)$$), ($$SELECT kmeans(f, 1) FROM (VALUES ('{NULL,1}'::real[])) AS v (f)$$),
     ($$SELECT kmeans(f, 1) FROM (VALUES ('{}'::real[])) AS v (f)$$), ($$SELECT kmeans(f, 1) FROM (VALUES ('{{NULL},{NULL}}'::real[])) AS v (f)$$),
     ($$SELECT (kmeans_fit('null_rows', '{f}', 2)).centroids FROM (SELECT 1) AS one$$)) AS q (query);
 
 -- errors say which row it was
-SELECT query, pg_temp.outcome(query) FROM (VALUES
+SELECT query, pg_temp.outcome(query, true) FROM (VALUES
     ('SELECT kmeans(ARRAY[i, 1 / (i - 3.5)], 2, NULL, 4 - i) FROM generate_series(1, 9) AS i'),
     ('SELECT kmeans(ARRAY[i, CASE i WHEN 7 THEN ''NaN'' ELSE 1.0::float8 END], 2) FROM generate_series(1, 9) AS i'),
     ('SELECT kmeans(ARRAY[i, nullif(i, 7)], 2) FROM generate_series(1, 9) AS i'),
@@ -53,5 +45,5 @@ SELECT query, pg_temp.outcome(query) FROM (VALUES
 -- a process of a parallel plan knows its own rows only
 CREATE TABLE null_part WITH (parallel_workers = 2) AS SELECT ARRAY[i, nullif(i, 3000)] AS f FROM generate_series(1, 3000) AS i;
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
-SELECT regexp_replace(pg_temp.outcome('SELECT kmeans(f, 2) FROM null_part'), 'row \d+', 'row N');
+SELECT regexp_replace(pg_temp.outcome('SELECT kmeans(f, 2) FROM null_part', true), 'row \d+', 'row N');
 DROP TABLE null_part, null_rows;

@@ -3,17 +3,9 @@
 SET pg_kmeans.backend = cpu;
 CREATE FUNCTION pca_round(v double precision[]) RETURNS double precision[] LANGUAGE sql IMMUTABLE AS $$
     SELECT array_agg(round(x::numeric, 6)::double precision ORDER BY i) FROM unnest(v) WITH ORDINALITY AS t (x, i)$$;
-CREATE FUNCTION pca_outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    detail text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-    RETURN concat_ws(' ', SQLSTATE, SQLERRM, '(' || nullif(detail, '') || ')');
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE TABLE pca_points (id integer, f8 double precision[], f4 real[], f2 smallint[], fi integer[], fb bigint[], fn numeric[]);
 INSERT INTO pca_points
 SELECT id, f, f, f, f, f, f
@@ -77,7 +69,7 @@ SELECT pgkm_pca_sums_in(pgkm_pca_sums_out(sums)::cstring)::text = sums::text AS 
 SELECT pgkm_pca_accum(pgkm_pca_accum(NULL, '{1,2}'::real[]), '{3,6}'::real[]);
 SELECT '{"version":1,"n":2,"mass":2,"d":2,"n_components":0,"whiten":0,"standardize":0,"mean":[2,4],"cross":[2,4,8]} '::pca_sums;
 -- States that are none.
-SELECT pca_outcome(query) FROM (VALUES
+SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT ''::pca_sums$q$),
     ($q$SELECT '{"version":2,"n":2}'::pca_sums$q$),
     ($q$SELECT '{"version":1,"n":0,"d":2}'::pca_sums$q$),
@@ -98,7 +90,7 @@ CREATE TABLE pca_none (f real[]);
 SELECT pca_fit('pca_none', '{f}') IS NULL AS none;
 
 -- Errors.
-SELECT pca_outcome(query) FROM (VALUES
+SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT pca_options(0)$q$),
     ($q$SELECT pca_options(1.5)$q$),
     ($q$SELECT pca_options('NaN')$q$),
@@ -127,4 +119,4 @@ SELECT pca_outcome(query) FROM (VALUES
 SELECT pca_transform(NULL, '{1,2}'::real[]) IS NULL AS null_model, pca_transform(m, NULL::real[]) IS NULL AS null_row FROM (SELECT pca(f8) AS m FROM pca_points) AS t;
 -- A forced device is used, or refused where there is none, but never ignored.
 SET pg_kmeans.backend = cuda;
-SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT pca_outcome('SELECT pca_fit(''pca_points'', ''{f8}'')') AS outcome OFFSET 0) AS t;
+SELECT CASE WHEN outcome LIKE '0A000 %' THEN 'cuda' ELSE (SELECT backend FROM kmeans_last_run()) END AS asked FROM (SELECT pg_temp.outcome('SELECT pca_fit(''pca_points'', ''{f8}'')') AS outcome OFFSET 0) AS t;

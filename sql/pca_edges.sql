@@ -1,36 +1,28 @@
 -- Principal component analysis at its edges: states made by hand, altered types, values at the ends of float64.
 SET pg_kmeans.backend = cpu;
-CREATE FUNCTION edge_outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    detail text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-    RETURN concat_ws(' ', SQLSTATE, SQLERRM, '(' || nullif(detail, '') || ')');
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE FUNCTION edge_sums(n bigint, mean text, sums text, standardize integer DEFAULT 0) RETURNS pca_sums LANGUAGE sql AS $$
     SELECT format('{"version":1,"n":%1$s,"mass":%1$s,"d":%2$s,"n_components":0,"whiten":0,"standardize":%3$s,"mean":[%4$s],"cross":[%5$s]}',
         n, array_length(string_to_array(mean, ','), 1), standardize, mean, sums)::pca_sums $$;
 CREATE AGGREGATE edge_merge(pca_sums) (SFUNC = pgkm_pca_combine, STYPE = pca_sums);
 
 -- No rows have these sums of products: |x y| would be more than (x x + y y) / 2.
-SELECT edge_outcome($$SELECT edge_sums(2, '0,0', '1,1e300,1')$$);
-SELECT edge_outcome($$SELECT edge_sums(5, '0,0', '0,-1,0')$$);
+SELECT pg_temp.outcome($$SELECT edge_sums(2, '0,0', '1,1e300,1')$$);
+SELECT pg_temp.outcome($$SELECT edge_sums(5, '0,0', '0,-1,0')$$);
 -- Sums whose eigenvalues would be infinite are an error and no Infinity or NaN in a model.
-SELECT edge_outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1.7e308,1.7e308,1.7e308'))$$);
-SELECT edge_outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1e-320,4e307,1.6e308', 1))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1.7e308,1.7e308,1.7e308'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1e-320,4e307,1.6e308', 1))$$);
 -- Many rows of wide range: singular values stay finite where their squares do not.
 SELECT (m).singular_values[1] < 'Infinity' AS finite, round(((m).singular_values[1] / 1e154)::numeric, 6) AS value
 FROM (SELECT pgkm_pca_final(edge_sums(1000000000, '0,0', '1.7e308,1.7e308,1.7e308')) AS m) AS t;
 -- More rows than float64 counts.
-SELECT edge_outcome($$SELECT edge_merge(edge_sums(9007199254740992, '1', '1')) FROM generate_series(1, 2)$$);
-SELECT edge_outcome($$SELECT pgkm_pca_accum(edge_sums(9007199254740992, '1', '1'), '{1}'::real[])$$);
+SELECT pg_temp.outcome($$SELECT edge_merge(edge_sums(9007199254740992, '1', '1')) FROM generate_series(1, 2)$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_accum(edge_sums(9007199254740992, '1', '1'), '{1}'::real[])$$);
 -- What a merge returns can be written and read again.
 SELECT edge_merge(edge_sums(4503599627370496, '1', '1'))::text::pca_sums FROM generate_series(1, 2);
-SELECT edge_outcome($$SELECT pgkm_pca_combine(edge_sums(2, '1e308', '1'), edge_sums(2, '-1e308', '1'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_combine(edge_sums(2, '1e308', '1'), edge_sums(2, '-1e308', '1'))$$);
 
 -- A type that its owner has altered is an error and no crash.
 BEGIN;

@@ -1,15 +1,7 @@
 -- models: stored, read, and applied to rows
-CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
-    detail text;
-BEGIN
-    EXECUTE query INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-    RETURN concat_ws(' ', SQLSTATE, SQLERRM, nullif(detail, ''));
-END $$;
+\set ECHO none
+\getenv srcdir PG_ABS_SRCDIR
+\i :srcdir/sql/outcome.psql
 CREATE TEMP TABLE points AS
 SELECT i AS id, ARRAY[v.x, v.y]::real[] AS f
 FROM (VALUES (1, 0, 0), (2, 0, 4), (3, 30, 40), (4, 30, 44)) AS v(i, x, y);
