@@ -321,18 +321,18 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
 }
 
 template <typename T>
-PeerSums &DeviceProblem<T>::sums_of_parts()
+PeerSums &DeviceProblem<T>::sums_of_peers()
 {
     if (!peer_sums)
         peer_sums.emplace(context, *problem.peers, totals.count() + masses.count(), data.resident);
     return *peer_sums;
 }
 
-// Sums that follow this part's rows stay what they are, beside those of all.
+// Sums that follow this peer's rows stay what they are, beside those of all.
 template <typename T>
-void DeviceProblem<T>::iteration_of_parts(UpdateArguments<T> arguments)
+void DeviceProblem<T>::iteration_of_peers(UpdateArguments<T> arguments)
 {
-    PeerSums &all = sums_of_parts();
+    PeerSums &all = sums_of_peers();
     iteration(arguments, control.get());
     const bool stay = kept.get() != nullptr;
     all.add_up({totals.get(), totals.count(), masses.get(), masses.count(), stay}, control.get());

@@ -46,7 +46,7 @@ struct DeviceProblem {
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
     DeviceArray<std::uint8_t> sole;    // centroids of pivots, where their rows may rest
-    std::optional<PeerSums> peer_sums; // of a problem in parts; ends first, for it waits for what uses the others
+    std::optional<PeerSums> peer_sums; // of a problem with peers; ends first, for it waits for what uses the others
 
     DeviceProblem(Data &owner, const PgkmProblem &given);
 
@@ -87,13 +87,13 @@ struct DeviceProblem {
     void sum_masses(const View<T> &rows, const Control *watched, const std::int32_t *of);
     // One pass over rows on the device: labels (not kept) and sums.
     void pass(const View<T> &rows, const Control *watched);
-    // One iteration over all rows: labels, sums, new centroids, and what the next one needs. A part of a problem ends
-    // it with its own sums.
+    // One iteration over all rows: labels, sums, new centroids, and what the next one needs. One with peers ends it
+    // with its own sums.
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
-    // Made when it is first asked for: by all parts at the same time.
-    PeerSums &sums_of_parts();
-    // The whole of it, with the other parts.
-    void iteration_of_parts(UpdateArguments<T> arguments);
+    // Made when it is first asked for: by all peers at the same time.
+    PeerSums &sums_of_peers();
+    // The whole of it, with the peers.
+    void iteration_of_peers(UpdateArguments<T> arguments);
     // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.
     bool iterations(const UpdateArguments<T> &arguments);
 

@@ -118,7 +118,7 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
     const std::int32_t left = params_.max_iter - problem_.n_iter;
     if (problem_.peers != nullptr)
-        return enqueue_ahead(arguments, on_device_.sums_of_parts().ahead() ? left : 1);
+        return enqueue_ahead(arguments, on_device_.sums_of_peers().ahead() ? left : 1);
     if (!on_device_.data.resident)
         return on_device_.iteration(arguments, on_device_.control.get());
     if (left > 2 && on_device_.iterations(arguments))
@@ -156,7 +156,7 @@ void Fit<T>::enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t mos
             ends = make_event();
         }
         if (problem_.peers != nullptr)
-            on_device_.iteration_of_parts(arguments);
+            on_device_.iteration_of_peers(arguments);
         else
             on_device_.iteration(arguments, on_device_.control.get());
         checked("cudaEventRecord", [&] { return cudaEventRecord(ends.get(), stream()); });
@@ -238,7 +238,7 @@ void Fit<T>::relocate()
     const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;
     last_masses_ = sums.masses;
     finish_host_iteration(sums,
-                          [&] { return may_rest && !any_of_parts(problem_.peers, !same_labels(on_device_, 0, 1)); });
+                          [&] { return may_rest && !any_of_peers(problem_.peers, !same_labels(on_device_, 0, 1)); });
     last_relocated_ = problem_.n_iter;
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
@@ -261,7 +261,7 @@ template <typename T>
 void Fit<T>::compare_labels_of_history()
 {
     start_control();
-    problem_.converged = problem_.n_iter > 1 && !any_of_parts(problem_.peers, !same_labels(on_device_, 1, 2));
+    problem_.converged = problem_.n_iter > 1 && !any_of_peers(problem_.peers, !same_labels(on_device_, 1, 2));
 }
 
 template <typename T>
@@ -294,7 +294,7 @@ void Fit<T>::iterate_on_host()
         std::vector<std::int32_t> labels = labels_on_host();
         sum_on_host(labels, sums);
         add_over(problem_.peers, sums);
-        finish_host_iteration(sums, [&] { return !any_of_parts(problem_.peers, labels != previous); });
+        finish_host_iteration(sums, [&] { return !any_of_peers(problem_.peers, labels != previous); });
         previous.swap(labels);
         on_device_.upload_centroids(problem_.centroids);
     }

@@ -1,8 +1,8 @@
-// peer_sums.cu - copies of a part's sums for the other parts, and their addition.
+// peer_sums.cu - copies of a peer's sums for the others, and their addition.
 //
-// A part's copy of an iteration is written again two iterations later. Before that its stream has waited for the copies
+// A peer's copy of an iteration is written again two iterations later. Before that its stream has waited for the copies
 // that the others wrote after they had read it. Copies lie in memory of the context, which stays while others may still
-// read it after this part has failed.
+// read it after this peer has failed.
 #include "fit/peer_sums.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace pgkm::cuda {
 
-// What a part tells the others of itself; all are threads of one process.
+// What a peer tells the others of itself; all are threads of one process.
 struct PeerSums::Peer {
     std::int32_t device;
     std::int64_t *copies[2];
@@ -26,7 +26,7 @@ constexpr int threads = 256;
 
 struct Copies {
     const std::int64_t *of[PGKM_MOST_DEVICES];
-    int parts;
+    int shares;
 };
 
 __global__ void __launch_bounds__(threads) collect_kernel(PeerSums::Own own, std::int64_t *copy, const Control *control)
@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(threads)
     const auto step = static_cast<std::size_t>(gridDim.x) * threads;
     for (std::size_t i = blockIdx.x * std::size_t{threads} + threadIdx.x; i < count / 2; i += step) {
         longlong2 sum = make_longlong2(0, 0);
-        for (int part = 0; part < copies.parts; ++part) {
-            const longlong2 own = __ldcv(reinterpret_cast<const longlong2 *>(copies.of[part]) + i);
+        for (int share = 0; share < copies.shares; ++share) {
+            const longlong2 own = __ldcv(reinterpret_cast<const longlong2 *>(copies.of[share]) + i);
             sum.x += own.x;
             sum.y += own.y;
         }
@@ -105,14 +105,14 @@ void PeerSums::link(bool resident)
     }
     const PgkmPiece *const pieces = exchange(peers_, &own, sizeof own);
     others_.resize(static_cast<std::size_t>(peers_.parts));
-    for (std::size_t part = 0; part < others_.size(); ++part)
-        std::memcpy(&others_[part], pieces[part].data, sizeof(Peer));
+    for (std::size_t share = 0; share < others_.size(); ++share)
+        std::memcpy(&others_[share], pieces[share].data, sizeof(Peer));
     const char *setting = std::getenv("PGKM_CUDA_PEERS");
     const bool wanted = (setting == nullptr || setting[0] != '0') && peers_.parts <= PGKM_MOST_DEVICES;
     const bool reached = wanted && std::all_of(others_.begin(), others_.end(),
                                                [&](const Peer &other) { return reads(context_.device, other.device); });
-    direct_ = !any_of_parts(&peers_, !reached);
-    ahead_ = direct_ && !any_of_parts(&peers_, !resident);
+    direct_ = !any_of_peers(&peers_, !reached);
+    ahead_ = direct_ && !any_of_peers(&peers_, !resident);
 }
 
 // After a failure iterations may be left in the stream; they end early when the call is cancelled.
@@ -140,9 +140,9 @@ void PeerSums::add_by_devices(const Own &own, const Control *control)
     checked("cudaEventRecord", [&] { return cudaEventRecord(self.written[turn_], stream); });
     exchange(peers_, nullptr, 0); // all have recorded theirs
     Copies copies = {{}, peers_.parts};
-    for (std::size_t part = 0; part < others_.size(); ++part) {
-        const Peer &other = others_[part];
-        copies.of[part] = other.copies[turn_];
+    for (std::size_t share = 0; share < others_.size(); ++share) {
+        const Peer &other = others_[share];
+        copies.of[share] = other.copies[turn_];
         checked("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream, other.written[turn_], 0); });
     }
     add_kernel<<<blocks, threads, 0, stream>>>(copies, count_, all_.get(), control);

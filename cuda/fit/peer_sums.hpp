@@ -1,6 +1,6 @@
-// peer_sums.hpp - integer sums of all parts of a problem, added up on the device of each part.
+// peer_sums.hpp - integer sums of all shares of a problem, added up on the device of each.
 //
-// Where every device reads every other one's memory, each part leaves a copy of its sums on its own device and adds up
+// Where every device reads every other one's memory, each peer leaves a copy of its sums on its own device and adds up
 // all copies (Li et al. 2010, Algorithm 8, without a master). Streams wait for one another by events: the host only
 // sees to it that these are recorded, so that iterations are enqueued ahead. Elsewhere sums go by the host. Both add
 // the same integers.
@@ -16,17 +16,17 @@ namespace pgkm::cuda {
 
 class PeerSums {
   public:
-    // count: 64-bit integers of one part. All parts make it at the same time. resident: whether this part's rows are.
+    // count: 64-bit integers of one share. All peers make it at the same time. resident: whether this one's rows are.
     PeerSums(Context &context, const PgkmPeers &peers, std::size_t count, bool resident);
     // Waits until no kernel reads the others' memory.
     ~PeerSums();
     PeerSums(const PeerSums &) = delete;
     PeerSums &operator=(const PeerSums &) = delete;
 
-    // Iterations may be enqueued before it is known that the fit goes on to them; the same for all parts.
+    // Iterations may be enqueued before it is known that the fit goes on to them; the same for all peers.
     bool ahead() const { return ahead_; }
 
-    // What this part adds: two arrays that lie one behind the other in the result.
+    // What this peer adds: two arrays that lie one behind the other in the result.
     struct Own {
         std::int64_t *totals;
         std::size_t n_totals;
@@ -34,7 +34,7 @@ class PeerSums {
         std::size_t n_masses;
         bool stay; // else they are zeroed for the next iteration
     };
-    // Enqueues the sums of all parts, to all(). Nothing is changed once `control` says stop.
+    // Enqueues the sums of all shares, to all(). Nothing is changed once `control` says stop.
     void add_up(const Own &own, const Control *control);
     std::int64_t *all() const { return all_.get(); }
 
@@ -50,7 +50,7 @@ class PeerSums {
     bool ahead_ = false, direct_ = false;
     DeviceArray<std::int64_t> all_;
     PinnedArray<std::int64_t> on_host_; // where they go by it
-    std::vector<Peer> others_;          // all parts, this one too
+    std::vector<Peer> others_;          // all peers, this one too
     int turn_ = 0;
 };
 

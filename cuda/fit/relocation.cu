@@ -53,7 +53,7 @@ template <typename T>
 void relocate(DeviceProblem<T> &problem, Sums &sums)
 {
     std::optional<Claim> claim;
-    relocate_by_farthest_of_parts<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
+    relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
         claim.reset();
         claim.emplace(problem.context.host_budget, 3 * most * sizeof(FarRow)); // of two slices, and the device's
         return farthest_rows(problem, most);

@@ -1,4 +1,4 @@
-// peers.cpp - rows for empty clusters, from all parts of a problem.
+// peers.cpp - rows for empty clusters, from all peers of a problem.
 #include "backend/peers.hpp"
 
 #include <cstring>
@@ -48,7 +48,7 @@ void unpack(const PgkmPiece &piece, std::int32_t d, FarRows<T> &rows)
 } // namespace
 
 template <typename T>
-void relocate_by_farthest_of_parts(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
+void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
                                    const std::function<std::vector<FarRow>(std::size_t most)> &farthest)
 {
     if (problem.peers == nullptr)
@@ -62,15 +62,15 @@ void relocate_by_farthest_of_parts(const PgkmPoints &points, const PgkmProblem &
         const std::vector<char> own = pack<T>(points, problem.first_row, farthest(most));
         const PgkmPiece *const pieces = exchange(peers, own.data(), own.size());
         all.clear();
-        for (std::int32_t part = 0; part < peers.parts; ++part)
-            unpack(pieces[part], points.d, all);
+        for (std::int32_t share = 0; share < peers.parts; ++share)
+            unpack(pieces[share], points.d, all);
         return all.first(most);
     });
 }
 
-template void relocate_by_farthest_of_parts<float>(const PgkmPoints &, const PgkmProblem &, Sums &,
+template void relocate_by_farthest_of_peers<float>(const PgkmPoints &, const PgkmProblem &, Sums &,
                                                    const std::function<std::vector<FarRow>(std::size_t)> &);
-template void relocate_by_farthest_of_parts<double>(const PgkmPoints &, const PgkmProblem &, Sums &,
+template void relocate_by_farthest_of_peers<double>(const PgkmPoints &, const PgkmProblem &, Sums &,
                                                     const std::function<std::vector<FarRow>(std::size_t)> &);
 
 } // namespace pgkm

@@ -1,5 +1,5 @@
-// peers.hpp - what the parts of one problem tell one another (PgkmPeers): integer sums, whether anything changed, rows
-// for empty clusters. Without peers all of it is the part's own.
+// peers.hpp - what the peers of one problem tell one another (PgkmPeers): integer sums, whether anything changed, rows
+// for empty clusters. Without peers all of it is the caller's own.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace pgkm {
 
-// The pieces of all parts. Throws Error(PGKM_CANCELLED) when there will be none.
+// The pieces of all peers. Throws Error(PGKM_CANCELLED) when there will be none.
 inline const PgkmPiece *exchange(const PgkmPeers &peers, const void *own, std::uint64_t bytes)
 {
     const PgkmPiece *const pieces = peers.exchange(peers.arg, own, bytes);
@@ -19,7 +19,7 @@ inline const PgkmPiece *exchange(const PgkmPeers &peers, const void *own, std::u
     return pieces;
 }
 
-// Adds up the parts' integers, of which each has so many.
+// Adds up the peers' integers, of which each has so many.
 template <typename Integer>
 void add_over(const PgkmPeers *peers, Integer *sums, std::size_t count)
 {
@@ -28,8 +28,8 @@ void add_over(const PgkmPeers *peers, Integer *sums, std::size_t count)
     const PgkmPiece *const pieces = exchange(*peers, sums, count * sizeof(Integer));
     for (std::size_t i = 0; i < count; ++i)
         sums[i] = 0;
-    for (std::int32_t part = 0; part < peers->parts; ++part) {
-        const auto *from = static_cast<const Integer *>(pieces[part].data);
+    for (std::int32_t share = 0; share < peers->parts; ++share) {
+        const auto *from = static_cast<const Integer *>(pieces[share].data);
         for (std::size_t i = 0; i < count; ++i)
             sums[i] += from[i];
     }
@@ -41,15 +41,15 @@ inline void add_over(const PgkmPeers *peers, Sums &sums)
     add_over(peers, sums.masses.data(), sums.masses.size());
 }
 
-// Whether it is so in any part.
-inline bool any_of_parts(const PgkmPeers *peers, bool own)
+// Whether it is so for any peer.
+inline bool any_of_peers(const PgkmPeers *peers, bool own)
 {
     std::int32_t count = own ? 1 : 0;
     add_over(peers, &count, 1);
     return count != 0;
 }
 
-// Rows of several parts or servers, as far as relocation needs them.
+// Rows of several shares, as far as relocation needs them.
 template <typename T>
 class FarRows {
   public:
@@ -101,10 +101,10 @@ class FarRows {
     std::vector<T> values_;
 };
 
-// relocate_by_farthest() over the rows of all parts, which all make the same choice: farthest(most) returns this
-// part's. `points` and `problem` are this part's, `sums` those of all.
+// relocate_by_farthest() over the rows of all peers, which all make the same choice: farthest(most) returns this
+// one's. `points` and `problem` are this one's, `sums` those of all.
 template <typename T>
-void relocate_by_farthest_of_parts(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
+void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
                                    const std::function<std::vector<FarRow>(std::size_t most)> &farthest);
 
 } // namespace pgkm

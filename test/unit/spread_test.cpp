@@ -1,4 +1,4 @@
-// Several devices as one (backend/spread): odd shapes, and what ends all parts when one of them fails. The CPU stands
+// Several devices as one (backend/spread): odd shapes, and what ends all peers when one of them fails. The CPU stands
 // for each device.
 #include <gtest/gtest.h>
 
@@ -133,11 +133,11 @@ const PgkmBackend *failing()
 }
 
 // The others would wait for its sums for ever.
-TEST(Spread, APartThatFailsEndsTheOthers)
+TEST(Spread, APeerThatFailsEndsTheOthers)
 {
     const std::vector<double> rows = make_rows(1000);
-    for (int part = 0; part < 3; ++part) {
-        fits_left = part;
+    for (int peer = 0; peer < 3; ++peer) {
+        fits_left = peer;
         contexts_left = 100;
         try {
             fit(failing(), rows, false);
@@ -163,7 +163,7 @@ TEST(Spread, ADeviceThatIsNotThereLeavesNothingOpen)
 }
 
 // A cancel that comes in the middle of iterations that would never end.
-TEST(Spread, ACancelEndsAllParts)
+TEST(Spread, ACancelEndsAllPeers)
 {
     static std::atomic<int> looks;
     looks = 200;

@@ -1,7 +1,7 @@
-// exchange.cpp - a meeting of threads that hand pieces of memory to one another.
+// exchange.cpp - a meeting of threads that hand one another what they have.
 //
-// No part is more than one call ahead of another: it leaves a call when all have come to it. So the number of all
-// arrivals tells whether all have come, and what a part gave is read by nobody when it gives the second time after.
+// No peer is more than one call ahead of another: it leaves a call when all have come to it. So the number of all
+// arrivals tells whether all have come, and a piece is read by nobody when its peer gives the second time after.
 #include "backend/spread/exchange.hpp"
 
 #include <chrono>
@@ -10,33 +10,33 @@
 
 namespace pgkm::spread {
 
-Exchange::Exchange(std::int32_t parts, std::int64_t n_rows, const PgkmHost &host, const std::atomic<bool> &failed)
-    : host_(host), failed_(failed), parts_(static_cast<std::size_t>(parts))
+Exchange::Exchange(std::int32_t shares, std::int64_t n_rows, const PgkmHost &host, const std::atomic<bool> &failed)
+    : host_(host), failed_(failed), all_(static_cast<std::size_t>(shares))
 {
     for (std::vector<PgkmPiece> &pieces : pieces_)
-        pieces.resize(parts_.size());
-    for (std::int32_t i = 0; i < parts; ++i) {
-        Part &part = parts_[static_cast<std::size_t>(i)];
-        part.owner = this;
-        part.peers = {i, parts, n_rows, give, &part};
+        pieces.resize(all_.size());
+    for (std::int32_t i = 0; i < shares; ++i) {
+        Peer &peer = all_[static_cast<std::size_t>(i)];
+        peer.owner = this;
+        peer.peers = {i, shares, n_rows, give, &peer};
     }
 }
 
 const PgkmPiece *Exchange::give(void *arg, const void *own, std::uint64_t bytes) noexcept
 {
-    Part &part = *static_cast<Part *>(arg);
-    Exchange &self = *part.owner;
-    const std::size_t turn = part.calls++ % 2;
+    Peer &peer = *static_cast<Peer *>(arg);
+    Exchange &self = *peer.owner;
+    const std::size_t turn = peer.calls++ % 2;
     try {
         const char *const from = static_cast<const char *>(own);
-        part.own[turn].assign(from, from + bytes);
+        peer.own[turn].assign(from, from + bytes);
     } catch (const std::bad_alloc &) {
-        self.out_of_memory_.store(true); // this part fails, and the others learn of that
+        self.out_of_memory_.store(true); // this peer fails, and the others learn of that
         return nullptr;
     }
-    self.pieces_[turn][static_cast<std::size_t>(part.peers.part)] = {part.own[turn].data(), bytes};
+    self.pieces_[turn][static_cast<std::size_t>(peer.peers.part)] = {peer.own[turn].data(), bytes};
     self.arrivals_.fetch_add(1);
-    return self.wait_for(part.calls * self.parts_.size()) ? self.pieces_[turn].data() : nullptr;
+    return self.wait_for(peer.calls * self.all_.size()) ? self.pieces_[turn].data() : nullptr;
 }
 
 // Mostly the others are about to come: a sleep would take longer than their work.

@@ -1,4 +1,4 @@
-// rows.cpp - loads rows part by part, and once more where a call wants a problem's rows together.
+// rows.cpp - loads rows run by run, and once more where a call wants a problem's rows together.
 #include "backend/spread/rows.hpp"
 
 #include <algorithm>
@@ -8,32 +8,32 @@
 
 namespace pgkm::spread {
 
-Rows::Rows(Places &places, const PgkmPoints &points)
-    : places_(places), points_(points), parts_(places.count()), gathered_(places.count())
+Rows::Rows(Contexts &contexts, const PgkmPoints &points)
+    : contexts_(contexts), points_(points), own_(contexts.count()), gathered_(contexts.count())
 {
-    const auto count = static_cast<std::int64_t>(places.count());
+    const auto count = static_cast<std::int64_t>(contexts.count());
     const std::int64_t each = points.n / count, more = points.n % count;
     std::vector<std::size_t> which;
     for (std::int64_t i = 0; i < count; ++i)
-        if (each > 0 || i < std::max<std::int64_t>(more, 1)) // a place for no rows at all
+        if (each > 0 || i < std::max<std::int64_t>(more, 1)) // a context for no rows at all
             which.push_back(static_cast<std::size_t>(i));
     try {
-        places.run(which, [&](std::size_t place, PgkmError *error) {
-            const auto i = static_cast<std::int64_t>(place);
-            return load(place, parts_[place], i * each + std::min(i, more), each + (i < more ? 1 : 0), error);
+        contexts.run(which, [&](std::size_t context, PgkmError *error) {
+            const auto i = static_cast<std::int64_t>(context);
+            return load(context, own_[context], i * each + std::min(i, more), each + (i < more ? 1 : 0), error);
         });
     } catch (...) {
-        for (const Part &part : parts_)
-            places_.inner().unload(part.data);
+        for (const Run &run : own_)
+            contexts_.inner().unload(run.data);
         throw;
     }
 }
 
 Rows::~Rows()
 {
-    for (const std::vector<Part> *parts : {&parts_, &gathered_})
-        for (const Part &part : *parts)
-            places_.inner().unload(part.data);
+    for (const std::vector<Run> *runs : {&own_, &gathered_})
+        for (const Run &run : *runs)
+            contexts_.inner().unload(run.data);
 }
 
 PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
@@ -48,64 +48,64 @@ PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
     return some;
 }
 
-PgkmStatus Rows::load(std::size_t place, Part &part, std::int64_t first, std::int64_t n, PgkmError *error)
+PgkmStatus Rows::load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error)
 {
-    places_.inner().unload(part.data);
-    part = {first, n, nullptr};
+    contexts_.inner().unload(run.data);
+    run = {first, n, nullptr};
     const PgkmPoints some = slice(first, n);
-    return places_.inner().load(places_.context(place), &some, &part.data, error);
+    return contexts_.inner().load(contexts_.get(context), &some, &run.data, error);
 }
 
-std::vector<Piece> Rows::pieces_of(const PgkmProblem &problem) const
+std::vector<Share> Rows::shares_of(const PgkmProblem &problem) const
 {
-    std::vector<Piece> pieces;
-    for (std::size_t place = 0; place < parts_.size(); ++place) {
-        const Part &part = parts_[place];
-        const std::int64_t first = std::max(problem.first_row, part.first),
-                           end = std::min(problem.first_row + problem.n_rows, part.first + part.n);
+    std::vector<Share> shares;
+    for (std::size_t context = 0; context < own_.size(); ++context) {
+        const Run &run = own_[context];
+        const std::int64_t first = std::max(problem.first_row, run.first),
+                           end = std::min(problem.first_row + problem.n_rows, run.first + run.n);
         if (first >= end)
             continue;
-        Piece &piece = pieces.emplace_back(Piece{place, first - problem.first_row, problem});
-        piece.problem.first_row = first - part.first;
-        piece.problem.n_rows = end - first;
+        Share &share = shares.emplace_back(Share{context, first - problem.first_row, problem});
+        share.problem.first_row = first - run.first;
+        share.problem.n_rows = end - first;
     }
-    if (pieces.empty())
+    if (shares.empty())
         throw Error(PGKM_INVALID, "a problem needs rows within the points");
-    return pieces;
+    return shares;
 }
 
-PgkmData *Rows::gather(std::size_t place, const PgkmProblem &problem, PgkmError *error)
+PgkmData *Rows::gather(std::size_t context, const PgkmProblem &problem, PgkmError *error)
 {
-    Part &part = gathered_[place];
-    if (part.data != nullptr && part.first == problem.first_row && part.n == problem.n_rows)
-        return part.data;
-    load(place, part, problem.first_row, problem.n_rows, error);
-    return part.data;
+    Run &run = gathered_[context];
+    if (run.data != nullptr && run.first == problem.first_row && run.n == problem.n_rows)
+        return run.data;
+    load(context, run, problem.first_row, problem.n_rows, error);
+    return run.data;
 }
 
-PgkmData *Rows::data(std::size_t place, PgkmError *error)
+PgkmData *Rows::data(std::size_t context, PgkmError *error)
 {
-    Part &part = parts_[place];
-    if (part.data == nullptr)
-        load(place, part, part.first, part.n, error);
-    return part.data;
+    Run &run = own_[context];
+    if (run.data == nullptr)
+        load(context, run, run.first, run.n, error);
+    return run.data;
 }
 
-void Rows::lend(std::size_t place)
+void Rows::lend(std::size_t context)
 {
-    places_.inner().unload(parts_[place].data);
-    parts_[place].data = nullptr;
+    contexts_.inner().unload(own_[context].data);
+    own_[context].data = nullptr;
 }
 
 void Rows::give_back()
 {
     const std::uint64_t row_bytes = static_cast<std::uint64_t>(points_.d) * element_bytes();
-    for (std::size_t place = 0; place < gathered_.size(); ++place) {
-        Part &part = gathered_[place];
-        const auto rows = static_cast<std::uint64_t>(part.n + 4 * parts_[place].n);
-        if (places_.device_memory() != 0 && rows * row_bytes > places_.device_memory()) {
-            places_.inner().unload(part.data);
-            part = {};
+    for (std::size_t context = 0; context < gathered_.size(); ++context) {
+        Run &run = gathered_[context];
+        const auto rows = static_cast<std::uint64_t>(run.n + 4 * own_[context].n);
+        if (contexts_.device_memory() != 0 && rows * row_bytes > contexts_.device_memory()) {
+            contexts_.inner().unload(run.data);
+            run = {};
         }
     }
 }

@@ -1,66 +1,20 @@
-// spread.cpp - the functions of the table: each cuts problems into pieces and puts together what comes of them.
+// spread.cpp - the functions of the table: each cuts problems into shares and puts together what comes of them.
 #include "backend/spread/spread.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 #include <iterator>
-#include <type_traits>
 
 #include "backend/spread/calls.hpp"
 #include "backend/spread/exchange.hpp"
-#include "backend/update.hpp"
+#include "backend/spread/model_sums.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::spread {
 namespace {
 
-Places &self(PgkmContext *context)
-{
-    return *reinterpret_cast<Places *>(context);
-}
-Rows &self(PgkmData *data)
-{
-    return *reinterpret_cast<Rows *>(data);
-}
-
 std::size_t size_of(std::int64_t count)
 {
     return static_cast<std::size_t>(count);
-}
-
-void add(PgkmInt128 *to, const std::vector<PgkmInt128> &from)
-{
-    for (std::size_t i = 0; to != nullptr && i < from.size(); ++i)
-        to[i] = split(join(to[i]) + join(from[i]));
-}
-
-// The first piece sets what the others add to.
-template <typename Number>
-void add(Number *to, const std::vector<Number> &from, bool first)
-{
-    if (first && to != nullptr)
-        std::fill_n(to, from.size(), Number{});
-    if constexpr (std::is_same_v<Number, PgkmInt128>)
-        add(to, from);
-    else if (to != nullptr)
-        std::transform(from.begin(), from.end(), to, to, std::plus<>());
-}
-
-// Room for what a piece adds, of as many numbers as are wanted.
-template <typename Number>
-Number *room(std::vector<Number> &own, const Number *wanted, std::int64_t count)
-{
-    if (wanted == nullptr)
-        return nullptr;
-    own.resize(size_of(count));
-    return own.data();
-}
-
-template <typename V>
-V *behind(V *array, std::int64_t skip)
-{
-    return array == nullptr ? nullptr : array + skip;
 }
 
 // --- the table ---
@@ -85,13 +39,15 @@ PgkmStatus spread_open(const PgkmOpen *, PgkmContext **context, PgkmError *error
 
 void spread_close(PgkmContext *context)
 {
-    delete reinterpret_cast<Places *>(context);
+    delete reinterpret_cast<Contexts *>(context);
 }
 
 PgkmStatus spread_load(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error)
 {
     *data = nullptr;
-    return guarded(error, [&] { *data = reinterpret_cast<PgkmData *>(new Rows(self(context), *points)); });
+    return guarded(error, [&] {
+        *data = reinterpret_cast<PgkmData *>(new Rows(*reinterpret_cast<Contexts *>(context), *points));
+    });
 }
 
 void spread_unload(PgkmData *data)
@@ -102,56 +58,43 @@ void spread_unload(PgkmData *data)
 // --- statistics and labels ---
 
 struct Ranges {
+    PgkmSummary view;
     std::vector<double> min, max;
-    double max_weight = 1.0;
 };
 
-void find_ranges(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, PgkmSummary *summaries)
-{
-    const auto d = size_of(rows.points().d);
-    call_pieces<Ranges>(
-        rows, problems, n_problems,
-        [&](const Pieces::Origin &, const PgkmProblem &) {
-            return Ranges{std::vector<double>(d), std::vector<double>(d)};
-        },
-        [](const PgkmBackend &inner, PgkmData *data, PgkmProblem *own, std::int64_t count, Ranges *found,
-           PgkmError *error) {
-            std::vector<PgkmSummary> views;
-            for (std::int64_t i = 0; i < count; ++i)
-                views.push_back({found[i].min.data(), found[i].max.data(), nullptr, nullptr, 1.0});
-            const PgkmStatus status = inner.summarise(data, own, count, 0, views.data(), error);
-            for (std::int64_t i = 0; i < count; ++i)
-                found[i].max_weight = views[size_of(i)].max_weight;
-            return status;
-        },
-        [&](std::int64_t problem, bool first, const Ranges &found) {
-            PgkmSummary &to = summaries[problem];
-            for (std::size_t f = 0; f < d; ++f) {
-                to.min[f] = first ? found.min[f] : std::min(to.min[f], found.min[f]);
-                to.max[f] = first ? found.max[f] : std::max(to.max[f], found.max[f]);
-            }
-            to.max_weight = first ? found.max_weight : std::max(to.max_weight, found.max_weight);
-        });
-}
-
+// Means and variances cannot be merged to the bits of one device.
 PgkmStatus spread_summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                             std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
 {
     return guarded(error, [&] {
-        if (want_moments == 0)
-            return find_ranges(self(data), problems, n_problems, summaries);
-        call_whole(self(data), problems, n_problems,
-                   [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
-                       const std::vector<std::int64_t> &of, PgkmError *why) {
-                       std::vector<PgkmSummary> views;
-                       for (const std::int64_t problem : of)
-                           views.push_back(summaries[problem]);
-                       const PgkmStatus status =
-                           inner.summarise(there, own.data(), std::ssize(own), 1, views.data(), why);
-                       for (std::size_t i = 0; i < of.size(); ++i)
-                           summaries[of[i]].max_weight = views[i].max_weight;
-                       return status;
-                   });
+        call_shares<Ranges>(
+            self(data), problems, n_problems, want_moments != 0,
+            [&](const Shares::Origin &of, const PgkmProblem &) {
+                Ranges made = {summaries[of.problem], {}, {}};
+                if (of.whole)
+                    return made;
+                made.view.min = room(made.min, made.view.min, self(data).points().d);
+                made.view.max = room(made.max, made.view.max, self(data).points().d);
+                return made;
+            },
+            [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Ranges *found,
+                PgkmError *why) {
+                std::vector<PgkmSummary> views;
+                for (std::int64_t i = 0; i < count; ++i)
+                    views.push_back(found[i].view);
+                const PgkmStatus status = inner.summarise(there, own, count, want_moments, views.data(), why);
+                for (std::int64_t i = 0; i < count; ++i)
+                    found[i].view.max_weight = views[size_of(i)].max_weight;
+                return status;
+            },
+            [&](std::int64_t problem, bool first, const Ranges &found) {
+                PgkmSummary &to = summaries[problem];
+                for (std::size_t f = 0; f < found.min.size(); ++f) {
+                    to.min[f] = first ? found.min[f] : std::min(to.min[f], found.min[f]);
+                    to.max[f] = first ? found.max[f] : std::max(to.max[f], found.max[f]);
+                }
+                to.max_weight = first ? found.view.max_weight : std::max(to.max_weight, found.view.max_weight);
+            });
     });
 }
 
@@ -166,9 +109,9 @@ PgkmStatus spread_assign(PgkmData *data, const PgkmProblem *problems, std::int64
 {
     return guarded(error, [&] {
         Rows &rows = self(data);
-        call_pieces<Assigned>(
-            rows, problems, n_problems,
-            [&](const Pieces::Origin &of, const PgkmProblem &problem) {
+        call_shares<Assigned>(
+            rows, problems, n_problems, false,
+            [&](const Shares::Origin &of, const PgkmProblem &problem) {
                 Assigned made = {assignments[of.problem], {}, {}, {}, {}};
                 if (of.whole)
                     return made;
@@ -205,11 +148,11 @@ PgkmStatus spread_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_pro
 {
     return guarded(error, [&] {
         call_whole(self(data), problems, n_problems,
-                   [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
-                       const std::vector<std::int64_t> &of, PgkmError *why) {
-                       const PgkmStatus status = inner.seed(there, own.data(), std::ssize(own), params, why);
-                       for (std::size_t i = 0; status == PGKM_OK && i < of.size(); ++i)
-                           problems[of[i]].k = own[i].k;
+                   [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count,
+                       const Shares::Origin *of, PgkmError *why) {
+                       const PgkmStatus status = inner.seed(there, own, count, params, why);
+                       for (std::int64_t i = 0; status == PGKM_OK && i < count; ++i)
+                           problems[of[i].problem].k = own[i].k;
                        return status;
                    });
     });
@@ -222,37 +165,37 @@ void take_result(const PgkmProblem &from, PgkmProblem &to)
     to.shift = from.shift;
 }
 
-// All parts begin with the same centroids and come to the same ones; the caller's are the first part's.
-void fit_in_parts(Rows &rows, const std::vector<Piece> &pieces, PgkmProblem &problem, const PgkmFitParams &params)
+// All peers begin with the same centroids and come to the same ones; the caller's are the first one's.
+void fit_by_peers(Rows &rows, const std::vector<Share> &shares, PgkmProblem &problem, const PgkmFitParams &params)
 {
-    Places &places = rows.places();
-    Exchange exchange(static_cast<std::int32_t>(pieces.size()), problem.n_rows, places.host(), places.failed());
+    Contexts &contexts = rows.contexts();
+    Exchange exchange(static_cast<std::int32_t>(shares.size()), problem.n_rows, contexts.host(), contexts.failed());
     const std::size_t bytes = size_of(problem.k) * size_of(rows.points().d) * rows.element_bytes();
-    std::vector<PgkmProblem> parts;
-    std::vector<std::vector<char>> centroids(pieces.size());
+    std::vector<PgkmProblem> own;
+    std::vector<std::vector<char>> centroids(shares.size());
     std::vector<std::size_t> which;
-    std::vector<std::size_t> part_on(places.count());
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-        PgkmProblem &part = parts.emplace_back(pieces[i].problem);
-        part.peers = exchange.peers_of(static_cast<std::int32_t>(i));
+    std::vector<std::size_t> share_on(contexts.count());
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        PgkmProblem &one = own.emplace_back(shares[i].problem);
+        one.peers = exchange.peers_of(static_cast<std::int32_t>(i));
         if (i > 0) {
             const char *const given = static_cast<const char *>(problem.centroids);
             centroids[i].assign(given, given + bytes);
-            part.centroids = centroids[i].data();
+            one.centroids = centroids[i].data();
         }
-        part_on[pieces[i].place] = i;
-        which.push_back(pieces[i].place);
+        share_on[shares[i].context] = i;
+        which.push_back(shares[i].context);
     }
-    places.run(which, [&](std::size_t place, PgkmError *error) {
-        PgkmData *const data = rows.data(place, error);
+    contexts.run(which, [&](std::size_t context, PgkmError *error) {
+        PgkmData *const data = rows.data(context, error);
         if (data == nullptr)
             return error->status;
-        const PgkmStatus status = places.inner().fit(data, &parts[part_on[place]], 1, &params, error);
+        const PgkmStatus status = contexts.inner().fit(data, &own[share_on[context]], 1, &params, error);
         return status == PGKM_CANCELLED && exchange.out_of_memory()
                    ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
                    : status;
     });
-    take_result(parts[0], problem);
+    take_result(own[0], problem);
 }
 
 PgkmStatus spread_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
@@ -261,143 +204,19 @@ PgkmStatus spread_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_prob
     return guarded(error, [&] {
         Rows &rows = self(data);
         rows.give_back();
-        Pieces pieces(rows, problems, n_problems, false);
-        rows.places().run(pieces.places(), [&](std::size_t place, PgkmError *why) {
-            Pieces::OnPlace &on = pieces.on(place);
-            PgkmData *const there = rows.data(place, why);
+        Shares shares(rows, problems, n_problems, false);
+        rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *why) {
+            Shares::OnContext &on = shares.on(context);
+            PgkmData *const there = rows.data(context, why);
             return there == nullptr
                        ? why->status
-                       : rows.places().inner().fit(there, on.problems.data(), std::ssize(on.problems), params, why);
+                       : rows.contexts().inner().fit(there, on.problems.data(), std::ssize(on.problems), params, why);
         });
-        for (const std::size_t place : pieces.places())
-            for (std::size_t i = 0; i < pieces.on(place).of.size(); ++i)
-                take_result(pieces.on(place).problems[i], problems[pieces.on(place).of[i].problem]);
-        for (const Pieces::Rest &rest : pieces.rest())
-            fit_in_parts(rows, rest.pieces, problems[rest.problem], *params);
-    });
-}
-
-// --- sums in float64, and reductions ---
-
-struct Moments {
-    std::vector<double> sums, cross;
-    PgkmMoments view;
-};
-
-PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
-                          PgkmError *error)
-{
-    if (data == nullptr) // asked whether the function is there
-        return set_error(error, PGKM_OK, "");
-    return guarded(error, [&] {
-        Rows &rows = self(data);
-        const std::int64_t d = rows.points().d;
-        call_pieces<Moments>(
-            rows, problems, n_problems,
-            [&](const Pieces::Origin &of, const PgkmProblem &) {
-                Moments made = {{}, {}, moments[of.problem]};
-                if (of.whole)
-                    return made;
-                made.view.sums = room(made.sums, made.view.sums, d);
-                made.view.cross = room(made.cross, made.view.cross, d * (d + 1) / 2);
-                return made;
-            },
-            [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Moments *found,
-               PgkmError *why) {
-                std::vector<PgkmMoments> views;
-                for (std::int64_t i = 0; i < count; ++i)
-                    views.push_back(found[i].view);
-                const PgkmStatus status = inner.moments(there, own, count, views.data(), why);
-                for (std::int64_t i = 0; i < count; ++i)
-                    found[i].view.mass = views[size_of(i)].mass;
-                return status;
-            },
-            [&](std::int64_t problem, bool first, const Moments &found) {
-                moments[problem].mass = (first ? 0.0 : moments[problem].mass) + found.view.mass;
-                add(moments[problem].sums, found.sums, first);
-                add(moments[problem].cross, found.cross, first);
-            });
-    });
-}
-
-struct MixtureSums {
-    std::vector<double> masses, means, squares;
-    PgkmMixture mixture;
-    PgkmMixtureSums view;
-};
-
-std::int64_t squares_of(const PgkmMixture &mixture, std::int64_t d)
-{
-    switch (mixture.covariance_type) {
-    case PGKM_COVARIANCE_FULL:
-        return mixture.k * (d * (d + 1) / 2);
-    case PGKM_COVARIANCE_TIED:
-        return 0;
-    default:
-        return mixture.k * d;
-    }
-}
-
-PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                          const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
-{
-    if (data == nullptr) // asked whether the function is there
-        return set_error(error, PGKM_OK, "");
-    return guarded(error, [&] {
-        Rows &rows = self(data);
-        const std::int64_t d = rows.points().d;
-        const bool few_rows = std::any_of(problems, problems + n_problems, [&](const PgkmProblem &problem) {
-            return squares_of(mixtures[&problem - problems], d) > problem.n_rows * d;
-        });
-        if (few_rows) // to add up the pieces' sums would take longer than to bring the rows together
-            return call_whole(rows, problems, n_problems,
-                              [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
-                                  const std::vector<std::int64_t> &of, PgkmError *why) {
-                                  std::vector<PgkmMixture> given;
-                                  std::vector<PgkmMixtureSums> views;
-                                  for (const std::int64_t problem : of) {
-                                      given.push_back(mixtures[problem]);
-                                      views.push_back(sums[problem]);
-                                  }
-                                  const PgkmStatus status = inner.em_step(there, own.data(), std::ssize(own),
-                                                                          given.data(), views.data(), why);
-                                  for (std::size_t i = 0; i < of.size(); ++i)
-                                      sums[of[i]].log_likelihood = views[i].log_likelihood;
-                                  return status;
-                              });
-        call_pieces<MixtureSums>(
-            rows, problems, n_problems,
-            [&](const Pieces::Origin &of, const PgkmProblem &) {
-                MixtureSums made = {{}, {}, {}, mixtures[of.problem], sums[of.problem]};
-                if (of.whole)
-                    return made;
-                made.mixture.labels = behind(made.mixture.labels, of.skip);
-                made.view.labels = behind(made.view.labels, of.skip);
-                made.view.masses = room(made.masses, made.view.masses, made.mixture.k);
-                made.view.first = room(made.means, made.view.first, made.mixture.k * d);
-                made.view.second = room(made.squares, made.view.second, squares_of(made.mixture, d));
-                return made;
-            },
-            [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, MixtureSums *found,
-                PgkmError *why) {
-                std::vector<PgkmMixture> given;
-                std::vector<PgkmMixtureSums> views;
-                for (std::int64_t i = 0; i < count; ++i) {
-                    given.push_back(found[i].mixture);
-                    views.push_back(found[i].view);
-                }
-                const PgkmStatus status = inner.em_step(there, own, count, given.data(), views.data(), why);
-                for (std::int64_t i = 0; i < count; ++i)
-                    found[i].view.log_likelihood = views[size_of(i)].log_likelihood;
-                return status;
-            },
-            [&](std::int64_t problem, bool first, const MixtureSums &found) {
-                PgkmMixtureSums &to = sums[problem];
-                to.log_likelihood = (first ? 0.0 : to.log_likelihood) + found.view.log_likelihood;
-                add(to.masses, found.masses, first);
-                add(to.first, found.means, first);
-                add(to.second, found.squares, first);
-            });
+        for (const std::size_t context : shares.contexts())
+            for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
+                take_result(shares.on(context).problems[i], problems[shares.on(context).of[i].problem]);
+        for (const Shares::Rest &rest : shares.rest())
+            fit_by_peers(rows, rest.shares, problems[rest.problem], *params);
     });
 }
 
@@ -408,15 +227,14 @@ PgkmStatus spread_reduce(PgkmData *data, const PgkmProblem *problems, std::int64
         return set_error(error, PGKM_OK, "");
     return guarded(error, [&] {
         call_whole(self(data), problems, n_problems,
-                   [&](const PgkmBackend &inner, PgkmData *there, std::vector<PgkmProblem> &own,
-                       const std::vector<std::int64_t> &of, PgkmError *why) {
+                   [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count,
+                       const Shares::Origin *of, PgkmError *why) {
                        std::vector<PgkmReduced> views;
-                       for (const std::int64_t problem : of)
-                           views.push_back(reduced[problem]);
-                       const PgkmStatus status =
-                           inner.reduce(there, own.data(), std::ssize(own), reduction, views.data(), why);
-                       for (std::size_t i = 0; i < of.size(); ++i)
-                           reduced[of[i]] = views[i];
+                       for (std::int64_t i = 0; i < count; ++i)
+                           views.push_back(reduced[of[i].problem]);
+                       const PgkmStatus status = inner.reduce(there, own, count, reduction, views.data(), why);
+                       for (std::int64_t i = 0; i < count; ++i) // also of one that failed: which row it was
+                           reduced[of[i].problem] = views[size_of(i)];
                        return status;
                    });
     });
@@ -427,7 +245,7 @@ PgkmStatus spread_reduce(PgkmData *data, const PgkmProblem *problems, std::int64
 PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext **context, PgkmError *error)
 {
     *context = nullptr;
-    return guarded(error, [&] { *context = reinterpret_cast<PgkmContext *>(new Places(inner, options)); });
+    return guarded(error, [&] { *context = reinterpret_cast<PgkmContext *>(new Contexts(inner, options)); });
 }
 
 const PgkmBackend *table()

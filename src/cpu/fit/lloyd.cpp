@@ -24,7 +24,7 @@ void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::
         const bool changed = iteration.run(static_cast<const T *>(problem.centroids));
         problem.shift = new_centroids(iteration.rows(), problem, params.metric, iteration.sums(), labels.data());
         ++problem.n_iter;
-        problem.converged = !any_of_parts(problem.peers, changed) || problem.shift <= problem.tol;
+        problem.converged = !any_of_peers(problem.peers, changed) || problem.shift <= problem.tol;
         if (&pool == &data.context.pool)
             context.report("iterating", index, problem.n_iter, problem.shift);
     }

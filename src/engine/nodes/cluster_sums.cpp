@@ -20,8 +20,8 @@ std::vector<double> sum_up(NodeSet &nodes, const Writer &request, std::size_t si
 {
     std::vector<double> sums(size, 0.0);
     nodes.ask(request, [&](Reader &reply) {
-        const std::vector<double> part = reply.get_all<double>(size);
-        std::transform(part.begin(), part.end(), sums.begin(), sums.begin(), std::plus<>());
+        const std::vector<double> own = reply.get_all<double>(size);
+        std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());
     });
     return sums;
 }

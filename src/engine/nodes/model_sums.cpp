@@ -6,10 +6,10 @@
 namespace pgkm::nodes {
 namespace {
 
-void add_to(double *totals, const std::vector<double> &part)
+void add_to(double *totals, const std::vector<double> &own)
 {
-    for (std::size_t i = 0; i < part.size(); ++i)
-        totals[i] += part[i];
+    for (std::size_t i = 0; i < own.size(); ++i)
+        totals[i] += own[i];
 }
 
 // Values of PgkmMixture.factors, and of PgkmMixtureSums.second.

@@ -58,10 +58,10 @@ void put_scales(Writer &request, const PgkmProblem &problem, std::int32_t d)
     request.put(problem.weight_exponent);
 }
 
-void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &part)
+void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &own)
 {
-    for (std::size_t i = 0; i < part.size(); ++i)
-        totals[i] += join(part[i]);
+    for (std::size_t i = 0; i < own.size(); ++i)
+        totals[i] += join(own[i]);
 }
 
 // --- ranges and moments ---
@@ -299,7 +299,7 @@ PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *, std::int64_t n_pro
 PgkmStatus table_reduce(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmReduction *, PgkmReduced *,
                         PgkmError *error)
 {
-    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows in one place");
+    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
 }
 
 } // namespace

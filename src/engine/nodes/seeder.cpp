@@ -133,10 +133,10 @@ class Sampler {
         request.put(side_by_side(rows));
         std::vector<cpu::GainBounds> bounds(rows.size(), {0.0, 0.0});
         nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<cpu::GainBounds> part = reply.get_all<cpu::GainBounds>(rows.size());
-            for (std::size_t i = 0; i < part.size(); ++i) {
-                bounds[i].least += part[i].least;
-                bounds[i].most += part[i].most;
+            const std::vector<cpu::GainBounds> own = reply.get_all<cpu::GainBounds>(rows.size());
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                bounds[i].least += own[i].least;
+                bounds[i].most += own[i].most;
             }
         });
         const std::vector<int> contested = cpu::contested_trials(bounds);
@@ -151,9 +151,9 @@ class Sampler {
         request.put(contested);
         std::vector<UInt128> gains(contested.size(), 0);
         nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(contested.size());
-            for (std::size_t i = 0; i < part.size(); ++i)
-                gains[i] += join_unsigned(part[i]);
+            const std::vector<PgkmInt128> own = reply.get_all<PgkmInt128>(contested.size());
+            for (std::size_t i = 0; i < own.size(); ++i)
+                gains[i] += join_unsigned(own[i]);
         });
         return contested[static_cast<std::size_t>(std::max_element(gains.begin(), gains.end()) - gains.begin())];
     }
@@ -191,9 +191,9 @@ std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &prob
     request.put(problem.weight_exponent);
     std::vector<Int128> totals(sampled.size(), 0);
     nodes.ask(request, [&](Reader &reply) {
-        const std::vector<PgkmInt128> part = reply.get_all<PgkmInt128>(sampled.size());
-        for (std::size_t i = 0; i < part.size(); ++i)
-            totals[i] += join(part[i]);
+        const std::vector<PgkmInt128> own = reply.get_all<PgkmInt128>(sampled.size());
+        for (std::size_t i = 0; i < own.size(); ++i)
+            totals[i] += join(own[i]);
     });
     std::vector<T> values;
     for (const std::vector<T> &row : sampled)

@@ -285,8 +285,8 @@ std::vector<UInt128> ShareSeed<T>::gains_on_device(const std::vector<T> &values)
             each[static_cast<std::size_t>(task)] = gain;
         });
         UInt128 gain = 0;
-        for (const std::uint64_t part : each)
-            gain += part;
+        for (const std::uint64_t one : each)
+            gain += one;
         gains.push_back(gain);
     }
     return gains;

@@ -1,6 +1,6 @@
 // stream.hpp - chunks of rows on their way from the thread that reads them to the job that works on them.
 //
-// There is place for one. While the job works on a chunk the next one is read.
+// It holds one. While the job works on a chunk the next one is read.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// places.cpp - opens a context for each device, and runs calls of theirs side by side.
-#include "backend/spread/places.hpp"
+// contexts.cpp - opens a context for each device, and runs calls of theirs side by side.
+#include "backend/spread/contexts.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -11,59 +11,59 @@
 
 namespace pgkm::spread {
 
-Places::Places(const PgkmBackend &inner, const PgkmOpen &options)
+Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
     : inner_(inner), host_(options.host), device_memory_(options.device_memory_limit),
-      places_(static_cast<std::size_t>(options.n_devices))
+      opened_(static_cast<std::size_t>(options.n_devices))
 {
-    const auto count = static_cast<std::int32_t>(places_.size());
+    const auto count = static_cast<std::int32_t>(opened_.size());
     PgkmOpen open = options;
     open.devices = nullptr;
     open.n_devices = 0;
     open.threads = options.threads == 0 ? 0 : std::max(1, options.threads / count);
     open.memory_limit = options.memory_limit / static_cast<std::uint64_t>(count);
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-        Place &place = places_[i];
-        place.owner = this;
+    for (std::size_t i = 0; i < opened_.size(); ++i) {
+        Opened &opened = opened_[i];
+        opened.owner = this;
         open.device = options.devices[i];
         devices_ |= std::uint64_t{1} << (open.device % 64);
-        open.host = {cancelled, report, &place};
+        open.host = {cancelled, report, &opened};
         PgkmError error = {};
-        if (inner.open(&open, &place.context, &error) != PGKM_OK) {
+        if (inner.open(&open, &opened.context, &error) != PGKM_OK) {
             while (i-- > 0)
-                inner.close(places_[i].context);
+                inner.close(opened_[i].context);
             throw Error(error.status, error.text);
         }
     }
 }
 
-Places::~Places()
+Contexts::~Contexts()
 {
-    for (const Place &place : places_)
-        inner_.close(place.context);
+    for (const Opened &opened : opened_)
+        inner_.close(opened.context);
 }
 
-int Places::cancelled(void *place)
+int Contexts::cancelled(void *opened)
 {
-    const Places &self = *static_cast<const Place *>(place)->owner;
+    const Contexts &self = *static_cast<const Opened *>(opened)->owner;
     return self.failed_.load(std::memory_order_relaxed) || is_cancelled(self.host_) ? 1 : 0;
 }
 
-// What the other places have moved is added to what the reporting one has.
-void Places::report(void *arg, const PgkmProgress *progress)
+// What the other contexts have moved is added to what the reporting one has.
+void Contexts::report(void *arg, const PgkmProgress *progress)
 {
-    Place &place = *static_cast<Place *>(arg);
-    const Places &self = *place.owner;
-    place.bytes_moved.store(progress->bytes_moved, std::memory_order_relaxed);
-    if (self.host_.progress == nullptr || self.reporter_.load() != &place)
+    Opened &own = *static_cast<Opened *>(arg);
+    const Contexts &self = *own.owner;
+    own.bytes_moved.store(progress->bytes_moved, std::memory_order_relaxed);
+    if (self.host_.progress == nullptr || self.reporter_.load() != &own)
         return;
     PgkmProgress all = *progress;
     all.devices = self.devices_;
-    for (const Place &other : self.places_)
-        all.bytes_moved += &other == &place ? 0 : other.bytes_moved.load(std::memory_order_relaxed);
+    for (const Opened &other : self.opened_)
+        all.bytes_moved += &other == &own ? 0 : other.bytes_moved.load(std::memory_order_relaxed);
     self.host_.progress(self.host_.arg, &all);
 }
 
-void Places::run(const std::vector<std::size_t> &which, const Body &body)
+void Contexts::run(const std::vector<std::size_t> &which, const Body &body)
 {
     if (which.empty())
         return;
@@ -79,7 +79,7 @@ void Places::run(const std::vector<std::size_t> &which, const Body &body)
     };
     std::vector<std::thread> threads;
     std::exception_ptr no_thread;
-    reporter_.store(&places_[which[0]]);
+    reporter_.store(&opened_[which[0]]);
     try {
         const SignalsBlocked guard;
         for (std::size_t i = 1; i < which.size(); ++i)
