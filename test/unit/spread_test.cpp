@@ -1,11 +1,14 @@
-// Several devices as one (backend/spread): odd shapes, and what ends all peers when one of them fails. The CPU stands
-// for each device.
+// Several devices as one (backend/spread): odd shapes, memory, and what ends all peers when one of them fails. The CPU
+// stands for each device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
@@ -36,12 +39,14 @@ struct Fitted {
 };
 
 // Seeds (or begins far away, so that clusters are empty), fits and labels.
-Fitted fit(const PgkmBackend *table, const std::vector<double> &rows, bool far, int max_iter = 20)
+Fitted fit(const PgkmBackend *table, const std::vector<double> &rows, bool far, int max_iter = 20,
+           std::uint64_t device_memory = 0)
 {
     Fitted fitted;
     const auto n = static_cast<std::int64_t>(rows.size()) / d;
     PgkmOpen open = {};
     open.threads = 2;
+    open.device_memory_limit = device_memory;
     pgkm::Session session({table, -1, 0, {}}, open);
     session.load({rows.data(), PGKM_FLOAT64, n, d, nullptr});
     const std::vector<PgkmFeatureScale> scales(d, {0.0, 30});
@@ -160,6 +165,99 @@ TEST(Spread, ADeviceThatIsNotThereLeavesNothingOpen)
         EXPECT_THROW(fit(failing(), make_rows(10), false), pgkm::Error);
         EXPECT_EQ(open_contexts, 0);
     }
+}
+
+TEST(Spread, DevicesAreOpenedByTheirNumbers)
+{
+    for (const std::vector<std::int32_t> &devices : {std::vector<std::int32_t>{0, -1}, {-1, 0}, {}}) {
+        PgkmOpen open = {};
+        open.devices = devices.data();
+        open.n_devices = static_cast<std::int32_t>(devices.size());
+        PgkmContext *context = nullptr;
+        PgkmError error = {};
+        EXPECT_EQ(pgkm::spread::open(*pgkm::cpu_backend(), open, &context, &error), PGKM_INVALID);
+        EXPECT_EQ(context, nullptr);
+    }
+}
+
+// Rows that inner contexts hold, and how many there are when a fit begins; what is fitted.
+std::mutex loads_mutex;
+std::map<PgkmData *, std::int64_t> loads;
+std::int64_t rows_at_fit;
+int fits_alone, fits_with_peers; // problems, by whether others have rows of them
+
+const PgkmBackend *counting()
+{
+    static PgkmBackend table = *pgkm::cpu_backend();
+    table.load = [](PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error) {
+        const PgkmStatus status = pgkm::cpu_backend()->load(context, points, data, error);
+        const std::lock_guard<std::mutex> lock(loads_mutex);
+        loads[*data] = points->n;
+        return status;
+    };
+    table.unload = [](PgkmData *data) {
+        const std::lock_guard<std::mutex> lock(loads_mutex);
+        loads.erase(data);
+        pgkm::cpu_backend()->unload(data);
+    };
+    table.fit = [](PgkmData *data, PgkmProblem *problems, std::int64_t n, const PgkmFitParams *params,
+                   PgkmError *error) {
+        {
+            const std::lock_guard<std::mutex> lock(loads_mutex);
+            rows_at_fit = 0;
+            for (const auto &[loaded, rows] : loads)
+                rows_at_fit += rows;
+            for (std::int64_t i = 0; i < n; ++i)
+                ++(problems[i].peers == nullptr ? fits_alone : fits_with_peers);
+        }
+        return pgkm::cpu_backend()->fit(data, problems, n, params, error);
+    };
+    return pgkm::test::spread_over<3>(&table, {0, 0, 0});
+}
+
+// Rows that seeding has brought together stay for the next restart where the limit has room for them and a fit.
+TEST(Spread, RowsThatWereBroughtTogetherLeaveRoomForAFit)
+{
+    const std::int64_t n = 3000, row_bytes = d * sizeof(double), enough = (n + 4 * n / 3) * row_bytes;
+    const std::vector<double> rows = make_rows(n);
+    for (const auto &[limit, held] : {std::pair{enough, 2 * n}, {enough - 1, n}, {std::int64_t{0}, n}}) {
+        fit(counting(), rows, false, 20, static_cast<std::uint64_t>(limit));
+        EXPECT_EQ(rows_at_fit, held) << limit;
+        EXPECT_TRUE(loads.empty());
+    }
+}
+
+// Of five groups over three devices, the second and the fourth lie on two each.
+TEST(Spread, GroupsAreSharedOut)
+{
+    const std::int64_t n = 3000, groups = 5, size = n / groups;
+    const std::vector<double> rows = make_rows(n);
+    const std::vector<PgkmFeatureScale> scales(d, {0.0, 30});
+    const auto fit_groups = [&](const PgkmBackend *table) {
+        std::vector<double> centroids;
+        std::vector<PgkmProblem> problems;
+        for (std::int64_t g = 0; g < groups; ++g)
+            centroids.insert(centroids.end(), rows.begin() + g * size * d, rows.begin() + (g * size + k) * d);
+        for (std::int64_t g = 0; g < groups; ++g) {
+            PgkmProblem &problem = problems.emplace_back();
+            problem.first_row = g * size;
+            problem.n_rows = size;
+            problem.k = k;
+            problem.centroids = centroids.data() + g * k * d;
+            problem.feature_scales = scales.data();
+        }
+        PgkmOpen open = {};
+        open.threads = 3;
+        pgkm::Session session({table, -1, 0, {}}, open);
+        session.load({rows.data(), PGKM_FLOAT64, n, d, nullptr});
+        const PgkmFitParams params = {PGKM_L2, 20};
+        session.run(&PgkmBackend::fit, problems, &params);
+        return centroids;
+    };
+    fits_alone = fits_with_peers = 0;
+    EXPECT_EQ(fit_groups(counting()), fit_groups(pgkm::cpu_backend()));
+    EXPECT_EQ(fits_alone, 3);
+    EXPECT_EQ(fits_with_peers, 2 * 2);
 }
 
 // A cancel that comes in the middle of iterations that would never end.

@@ -16,6 +16,8 @@ Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
       opened_(static_cast<std::size_t>(options.n_devices))
 {
     const auto count = static_cast<std::int32_t>(opened_.size());
+    if (count == 0 || *std::min_element(options.devices, options.devices + count) < 0)
+        throw Error(PGKM_INVALID, "several devices are opened by their numbers");
     PgkmOpen open = options;
     open.devices = nullptr;
     open.n_devices = 0;

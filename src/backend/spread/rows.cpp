@@ -103,7 +103,7 @@ void Rows::give_back()
     for (std::size_t context = 0; context < gathered_.size(); ++context) {
         Run &run = gathered_[context];
         const auto rows = static_cast<std::uint64_t>(run.n + 4 * own_[context].n);
-        if (contexts_.device_memory() != 0 && rows * row_bytes > contexts_.device_memory()) {
+        if (rows * row_bytes > contexts_.device_memory()) {
             contexts_.inner().unload(run.data);
             run = {};
         }

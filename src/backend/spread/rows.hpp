@@ -37,7 +37,8 @@ class Rows {
     PgkmData *gather(std::size_t context, const PgkmProblem &problem, PgkmError *error);
     // Frees the context's own rows, to make room for those.
     void lend(std::size_t context);
-    // Frees what was brought together, where it leaves little room for a fit.
+    // Frees what was brought together, where it leaves little room for a fit, or where it is not known how much there
+    // is.
     void give_back();
 
   private:

@@ -20,7 +20,7 @@ inline bool is_same_kind(const PgkmDevice &a, const PgkmDevice &b)
            a.capability_minor == b.capability_minor;
 }
 
-// Opens `inner` on the options' devices, of which there is at least one; the context is for table() alone.
+// Opens `inner` on the options' devices, each by its number; the context is for table() alone.
 PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext **context, PgkmError *error);
 
 // Its open() refuses: it does not know what to open.
