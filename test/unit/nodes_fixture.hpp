@@ -194,7 +194,9 @@ RowSet make_rows(std::int64_t n, std::int32_t d, bool weighted, const std::funct
 inline const std::vector<std::vector<double>> all_shares = {
     {0.5, 0.5}, {0.0, 1.0}, {0.1, 0.0, 0.9}, {0.25, 0.25, 0.25, 0.25}, {0.0, 0.01, 0.9, 0.0, 0.09}};
 
-inline void expect_same(const RowSet &rows, const std::function<void(PgkmRequest &)> &change, std::int64_t k)
+using Change = std::function<void(PgkmRequest &)>;
+
+inline void expect_same(const RowSet &rows, const Change &change, std::int64_t k)
 {
     PgkmRequest request = request_of(rows.points(0, rows.n()), k);
     change(request);
@@ -204,6 +206,84 @@ inline void expect_same(const RowSet &rows, const std::function<void(PgkmRequest
         EXPECT_EQ(several.status, one.status) << several.text;
         EXPECT_EQ(several.numbers, one.numbers) << shares.size() << " servers";
     }
+}
+
+// Fits that are the same however their rows are cut: each goes to same(rows, change of the request, k).
+using Same = std::function<void(const RowSet &, const Change &, std::int64_t)>;
+
+inline double normal(std::mt19937_64 &random)
+{
+    return std::normal_distribution<double>()(random);
+}
+
+inline void each_way_to_begin(const Same &same)
+{
+    const auto few = [](auto &random) { return static_cast<double>(random() % 4); };
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM})
+        for (const bool weighted : {false, true}) {
+            const auto change = [&](PgkmRequest &request) {
+                request.kmeans.init = init;
+                request.kmeans.n_init = 2;
+                request.kmeans.max_iter = 20;
+            };
+            same(make_rows<double>(3000, 3, weighted, normal), change, 17);
+            same(make_rows<float>(20000, 8, weighted, normal), change, 60);
+            same(make_rows<double>(500, 3, weighted, few), change, 70); // equal rows, fewer than k of them
+            same(make_rows<float>(40, 2, weighted, normal), change, 40);
+        }
+}
+
+inline void each_option(const Same &same)
+{
+    const auto rows = make_rows<float>(4000, 5, false, [](auto &random) { return 3.0 + 2.0 * normal(random); });
+    const auto weighted = make_rows<double>(4000, 5, true, normal);
+    for (const RowSet *set : {&rows, &weighted}) {
+        for (const PgkmMetric metric : {PGKM_L2, PGKM_COSINE})
+            for (const bool standardize : {false, true})
+                same(
+                    *set,
+                    [&](PgkmRequest &request) {
+                        request.kmeans.metric = metric;
+                        request.kmeans.standardize = standardize ? 1 : 0;
+                        request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
+                        request.kmeans.tol = standardize ? 0.0 : 1e-4;
+                    },
+                    9);
+        same(
+            *set,
+            [](PgkmRequest &request) {
+                request.kmeans.refine = 1;
+                request.kmeans.init = PGKM_INIT_RANDOM;
+            },
+            9);
+    }
+}
+
+// Heavy tails empty clusters; given centroids far away do at once. Empty ones take the farthest rows, be they equal,
+// and stay empty where rows are the same to the precision of a centroid.
+inline void each_with_empty_clusters(const Same &same)
+{
+    int next = 0;
+    const auto near = [&](auto &) {
+        return std::vector<double>{1e15, 1e15 + 1e-3, 2e15, 3e15, 3e15 + 0.5}[next++ % 5];
+    };
+    const auto heavy = [](auto &random) { return std::exp(2.0 * normal(random)); };
+    const RowSet sets[] = {make_rows<double>(1000, 2, false, normal), make_rows<double>(1500, 2, true, heavy),
+                           make_rows<double>(300, 1, false, near),
+                           make_rows<double>(300, 1, false, [&](auto &) { return static_cast<double>(next++ % 6); })};
+    for (const RowSet &rows : sets)
+        for (const double tol : {0.0, 1e-4}) {
+            const std::int32_t k = rows.n() > 1000 ? 30 : 9;
+            std::vector<double> far(static_cast<std::size_t>(k * rows.d), 1e16);
+            far[0] = 0.0;
+            same(
+                rows,
+                [&](PgkmRequest &request) {
+                    request.kmeans.tol = tol;
+                    request.kmeans.init_centroids = {far.data(), 2, {k, rows.d}};
+                },
+                k);
+        }
 }
 
 } // namespace in_process

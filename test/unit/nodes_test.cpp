@@ -10,20 +10,17 @@ using namespace in_process;
 
 TEST(Nodes, HaveTheBitsOfOneServer)
 {
-    const auto normal = [](auto &random) { return std::normal_distribution<double>()(random); };
-    const auto few = [](auto &random) { return static_cast<double>(random() % 4); };
-    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM})
-        for (const bool weighted : {false, true}) {
-            const auto change = [&](PgkmRequest &request) {
-                request.kmeans.init = init;
-                request.kmeans.n_init = 2;
-                request.kmeans.max_iter = 20;
-            };
-            expect_same(make_rows<double>(3000, 3, weighted, normal), change, 17);
-            expect_same(make_rows<float>(20000, 8, weighted, normal), change, 60);
-            expect_same(make_rows<double>(500, 3, weighted, few), change, 70); // equal rows, fewer than k of them
-            expect_same(make_rows<float>(40, 2, weighted, normal), change, 40);
-        }
+    each_way_to_begin(expect_same);
+}
+
+TEST(Nodes, TakeOptions)
+{
+    each_option(expect_same);
+}
+
+TEST(Nodes, FillEmptyClusters)
+{
+    each_with_empty_clusters(expect_same);
 }
 
 // More equal rows than a 64-bit sum of masses holds: on one server, or on two.
@@ -134,37 +131,6 @@ TEST(Nodes, GoOnFromTheIterationBefore)
                 request.kmeans.n_init = 2;
             },
             k);
-}
-
-TEST(Nodes, TransformTheirRows)
-{
-    const auto rows = make_rows<float>(
-        2000, 5, false, [](auto &random) { return std::normal_distribution<float>(3.0F, 2.0F)(random); });
-    for (const PgkmMetric metric : {PGKM_L2, PGKM_COSINE})
-        for (const int standardize : {0, 1})
-            expect_same(
-                rows,
-                [&](PgkmRequest &request) {
-                    request.kmeans.metric = metric;
-                    request.kmeans.standardize = standardize;
-                },
-                9);
-}
-
-// Heavy tails empty clusters; given centroids far away do at once.
-TEST(Nodes, FillEmptyClusters)
-{
-    const auto rows = make_rows<double>(
-        1500, 2, true, [](auto &random) { return std::exp(std::normal_distribution<double>(0, 2)(random)); });
-    std::vector<double> start(2 * 30, -1e6);
-    start[0] = start[1] = 1.0;
-    expect_same(
-        rows,
-        [&](PgkmRequest &request) {
-            request.kmeans.init_centroids = {start.data(), 2, {30, 2, 0}};
-            request.kmeans.tol = 0.0;
-        },
-        30);
 }
 
 // An answer: a number of rows, their squares; the number, their labels; the number, their weights; then their values.

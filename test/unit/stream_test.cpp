@@ -65,7 +65,7 @@ Said run_in_chunks(const RowSet &rows, PgkmRequest request, const std::vector<st
     return run(request, [&] { source.feed(); });
 }
 
-void expect_same_in_chunks(const RowSet &rows, const std::function<void(PgkmRequest &)> &change, std::int64_t k)
+void expect_same_in_chunks(const RowSet &rows, const Change &change, std::int64_t k)
 {
     PgkmRequest request = request_of(rows.points(0, rows.n()), k);
     change(request);
@@ -79,74 +79,20 @@ void expect_same_in_chunks(const RowSet &rows, const std::function<void(PgkmRequ
     }
 }
 
-const auto normal = [](auto &random) { return std::normal_distribution<double>()(random); };
-
 TEST(Stream, HasTheBitsOfAllRowsInMemory)
 {
-    const auto few = [](auto &random) { return static_cast<double>(random() % 4); };
-    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM})
-        for (const bool weighted : {false, true}) {
-            const auto change = [&](PgkmRequest &request) {
-                request.kmeans.init = init;
-                request.kmeans.n_init = 2;
-                request.kmeans.max_iter = 20;
-            };
-            expect_same_in_chunks(make_rows<double>(3000, 3, weighted, normal), change, 17);
-            expect_same_in_chunks(make_rows<float>(5000, 8, weighted, normal), change, 40);
-            expect_same_in_chunks(make_rows<double>(500, 3, weighted, few), change, 70); // fewer than k of them differ
-            expect_same_in_chunks(make_rows<float>(40, 2, weighted, normal), change, 40);
-        }
+    each_way_to_begin(expect_same_in_chunks);
 }
 
 TEST(Stream, TakesOptions)
 {
-    const auto rows = make_rows<float>(4000, 5, false, normal);
-    const auto weighted = make_rows<double>(4000, 5, true, normal);
-    for (const bool cosine : {false, true})
-        for (const bool standardize : {false, true})
-            for (const RowSet *set : {&rows, &weighted})
-                expect_same_in_chunks(
-                    *set,
-                    [&](PgkmRequest &request) {
-                        request.kmeans.metric = cosine ? PGKM_COSINE : PGKM_L2;
-                        request.kmeans.standardize = standardize ? 1 : 0;
-                        request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
-                        request.kmeans.tol = standardize ? 0.0 : 1e-4;
-                    },
-                    9);
-    for (const RowSet *set : {&rows, &weighted})
-        expect_same_in_chunks(
-            *set,
-            [](PgkmRequest &request) {
-                request.kmeans.refine = 1;
-                request.kmeans.init = PGKM_INIT_RANDOM;
-            },
-            9);
+    each_option(expect_same_in_chunks);
 }
 
-// Empty clusters take the farthest rows, be they equal, and stay empty where rows are the same to the precision of a
-// centroid; without labels it is not at once known whether they rest.
+// Without labels it is not at once known whether they rest.
 TEST(Stream, FillsEmptyClusters)
 {
-    int next = 0;
-    const auto near = [&](auto &) {
-        return std::vector<double>{1e15, 1e15 + 1e-3, 2e15, 3e15, 3e15 + 0.5}[next++ % 5];
-    };
-    const RowSet sets[] = {make_rows<double>(1000, 2, false, normal), make_rows<double>(1000, 2, true, normal),
-                           make_rows<double>(300, 1, false, near),
-                           make_rows<double>(300, 1, false, [&](auto &) { return static_cast<double>(next++ % 6); })};
-    for (const RowSet &rows : sets)
-        for (const double tol : {0.0, 1e-4}) {
-            std::vector<double> far(static_cast<std::size_t>(9 * rows.d), 1e16);
-            far[0] = 0.0;
-            expect_same_in_chunks(
-                rows,
-                [&](PgkmRequest &request) {
-                    request.kmeans.tol = tol;
-                    request.kmeans.init_centroids = {far.data(), 2, {9, rows.d}};
-                },
-                9);
-        }
+    each_with_empty_clusters(expect_same_in_chunks);
 }
 
 // Masses are summed in float64 chunk by chunk.
