@@ -1,7 +1,7 @@
-// devices.cpp - how many devices a fit of k-means is worth.
+// devices.cpp - how many devices a fit of k-means is worth: a pure function, tested without one.
 //
-// What one device of 2023 does in a second, roughly: an estimate that is off by two still tells shapes apart that gain
-// from those that do not.
+// An estimate that is off by two still tells shapes apart that gain from those that do not. Figures are of an H200:
+// measured ones are fits of 20 iterations in docs/benchmarks.md, the others say what they are guessed from.
 #include <algorithm>
 
 #include "engine/backends/work.hpp"
@@ -9,16 +9,28 @@
 namespace pgkm {
 namespace {
 
-constexpr double read_bytes = 3e12;       // rows in an iteration
-constexpr double multiply_adds = 1e14;    // distances
-constexpr double pairs = 1e13;            // of a row and a cluster, whatever the features
-constexpr double fixed_seconds = 2e-5;    // launches of an iteration
-constexpr double upload_bytes = 2e10;     // rows from the host to one device
-constexpr double exchange_seconds = 3e-5; // of an iteration, beside what follows
-constexpr double exchange_bytes = 1e11;   // sums of one device: there, and added up by another
-constexpr double sum_bytes = 16.0;        // of a value of a centroid
-constexpr double context_seconds = 5e-3;  // one more context with its memory
-constexpr double gain = 0.9;              // more devices have to save a tenth at least
+// Of one device, a second. Measured: bytes 2.6e12 (134,217,728 x 4, k = 4); multiply-adds 0.9e14 (1,000,000 x 128,
+// k = 1,024) to 2.0e14 (1,000,000 x 768), both of uniform rows; pairs 1e12 (4,000,000 x 8, k = 100) to 2e13
+// (1,000,000 x 3, k = 10,000).
+constexpr double read_bytes = 3e12;    // of rows, once in an iteration
+constexpr double multiply_adds = 1e14; // a feature of a row and a cluster
+constexpr double pairs = 1e13;         // a row and a cluster, whatever the features
+
+// Seconds of an iteration that rows do not shorten: launches. Measured: 1.5e-5 (65,536 x 32, k = 16).
+constexpr double fixed_seconds = 2e-5;
+
+// Rows from the host to one device, bytes a second. Page-locked ones reach 5.4e10; a session's are not.
+constexpr double upload_bytes = 2e10;
+
+// What peers add to an iteration: seconds for two kernels and a meeting of their threads (a kernel that adds up 512 KB
+// of four devices between two barriers takes 1.4e-5), and bytes of sums a second, of each peer (one that adds up 4 MB
+// of each of four devices takes 4.6e-5: 3.5e11; here they are copied before). Guessed from these.
+constexpr double exchange_seconds = 3e-5;
+constexpr double exchange_bytes = 1e11;
+constexpr double sum_bytes = 16.0; // of a feature of a cluster: two 64-bit limbs
+
+constexpr double context_seconds = 5e-3; // to open one more context and its memory: a guess
+constexpr double gain = 0.9;             // a rule: more devices have to save a tenth at least
 
 double seconds_with(const Extent &fit, double devices)
 {
