@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/bytes.hpp"
+
 namespace pgkm::cuda {
 namespace {
 
@@ -16,16 +18,6 @@ std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
     if (budget.limit != 0)
         rows = std::min(rows, std::max<std::int64_t>(static_cast<std::int64_t>(budget.room() / 32), 1024));
     return std::max<std::int64_t>(rows, 1);
-}
-
-// Device memory that a problem needs beside its rows, whatever the strategies.
-template <typename T>
-std::uint64_t least_bytes(std::int32_t d, std::int32_t k, std::uint64_t parts)
-{
-    const auto n_values = static_cast<std::uint64_t>(k) * static_cast<std::uint64_t>(d);
-    const std::uint64_t per_value = 4 * sizeof(T) + 16 * parts; // three sets of centroids, fresh ones, totals
-    return n_values * per_value + static_cast<std::uint64_t>(k) * (8 + 16 * parts + 48) +
-           static_cast<std::uint64_t>(d) * 16 + 65536;
 }
 
 // The kernels of the strategies that src/backend/strategies.hpp names.
@@ -85,8 +77,9 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     const auto parts = static_cast<std::size_t>(parts_of(weighted));
     const std::size_t n_values = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     DeviceMemory &budget = context.budget;
-    context.make_room(least_bytes<T>(d, k, parts));
-    if (!budget.fits(least_bytes<T>(d, k, parts)))
+    const std::uint64_t least = least_bytes(shape, problem.peers != nullptr);
+    context.make_room(least);
+    if (!budget.fits(least))
         data.stream();
     centroids = DeviceArray<T>(budget, 3 * n_values);
     centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
@@ -98,6 +91,8 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     control = DeviceArray<Control>(budget, 1);
     control.fill_zero(stream());
     stop_flag.emplace(context, &control.get()->stop);
+    if (problem.peers != nullptr)
+        peer_sums.emplace(context, *problem.peers, totals.count() + masses.count(), data.resident);
     upload_scales();
     if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
         constant.take();
@@ -320,19 +315,11 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
     prepare_tiles(watched);
 }
 
-template <typename T>
-PeerSums &DeviceProblem<T>::sums_of_peers()
-{
-    if (!peer_sums)
-        peer_sums.emplace(context, *problem.peers, totals.count() + masses.count(), data.resident);
-    return *peer_sums;
-}
-
 // Sums that follow this peer's rows stay what they are, beside those of all.
 template <typename T>
 void DeviceProblem<T>::iteration_of_peers(UpdateArguments<T> arguments)
 {
-    PeerSums &all = sums_of_peers();
+    PeerSums &all = *peer_sums;
     iteration(arguments, control.get());
     const bool stay = kept.get() != nullptr;
     all.add_up({totals.get(), totals.count(), masses.get(), masses.count(), stay}, control.get());

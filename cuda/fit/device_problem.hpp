@@ -46,7 +46,8 @@ struct DeviceProblem {
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
     DeviceArray<std::uint8_t> sole;    // centroids of pivots, where their rows may rest
-    std::optional<PeerSums> peer_sums; // of a problem with peers; ends first, for it waits for what uses the others
+    std::optional<PeerSums> peer_sums; // of a problem with peers, who make theirs at the same time; ends first, for it
+                                       // waits for what uses the others
 
     DeviceProblem(Data &owner, const PgkmProblem &given);
 
@@ -90,8 +91,6 @@ struct DeviceProblem {
     // One iteration over all rows: labels, sums, new centroids, and what the next one needs. One with peers ends it
     // with its own sums.
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
-    // Made when it is first asked for: by all peers at the same time.
-    PeerSums &sums_of_peers();
     // The whole of it, with the peers.
     void iteration_of_peers(UpdateArguments<T> arguments);
     // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.

@@ -118,7 +118,7 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
     const std::int32_t left = params_.max_iter - problem_.n_iter;
     if (problem_.peers != nullptr)
-        return enqueue_ahead(arguments, on_device_.sums_of_peers().ahead() ? left : 1);
+        return enqueue_ahead(arguments, on_device_.peer_sums->ahead() ? left : 1);
     if (!on_device_.data.resident)
         return on_device_.iteration(arguments, on_device_.control.get());
     if (left > 2 && on_device_.iterations(arguments))

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "assign/choose_pivots.hpp"
+#include "plan/bytes.hpp"
 #include "plan/stages.hpp"
 #include "plugin/operations.hpp"
 #include "seed/canonical.hpp"
@@ -32,14 +33,6 @@ __global__ void __launch_bounds__(threads)
 template <typename T>
 class Greedy {
   public:
-    // Device memory that it takes.
-    static std::uint64_t bytes(const SeedRows<T> &rows, int trials)
-    {
-        const auto n = static_cast<std::uint64_t>(rows.n) + positions_of_tile;
-        const auto chunks = static_cast<std::uint64_t>(chunks_of(rows.d));
-        return n * (chunks * 64 + 40 + 4 * static_cast<std::uint64_t>(trials)) + (std::uint64_t{1} << 20) +
-               most_pivots * (chunks * 64 + static_cast<std::uint64_t>(rows.d) * sizeof(T));
-    }
     static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
 
     Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k)
@@ -216,7 +209,7 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
     const std::size_t shared = filter_bytes(Greedy<T>::chunks_of(rows.d), trials);
     if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || frame.scale == 0.0 ||
         shared > static_cast<std::size_t>(context.facts.shared_bytes_per_block) || context.facts.capability < 80 ||
-        !has_room(context, Greedy<T>::bytes(rows, trials)))
+        !has_room(context, greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false}, most_pivots)))
         return {};
     return Greedy<T>(context, rows, frame, key, k).run();
 }

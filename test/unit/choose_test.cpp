@@ -1,6 +1,7 @@
 // The CUDA plugin's choice of strategies is a pure function: no GPU is needed to test it.
 #include <gtest/gtest.h>
 
+#include "plan/bytes.hpp"
 #include "plan/choose.hpp"
 #include "mixture/slices.hpp"
 
@@ -263,6 +264,29 @@ TEST(Choose, RegisterKernelsTakeWhatIsChosenForThem)
                     EXPECT_TRUE(fits_register(s, device));
                 }
             }
+}
+
+// The arrays of DeviceProblem, and with peers those of PeerSums: three times a peer's own sums.
+TEST(Bytes, AFitHasRoomForItsArrays)
+{
+    for (const bool float64 : {false, true})
+        for (const bool weighted : {false, true})
+            for (const std::int32_t k : {1, 7, 100000})
+                for (const std::int32_t d : {1, 3, 1000}) {
+                    const Shape s = {1000, d, k, float64, weighted};
+                    const std::uint64_t values = std::uint64_t(k) * std::uint64_t(d), parts = weighted ? 2 : 1;
+                    const std::uint64_t sums = parts * 2 * 8 * (values + std::uint64_t(k));
+                    EXPECT_GE(least_bytes(s, false), 4 * values * (float64 ? 8 : 4) + sums + 8 * std::uint64_t(k));
+                    EXPECT_EQ(least_bytes(s, true) - least_bytes(s, false), 3 * sums);
+                }
+}
+
+// Those that grow with k: a row's number for each cluster, a list of rows for each trial.
+TEST(Bytes, SeedingHasRoomForTheRowsItChooses)
+{
+    const auto bytes = [](std::int64_t n, std::int32_t k) { return greedy_bytes({n, 4, k, false, false}, 32); };
+    EXPECT_EQ(bytes(1 << 20, 1000000) - bytes(1 << 20, 900000), 8 * 100000); // as many trials
+    EXPECT_EQ(bytes(1 << 20, 9) - bytes(1 << 20, 2), 8 * 7 + 2 * 4 * ((1 << 20) + 16));
 }
 
 } // namespace

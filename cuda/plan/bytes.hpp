@@ -1,0 +1,47 @@
+// bytes.hpp - device memory that has to be there beside the rows, in bytes: pure functions of a problem's shape.
+#pragma once
+
+#include <cstdint>
+
+#include "numeric/contract.hpp"
+#include "plugin/tuning.hpp"
+
+namespace pgkm::cuda {
+
+// 64-bit integers of the sums of features and masses: two limbs each, of weighted rows in two parts.
+constexpr std::uint64_t sums_of(const Shape &shape)
+{
+    const std::uint64_t parts = shape.weighted ? 2 : 1;
+    return parts * 2 * static_cast<std::uint64_t>(shape.k) * (static_cast<std::uint64_t>(shape.d) + 1);
+}
+
+// What all peers' sums take beside a peer's own (fit/peer_sums.hpp): their total, and two copies for the others.
+constexpr std::uint64_t peer_bytes(std::uint64_t sums)
+{
+    return 3 * 8 * sums;
+}
+
+// What a fit or an assignment needs, whatever the strategies.
+constexpr std::uint64_t least_bytes(const Shape &shape, bool has_peers)
+{
+    const auto k = static_cast<std::uint64_t>(shape.k), d = static_cast<std::uint64_t>(shape.d);
+    const std::uint64_t element = shape.float64 ? 8 : 4, sums = sums_of(shape);
+    // Three sets of centroids and fresh ones, sums, shifts and what goes with a cluster, scales.
+    return 4 * element * k * d + 8 * sums + (has_peers ? peer_bytes(sums) : 0) + 56 * k + 16 * d + 65536;
+}
+
+// What greedy k-means++ by filter and gains (seed/greedy.hpp) takes for so many pivots.
+inline std::uint64_t greedy_bytes(const Shape &shape, std::uint64_t pivots)
+{
+    constexpr std::uint64_t features_of_chunk = 32, rows_of_tile = 16;
+    const auto n = static_cast<std::uint64_t>(shape.n) + rows_of_tile, k = static_cast<std::uint64_t>(shape.k),
+               d = static_cast<std::uint64_t>(shape.d);
+    const std::uint64_t halves = (d + features_of_chunk - 1) / features_of_chunk * 64;
+    const auto trials = static_cast<std::uint64_t>(greedy_trials(shape.k));
+    // Of a row its halves, facts, a limit, its nearest distance and weight, an entry of each trial's list; the
+    // pivots; the rows that are chosen.
+    return n * (halves + 40 + 4 * trials) + pivots * (halves + d * (shape.float64 ? 8 : 4)) + 8 * k +
+           (std::uint64_t{1} << 20);
+}
+
+} // namespace pgkm::cuda
