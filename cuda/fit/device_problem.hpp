@@ -9,6 +9,7 @@
 #include "plugin/operations.hpp"
 #include "fused/leaves.hpp"
 #include "papers/constant.hpp"
+#include "papers/share_rows.hpp"
 #include "plan/stages.hpp"
 #include "sums/update.cuh"
 
@@ -46,6 +47,7 @@ struct DeviceProblem {
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
     DeviceArray<std::uint8_t> sole;    // centroids of pivots, where their rows may rest
+    std::optional<CpuShare> cpu_share; // of streamed rows
     std::optional<PeerSums> peer_sums; // of a problem with peers, who make theirs at the same time; ends first, for it
                                        // waits for what uses the others
 

@@ -1,7 +1,6 @@
 // travel.cu - iterations whose rows and results travel in another way than beside the kernels: some of the streamed
 // rows stay with the CPU (Lutz et al. 2018), or arrays go to the host and back between kernels (O'Leary 2021).
 #include "fit/device_problem.hpp"
-#include "papers/share_rows.hpp"
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
@@ -57,7 +56,9 @@ void DeviceProblem<T>::shared_pass(const Control *watched)
     wait();
     centroids.download(current.data(), current.size(), stream());
     wait();
-    const Sums sums = share_rows<T>(context, data.host, problem, current.data(), [&](const NextRows &next) {
+    if (!cpu_share)
+        cpu_share.emplace(context, k, d);
+    const Sums &sums = cpu_share->add_up(data.host, problem, current.data(), [&](const NextRows &next) {
         data.template each_streamed<T>(problem.first_row, problem.n_rows, next,
                                        [&](const T *values, const double *weights, std::int64_t, std::int64_t rows) {
                                            pass(view(values, weights, rows), watched);

@@ -4,9 +4,6 @@
 
 #include <atomic>
 
-#include "numeric/processors.hpp"
-#include "numeric/thread_pool.hpp"
-
 #if defined(__x86_64__)
 #define PGKM_WITH_FMA __attribute__((target("fma")))
 #else
@@ -70,11 +67,27 @@ void add(const Sums &from, Sums &to)
         to.masses[j] += from.masses[j];
 }
 
+// Sums of each thread; where memory is short, the device has all rows.
+int threads_within(Budget &budget, int threads, std::int64_t n_sums, Claim &claim)
+{
+    const bool fits = within_limit([&] {
+        claim = Claim(budget, static_cast<std::uint64_t>(n_sums) * static_cast<unsigned>(threads) * sizeof(Int128));
+    });
+    return fits ? threads : 1;
+}
+
 } // namespace
 
+CpuShare::CpuShare(Context &context, std::int32_t k, std::int32_t d)
+    : context_(context), n_sums_(std::int64_t{k} * (d + 1)),
+      pool_(threads_within(context.host_budget, context.cpu_threads, n_sums_, claim_)),
+      sums_(static_cast<std::size_t>(pool_.size()))
+{
+}
+
 template <typename T>
-Sums share_rows(Context &context, const PgkmPoints &points, const PgkmProblem &problem, const T *centroids,
-                const std::function<void(const NextRows &)> &device)
+const Sums &CpuShare::add_up(const PgkmPoints &points, const PgkmProblem &problem, const T *centroids,
+                             const std::function<void(const NextRows &)> &device)
 {
     std::atomic<std::int64_t> taken{0};
     std::atomic<bool> failed{false};
@@ -87,38 +100,29 @@ Sums share_rows(Context &context, const PgkmPoints &points, const PgkmProblem &p
             throw;
         }
     };
-    // Sums of each thread; where memory is short, the device has all rows.
-    const std::int64_t n_sums = std::int64_t{problem.k} * (points.d + 1);
-    int threads = usable_processors();
-    Claim claim;
-    if (!within_limit(
-            [&] { claim = Claim(context.host_budget, static_cast<std::uint64_t>(n_sums * threads) * sizeof(Int128)); }))
-        threads = 1;
-    ThreadPool pool(threads);
-    std::vector<Sums> sums(static_cast<std::size_t>(pool.size()));
-    for (Sums &one : sums)
+    for (Sums &one : sums_)
         one.reset(problem.k, points.d);
-    const std::int64_t piece = std::max<std::int64_t>(4'000'000 / n_sums, 1); // rows between two polls
+    const std::int64_t some = std::max<std::int64_t>(4'000'000 / n_sums_, 1); // rows between two polls
     bool handed = false;                                                      // read by this thread alone
-    pool.run(pool.size(), [&](std::int64_t, int worker) {
+    pool_.run(pool_.size(), [&](std::int64_t, int worker) {
         if (worker == 0)
             return std::exchange(handed, true) ? void() : hand_over();
-        for (std::int64_t first = next(piece); first < problem.n_rows; first = next(piece)) {
-            context.poll();
-            add_rows(points, problem, centroids, first, std::min(piece, problem.n_rows - first),
-                     sums[static_cast<std::size_t>(worker)]);
+        for (std::int64_t first = next(some); first < problem.n_rows; first = next(some)) {
+            context_.poll();
+            add_rows(points, problem, centroids, first, std::min(some, problem.n_rows - first),
+                     sums_[static_cast<std::size_t>(worker)]);
         }
     });
     if (!handed)
         hand_over();
-    for (std::size_t i = 1; i < sums.size(); ++i)
-        add(sums[i], sums[0]);
-    return std::move(sums[0]);
+    for (std::size_t i = 1; i < sums_.size(); ++i)
+        add(sums_[i], sums_[0]);
+    return sums_[0];
 }
 
-template Sums share_rows(Context &, const PgkmPoints &, const PgkmProblem &, const float *,
-                         const std::function<void(const NextRows &)> &);
-template Sums share_rows(Context &, const PgkmPoints &, const PgkmProblem &, const double *,
-                         const std::function<void(const NextRows &)> &);
+template const Sums &CpuShare::add_up(const PgkmPoints &, const PgkmProblem &, const float *,
+                                      const std::function<void(const NextRows &)> &);
+template const Sums &CpuShare::add_up(const PgkmPoints &, const PgkmProblem &, const double *,
+                                      const std::function<void(const NextRows &)> &);
 
 } // namespace pgkm::cuda

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "backend/host.hpp"
+#include "numeric/processors.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -55,6 +56,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
              static_cast<std::int32_t>(properties.sharedMemPerBlockOptin), float64_ratio(device)};
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
+    cpu_threads = options.threads > 0 ? options.threads : usable_processors();
     const char *spare = std::getenv("PGKM_CUDA_SPARE");
     budget.keep_spare(spare == nullptr || spare[0] != '0', properties.totalGlobalMem);
     compute = make_stream();

@@ -20,6 +20,7 @@ struct Context {
     DeviceFacts facts{};
     Forced forced;
     PgkmHost host{};
+    int cpu_threads = 1; // that the caller allows
     DeviceMemory budget;
     Budget host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream compute;
