@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backend/weighted_moments.hpp"
 #include "mixture/em_step.hpp"
 #include "plugin/upload.hpp"
 #include "moments/moments.hpp"
@@ -187,31 +188,17 @@ std::int64_t batch(const Data &data, const PgkmProblem *problems, std::int64_t f
     return std::max<std::int64_t>(count, 1);
 }
 
-// Weighted rows are those of a mixture of one component, to which they all belong.
-template <typename T>
-void sum_weighted(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
-{
-    std::int64_t most_rows = 0;
-    for (std::int64_t p = 0; p < n_problems; ++p)
-        most_rows = std::max(most_rows, problems[p].n_rows);
-    const std::vector<std::int32_t> labels(static_cast<std::size_t>(most_rows));
-    std::vector<PgkmMixture> mixtures;
-    std::vector<PgkmMixtureSums> sums;
-    for (std::int64_t p = 0; p < n_problems; ++p) {
-        PgkmMoments &out = moments[p];
-        mixtures.push_back({1, PGKM_COVARIANCE_FULL, nullptr, out.shift, nullptr, nullptr, labels.data()});
-        sums.push_back({0.0, &out.mass, out.sums, out.cross, nullptr});
-    }
-    em_step_problems<T>(data, problems, n_problems, mixtures.data(), sums.data());
-}
-
 } // namespace
 
 template <typename T>
 void sum_moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
 {
     if (data.host.weights != nullptr)
-        return sum_weighted<T>(data, problems, n_problems, moments);
+        return weighted_moments(
+            problems, n_problems, moments, [](std::size_t n) { return std::vector<std::int32_t>(n); },
+            [&](const PgkmMixture *mixtures, PgkmMixtureSums *sums) {
+                em_step_problems<T>(data, problems, n_problems, mixtures, sums);
+            });
     for (std::int64_t first = 0; first < n_problems;) {
         data.context.poll();
         data.context.report("summing", static_cast<int>(first), 0, 0.0);

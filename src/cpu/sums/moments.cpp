@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/weighted_moments.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/operations.hpp"
 #include "cpu/sums/packed_block.hpp"
@@ -101,23 +102,6 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
     }
 }
 
-// Weighted rows are those of a mixture of one component, to which they all belong.
-void weighted_moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
-{
-    std::int64_t most_rows = 0;
-    for (std::int64_t p = 0; p < n_problems; ++p)
-        most_rows = std::max(most_rows, problems[p].n_rows);
-    const auto labels = Buffer<std::int32_t>::zeros(data.context.budget, static_cast<std::size_t>(most_rows));
-    std::vector<PgkmMixture> mixtures;
-    std::vector<PgkmMixtureSums> sums;
-    for (std::int64_t p = 0; p < n_problems; ++p) {
-        PgkmMoments &out = moments[p];
-        mixtures.push_back({1, PGKM_COVARIANCE_FULL, nullptr, out.shift, nullptr, nullptr, labels.data()});
-        sums.push_back({0.0, &out.mass, out.sums, out.cross, nullptr});
-    }
-    em_step(data, problems, n_problems, mixtures.data(), sums.data());
-}
-
 } // namespace
 
 double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted)
@@ -136,7 +120,12 @@ double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted)
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
 {
     if (data.points.weights != nullptr)
-        return weighted_moments(data, problems, n_problems, moments);
+        return weighted_moments(
+            problems, n_problems, moments,
+            [&](std::size_t n) { return Buffer<std::int32_t>::zeros(data.context.budget, n); },
+            [&](const PgkmMixture *mixtures, PgkmMixtureSums *sums) {
+                em_step(data, problems, n_problems, mixtures, sums);
+            });
     const auto work = [&](std::int64_t p) {
         return static_cast<double>(problems[p].n_rows) * data.points.d * data.points.d;
     };
