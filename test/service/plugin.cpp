@@ -32,6 +32,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include "cpu/cpu_backend.hpp"
 #include "numeric/error.hpp"
@@ -248,60 +249,25 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
-                     PgkmSummary *summaries, PgkmError *error)
-{
-    const PgkmStatus status = suffer("summarise", self(data)->context->host, error);
-    return status != PGKM_OK
-               ? status
-               : pgkm::cpu_backend()->summarise(self(data)->cpu, problems, n_problems, want_moments, summaries, error);
-}
+template <std::size_t N>
+struct Name {
+    constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
+    char text[N];
+};
 
-PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
-                PgkmError *error)
-{
-    const PgkmStatus status = suffer("seed", self(data)->context->host, error);
-    return status != PGKM_OK ? status : pgkm::cpu_backend()->seed(self(data)->cpu, problems, n_problems, params, error);
-}
+// The CPU's function of that name, after the fault that it shall have.
+template <Name name, auto function>
+struct Faulty;
 
-PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
-               PgkmError *error)
-{
-    const PgkmStatus status = suffer("fit", self(data)->context->host, error);
-    return status != PGKM_OK ? status : pgkm::cpu_backend()->fit(self(data)->cpu, problems, n_problems, params, error);
-}
-
-PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
-                  PgkmError *error)
-{
-    const PgkmStatus status = suffer("assign", self(data)->context->host, error);
-    return status != PGKM_OK ? status
-                             : pgkm::cpu_backend()->assign(self(data)->cpu, problems, n_problems, assignments, error);
-}
-
-PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *sums,
-                   PgkmError *error)
-{
-    const PgkmStatus status = suffer("moments", host_of(data), error);
-    return status != PGKM_OK ? status : pgkm::cpu_backend()->moments(cpu_of(data), problems, n_problems, sums, error);
-}
-
-PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
-                   PgkmMixtureSums *sums, PgkmError *error)
-{
-    const PgkmStatus status = suffer("em_step", host_of(data), error);
-    return status != PGKM_OK ? status
-                             : pgkm::cpu_backend()->em_step(cpu_of(data), problems, n_problems, mixtures, sums, error);
-}
-
-PgkmStatus reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,
-                  PgkmReduced *reduced, PgkmError *error)
-{
-    const PgkmStatus status = suffer("reduce", host_of(data), error);
-    return status != PGKM_OK
-               ? status
-               : pgkm::cpu_backend()->reduce(cpu_of(data), problems, n_problems, reduction, reduced, error);
-}
+template <Name name, typename... Arguments, PgkmStatus (*PgkmBackend::*function)(PgkmData *, Arguments...)>
+struct Faulty<name, function> {
+    static PgkmStatus run(PgkmData *data, Arguments... arguments)
+    {
+        PgkmError *const error = std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...));
+        const PgkmStatus status = suffer(name.text, host_of(data), error);
+        return status != PGKM_OK ? status : (pgkm::cpu_backend()->*function)(cpu_of(data), arguments...);
+    }
+};
 
 } // namespace
 
@@ -316,12 +282,12 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
                                       close,
                                       load,
                                       unload,
-                                      summarise,
-                                      seed,
-                                      fit,
-                                      assign,
-                                      moments,
-                                      em_step,
-                                      reduce};
+                                      Faulty<"summarise", &PgkmBackend::summarise>::run,
+                                      Faulty<"seed", &PgkmBackend::seed>::run,
+                                      Faulty<"fit", &PgkmBackend::fit>::run,
+                                      Faulty<"assign", &PgkmBackend::assign>::run,
+                                      Faulty<"moments", &PgkmBackend::moments>::run,
+                                      Faulty<"em_step", &PgkmBackend::em_step>::run,
+                                      Faulty<"reduce", &PgkmBackend::reduce>::run};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }
