@@ -104,11 +104,11 @@ void PeerSums::link(bool resident)
         own.written[turn] = written.get();
     }
     const PgkmPiece *const pieces = exchange(peers_, &own, sizeof own);
-    others_.resize(static_cast<std::size_t>(peers_.parts));
+    others_.resize(static_cast<std::size_t>(peers_.shares));
     for (std::size_t share = 0; share < others_.size(); ++share)
         std::memcpy(&others_[share], pieces[share].data, sizeof(Peer));
     const char *setting = std::getenv("PGKM_CUDA_PEERS");
-    const bool wanted = (setting == nullptr || setting[0] != '0') && peers_.parts <= PGKM_MOST_DEVICES;
+    const bool wanted = (setting == nullptr || setting[0] != '0') && peers_.shares <= PGKM_MOST_DEVICES;
     const bool reached = wanted && std::all_of(others_.begin(), others_.end(),
                                                [&](const Peer &other) { return reads(context_.device, other.device); });
     direct_ = !any_of_peers(&peers_, !reached);
@@ -134,12 +134,12 @@ void PeerSums::add_by_devices(const Own &own, const Control *control)
 {
     const cudaStream_t stream = context_.compute.get();
     const int blocks = blocks_for(static_cast<std::int64_t>(count_), 4 * threads, 2 * context_.facts.multiprocessors);
-    const Peer &self = others_[static_cast<std::size_t>(peers_.part)];
+    const Peer &self = others_[static_cast<std::size_t>(peers_.share)];
     collect_kernel<<<blocks, threads, 0, stream>>>(own, self.copies[turn_], control);
     launched("collect_kernel");
     checked("cudaEventRecord", [&] { return cudaEventRecord(self.written[turn_], stream); });
     exchange(peers_, nullptr, 0); // all have recorded theirs
-    Copies copies = {{}, peers_.parts};
+    Copies copies = {{}, peers_.shares};
     for (std::size_t share = 0; share < others_.size(); ++share) {
         const Peer &other = others_[share];
         copies.of[share] = other.copies[turn_];

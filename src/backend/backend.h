@@ -137,21 +137,21 @@ typedef struct PgkmSummary {
     double max_weight; /* 1 without weights */
 } PgkmSummary;
 
-/* What one part of a problem gives to the others. */
+/* What one peer gives to the others. */
 typedef struct PgkmPiece {
     const void *data;
     uint64_t bytes;
 } PgkmPiece;
 
-/* A problem in parts: each is fitted by a context of its own, over its own rows, in a thread of its own. */
+/* A problem whose rows several contexts share: each is a peer and fits its own rows in a thread of its own. */
 typedef struct PgkmPeers {
-    int32_t part; /* 0 .. parts - 1 */
-    int32_t parts;
-    int64_t n_rows; /* of all parts */
-    /* Gives `own` to all parts, and waits until each has called this as often. Returns the pieces of all, in the same
-     * order for each, which stay until the next call; NULL when the call is cancelled or another part has failed. */
+    int32_t share; /* this one's: 0 .. shares - 1 */
+    int32_t shares;
+    int64_t n_rows; /* of all shares */
+    /* Gives `own` to all peers, and waits until each has called this as often. Returns the pieces of all, in the same
+     * order for each, which stay until the next call; NULL when the call is cancelled or another peer has failed. */
     const PgkmPiece *(*exchange)(void *arg, const void *own, uint64_t bytes);
-    void *arg; /* of this part */
+    void *arg; /* of this peer */
 } PgkmPeers;
 
 /* One set of rows with its own centroids. A call takes one or many problems over the
@@ -165,7 +165,7 @@ typedef struct PgkmProblem {
     int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
     int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
     double tol;                             /* absolute: fit() stops when the summed squared shift is at most this */
-    const PgkmPeers *peers;                 /* of fit(): the other parts of this problem; NULL: there are none */
+    const PgkmPeers *peers;                 /* of fit(): who has the problem's other rows; NULL: nobody */
     /* written by fit() */
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */

@@ -62,7 +62,7 @@ void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &
         const std::vector<char> own = pack<T>(points, problem.first_row, farthest(most));
         const PgkmPiece *const pieces = exchange(peers, own.data(), own.size());
         all.clear();
-        for (std::int32_t share = 0; share < peers.parts; ++share)
+        for (std::int32_t share = 0; share < peers.shares; ++share)
             unpack(pieces[share], points.d, all);
         return all.first(most);
     });

@@ -28,7 +28,7 @@ void add_over(const PgkmPeers *peers, Integer *sums, std::size_t count)
     const PgkmPiece *const pieces = exchange(*peers, sums, count * sizeof(Integer));
     for (std::size_t i = 0; i < count; ++i)
         sums[i] = 0;
-    for (std::int32_t share = 0; share < peers->parts; ++share) {
+    for (std::int32_t share = 0; share < peers->shares; ++share) {
         const auto *from = static_cast<const Integer *>(pieces[share].data);
         for (std::size_t i = 0; i < count; ++i)
             sums[i] += from[i];

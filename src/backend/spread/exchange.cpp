@@ -34,7 +34,7 @@ const PgkmPiece *Exchange::give(void *arg, const void *own, std::uint64_t bytes)
         self.out_of_memory_.store(true); // this peer fails, and the others learn of that
         return nullptr;
     }
-    self.pieces_[turn][static_cast<std::size_t>(peer.peers.part)] = {peer.own[turn].data(), bytes};
+    self.pieces_[turn][static_cast<std::size_t>(peer.peers.share)] = {peer.own[turn].data(), bytes};
     self.arrivals_.fetch_add(1);
     return self.wait_for(peer.calls * self.all_.size()) ? self.pieces_[turn].data() : nullptr;
 }
