@@ -134,12 +134,6 @@ __device__ inline int candidates_of(float sum)
     return (bits >> 12) * (one_candidate + 2 * static_cast<int>(threadIdx.x & 3)) + (bits & 4095);
 }
 
-__device__ inline int sum_of_quad(int value)
-{
-    value += __shfl_xor_sync(~0u, value, 1);
-    return value + __shfl_xor_sync(~0u, value, 2);
-}
-
 // The only candidate that a sum names, or -1.
 __device__ inline int sole_candidate(int sum)
 {

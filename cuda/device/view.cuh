@@ -118,12 +118,6 @@ __device__ inline std::int64_t feature_integer(const View<T> &view, std::int64_t
                                    : quantise_part(view.weights[row] * value, scaling.scale, part);
 }
 
-template <typename T>
-__device__ inline Split feature_limbs(const View<T> &view, std::int64_t row, int f, int part)
-{
-    return split_limbs(feature_integer(view, row, f, scaling_of(view, f), part));
-}
-
 // The same of a row without weight.
 template <typename T>
 __device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f)
