@@ -28,16 +28,10 @@ struct GlobalRoom {
 
 // Calls body(std::integral_constant<int, D>{}) with the least D >= d that these kernels hold in registers; false beyond
 // exact_register_d features.
-template <int D = exact_register_d, typename Body>
+template <typename Body>
 bool with_exact_size(int d, Body &&body)
 {
-    if constexpr (D > 1)
-        if (d <= exact_size_below(D))
-            return with_exact_size<exact_size_below(D)>(d, body);
-    if (d > D)
-        return false;
-    body(std::integral_constant<int, D>{});
-    return true;
+    return with_size<1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, exact_register_d>(d, body);
 }
 
 // Room::blocks of a multiprocessor leave as many registers as rows need; 0: the compiler sees to that by itself.

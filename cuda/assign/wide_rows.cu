@@ -293,25 +293,8 @@ void launch(const Stage<float> &stage, const WideArguments &a)
 template <bool Fours>
 void launch_k(const Stage<float> &stage, const WideArguments &a)
 {
-    switch ((a.view.k + 1) / 2) {
-    case 1:
-        return launch<2, Fours>(stage, a);
-    case 2:
-        return launch<4, Fours>(stage, a);
-    case 3:
-        return launch<6, Fours>(stage, a);
-    case 4:
-        return launch<8, Fours>(stage, a);
-    case 5:
-        return launch<10, Fours>(stage, a);
-    case 6:
-        return launch<12, Fours>(stage, a);
-    case 7:
-        return launch<14, Fours>(stage, a);
-    default:
-        static_assert(wide_k == 16);
-        return launch<16, Fours>(stage, a);
-    }
+    with_size<2, 4, 6, 8, 10, 12, 14, wide_k>(
+        a.view.k, [&](auto centroids) { launch<decltype(centroids)::value, Fours>(stage, a); });
 }
 
 // What is kept of these rows; made, with all rows open, where there is nothing yet. Nothing where there is no room.

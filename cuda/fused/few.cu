@@ -246,7 +246,7 @@ template <bool Labels>
 void launch_for(const Stage<float> &stage, MoveArguments a)
 {
     a.replicas = replicas;
-    with_register_size(a.view.d, [&](auto size) {
+    with_size<1, 2, 3, 4, 6, 8, 12, register_d>(a.view.d, [&](auto size) {
         constexpr int D = decltype(size)::value;
         const bool padded = D > 4 && a.view.d < D;
         if (a.view.k <= 4)

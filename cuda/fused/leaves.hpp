@@ -10,8 +10,7 @@
 // algorithm of Kanungo et al. (2002), down two levels, branches and leaves.
 #pragma once
 
-#include "plan/choose.hpp"
-#include "plugin/context.hpp"
+#include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 
@@ -59,16 +58,7 @@ constexpr int leaf_stride(int d)
 template <typename Body>
 void with_leaf_stride(int d, Body &&body)
 {
-    switch (leaf_stride(d)) {
-    case 1:
-        return body(std::integral_constant<int, 1>());
-    case 2:
-        return body(std::integral_constant<int, 2>());
-    case 4:
-        return body(std::integral_constant<int, 4>());
-    default:
-        return body(std::integral_constant<int, 8>());
-    }
+    with_size<1, 2, 4, leaves_d>(d, body);
 }
 
 // The rows' memory.

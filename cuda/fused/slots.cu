@@ -228,16 +228,8 @@ void launch_for(const Stage<float> &stage, const MoveArguments &a)
 template <bool Labels>
 void launch_all(const Stage<float> &stage, const MoveArguments &a)
 {
-    switch ((a.view.d + 3) / 4) {
-    case 1:
-        return launch_for<1, Labels>(stage, a);
-    case 2:
-        return launch_for<2, Labels>(stage, a);
-    case 3:
-        return launch_for<3, Labels>(stage, a);
-    default:
-        return launch_for<4, Labels>(stage, a);
-    }
+    with_size<1, 2, 3, 4>((a.view.d + 3) / 4,
+                          [&](auto features) { launch_for<decltype(features)::value, Labels>(stage, a); });
 }
 
 } // namespace

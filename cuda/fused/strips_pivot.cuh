@@ -227,14 +227,7 @@ void with_strip_shape(int d, Body &&body)
         else
             body(products, std::integral_constant<int, 1>());
     };
-    switch ((d + 15) / 16) {
-    case 2:
-        return with(std::integral_constant<int, 2>());
-    case 3:
-        return with(std::integral_constant<int, 3>());
-    default:
-        return with(std::integral_constant<int, 4>());
-    }
+    with_size<2, 3, 4>((d + 15) / 16, with);
 }
 
 } // namespace

@@ -22,12 +22,8 @@ constexpr int register_size(int d)
 }
 
 // Most features of a row in registers where distances are exact (assign/exact_rows.cuh), as far as Aggarwal 2013
-// measures; those kernels are built for each even number of features from 4 on, and for 1 and 3.
+// measures.
 inline constexpr int exact_register_d = 22;
-constexpr int exact_size_below(int size)
-{
-    return size <= 4 ? size - 1 : size - 2;
-}
 
 // Most clusters that a block's memory holds as operands, 32-bit sums of three limbs and the update's workspace;
 // fused/slots.cu and fused/strips.cu.

@@ -149,39 +149,12 @@ int resident_blocks(const Context &context, void (*kernel)(Arguments...), int th
     return context.facts.multiprocessors * std::max(per_unit, 1);
 }
 
-// Calls body(std::integral_constant<int, D>{}) with the least D >= d that kernels are built for;
-// false where a row of d features does not fit the registers.
-template <typename Body>
-bool with_register_size(int d, Body &&body)
+// Calls body(std::integral_constant<int, Size>{}) with the first of Sizes, which ascend, that is at least `wanted`;
+// false where none is.
+template <int... Sizes, typename Body>
+bool with_size(int wanted, Body &&body)
 {
-    switch (register_size(d)) {
-    case 1:
-        body(std::integral_constant<int, 1>{});
-        return true;
-    case 2:
-        body(std::integral_constant<int, 2>{});
-        return true;
-    case 3:
-        body(std::integral_constant<int, 3>{});
-        return true;
-    case 4:
-        body(std::integral_constant<int, 4>{});
-        return true;
-    case 6:
-        body(std::integral_constant<int, 6>{});
-        return true;
-    case 8:
-        body(std::integral_constant<int, 8>{});
-        return true;
-    case 12:
-        body(std::integral_constant<int, 12>{});
-        return true;
-    case 16:
-        body(std::integral_constant<int, 16>{});
-        return true;
-    default:
-        return false;
-    }
+    return ((wanted <= Sizes && (body(std::integral_constant<int, Sizes>{}), true)) || ...);
 }
 
 } // namespace pgkm::cuda
