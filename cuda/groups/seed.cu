@@ -150,7 +150,7 @@ __device__ double update_nearest(const SeedRows<T> &rows, Shared &s, const std::
     for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads) {
         const double distance = weigh_distance(rows, i, Row<T, D>(rows, i).distance(rows, s, pick, 0));
         rows.nearest[i] = fresh ? distance : fmin(rows.nearest[i], distance);
-        largest = fmax(largest, seed_value(rows, i));
+        largest = fmax(largest, rows.nearest[i]);
     }
     for (int offset = 16; offset > 0; offset >>= 1)
         largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));

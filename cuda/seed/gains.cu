@@ -156,10 +156,7 @@ __global__ void __launch_bounds__(threads) largest_kernel(GreedyRows<T> rows)
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows.n; i += stride)
         largest = fmax(largest, rows.nearest[i]);
-    for (int offset = 16; offset > 0; offset >>= 1)
-        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
-    if ((threadIdx.x & 31) == 0 && largest > 0.0)
-        atomicMax(&rows.state->seed.largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+    raise_largest(&rows.state->seed.largest, largest);
 }
 
 // A slice a block.

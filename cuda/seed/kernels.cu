@@ -162,10 +162,7 @@ __global__ void __launch_bounds__(threads)
         rows.nearest[i] = least;
         largest = fmax(largest, least);
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
-    if ((threadIdx.x & 31) == 0 && largest > 0.0)
-        atomicMax(&state->largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+    raise_largest(&state->largest, largest);
 }
 
 __global__ void __launch_bounds__(seed_parts)

@@ -127,10 +127,7 @@ __global__ void __launch_bounds__(threads) nearer_kernel(NearerArguments<T> a)
         }
         largest = fmax(largest, fmin(product, before));
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
-    if ((threadIdx.x & 31) == 0 && largest > 0.0)
-        atomicMax(a.largest, static_cast<unsigned long long>(__double_as_longlong(largest)));
+    raise_largest(a.largest, largest);
 }
 
 // The candidates so far, and the rows around them.

@@ -44,12 +44,6 @@ __device__ inline std::int64_t row_at(const SeedRows<T> &rows, std::int64_t posi
     return rows.order == nullptr ? position : rows.order[position];
 }
 
-template <typename T>
-__device__ inline double seed_value(const SeedRows<T> &rows, std::int64_t i)
-{
-    return rows.nearest[i];
-}
-
 // The squared distance of row i as it enters v_i.
 template <typename T>
 __device__ inline double weigh_distance(const SeedRows<T> &rows, std::int64_t i, double distance)
@@ -62,12 +56,21 @@ __device__ inline double seed_scale(const SeedState *state)
     return power_of_two(square_exponent(__longlong_as_double(static_cast<long long>(state->largest))));
 }
 
+// Raises the largest v_i by what each lane of a warp found; by all lanes.
+__device__ inline void raise_largest(unsigned long long *bits, double largest)
+{
+    for (int offset = 16; offset > 0; offset >>= 1)
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    if ((threadIdx.x & 31) == 0 && largest > 0.0)
+        atomicMax(bits, static_cast<unsigned long long>(__double_as_longlong(largest)));
+}
+
 // The integer mass of a row: for the first draw by weight, later by D^2.
 template <typename T>
 __device__ inline unsigned long long seed_mass(const SeedRows<T> &rows, std::int64_t i, bool first, double scale)
 {
     if (!first)
-        return static_cast<unsigned long long>(quantise_mass(seed_value(rows, i), scale));
+        return static_cast<unsigned long long>(quantise_mass(rows.nearest[i], scale));
     if (rows.masses != nullptr)
         return static_cast<unsigned long long>(rows.masses[i]);
     return rows.weights == nullptr
