@@ -1,14 +1,6 @@
 // algorithms.cpp - the table of what the engine can fit, and the functions of api.h that look into it.
-#include "engine/algorithms.hpp"
-
 #include "engine/backends/registry.hpp"
 #include "engine/job/job.hpp"
-#include "engine/kmeans/fit.hpp"
-#include "engine/mixture/mixture.hpp"
-#include "engine/pca/pca.hpp"
-#include "engine/reduction/reduction.hpp"
-#include "engine/serve/serve.hpp"
-#include "engine/tree/tree.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm {

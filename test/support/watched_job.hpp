@@ -7,7 +7,7 @@
 #include <ctime>
 #include <vector>
 
-#include "engine/algorithms.hpp"
+#include "engine/job/algorithm.hpp"
 
 namespace pgkm::test {
 

@@ -1,6 +1,6 @@
 // work.hpp - how much work a request is, and what is decided by it: the backend and its threads.
 //
-// Each algorithm makes its own estimate (kmeans/work.cpp, mixture/work.cpp, pca/pca.cpp).
+// Each algorithm makes its own estimate (kmeans/work.cpp, mixture/mixture.cpp, pca/pca.cpp).
 #pragma once
 
 #include <compare>

@@ -53,6 +53,10 @@ struct Algorithm {
     bool without_rows = false; // whether no rows at all have a model
 };
 
+// All that there are, each in its folder, and that of a request (algorithms.cpp).
+extern const Algorithm kmeans, mixtures, pca, serving, reductions, trees;
+const Algorithm &algorithm_of(const PgkmRequest &request);
+
 // The groups of a request: its own, or its points as the only one, with those of other servers.
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
 

@@ -1,4 +1,4 @@
-// fit.hpp - k-means as an algorithm of jobs.
+// fit.hpp - what a fit of k-means finds.
 #pragma once
 
 #include <cmath>
@@ -39,7 +39,5 @@ struct Model : Figures {
     LargeArray<std::int32_t> labels; // n, or empty
     LargeArray<double> distances;    // n, or empty
 };
-
-extern const Algorithm kmeans;
 
 } // namespace pgkm

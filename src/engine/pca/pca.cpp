@@ -1,12 +1,12 @@
-// pca.cpp - principal components: moments of the rows by a backend, then the eigenvectors of their covariances.
-#include "engine/pca/pca.hpp"
-
+// pca.cpp - principal components: moments of the rows by a backend, then the eigenvectors of their covariances. Or of
+// moments that were merged.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "cpu/sums/moments.hpp"
 #include "engine/backends/moments.hpp"
+#include "engine/job/algorithm.hpp"
 #include "engine/pca/symmetric_eigen.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"

@@ -1,12 +1,11 @@
 // reduction.cpp - a user's own reduction: its check, its cost, and the one call of a backend that makes it.
-#include "engine/reduction/reduction.hpp"
-
 #include <algorithm>
 #include <limits>
 
 #include "backend/reduction_program.hpp"
 #include "backend/reduction_walk.hpp"
 #include "cpu/reduce/reduce.hpp"
+#include "engine/job/algorithm.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 #include "numeric/large_array.hpp"

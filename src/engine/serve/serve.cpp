@@ -1,9 +1,8 @@
 // serve.cpp - one request about the rows of this server, from its bytes to the answer's.
-#include "engine/serve/serve.hpp"
-
 #include <algorithm>
 #include <new>
 
+#include "engine/job/algorithm.hpp"
 #include "engine/job/resident.hpp"
 #include "engine/nodes/message.hpp"
 #include "engine/nodes/share.hpp"

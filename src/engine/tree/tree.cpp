@@ -1,6 +1,4 @@
 // tree.cpp - a tree of clusters, from a request to its nodes.
-#include "engine/tree/tree.hpp"
-
 #include <algorithm>
 #include <cmath>
 
