@@ -176,15 +176,6 @@ inline constexpr Strategy strategies[] = {
      "R is cut into parts that fit shared memory, and each part's blocks read all rows"},
 };
 
-// How many strategies of that kind there are.
-constexpr int count_strategies(StrategyKind kind)
-{
-    int count = 0;
-    for (const Strategy &strategy : strategies)
-        count += strategy.kind == kind;
-    return count;
-}
-
 constexpr bool strategies_are_in_order()
 {
     int next[strategy_kinds] = {1, 1, 1, 1, 1}, last = 0;

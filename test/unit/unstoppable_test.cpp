@@ -56,7 +56,7 @@ TEST(Unstoppable, ReturnsAtItsEnd)
         },
         no_poll);
     EXPECT_EQ(result, 7);
-    EXPECT_EQ(bytes_left_behind(), 0U);
+    EXPECT_EQ(pgkm_bytes_left_behind(), 0U);
 }
 
 TEST(Unstoppable, PassesOnWhatIsThrown)
@@ -64,7 +64,7 @@ TEST(Unstoppable, PassesOnWhatIsThrown)
     EXPECT_THROW(run_unstoppable(
                      1, [](const Poll &) { throw std::bad_alloc(); }, no_poll),
                  std::bad_alloc);
-    EXPECT_EQ(bytes_left_behind(), 0U);
+    EXPECT_EQ(pgkm_bytes_left_behind(), 0U);
 }
 
 TEST(Unstoppable, BlocksSignals)
@@ -81,7 +81,7 @@ TEST(Unstoppable, OneAtATime)
 {
     Held held;
     held.leave(1234);
-    EXPECT_EQ(bytes_left_behind(), 1234U);
+    EXPECT_EQ(pgkm_bytes_left_behind(), 1234U);
     const auto counted = [runs = held.runs](const Poll &) { ++*runs; };
     EXPECT_THROW(run_unstoppable(1, counted, cancel), Error); // waiting can be cancelled
     int polls = 0;
@@ -91,7 +91,7 @@ TEST(Unstoppable, OneAtATime)
             held.release.set_value();
     });
     EXPECT_EQ(*held.runs, 2);
-    EXPECT_EQ(bytes_left_behind(), 0U);
+    EXPECT_EQ(pgkm_bytes_left_behind(), 0U);
 }
 
 TEST(Unstoppable, FreesWhatIsLeftBehind)
@@ -112,7 +112,7 @@ TEST(Unstoppable, FreesWhatIsLeftBehind)
                  Error);
     run_unstoppable(
         1, [](const Poll &) {}, no_poll);
-    EXPECT_EQ(bytes_left_behind(), 0U);
+    EXPECT_EQ(pgkm_bytes_left_behind(), 0U);
 }
 
 // What exit() would destroy while the thread works with it.

@@ -14,6 +14,12 @@ inline std::int64_t triangle_size(std::int64_t d)
     return d * (d + 1) / 2;
 }
 
+// Values of PgkmMixtureSums.second.
+inline std::int64_t second_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
+{
+    return type == PGKM_COVARIANCE_FULL ? k * triangle_size(d) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
+}
+
 // Of the n rows of one problem.
 struct CrossMoments {
     std::int64_t n;

@@ -75,6 +75,15 @@ std::vector<Summary> Session::summarise(std::vector<PgkmProblem> &problems, bool
     return summaries;
 }
 
+void Session::assign(std::int64_t n, std::int32_t k, void *centroids, PgkmAssignment &wanted)
+{
+    std::vector<PgkmProblem> problems(1);
+    problems[0].n_rows = n;
+    problems[0].k = k;
+    problems[0].centroids = centroids;
+    run(&PgkmBackend::assign, problems, &wanted);
+}
+
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work)
 {
     const double useful = std::min(work.shared.value / thread_pays.value + 1.0, 4096.0);

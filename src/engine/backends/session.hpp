@@ -47,6 +47,9 @@ class Session {
     // One for each problem.
     std::vector<Summary> summarise(std::vector<PgkmProblem> &problems, bool want_moments);
 
+    // assign() of the first n rows to k centroids, where no scales are needed.
+    void assign(std::int64_t n, std::int32_t k, void *centroids, PgkmAssignment &wanted);
+
     // The other functions of the table: session.run(&PgkmBackend::assign, problems, assignments.data()) is
     // assign() of all problems, whose further arguments are the table's.
     template <typename Problem, typename... Parameters, typename... Arguments>

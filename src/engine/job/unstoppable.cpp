@@ -139,14 +139,9 @@ void run_unstoppable(std::uint64_t bytes, std::function<void(const Poll &poll)> 
         std::rethrow_exception(call->failure);
 }
 
-std::uint64_t bytes_left_behind()
-{
-    return left_bytes.load();
-}
-
 } // namespace pgkm
 
 uint64_t pgkm_bytes_left_behind(void)
 {
-    return pgkm::bytes_left_behind();
+    return pgkm::left_bytes.load();
 }

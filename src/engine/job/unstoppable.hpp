@@ -11,14 +11,12 @@ namespace pgkm {
 
 // Runs `work` in a thread of its own, in which all signals are blocked, and returns at its end. What `work`
 // throws, this throws. It asks poll() every few milliseconds: what that throws, this throws at once and
-// leaves the thread behind. So `work` owns all that it touches, some `bytes`; it is freed when it returns.
+// leaves the thread behind. So `work` owns all that it touches, some `bytes` (pgkm_bytes_left_behind());
+// it is freed when it returns.
 // `work` gets a poll of its own, which throws once nobody waits any more.
 //
 // A process has one such thread. Who comes while one that was left behind still runs waits for its end. The
 // process may exit meanwhile: from then on nothing is destroyed, and the thread ends with the process.
 void run_unstoppable(std::uint64_t bytes, std::function<void(const Poll &poll)> work, const Poll &poll);
-
-// Bytes that a thread that was left behind still holds; 0 when there is none.
-std::uint64_t bytes_left_behind();
 
 } // namespace pgkm

@@ -43,15 +43,10 @@ MixtureFitter::MixtureFitter(const PgkmRequest &request, Workplace &place, Monit
     points_ = rows_->points();
 }
 
-void MixtureFitter::poll() const
-{
-    monitor_.poll();
-}
-
 void MixtureFitter::for_each(std::size_t count, const std::function<void(std::size_t)> &body)
 {
     pool_.run(static_cast<std::int64_t>(count), [&](std::int64_t i, int) {
-        poll();
+        poll_();
         body(at(i));
     });
 }
@@ -78,12 +73,12 @@ void MixtureFitter::find_totals()
     std::vector<CrossMoments> moments = moments_of(session_, points_, problems_);
     for_each(all_.size(), [&](std::size_t g) {
         const std::int64_t d = points_.d;
-        moments[g].centre([this] { poll(); });
+        moments[g].centre(poll_);
         totals_[g].mean = std::move(moments[g].mean);
         totals_[g].matrix.resize(at(d * d));
         const double *product = moments[g].cross.data();
         for (std::int64_t a = 0; a < d; ++a) {
-            poll();
+            poll_();
             for (std::int64_t b = 0; b <= a; ++b)
                 totals_[g].matrix[at(a * d + b)] = totals_[g].matrix[at(b * d + a)] = *product++ / moments[g].mass;
         }
@@ -168,7 +163,7 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
     em_step(all_, labelled, [&](std::size_t g) { return starts[g].sums[0].view; });
     for_each(starts.size(), [&](std::size_t g) {
         weigh(starts[g]);
-        maximise(starts[g].model.parameters, starts[g].sums[0], totals_[g], options_.reg_covar, [this] { poll(); });
+        maximise(starts[g].model.parameters, starts[g].sums[0], totals_[g], options_.reg_covar, poll_);
     });
 }
 
@@ -187,10 +182,9 @@ void MixtureFitter::begin(Start &start)
         const std::size_t f = i % units.scale.size();
         parameters.means[i] = (parameters.means[i] - units.center[f]) / units.scale[f];
     }
-    const Poll poll = [this] { this->poll(); };
     start.factors = options_.precisions_init.values != nullptr
-                        ? factorise_precisions(parameters, options_.precisions_init.values, poll)
-                        : factorise(parameters, poll);
+                        ? factorise_precisions(parameters, options_.precisions_init.values, poll_)
+                        : factorise(parameters, poll_);
     if (start.sums.empty())
         start.sums.emplace_back(parameters.type, parameters.k, parameters.d);
 }
@@ -199,7 +193,7 @@ void MixtureFitter::iterate(std::vector<Start> &starts)
 {
     std::vector<std::size_t> open = all_;
     for (std::int32_t iteration = 1; iteration <= options_.max_iter && !open.empty(); ++iteration) {
-        poll();
+        poll_();
         const std::vector<PgkmMixtureSums> views = em_step(
             open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
             [&](std::size_t g) { return starts[g].sums[0].view; });
@@ -219,9 +213,8 @@ void MixtureFitter::iterate_once(std::size_t group, Start &start)
     MixtureModel &model = start.model;
     weigh(start);
     model.trace.push_back(checked(start.sums[0].view.log_likelihood));
-    const Poll poll = [this] { this->poll(); };
-    maximise(model.parameters, start.sums[0], totals_[group], options_.reg_covar, poll);
-    start.factors = factorise(model.parameters, poll);
+    maximise(model.parameters, start.sums[0], totals_[group], options_.reg_covar, poll_);
+    start.factors = factorise(model.parameters, poll_);
     const double mean = model.trace.back() / model.mass;
     model.converged = std::fabs(mean - start.mean_log_likelihood) < options_.tol;
     start.mean_log_likelihood = mean;

@@ -45,7 +45,6 @@ class MixtureFitter {
         double mean_log_likelihood;    // of a row, at the last iteration
     };
 
-    void poll() const;
     void for_each(std::size_t count, const std::function<void(std::size_t)> &body);
     void find_totals();
     std::vector<Model> find_clusters(std::int32_t restart);
@@ -65,6 +64,7 @@ class MixtureFitter {
     const PgkmMixtureOptions &options_;
     Session &session_;
     Monitor &monitor_;
+    const Poll poll_ = [this] { monitor_.poll(); };
     ThreadPool pool_;
     std::vector<std::size_t> all_;           // 0, 1, ... : the groups
     std::vector<std::int64_t> k_;            // of each group

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cpu/kernels/vector_kernels.hpp"
+#include "engine/backends/moments.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -235,13 +236,10 @@ PgkmMixture MixtureFactors::view(const MixtureParameters &parameters) const
             nullptr};
 }
 
-MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d) : masses(at(k)), first(at(k * d))
+MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d)
+    : masses(at(k)), first(at(k * d)),
+      second(at(second_size(type, k, d))), view{0.0, masses.data(), first.data(), second.data(), nullptr}
 {
-    if (type == PGKM_COVARIANCE_FULL)
-        second.resize(at(k * (std::int64_t{d} * (d + 1) / 2)));
-    else if (type != PGKM_COVARIANCE_TIED)
-        second.resize(at(k * d));
-    view = {0.0, masses.data(), first.data(), second.data(), nullptr};
 }
 
 double MixtureSums::mass() const

@@ -1,7 +1,6 @@
 // cluster_sums.cpp - both ends of requests for sums over the rows of clusters.
 //
-// The request has the centroids in float64, for those of float32 are the same there. Labels are found anew each time:
-// that is a small part of the fit before it.
+// Labels are found anew each time: that is a small part of the fit before it.
 #include "engine/nodes/cluster_sums.hpp"
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/nodes.hpp"
 #include "engine/rows/cluster_sums.hpp"
-#include "numeric/large_array.hpp"
 
 namespace pgkm::nodes {
 namespace {
@@ -54,20 +52,7 @@ void serve_cluster_sums(Session &session, const PgkmPoints &points, int threads,
 {
     const auto k = request.get<std::int32_t>();
     const std::vector<double> centroids = read_rows<double>(request, static_cast<std::size_t>(k), points.d);
-    std::vector<T> nearest_of(centroids.size());
-    std::transform(centroids.begin(), centroids.end(), nearest_of.begin(),
-                   [](double value) { return static_cast<T>(value); });
-    check_values(nearest_of.data(), nearest_of.size());
-
-    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points.n));
-    std::vector<PgkmProblem> problems(1);
-    problems[0].n_rows = points.n;
-    problems[0].k = k;
-    problems[0].centroids = nearest_of.data();
-    PgkmAssignment wanted = {};
-    wanted.labels = labels.data();
-    session.run(&PgkmBackend::assign, problems, &wanted);
-
+    const LargeArray<std::int32_t> labels = nearest_labels<T>(session, points, k, centroids);
     const LabelledRows rows = {points, labels.data(), k, threads, [&host] { poll(host); }};
     if (operation == Operation::cluster_totals)
         return reply.put(rows.totals());

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/backends/moments.hpp"
+
 namespace pgkm::nodes {
 namespace {
 
@@ -10,19 +12,6 @@ void add_to(double *totals, const std::vector<double> &own)
 {
     for (std::size_t i = 0; i < own.size(); ++i)
         totals[i] += own[i];
-}
-
-// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
-std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    return type == PGKM_COVARIANCE_FULL   ? k * d * d
-           : type == PGKM_COVARIANCE_TIED ? d * d
-           : type == PGKM_COVARIANCE_DIAG ? k * d
-                                          : k;
-}
-std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
 }
 
 } // namespace
@@ -48,13 +37,15 @@ void sum_mixture(NodeSet &nodes, const PgkmMixture &mixture, PgkmMixtureSums &ou
         throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
     const auto d = static_cast<std::size_t>(nodes.points().d), k = static_cast<std::size_t>(mixture.k);
     const bool labelled = mixture.factors == nullptr, want_sums = out.masses != nullptr;
-    const std::size_t squares = squares_of(mixture.covariance_type, k, d);
+    const PgkmCovariance type = mixture.covariance_type;
+    const auto factors = static_cast<std::size_t>(pgkm_covariance_size(type, mixture.k, nodes.points().d));
+    const auto squares = static_cast<std::size_t>(second_size(type, mixture.k, nodes.points().d));
     Writer request(Operation::em_step);
     request.put(mixture.k);
-    request.put(mixture.covariance_type);
+    request.put(type);
     request.put(static_cast<std::uint8_t>(want_sums));
     request.put(mixture.means, k * d);
-    request.put(mixture.factors, labelled ? 0 : factors_of(mixture.covariance_type, k, d));
+    request.put(mixture.factors, labelled ? 0 : factors);
     request.put(mixture.log_weights, labelled ? 0 : k);
     request.put(mixture.log_determinants, labelled ? 0 : k);
     out.log_likelihood = 0.0;

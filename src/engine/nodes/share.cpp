@@ -6,6 +6,7 @@
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
+#include "engine/backends/moments.hpp"
 #include "engine/nodes/cluster_sums.hpp"
 #include "engine/nodes/share_seed.hpp"
 #include "engine/rows/prepare.hpp"
@@ -22,26 +23,6 @@ constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in 
 struct MomentSums {
     Int128 value = 0, square = 0;
 };
-
-// Values of PgkmMixture.factors, and of PgkmMixtureSums.second.
-std::size_t factors_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return k * d * d;
-    case PGKM_COVARIANCE_TIED:
-        return d * d;
-    case PGKM_COVARIANCE_DIAG:
-        return k * d;
-    case PGKM_COVARIANCE_SPHERICAL:
-        return k;
-    }
-    raise_shape();
-}
-std::size_t squares_of(PgkmCovariance type, std::size_t k, std::size_t d)
-{
-    return type == PGKM_COVARIANCE_FULL ? k * (d * (d + 1) / 2) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
-}
 
 } // namespace
 
@@ -76,6 +57,24 @@ void check_values(const T *values, std::size_t count)
 }
 template void check_values(const float *, std::size_t);
 template void check_values(const double *, std::size_t);
+
+template <typename T>
+LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
+                                        const std::vector<double> &centroids)
+{
+    std::vector<T> own(centroids.size());
+    std::transform(centroids.begin(), centroids.end(), own.begin(), [](double value) { return static_cast<T>(value); });
+    check_values(own.data(), own.size());
+    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points.n));
+    PgkmAssignment wanted = {};
+    wanted.labels = labels.data();
+    session.assign(points.n, k, own.data(), wanted);
+    return labels;
+}
+template LargeArray<std::int32_t> nearest_labels<float>(Session &, const PgkmPoints &, std::int32_t,
+                                                        const std::vector<double> &);
+template LargeArray<std::int32_t> nearest_labels<double>(Session &, const PgkmPoints &, std::int32_t,
+                                                         const std::vector<double> &);
 
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
     : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
@@ -248,7 +247,8 @@ void Share::em_step(Reader &request, Writer &reply)
     PgkmMixture mixture = {};
     mixture.k = static_cast<std::int32_t>(k);
     mixture.covariance_type = request.get<PgkmCovariance>();
-    factors_of(mixture.covariance_type, k, d); // refuses another type
+    if (mixture.covariance_type < PGKM_COVARIANCE_FULL || mixture.covariance_type > PGKM_COVARIANCE_SPHERICAL)
+        raise_shape();
     const bool want_sums = request.get<std::uint8_t>() != 0;
     const std::vector<double> means = read_rows<double>(request, k, points_.d);
     const std::vector<double> factors = request.get_all<double>();
@@ -257,32 +257,24 @@ void Share::em_step(Reader &request, Writer &reply)
     LargeArray<std::int32_t> labels;
     mixture.means = means.data();
     if (factors.empty()) {
-        std::vector<T> centroids(means.size());
-        std::transform(means.begin(), means.end(), centroids.begin(), [](double mean) { return static_cast<T>(mean); });
-        check_values(centroids.data(), centroids.size());
-        labels.resize(static_cast<std::size_t>(points_.n));
-        problems[0].k = mixture.k;
-        problems[0].centroids = centroids.data();
-        PgkmAssignment wanted = {};
-        wanted.labels = labels.data();
-        session_.run(&PgkmBackend::assign, problems, &wanted);
+        labels = nearest_labels<T>(session_, points_, mixture.k, means);
         mixture.labels = labels.data();
-    } else if (factors.size() != factors_of(mixture.covariance_type, k, d) || log_weights.size() != k ||
-               determinants.size() != k) {
+    } else if (factors.size() !=
+                   static_cast<std::size_t>(pgkm_covariance_size(mixture.covariance_type, mixture.k, points_.d)) ||
+               log_weights.size() != k || determinants.size() != k) {
         raise_shape();
     }
     mixture.log_weights = log_weights.data();
     mixture.factors = factors.data();
     mixture.log_determinants = determinants.data();
     std::vector<double> masses(want_sums ? k : 0), first(want_sums ? k * d : 0),
-        squares(want_sums ? squares_of(mixture.covariance_type, k, d) : 0);
+        squares(want_sums ? static_cast<std::size_t>(second_size(mixture.covariance_type, mixture.k, points_.d)) : 0);
     PgkmMixtureSums sums = {};
     if (want_sums) {
         sums.masses = masses.data();
         sums.first = first.data();
         sums.second = squares.data();
     }
-    problems[0] = whole();
     session_.run(&PgkmBackend::em_step, problems, &mixture, &sums);
     reply.put(sums.log_likelihood);
     reply.put(masses);

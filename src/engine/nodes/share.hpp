@@ -66,6 +66,12 @@ std::vector<T> read_rows(Reader &request, std::int32_t d)
     return values;
 }
 
+// The number of the nearest of k centroids (in float64: those of float32 rows are the same there) for each row that the
+// session has loaded.
+template <typename T>
+LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
+                                        const std::vector<double> &centroids);
+
 // Bytes of a row beside its values: while it is seeded, or its label and bounds.
 inline constexpr std::uint64_t state_bytes_per_row = 56;
 

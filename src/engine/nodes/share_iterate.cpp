@@ -147,14 +147,10 @@ void Share::farthest(Reader &request, Writer &reply)
     if (state_.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
         throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
-    PgkmProblem problem = whole();
-    problem.k = state_.k;
-    problem.centroids = state_.centroids.data();
     PgkmAssignment wanted = {};
     wanted.labels = state_.passing ? state_.labels.data() : nullptr;
     wanted.distances = squares.data();
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
+    session_.assign(points_.n, state_.k, state_.centroids.data(), wanted);
 
     const auto most = static_cast<std::size_t>(wanted_rows);
     const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 2 * sizeof(double) + 4;

@@ -214,17 +214,12 @@ void ShareSeed<T>::meet(const std::vector<T> &rows, std::int32_t first)
 {
     Seeding<T> &own = seeding();
     std::vector<T> values = rows;
-    PgkmProblem problem = {};
-    problem.n_rows = points_.n;
-    problem.k = static_cast<std::int32_t>(values.size() / static_cast<std::size_t>(points_.d));
-    problem.centroids = values.data();
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
     PgkmAssignment wanted = {};
     wanted.labels = labels.data();
     wanted.distances = squares.data();
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
+    session_.assign(points_.n, static_cast<std::int32_t>(values.size()) / points_.d, values.data(), wanted);
     own.trials.reset();
     own.runner.run(tasks_of(points_.n), [&](std::int64_t task) {
         for (std::int64_t row = task * rows_per_task; row < std::min(points_.n, (task + 1) * rows_per_task); ++row) {
@@ -265,14 +260,9 @@ std::vector<UInt128> ShareSeed<T>::gains_on_device(const std::vector<T> &values)
     std::vector<UInt128> gains;
     for (auto row = values.begin(); row != values.end(); row += points_.d) {
         std::vector<T> trial(row, row + points_.d);
-        PgkmProblem problem = {};
-        problem.n_rows = points_.n;
-        problem.k = 1;
-        problem.centroids = trial.data();
         PgkmAssignment wanted = {};
         wanted.distances = squares.data();
-        std::vector<PgkmProblem> problems = {problem};
-        session_.run(&PgkmBackend::assign, problems, &wanted);
+        session_.assign(points_.n, 1, trial.data(), wanted);
         std::vector<std::uint64_t> each(static_cast<std::size_t>(tasks), 0);
         own.runner.run(tasks, [&](std::int64_t task) {
             std::uint64_t gain = 0; // 2^14 masses below 2^46

@@ -6,20 +6,6 @@
 
 #include "backend/host.hpp"
 
-bool PgkmStream::wait(int milliseconds)
-{
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return !full_; });
-}
-
-void PgkmStream::give(const PgkmPoints &chunk)
-{
-    const std::lock_guard<std::mutex> lock(mutex_);
-    chunk_ = chunk;
-    full_ = true;
-    changed_.notify_all();
-}
-
 bool PgkmStream::take(const PgkmHost &host, PgkmPoints &chunk)
 {
     constexpr std::chrono::milliseconds slice(5); // until the cancel flag is looked at
@@ -52,10 +38,15 @@ void pgkm_stream_free(PgkmStream *stream)
 
 int pgkm_stream_wait(PgkmStream *stream, int milliseconds)
 {
-    return stream->wait(milliseconds) ? 1 : 0;
+    std::unique_lock<std::mutex> lock(stream->mutex_);
+    const auto wanted = [stream] { return !stream->full_; };
+    return stream->changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), wanted) ? 1 : 0;
 }
 
 void pgkm_stream_give(PgkmStream *stream, const PgkmPoints *chunk)
 {
-    stream->give(*chunk);
+    const std::lock_guard<std::mutex> lock(stream->mutex_);
+    stream->chunk_ = *chunk;
+    stream->full_ = true;
+    stream->changed_.notify_all();
 }

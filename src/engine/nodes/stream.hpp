@@ -16,15 +16,15 @@ struct PgkmStream {
     const std::int64_t n;    // rows of a pass
     const std::int64_t most; // of a chunk
 
-    bool wait(int milliseconds);
-    void give(const PgkmPoints &chunk);
-
     // Goes to the beginning of a pass, past what an attempt that failed has left.
     void begin_pass(const PgkmHost &host);
     // The next chunk of the pass, which lasts until the next call; false at its end. Throws Error.
     bool take(const PgkmHost &host, PgkmPoints &chunk);
 
   private:
+    friend int pgkm_stream_wait(PgkmStream *, int);
+    friend void pgkm_stream_give(PgkmStream *, const PgkmPoints *);
+
     std::mutex mutex_; // guards what follows
     std::condition_variable changed_;
     bool full_ = false;
