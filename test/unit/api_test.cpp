@@ -1,15 +1,19 @@
 // api_test - the rest of the engine as the server sees it: rows of a model, options, jobs, status.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "draws.hpp"
 #include "fit_run.hpp"
+#include "numeric/contract.hpp"
 
 namespace {
 
-TEST(TransformRow, RoundsFloat32RowsAsTheFitDoes)
+TEST(Rows, AreRoundedToFloat32AsTheFitDoes)
 {
     const std::vector<float> values = {0.1F, 0.7F, 3.3F, -2.9F, 0.3F, 0.2F};
     for (const int standardize : {0, 1}) {
@@ -32,32 +36,70 @@ TEST(TransformRow, RoundsFloat32RowsAsTheFitDoes)
     }
 }
 
+// Each error names the option.
 TEST(Options, AreChecked)
 {
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    const auto status = [](auto change) {
+    const auto expect = [](PgkmStatus status, const char *named, auto change) {
         PgkmRequest request = request_for(two_clouds, 2, 2);
         change(request);
-        return FitRun(request).error.status;
+        const FitRun run(request);
+        EXPECT_EQ(run.error.status, status) << named;
+        EXPECT_NE(std::string(run.error.text).find(named), std::string::npos) << run.error.text;
     };
-    EXPECT_EQ(status([](PgkmRequest &r) { r.k = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmRequest &r) { r.k = std::int64_t{1} << 31; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.max_iter = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.n_init = 0; }), PGKM_INVALID);
-    EXPECT_EQ(status([](PgkmRequest &r) { r.kmeans.tol = -1e-9; }), PGKM_INVALID);
-    EXPECT_EQ(status([&](PgkmRequest &r) { r.kmeans.tol = nan; }), PGKM_INVALID);
+    expect(PGKM_INVALID, "k must be", [](PgkmRequest &r) { r.k = 0; });
+    expect(PGKM_INVALID, "k must be", [](PgkmRequest &r) { r.k = std::int64_t{1} << 31; });
+    expect(PGKM_INVALID, "max_iter", [](PgkmRequest &r) { r.kmeans.max_iter = 0; });
+    expect(PGKM_INVALID, "n_init", [](PgkmRequest &r) { r.kmeans.n_init = 0; });
+    expect(PGKM_INVALID, "tol", [](PgkmRequest &r) { r.kmeans.tol = -1e-9; });
+    expect(PGKM_INVALID, "tol", [&](PgkmRequest &r) { r.kmeans.tol = nan; });
     const std::vector<double> start = {0, 0, nan, 0};
-    for (const std::int32_t rows : {2, 1}) {
-        const auto give = [&](PgkmRequest &r) { r.kmeans.init_centroids = {start.data(), 2, {rows, 4 / rows, 0}}; };
-        EXPECT_EQ(status(give), PGKM_INVALID);
+    for (const std::int32_t rows : {2, 1})
+        expect(PGKM_INVALID, "init_centroids", [&](PgkmRequest &r) {
+            r.kmeans.init_centroids = {start.data(), 2, {rows, 4 / rows, 0}};
+        });
+    expect(PGKM_LIMIT, "memory_limit", [](PgkmRequest &r) { r.settings.memory_limit = 1024; });
+    expect(PGKM_UNSUPPORTED, "no such strategy",
+           [](PgkmRequest &r) { r.settings.tuning.assignment = "no such strategy"; });
+    expect(PGKM_UNAVAILABLE, "CUDA", [](PgkmRequest &r) {
+        r.settings.backend = PGKM_BACKEND_CUDA;
+        r.settings.plugin = "/nonexistent/pg_kmeans_cuda.so";
+    });
+}
+
+TEST(Rows, NearestIsTheContracts)
+{
+    const Values rows = Draws(10).clouds(200, 5, 3, 5.0), centroids = Draws(11).clouds(131, 5, 3, 5.0);
+    for (int i = 0; i < 200; ++i) {
+        const double *row = rows.data() + 5 * i;
+        Values distances(131);
+        pgkm_distances(row, centroids.data(), 131, 5, distances.data());
+        for (int j = 0; j < 131; ++j)
+            ASSERT_EQ(distances[static_cast<std::size_t>(j)], pgkm::exact_distance(row, centroids.data() + 5 * j, 5));
+        std::int32_t label;
+        double distance;
+        pgkm_nearest(row, centroids.data(), 131, 5, &label, &distance);
+        const auto best = std::min_element(distances.begin(), distances.end());
+        EXPECT_EQ(label, best - distances.begin());
+        EXPECT_EQ(distance, *best);
     }
-    EXPECT_EQ(status([](PgkmRequest &r) { r.settings.memory_limit = 1024; }), PGKM_LIMIT);
-    EXPECT_EQ(status([](PgkmRequest &r) { r.settings.tuning.assignment = "no such strategy"; }), PGKM_UNSUPPORTED);
-    EXPECT_EQ(status([](PgkmRequest &r) {
-                  r.settings.backend = PGKM_BACKEND_CUDA;
-                  r.settings.plugin = "/nonexistent/pg_kmeans_cuda.so";
-              }),
-              PGKM_UNAVAILABLE);
+}
+
+TEST(Rows, LowestIndexOnATie)
+{
+    const std::vector<double> centroids(2 * 200, 3.0), row = {0, 0};
+    std::int32_t label;
+    double distance;
+    pgkm_nearest(row.data(), centroids.data(), 200, 2, &label, &distance);
+    EXPECT_EQ(label, 0);
+    EXPECT_EQ(distance, 18.0);
+}
+
+TEST(Rows, OfZerosHaveNoDirection)
+{
+    double zero[] = {0.0, 0.0};
+    EXPECT_EQ(pgkm_transform_row(zero, 2, nullptr, nullptr, PGKM_COSINE, PGKM_FLOAT64), 0);
+    EXPECT_EQ(pgkm_transform_row(zero, 2, nullptr, nullptr, PGKM_L2, PGKM_FLOAT64), 1);
 }
 
 TEST(Job, CanBeCancelledAndStopped)

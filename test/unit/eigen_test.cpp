@@ -1,4 +1,5 @@
-// Eigenvalues and eigenvectors by Eigen and by LAPACK, beside the matrix.
+// Eigenvalues and eigenvectors by Eigen and by LAPACK, beside the matrix. What is tested is what we make of the
+// libraries and not these.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -9,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/api.h"
-#include "numeric/error.hpp"
 #include "engine/pca/symmetric_eigen.hpp"
+#include "fit_run.hpp"
+#include "numeric/error.hpp"
 
 namespace pgkm {
 namespace {
@@ -46,15 +47,6 @@ Matrix diagonal(const std::vector<double> &values)
     Matrix matrix(at(d * d));
     for (std::int64_t i = 0; i < d; ++i)
         matrix[at(i * d + i)] = values[at(i)];
-    return matrix;
-}
-
-Matrix tridiagonal(const std::vector<double> &values, const std::vector<double> &beside)
-{
-    const auto d = static_cast<std::int64_t>(values.size());
-    Matrix matrix = diagonal(values);
-    for (std::int64_t i = 1; i < d; ++i)
-        matrix[at(i * d + i - 1)] = matrix[at((i - 1) * d + i)] = beside[at(i - 1)];
     return matrix;
 }
 
@@ -141,45 +133,6 @@ TEST_P(SymmetricEigenBy, EqualValuesOfWhichSomeAreWanted)
     expect_decomposition(diagonal(values), 40, found);
 }
 
-// Features of scales from 1 down to where their products leave the range of float64.
-TEST_P(SymmetricEigenBy, GradedMatrices)
-{
-    for (const std::int32_t d : {40, 80, 130, 200})
-        for (const double decades : {30.0, 100.0, 150.0, 300.0}) {
-            Matrix matrix = covariance(d, 2 * d, 0.0);
-            for (std::int32_t a = 0; a < d; ++a)
-                for (std::int32_t b = 0; b < d; ++b)
-                    matrix[at(std::int64_t{a} * d + b)] *= std::pow(10.0, -decades * (a + b) / (2.0 * d));
-            expect_decomposition(matrix, d, solve(matrix, d));
-        }
-}
-
-// Values that meet, and parts that are hardly coupled.
-TEST_P(SymmetricEigenBy, HardTridiagonals)
-{
-    const std::int32_t d = 210;
-    std::vector<double> ones(at(d), 1.0), twos(at(d), 2.0), wilkinson, glue, graded;
-    for (std::int32_t i = 0; i < d; ++i) {
-        wilkinson.push_back(std::abs(i % 21 - 10)); // W21+, ten times
-        glue.push_back(i % 21 == 20 ? 1e-10 : 1.0);
-        graded.push_back(std::pow(10.0, -i / 15.0));
-    }
-    for (const Matrix &matrix : {tridiagonal(twos, ones), tridiagonal(wilkinson, glue), tridiagonal(graded, graded),
-                                 tridiagonal(std::vector<double>(at(d), 0.0), ones),
-                                 tridiagonal(wilkinson, std::vector<double>(at(d), -1e-14))})
-        expect_decomposition(matrix, d, solve(matrix, d));
-}
-
-// Values of the second difference matrix are known.
-TEST_P(SymmetricEigenBy, KnownValues)
-{
-    const std::int32_t d = 333;
-    const SymmetricEigen found =
-        solve(tridiagonal(std::vector<double>(at(d), 2.0), std::vector<double>(at(d), -1.0)), d);
-    for (std::int32_t j = 0; j < d; ++j)
-        EXPECT_NEAR(found.values[at(j)], 2.0 + 2.0 * std::cos((j + 1) * std::acos(-1.0) / (d + 1)), 2e-14);
-}
-
 TEST_P(SymmetricEigenBy, OnlyWantedVectors)
 {
     for (const std::int32_t rank : {20, 300}) {
@@ -216,18 +169,6 @@ TEST_P(SymmetricEigenBy, LargeValues)
     }
 }
 
-TEST(SymmetricEigen, LibrariesAgree)
-{
-    if (lapack() == nullptr)
-        GTEST_SKIP() << "there is no LAPACK on this system";
-    const std::int32_t d = 140;
-    const Matrix matrix = covariance(d, 2 * d, 6.0);
-    const SymmetricEigen one = eigen_by_lapack(*lapack(), matrix, d, no_poll, all_vectors);
-    const SymmetricEigen other = eigen_by_eigen(matrix, d, all_vectors);
-    for (std::int32_t j = 0; j < d; ++j)
-        EXPECT_NEAR(one.values[at(j)], other.values[at(j)], 1e-13 * other.values[0]);
-}
-
 TEST(SymmetricEigen, CanBeStopped)
 {
     const auto stop = [] { throw Error(PGKM_CANCELLED, "cancelled"); };
@@ -252,15 +193,9 @@ std::vector<double> components(std::int32_t d, int threads)
     request.cross = cross.data();
     request.mass = d;
     request.settings.cpu_threads = threads;
-    PgkmJob *job = nullptr;
-    PgkmError error;
-    PgkmResult result;
-    EXPECT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
-    while (pgkm_job_wait(job, 1000) == 0) {}
-    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
-    const std::vector<double> found(result.components, result.components + std::int64_t{result.k} * d);
-    pgkm_job_free(job);
-    return found;
+    const FitRun run(request);
+    EXPECT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    return {run.result.components, run.result.components + std::int64_t{run.result.k} * d};
 }
 
 TEST(SymmetricEigen, ThreadsDoNotChangeBits)
@@ -278,14 +213,7 @@ TEST(SymmetricEigen, TooManyFeatures)
     request.algorithm = PGKM_PCA;
     request.points.n = 2;
     request.points.d = most_eigen_features + 1;
-    PgkmJob *job = nullptr;
-    PgkmError error;
-    PgkmResult result;
-    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
-    while (pgkm_job_wait(job, 1000) == 0) {}
-    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_LIMIT);
-    EXPECT_STREQ(error.text, "PCA of 46339 features is not possible: at most 46338 are");
-    pgkm_job_free(job);
+    EXPECT_STREQ(FitRun(request).error.text, "PCA of 46339 features is not possible: at most 46338 are");
     const std::int64_t most = most_eigen_features;
     EXPECT_LE(1 + most * (most + 4), INT32_MAX);
 }

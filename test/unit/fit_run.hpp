@@ -31,6 +31,19 @@ class FitRun {
     FitRun(const FitRun &) = delete;
     FitRun &operator=(const FitRun &) = delete;
 
+    // Result `i` of several; the first one is `result`.
+    PgkmStatus get(std::int64_t i, PgkmResult &one) const
+    {
+        PgkmError ignored;
+        return pgkm_job_result(job_, i, &one, &ignored);
+    }
+    PgkmJobProgress progress() const
+    {
+        PgkmJobProgress progress;
+        pgkm_job_progress(job_, &progress);
+        return progress;
+    }
+
     PgkmError error = {};
     PgkmResult result = {};
 

@@ -1,10 +1,15 @@
-// fit_test - fits through the engine's API: options, weights, transformations.
+// fit_test - fits through the engine's API: options, weights, transformations, and what the figures of a model say of
+// one another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <random>
 #include <vector>
 
+#include "draws.hpp"
 #include "fit_run.hpp"
 
 namespace {
@@ -16,14 +21,9 @@ TEST(Fit, TellsHowItWent)
     request.kmeans.n_init = 3;
     request.kmeans.refine = 1;
     request.settings.tuning.assignment = "tiled";
-    PgkmJob *job = nullptr;
-    PgkmError error = {};
-    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
-    while (pgkm_job_wait(job, 1000) == 0) {}
-    PgkmJobProgress progress;
-    pgkm_job_progress(job, &progress);
-    PgkmResult result;
-    ASSERT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    const PgkmJobProgress progress = run.progress();
     EXPECT_EQ(progress.phase, PGKM_LABELLING);
     EXPECT_EQ(progress.restart, 2);
     EXPECT_GE(progress.iteration, 1);
@@ -33,7 +33,6 @@ TEST(Fit, TellsHowItWent)
     EXPECT_EQ(progress.bytes_moved, 0u);
     for (const double seconds : progress.seconds)
         EXPECT_GT(seconds, 0.0);
-    pgkm_job_free(job);
 }
 
 // Two light rows in a cluster of their own, beside heavy ones of the same size elsewhere.
@@ -104,19 +103,16 @@ TEST(Fit, SameSeedSameBitsOtherSeedOtherStart)
     EXPECT_NE(std::memcmp(first.result.centroids, other.result.centroids, 14 * sizeof(double)), 0);
 }
 
-TEST(Fit, RestartsKeepTheLowestInertia)
+TEST(Fit, RestartsAreIndependentAndTheBestIsKept)
 {
-    std::vector<double> values;
-    for (int i = 0; i < 300; ++i)
-        values.push_back(std::fmod(i * 7919.0, 101.0) + 1000.0 * (i % 7));
-    PgkmRequest request = request_for(values, 1, 7);
+    const Values rows = Draws(5).clouds(900, 2, 9, 5.0);
+    PgkmRequest request = request_for(rows, 2, 9);
     request.kmeans.init = PGKM_INIT_RANDOM;
-    request.kmeans.n_init = 12;
-    const FitRun best(request);
-    request.kmeans.n_init = 1;
-    const FitRun one(request);
-    ASSERT_EQ(best.error.status, PGKM_OK);
-    EXPECT_LE(best.result.inertia, one.result.inertia);
+    Values inertia;
+    for (request.kmeans.n_init = 1; request.kmeans.n_init <= 8; ++request.kmeans.n_init)
+        inertia.push_back(FitRun(request).result.inertia);
+    EXPECT_TRUE(std::is_sorted(inertia.rbegin(), inertia.rend())) << "a restart made it worse";
+    EXPECT_LT(inertia.back(), inertia.front()) << "no restart found anything better";
 }
 
 TEST(Fit, FewerDistinctRowsThanClusters)
@@ -174,15 +170,17 @@ TEST(Fit, RefusesWeightsWhoseSquaresOverflow)
 
 TEST(Fit, TolStopsLikeScikitLearn)
 {
-    // Variance of the feature: 25.25; with tol = 1 every movement of summed square <= 25.25 ends it.
-    const std::vector<double> values = {0, 1, 10, 11}, start = {0, 1};
-    PgkmRequest request = request_for(values, 1, 2);
-    request.kmeans.init_centroids = {start.data(), 2, {2, 1, 0}};
+    // Variances of the features: 25.25 and 0; with tol = 1 every movement of summed square <= 12.625 ends it.
+    const std::vector<double> values = {0, 7, 1, 7, 10, 7, 11, 7}, start = {0, 7, 1, 7};
+    PgkmRequest request = request_for(values, 2, 2);
+    request.kmeans.init_centroids = {start.data(), 2, {2, 2, 0}};
     request.kmeans.tol = 0.0;
     const FitRun exact(request);
     EXPECT_EQ(exact.result.n_iter, 3); // 0 | 1 10 11, then 0 1 | 10 11, then unchanged labels
     EXPECT_EQ(exact.result.converged, 1);
-    request.kmeans.tol = 2.0; // first movement: (22/3 - 1)^2 = 40.1 <= 50.5
+    request.kmeans.tol = 3.0; // first movement: (22/3 - 1)^2 = 40.1 > 37.9; the second: 10.3
+    EXPECT_EQ(FitRun(request).result.n_iter, 2);
+    request.kmeans.tol = 4.0; // 40.1 <= 50.5
     const FitRun loose(request);
     EXPECT_EQ(loose.result.n_iter, 1);
     EXPECT_EQ(loose.result.converged, 1);
@@ -237,6 +235,80 @@ TEST(Fit, CosineIgnoresLength)
     const FitRun refused(zero);
     EXPECT_EQ(refused.error.status, PGKM_INVALID);
     EXPECT_NE(std::strstr(refused.error.text, "row 2"), nullptr) << refused.error.text;
+}
+
+void expect_consistent(const PgkmResult &model)
+{
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(model.k));
+    for (std::int64_t i = 0; i < model.n; ++i)
+        ++counts[static_cast<std::size_t>(model.labels[i])];
+    EXPECT_TRUE(std::equal(counts.begin(), counts.end(), model.sizes));
+    EXPECT_EQ(std::count(counts.begin(), counts.end(), 0), 0);
+    EXPECT_NEAR(std::accumulate(model.within_ss, model.within_ss + model.k, 0.0), model.inertia, 1e-12 * model.inertia);
+    EXPECT_NEAR(std::accumulate(model.distances, model.distances + model.n, 0.0), model.inertia, 1e-11 * model.inertia);
+}
+
+TEST(Fit, IsConsistentForEveryWayToStart)
+{
+    const Values rows = Draws(1).clouds(2003, 3, 7, 5.0);
+    for (const PgkmInit init :
+         {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST}) {
+        PgkmRequest request = request_for(rows, 3, 9);
+        request.kmeans.init = init;
+        const FitRun run(request);
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        expect_consistent(run.result);
+        EXPECT_EQ(run.result.k, 9);
+    }
+}
+
+// With given centroids the order of the rows must not matter either: sums are exact.
+TEST(Fit, DoesNotDependOnTheOrderOfRows)
+{
+    const Values rows = Draws(3).clouds(1501, 1, 5, 5.0), start(rows.begin(), rows.begin() + 6);
+    Values other = rows;
+    std::shuffle(other.begin(), other.end(), std::mt19937_64(4));
+    PgkmRequest request = request_for(rows, 1, 6);
+    request.kmeans.init_centroids = {start.data(), 2, {6, 1, 0}};
+    const FitRun before(request);
+    request.points.values = other.data();
+    const FitRun after(request);
+    ASSERT_EQ(after.error.status, PGKM_OK) << after.error.text;
+    EXPECT_TRUE(std::equal(before.result.centroids, before.result.centroids + 6, after.result.centroids));
+    EXPECT_TRUE(std::equal(before.result.sizes, before.result.sizes + 6, after.result.sizes));
+    EXPECT_TRUE(std::equal(before.result.within_ss, before.result.within_ss + 6, after.result.within_ss));
+    EXPECT_EQ(before.result.inertia, after.result.inertia);
+    EXPECT_EQ(before.result.n_iter, after.result.n_iter);
+}
+
+TEST(Fit, Float32RowsGiveCentroidsOfFloat32)
+{
+    const Values rows = Draws(7).clouds(501, 3, 4, 5.0);
+    const std::vector<float> narrow(rows.begin(), rows.end());
+    PgkmRequest request = request_for(rows, 3, 4);
+    request.points.values = narrow.data();
+    request.points.element = PGKM_FLOAT32;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    expect_consistent(run.result);
+    for (int i = 0; i < 12; ++i)
+        EXPECT_EQ(run.result.centroids[i], static_cast<double>(static_cast<float>(run.result.centroids[i])));
+}
+
+TEST(Fit, ExtremeValuesStayFinite)
+{
+    for (const double magnitude : {0x1p500, 1e100, 1e-100, 1e-150, 1e-290}) {
+        const Values rows = Draws(8).fill(300, [&](Draws &draws) { return magnitude * (2.0 * draws.uniform() - 1.0); });
+        const FitRun run(request_for(rows, 3, 5));
+        if (magnitude < 0x1p-500) { // whose squares would be 0
+            EXPECT_EQ(run.error.status, PGKM_INVALID);
+            continue;
+        }
+        ASSERT_EQ(run.error.status, PGKM_OK) << magnitude << ": " << run.error.text;
+        EXPECT_TRUE(std::isfinite(run.result.inertia)) << magnitude;
+        for (int i = 0; i < 3 * run.result.k; ++i)
+            EXPECT_LE(std::fabs(run.result.centroids[i]), magnitude);
+    }
 }
 
 } // namespace

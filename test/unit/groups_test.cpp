@@ -40,17 +40,15 @@ class Groups : public testing::Test {
         together.want_labels = together.want_distances = 0;
         together.groups = groups.data();
         together.n_groups = static_cast<std::int64_t>(groups.size());
-        PgkmJob *job = nullptr;
-        PgkmError error = {};
-        ASSERT_EQ(pgkm_job_start(&together, &job, &error), PGKM_OK) << error.text;
-        while (pgkm_job_wait(job, 1000) == 0) {}
+        const FitRun all(together);
+        ASSERT_EQ(all.error.status, PGKM_OK) << all.error.text;
         for (std::size_t g = 0; g < groups.size(); ++g) {
             PgkmRequest alone = request_for(values[g], d, groups[g].k);
             alone.kmeans = options;
             alone.points.weights = groups[g].weights;
             const FitRun run(alone);
             PgkmResult result = {};
-            ASSERT_EQ(pgkm_job_result(job, static_cast<std::int64_t>(g), &result, &error), PGKM_OK) << error.text;
+            ASSERT_EQ(all.get(static_cast<std::int64_t>(g), result), PGKM_OK);
             ASSERT_EQ(result.k, run.result.k) << g;
             EXPECT_EQ(result.n, run.result.n) << g;
             EXPECT_EQ(result.n_iter, run.result.n_iter) << g;
@@ -65,8 +63,7 @@ class Groups : public testing::Test {
             }
         }
         PgkmResult none;
-        EXPECT_EQ(pgkm_job_result(job, together.n_groups, &none, &error), PGKM_INTERNAL);
-        pgkm_job_free(job);
+        EXPECT_EQ(all.get(together.n_groups, none), PGKM_INTERNAL);
     }
 
     std::vector<std::vector<double>> values, weights;
@@ -175,13 +172,11 @@ TEST(Sweep, GivesEachFitAndItsQuality)
 {
     PgkmRequest request = request_for(two_clouds, 2, 1);
     request.k_last = 6;
-    PgkmJob *job = nullptr;
-    PgkmError error = {};
-    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
-    while (pgkm_job_wait(job, 1000) == 0) {}
+    const FitRun sweep(request);
+    ASSERT_EQ(sweep.error.status, PGKM_OK) << sweep.error.text;
     for (std::int64_t k = 1; k <= 6; ++k) {
         PgkmResult result;
-        ASSERT_EQ(pgkm_job_result(job, k - 1, &result, &error), PGKM_OK) << error.text;
+        ASSERT_EQ(sweep.get(k - 1, result), PGKM_OK);
         const FitRun alone(request_for(two_clouds, 2, k));
         EXPECT_EQ(result.inertia, alone.result.inertia) << k;
         EXPECT_EQ(result.labels, nullptr);
@@ -189,7 +184,7 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     }
     // Two clouds of three rows (0,0), (0,1), (1,0), 10 apart in both features.
     PgkmResult two;
-    ASSERT_EQ(pgkm_job_result(job, 1, &two, &error), PGKM_OK);
+    ASSERT_EQ(sweep.get(1, two), PGKM_OK);
     const double spread = (std::sqrt(2.0) / 3.0 + 2.0 * std::sqrt(5.0) / 3.0) / 3.0;
     EXPECT_NEAR(two.quality.davies_bouldin, 2.0 * spread / std::sqrt(200.0), 1e-12);
     EXPECT_NEAR(two.quality.calinski_harabasz, 6.0 * 50.0 * 4.0 / (8.0 / 3.0), 1e-9);
@@ -198,8 +193,6 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     EXPECT_EQ(two.centroids, nullptr);
     EXPECT_EQ(two.sizes, nullptr);
     EXPECT_EQ(two.within_ss, nullptr);
-    pgkm_job_free(job);
-    request.k_last = 0;
     request.k = 3;
     request.k_last = 2;
     EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
@@ -211,14 +204,12 @@ TEST(Sweep, EndsAtTheNumberOfRows)
     PgkmRequest request = request_for(two_clouds, 2, 5);
     request.k_last = INT32_MAX;
     request.settings.memory_limit = 2000000;
-    PgkmJob *job = nullptr;
-    PgkmError error = {};
-    ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
-    EXPECT_EQ(pgkm_job_wait(job, 60000), 1);
+    const FitRun sweep(request);
+    ASSERT_EQ(sweep.error.status, PGKM_OK) << sweep.error.text;
     EXPECT_EQ(pgkm_sweep_last(&request), 6);
     for (const std::int64_t k : {std::int64_t{5}, std::int64_t{6}}) {
         PgkmResult result;
-        ASSERT_EQ(pgkm_job_result(job, k - 5, &result, &error), PGKM_OK) << error.text;
+        ASSERT_EQ(sweep.get(k - 5, result), PGKM_OK);
         const FitRun alone(request_for(two_clouds, 2, k));
         EXPECT_EQ(result.k, alone.result.k) << k;
         EXPECT_EQ(result.inertia, alone.result.inertia) << k;
@@ -226,9 +217,8 @@ TEST(Sweep, EndsAtTheNumberOfRows)
         EXPECT_EQ(result.converged, alone.result.converged) << k;
     }
     PgkmResult none;
-    EXPECT_EQ(pgkm_job_result(job, 2, &none, &error), PGKM_INTERNAL);
-    EXPECT_EQ(pgkm_job_result(job, -1, &none, &error), PGKM_INTERNAL);
-    pgkm_job_free(job);
+    EXPECT_EQ(sweep.get(2, none), PGKM_INTERNAL);
+    EXPECT_EQ(sweep.get(-1, none), PGKM_INTERNAL);
     request.k = 9;
     EXPECT_EQ(pgkm_sweep_last(&request), 9);
 }

@@ -3,70 +3,52 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/api.h"
+#include "fit_run.hpp"
 #include "published.hpp"
 
 namespace {
 
 using published::Table;
 
-struct Fitted {
-    PgkmError error = {};
-    double inertia = -1.0;
-    std::int32_t k = 0;
-};
-
-Fitted fit(const Table &rows, std::int64_t k, std::int32_t n_init, const Table *start = nullptr)
+PgkmRequest request_of(const Table &rows, std::int64_t k)
 {
-    PgkmRequest request = {};
-    request.points = {rows.values.data(), PGKM_FLOAT64, rows.rows(), rows.columns, nullptr};
-    request.k = k;
-    pgkm_options_default(&request.kmeans);
-    request.kmeans.n_init = n_init;
+    PgkmRequest request = request_for(rows.values, rows.columns, k);
     request.kmeans.tol = 0.0;
-    request.settings.backend = PGKM_BACKEND_CPU;
-    if (start != nullptr)
-        request.kmeans.init_centroids = {
-            start->values.data(), 2, {static_cast<std::int32_t>(start->rows()), start->columns, 0}};
-    Fitted fitted;
-    PgkmJob *job = nullptr;
-    if (pgkm_job_start(&request, &job, &fitted.error) != PGKM_OK)
-        return fitted;
-    while (pgkm_job_wait(job, 1000) == 0) {}
-    PgkmResult result;
-    if (pgkm_job_result(job, 0, &result, &fitted.error) == PGKM_OK) {
-        fitted.inertia = result.inertia;
-        fitted.k = result.k;
-    }
-    pgkm_job_free(job);
-    return fitted;
+    return request;
 }
 
 // Rounding aside, Lloyd's iterations from the true centres end where they ended for others.
 void expect_from_truth(const Table &rows, const Table &truth, double sse)
 {
-    const Fitted fitted = fit(rows, truth.rows(), 1, &truth);
-    ASSERT_EQ(fitted.error.status, PGKM_OK) << fitted.error.text;
-    EXPECT_EQ(fitted.k, truth.rows());
-    EXPECT_LE(fitted.inertia, sse * (1 + 1e-9));
+    PgkmRequest request = request_of(rows, truth.rows());
+    request.kmeans.init_centroids = {
+        truth.values.data(), 2, {static_cast<std::int32_t>(truth.rows()), truth.columns, 0}};
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    EXPECT_EQ(run.result.k, truth.rows());
+    EXPECT_LE(run.result.inertia, sse * (1 + 1e-9));
 }
 
 // The best of n_init starts. It may end a little below the reference, which is a local minimum
 // too (on S1 three parts in a million), but no sum of squares can be far below it.
 void expect_near(const Table &rows, std::int64_t k, std::int32_t n_init, double sse, double excess)
 {
-    const Fitted fitted = fit(rows, k, n_init);
-    ASSERT_EQ(fitted.error.status, PGKM_OK) << fitted.error.text;
-    EXPECT_EQ(fitted.k, k);
-    EXPECT_LE(fitted.inertia, sse * (1 + excess));
-    EXPECT_GE(fitted.inertia, sse * 0.999) << "better than anything known: the sum must be wrong";
+    PgkmRequest request = request_of(rows, k);
+    request.kmeans.n_init = n_init;
+    const FitRun run(request);
+    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+    EXPECT_EQ(run.result.k, k);
+    EXPECT_LE(run.result.inertia, sse * (1 + excess));
+    EXPECT_GE(run.result.inertia, sse * 0.999) << "better than anything known: the sum must be wrong";
 }
 
 TEST(Quality, Iris)
 {
     const Table rows = published::read(published::checkout() + "test/data/iris.csv", 4);
     ASSERT_EQ(rows.rows(), 150);
-    EXPECT_NEAR(fit(rows, 3, 10).inertia, 78.851441426, 1e-8);
+    PgkmRequest request = request_of(rows, 3);
+    request.kmeans.n_init = 10;
+    EXPECT_NEAR(FitRun(request).result.inertia, 78.851441426, 1e-8);
 }
 
 TEST(Quality, S1OfTheCheckout)

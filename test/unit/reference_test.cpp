@@ -8,46 +8,17 @@
 
 #include <gtest/gtest.h>
 
-#include "numeric/contract.hpp"
-#include "backend/update.hpp"
+#include "seeded_rows.hpp"
 
 namespace pgkm {
 namespace {
 
 // The reference with some rows of d features loaded.
-class Loaded {
+class Loaded : public SeededRows {
   public:
     Loaded(std::vector<double> rows, std::int32_t d, std::vector<double> weights = {})
-        : rows_(std::move(rows)), weights_(std::move(weights)), d_(d)
+        : SeededRows(reference_backend(), std::move(rows), d, std::move(weights))
     {
-        PgkmOpen options = {};
-        options.struct_size = sizeof options;
-        const PgkmPoints points = {rows_.data(), PGKM_FLOAT64, n(), d_, weights_.empty() ? nullptr : weights_.data()};
-        EXPECT_EQ(table_->open(&options, &context_, &error_), PGKM_OK);
-        EXPECT_EQ(table_->load(context_, &points, &data_, &error_), PGKM_OK);
-        const auto [least, most] = std::minmax_element(rows_.begin(), rows_.end());
-        const double heaviest = weights_.empty() ? 1.0 : *std::max_element(weights_.begin(), weights_.end());
-        scales_.assign(static_cast<std::size_t>(d_), sum_scale(*least, *most, heaviest));
-    }
-    ~Loaded()
-    {
-        table_->unload(data_);
-        table_->close(context_);
-    }
-    Loaded(const Loaded &) = delete;
-
-    std::int64_t n() const { return static_cast<std::int64_t>(rows_.size()) / d_; }
-
-    PgkmProblem problem(std::vector<double> &centroids) const
-    {
-        PgkmProblem result = {};
-        result.n_rows = n();
-        result.k = static_cast<std::int32_t>(centroids.size()) / d_;
-        result.centroids = centroids.data();
-        result.feature_scales = scales_.data();
-        if (!weights_.empty())
-            result.weight_exponent = scale_exponent(*std::max_element(weights_.begin(), weights_.end()));
-        return result;
     }
     PgkmProblem fit(std::vector<double> &centroids, std::int32_t max_iter, double tol = 0.0)
     {
@@ -66,25 +37,6 @@ class Loaded {
         EXPECT_EQ(table_->assign(data_, &one, 1, &wanted, &error_), PGKM_OK) << error_.text;
         return result;
     }
-    // The chosen centroids; as many as were found.
-    std::vector<double> seed(std::int32_t k, PgkmInit init, std::uint64_t seed)
-    {
-        std::vector<double> centroids(static_cast<std::size_t>(k) * static_cast<std::size_t>(d_));
-        PgkmProblem one = problem(centroids);
-        const PgkmSeedParams params = {init, seed, 0};
-        EXPECT_EQ(table_->seed(data_, &one, 1, &params, &error_), PGKM_OK) << error_.text;
-        centroids.resize(static_cast<std::size_t>(one.k) * static_cast<std::size_t>(d_));
-        return centroids;
-    }
-
-  private:
-    const PgkmBackend *table_ = reference_backend();
-    std::vector<double> rows_, weights_;
-    std::int32_t d_;
-    std::vector<PgkmFeatureScale> scales_;
-    PgkmContext *context_ = nullptr;
-    PgkmData *data_ = nullptr;
-    PgkmError error_ = {};
 };
 
 TEST(Reference, TwoClustersOnALine)

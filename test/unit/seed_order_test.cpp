@@ -6,72 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/backend.h"
 #include "cpu/cpu_backend.hpp"
-#include "numeric/contract.hpp"
+#include "seeded_rows.hpp"
 #include "numeric/row_key.hpp"
 
 namespace pgkm {
 namespace {
-
-// One backend with rows of d features loaded.
-class Seeded {
-  public:
-    Seeded(const PgkmBackend *table, std::vector<double> rows, std::int32_t d, std::vector<double> weights = {},
-           std::uint64_t limit = 0)
-        : table_(table), rows_(std::move(rows)), weights_(std::move(weights)), d_(d)
-    {
-        PgkmOpen options = {};
-        options.struct_size = sizeof options;
-        options.threads = 1;
-        options.memory_limit = limit;
-        const auto n = static_cast<std::int64_t>(rows_.size()) / d;
-        const PgkmPoints points = {rows_.data(), PGKM_FLOAT64, n, d, weights_.empty() ? nullptr : weights_.data()};
-        EXPECT_EQ(table_->open(&options, &context_, &error_), PGKM_OK);
-        EXPECT_EQ(table_->load(context_, &points, &data_, &error_), PGKM_OK);
-        scales_.resize(static_cast<std::size_t>(d));
-    }
-    ~Seeded()
-    {
-        table_->unload(data_);
-        table_->close(context_);
-    }
-    Seeded(const Seeded &) = delete;
-
-    std::vector<double> centroids_or_none(PgkmInit init, std::int32_t k, std::uint64_t seed)
-    {
-        std::vector<double> out(static_cast<std::size_t>(k * d_));
-        PgkmProblem problem = {};
-        problem.n_rows = static_cast<std::int64_t>(rows_.size()) / d_;
-        problem.k = k;
-        problem.centroids = out.data();
-        problem.feature_scales = scales_.data();
-        if (!weights_.empty())
-            problem.weight_exponent = scale_exponent(*std::max_element(weights_.begin(), weights_.end()));
-        const PgkmSeedParams params = {init, seed, 0};
-        status = table_->seed(data_, &problem, 1, &params, &error_);
-        out.resize(static_cast<std::size_t>(problem.k * d_));
-        return out;
-    }
-
-    std::vector<double> centroids(PgkmInit init, std::int32_t k, std::uint64_t seed)
-    {
-        std::vector<double> out = centroids_or_none(init, k, seed);
-        EXPECT_EQ(status, PGKM_OK) << error_.text;
-        return out;
-    }
-
-    PgkmStatus status = PGKM_OK; // of the last centroids()
-
-  private:
-    const PgkmBackend *table_;
-    std::vector<double> rows_, weights_;
-    std::int32_t d_;
-    std::vector<PgkmFeatureScale> scales_;
-    PgkmContext *context_ = nullptr;
-    PgkmData *data_ = nullptr;
-    PgkmError error_ = {};
-};
 
 // Distinct rows on a line; some stand several times, and each of those has its own weight.
 struct Line {
@@ -139,11 +79,10 @@ TEST(SeedDraws, FollowWeightsAndSquaredDistances)
         for (const double y : line.at)
             if (y != a)
                 expected[{a, y}] = line.weight(a) / 15.5 * line.second(a, y);
-    Seeded seeded(cpu_backend(), line.rows, 1, line.weights);
+    SeededRows loaded(cpu_backend(), line.rows, 1, line.weights);
     std::map<std::pair<double, double>, int> counts;
     for (int seed = 0; seed < draws; ++seed) {
-        const std::vector<double> found =
-            seeded.centroids(PGKM_INIT_KMEANS_PLUS_PLUS, 2, static_cast<std::uint64_t>(seed));
+        const std::vector<double> found = loaded.seed(2, PGKM_INIT_KMEANS_PLUS_PLUS, static_cast<std::uint64_t>(seed));
         ++counts[{found.at(0), found.at(1)}];
     }
     EXPECT_LT(chi_square(counts, expected), 43.8); // 19 degrees of freedom
@@ -157,10 +96,10 @@ TEST(SeedDraws, RandomTakesEveryPairOfPlaces)
         for (std::size_t j = 0; j < rows.size(); ++j)
             if (i != j)
                 expected[std::minmax({rows[i], rows[j]})] += 1.0 / 12.0;
-    Seeded seeded(cpu_backend(), rows, 1);
+    SeededRows loaded(cpu_backend(), rows, 1);
     std::map<std::pair<double, double>, int> counts;
     for (int seed = 0; seed < draws; ++seed) {
-        const std::vector<double> found = seeded.centroids(PGKM_INIT_RANDOM, 2, static_cast<std::uint64_t>(seed));
+        const std::vector<double> found = loaded.seed(2, PGKM_INIT_RANDOM, static_cast<std::uint64_t>(seed));
         ++counts[std::minmax({found.at(0), found.at(1)})];
     }
     EXPECT_LT(chi_square(counts, expected), 16.3); // 3 degrees of freedom
@@ -186,16 +125,16 @@ TEST(SeedMemory, IsEnoughFromTheLeastLimitOn)
     std::vector<double> rows;
     for (int i = 0; i < n * d; ++i)
         rows.push_back(std::sin(1e3 * i));
-    const std::vector<double> expected = Seeded(cpu_backend(), rows, d).centroids(PGKM_INIT_KMEANS_PLUS_PLUS, k, 1);
+    const std::vector<double> expected = SeededRows(cpu_backend(), rows, d).seed(k, PGKM_INIT_KMEANS_PLUS_PLUS, 1);
     bool enough = false;
     for (std::uint64_t limit = 100'000; limit < 1'500'000; limit += 5000) {
-        Seeded seeded(cpu_backend(), rows, d, {}, limit);
-        const std::vector<double> found = seeded.centroids_or_none(PGKM_INIT_KMEANS_PLUS_PLUS, k, 1);
-        if (seeded.status == PGKM_OK) {
+        SeededRows loaded(cpu_backend(), rows, d, {}, limit);
+        const std::vector<double> found = loaded.seed_or_none(k, PGKM_INIT_KMEANS_PLUS_PLUS, 1);
+        if (loaded.status == PGKM_OK) {
             ASSERT_EQ(found, expected) << limit;
         }
-        ASSERT_EQ(seeded.status, enough || seeded.status == PGKM_OK ? PGKM_OK : PGKM_LIMIT) << limit;
-        enough = enough || seeded.status == PGKM_OK;
+        ASSERT_EQ(loaded.status, enough || loaded.status == PGKM_OK ? PGKM_OK : PGKM_LIMIT) << limit;
+        enough = enough || loaded.status == PGKM_OK;
     }
     EXPECT_TRUE(enough);
 }

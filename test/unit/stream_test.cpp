@@ -168,8 +168,8 @@ TEST(Stream, BeginsAtTheBeginning)
                                  {nullptr, PGKM_FLOAT64, 0, 1, nullptr}};
     std::thread giver([&] {
         for (const int i : {0, 1, 2, 0}) {
-            while (!stream.wait(1)) {}
-            stream.give(chunks[i]);
+            while (pgkm_stream_wait(&stream, 1) == 0) {}
+            pgkm_stream_give(&stream, &chunks[i]);
         }
     });
     PgkmPoints taken;
