@@ -77,7 +77,7 @@ __global__ void draw_centroids(const T *values, std::int64_t n, int d, int k, T 
                        f];
 }
 
-// One plain step of Lloyd's method, for timings on centroids as they are in mid-fit.
+// One plain step of Lloyd's method, for centroids as they are in mid-fit.
 template <typename T>
 __global__ void add_rows(const T *values, const std::int32_t *labels, std::int64_t n, int d, float *sums, float *counts)
 {
