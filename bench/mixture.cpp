@@ -111,20 +111,9 @@ Time time_mixture(Arguments &arguments, const PgkmPoints &points)
             precisions[i] = std::stod(arguments["precision"]);
     options.weights_init = {weights.data(), 1, {k, 0, 0}};
     options.means_init = {means.data(), 2, {k, d, 0}};
-    switch (options.covariance_type) {
-    case PGKM_COVARIANCE_FULL:
-        options.precisions_init = {precisions.data(), 3, {k, d, d}};
-        break;
-    case PGKM_COVARIANCE_TIED:
-        options.precisions_init = {precisions.data(), 2, {d, d, 0}};
-        break;
-    case PGKM_COVARIANCE_DIAG:
-        options.precisions_init = {precisions.data(), 2, {k, d, 0}};
-        break;
-    case PGKM_COVARIANCE_SPHERICAL:
-        options.precisions_init = {precisions.data(), 1, {k, 0, 0}};
-        break;
-    }
+    const bool full = options.covariance_type == PGKM_COVARIANCE_FULL, tied = square && !full;
+    const int dimensions = full ? 3 : options.covariance_type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
+    options.precisions_init = {precisions.data(), dimensions, {tied ? d : k, d, d}};
     return time_of(request, options.max_iter, false);
 }
 

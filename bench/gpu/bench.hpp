@@ -12,31 +12,38 @@ namespace bench {
 using namespace pgkm;
 using namespace pgkm::cuda;
 
-double median(std::vector<double> times);
+inline double median(std::vector<double> times)
+{
+    std::sort(times.begin(), times.end());
+    return times.empty() ? -1.0 : times[times.size() / 2];
+}
 
-// Milliseconds of what `body` enqueues in the stream, by events.
-class Timer {
-  public:
-    explicit Timer(cudaStream_t stream);
-    ~Timer();
-    Timer(const Timer &) = delete;
-    Timer &operator=(const Timer &) = delete;
+// Of a context on any device, without limits.
+inline PgkmOpen plain_options()
+{
+    PgkmOpen open{};
+    open.struct_size = sizeof open;
+    open.device = -1;
+    return open;
+}
 
-    template <typename Body>
-    double time(Context &context, Body &&body)
-    {
-        start();
-        body();
-        return stop(context);
-    }
-
-  private:
-    void start();
-    double stop(Context &context);
-
-    cudaStream_t stream_;
-    cudaEvent_t from_ = nullptr, to_ = nullptr;
-};
+// Milliseconds of what body() enqueues in the context's stream, by events.
+template <typename Body>
+double time_ms(Context &context, Body &&body)
+{
+    cudaEvent_t from = nullptr, to = nullptr;
+    float ms = 0.0f;
+    check(cudaEventCreate(&from), "cudaEventCreate");
+    check(cudaEventCreate(&to), "cudaEventCreate");
+    check(cudaEventRecord(from, context.compute.get()), "cudaEventRecord");
+    body();
+    check(cudaEventRecord(to, context.compute.get()), "cudaEventRecord");
+    context.wait(context.compute.get());
+    check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
+    return static_cast<double>(ms);
+}
 
 // The modes; each prints CSV with a heading. `which`: numbers of its shapes.
 void stream();

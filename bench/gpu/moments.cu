@@ -40,11 +40,11 @@ __global__ void read_kernel(const uint4 *values, std::int64_t count, unsigned *o
 }
 
 template <typename Body>
-double best_of(Timer &timer, Context &context, int repeats, Body &&body)
+double median_of(Context &context, int repeats, Body &&body)
 {
     std::vector<double> times;
     for (int i = 0; i <= repeats; ++i)
-        times.push_back(timer.time(context, body));
+        times.push_back(time_ms(context, body));
     times.erase(times.begin()); // the first makes the workspace
     return median(times);
 }
@@ -52,12 +52,7 @@ double best_of(Timer &timer, Context &context, int repeats, Body &&body)
 template <typename T>
 void bench_shape(std::int64_t n, int d)
 {
-    Context context([] {
-        PgkmOpen open{};
-        open.struct_size = sizeof open;
-        open.device = -1;
-        return open;
-    }());
+    Context context(plain_options());
     Data data(context, {nullptr, sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, 0, d, nullptr});
     const std::int64_t count = n * d;
     data.values = DeviceArray<char>(context.budget, static_cast<std::size_t>(count) * sizeof(T));
@@ -72,10 +67,9 @@ void bench_shape(std::int64_t n, int d)
     PgkmProblem problem{};
     problem.n_rows = n;
     PgkmMoments moments = {shift.data(), sums.data(), cross.data(), 0.0};
-    Timer timer(context.compute.get());
-    const double ms = best_of(timer, context, 10, [&] { sum_moments<T>(data, &problem, 1, &moments); });
+    const double ms = median_of(context, 10, [&] { sum_moments<T>(data, &problem, 1, &moments); });
     DeviceArray<unsigned> out(context.budget, 1);
-    const double read = best_of(timer, context, 10, [&] {
+    const double read = median_of(context, 10, [&] {
         read_kernel<<<132 * 16, 512, 0, context.compute.get()>>>(reinterpret_cast<const uint4 *>(data.values.get()),
                                                                  count * static_cast<std::int64_t>(sizeof(T)) / 16,
                                                                  out.get());

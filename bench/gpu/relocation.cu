@@ -32,8 +32,7 @@ double fit_ms(Session &session, const Case &shape, const std::vector<float> &row
         require(session.table->fit(session.data, &problem, 1, &params, &session.error), session.error);
         times.push_back((seconds() - begin) * 1e3);
     }
-    std::nth_element(times.begin(), times.begin() + calls / 2, times.end());
-    return times[calls / 2];
+    return median(times);
 }
 
 } // namespace

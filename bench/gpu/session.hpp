@@ -25,9 +25,7 @@ class Session {
   public:
     Session(const PgkmPoints &points, std::uint64_t device_limit, const PgkmHost &host = {})
     {
-        PgkmOpen open{};
-        open.struct_size = sizeof open;
-        open.device = -1;
+        PgkmOpen open = plain_options();
         open.device_memory_limit = device_limit;
         open.host = host;
         require(table->open(&open, &context_, &error), error);

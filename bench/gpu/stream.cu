@@ -11,18 +11,12 @@ namespace {
 // Bytes per second of copies in pieces of `piece` bytes, two buffers in turn.
 double copy_rate(const char *from, std::size_t bytes, std::size_t piece)
 {
-    Context context([] {
-        PgkmOpen open{};
-        open.struct_size = sizeof open;
-        open.device = -1;
-        return open;
-    }());
+    Context context(plain_options());
     DeviceArray<char> buffers[2] = {{context.budget, piece}, {context.budget, piece}};
     check(cudaHostRegister(const_cast<char *>(from), bytes, cudaHostRegisterReadOnly), "cudaHostRegister");
-    Timer timer(context.compute.get());
     std::vector<double> times;
     for (int repeat = 0; repeat < 4; ++repeat)
-        times.push_back(timer.time(context, [&] {
+        times.push_back(time_ms(context, [&] {
             for (std::size_t done = 0, i = 0; done < bytes; done += piece, ++i)
                 buffers[i % 2].upload(from + done, std::min(piece, bytes - done), context.compute.get());
         }));

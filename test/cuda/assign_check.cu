@@ -1,5 +1,6 @@
 // assign_check.cu - the tensor-core assignment against the generic one, label for label; with rows converted on every
-// call, and with rows prepared once as in a fit. Needs a GPU; exit status 1 if a label differs. scripts/gpu-test builds it.
+// call, and with rows prepared once as in a fit. Needs a GPU; exit status 1 if a label differs. scripts/gpu-test builds
+// it.
 #include <cstdio>
 
 #include "assign/tensor_layout.cuh"
