@@ -4,33 +4,53 @@
 namespace conformance {
 namespace {
 
+// Bounds that all features share.
+struct Bounds {
+    Bounds(std::int32_t d, double least, double most) : min(static_cast<std::size_t>(d), least), max(min.size(), most)
+    {
+        summary.min = min.data();
+        summary.max = max.data();
+    }
+    Bounds(const Bounds &) = delete;
+    Bounds &operator=(const Bounds &) = delete;
+
+    std::vector<double> min, max;
+    PgkmSummary summary = {};
+};
+
+template <typename T, typename Distribution>
+std::vector<T> drawn(std::int64_t count, std::int32_t seed, Distribution distribution)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    std::vector<T> values(static_cast<std::size_t>(count));
+    for (T &value : values)
+        value = static_cast<T>(distribution(random));
+    return values;
+}
+
+// One group.
+template <typename T>
+Case case_of(const std::vector<T> &values, std::int32_t d, std::int32_t k)
+{
+    Case data = {};
+    data.element = sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64;
+    data.d = d;
+    data.n = static_cast<std::int64_t>(values.size()) / d;
+    const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
+    data.values.assign(bytes, bytes + values.size() * sizeof(T));
+    data.groups = {{0, data.n, k}};
+    return data;
+}
+
 // Kernels are made for ranges of features and components: what lies at their ends, and one beyond.
 class EmStepShapes : public testing::TestWithParam<Subject> {
   protected:
-    // One group.
-    template <typename T>
-    static Case case_of(const std::vector<T> &values, std::int32_t d, std::int32_t k)
-    {
-        Case data = {};
-        data.element = sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64;
-        data.d = d;
-        data.n = static_cast<std::int64_t>(values.size()) / d;
-        const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
-        data.values.assign(bytes, bytes + values.size() * sizeof(T));
-        data.groups = {{0, data.n, k}};
-        return data;
-    }
-
-    // One step, twice, under a mixture against the reference's. Features lie in [least, most].
-    static void check(const Case &data, PgkmCovariance type, const Mixture &mixture, double least, double most,
+    // One step, twice, under a mixture against the reference's.
+    static void check(const Case &data, PgkmCovariance type, const Mixture &mixture, const Bounds &bounds,
                       double least_tolerance = 0.0)
     {
         SCOPED_TRACE("type " + std::to_string(type) + ", d " + std::to_string(data.d) + ", k " +
                      std::to_string(mixture.k));
-        std::vector<double> all_least(static_cast<std::size_t>(data.d), least), all_most(all_least.size(), most);
-        PgkmSummary summary = {};
-        summary.min = all_least.data();
-        summary.max = all_most.data();
         Session session(GetParam(), data.points());
         Session reference(reference_subject(), data.points());
         Sums actual(data, 0, mixture, type), expected = actual;
@@ -40,7 +60,8 @@ class EmStepShapes : public testing::TestWithParam<Subject> {
         PGKM_REQUIRE_OK(again.take(session, mixture.rebound(type)), session, GetParam());
         EXPECT_TRUE(actual.same(again));
         ASSERT_EQ(expected.take(reference, mixture.rebound(type)), PGKM_OK);
-        expect_near(expected, actual, type, summary, std::max(tolerance_of(GetParam(), data.element), least_tolerance));
+        expect_near(expected, actual, type, bounds.summary,
+                    std::max(tolerance_of(GetParam(), data.element), least_tolerance));
     }
 
     // `tightness` times the factors of Mixture: means lie as much farther apart than their rows. All values
@@ -48,37 +69,22 @@ class EmStepShapes : public testing::TestWithParam<Subject> {
     template <typename T>
     static void check(std::int32_t d, std::int32_t k, double tightness, double scale = 1.0)
     {
-        std::mt19937_64 random(static_cast<std::uint64_t>(d * 1000 + k));
-        std::normal_distribution<double> normal(1e3, 5.0);
         const std::int64_t n = std::clamp<std::int64_t>(5'000'000 / (k * d * d), 67, 3001);
-        std::vector<T> values(static_cast<std::size_t>(n * d));
-        for (T &value : values)
-            value = static_cast<T>(scale * normal(random));
-        const Case data = case_of(values, d, k);
-        std::vector<double> least(static_cast<std::size_t>(d), 980.0 * scale), most(least.size(), 1020.0 * scale);
-        PgkmSummary summary = {};
-        summary.min = least.data();
-        summary.max = most.data();
-        Session session(GetParam(), data.points());
-        Session reference(reference_subject(), data.points());
+        std::normal_distribution<double> normal(1e3, 5.0);
+        const auto scaled = [&](auto &random) { return scale * normal(random); };
+        const Case data = case_of(drawn<T>(n * d, d * 1000 + k, scaled), d, k);
+        const Bounds bounds(d, 980.0 * scale, 1020.0 * scale);
         for (const PgkmCovariance type : all_types) {
-            SCOPED_TRACE("type " + std::to_string(type) + ", d " + std::to_string(d) + ", k " + std::to_string(k));
-            Mixture mixture(data, 0, type, summary, k);
+            Mixture mixture(data, 0, type, bounds.summary, k);
             for (double &factor : mixture.factors)
                 factor *= tightness;
-            Sums actual(data, 0, mixture, type), expected = actual;
-            actual.labels.clear(); // sums alone
-            PGKM_REQUIRE_OK(actual.take(session, mixture.view), session, GetParam());
-            ASSERT_EQ(expected.take(reference, mixture.view), PGKM_OK);
-            expect_near(expected, actual, type, summary, tolerance_of(GetParam(), data.element));
+            check(data, type, mixture, bounds);
         }
     }
 };
 
 TEST_P(EmStepShapes, NearReference)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     for (const std::int32_t d : {1, 2, 7, 8, 9, 16, 17, 24, 25, 32, 33, 48, 49, 64, 65})
         for (const std::int32_t k : {1, 3, 16, 17, 32, 33, 64, 65}) {
             check<float>(d, k, 1.0);
@@ -90,8 +96,6 @@ TEST_P(EmStepShapes, NearReference)
 
 TEST_P(EmStepShapes, ComponentsFarApart)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     for (const double tightness : {10.0, 1e3, 1e6})
         for (const std::int32_t d : {3, 16, 32}) {
             check<float>(d, 16, tightness);
@@ -101,8 +105,6 @@ TEST_P(EmStepShapes, ComponentsFarApart)
 
 TEST_P(EmStepShapes, SquaresAtTheEndsOfFloat64)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     for (const double scale : {1e-155, 1e-140, 1e148})
         for (const std::int32_t d : {3, 16})
             check<double>(d, 16, 1.0, scale);
@@ -111,8 +113,6 @@ TEST_P(EmStepShapes, SquaresAtTheEndsOfFloat64)
 // More than one block's or warp's turn takes, and not a multiple of what it takes.
 TEST_P(EmStepShapes, ManyRows)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     struct Shape {
         std::int32_t d, k;
         PgkmCovariance type;
@@ -123,17 +123,10 @@ TEST_P(EmStepShapes, ManyRows)
                               {50, 9, PGKM_COVARIANCE_DIAG},
                               {5, 7, PGKM_COVARIANCE_DIAG},
                               {5, 7, PGKM_COVARIANCE_FULL}}) {
-        std::mt19937_64 random(static_cast<std::uint64_t>(shape.d));
-        std::normal_distribution<double> normal(1e3, 5.0);
-        std::vector<float> values(static_cast<std::size_t>(30'011 * shape.d));
-        for (float &value : values)
-            value = static_cast<float>(normal(random));
-        const Case data = case_of(values, shape.d, shape.k);
-        std::vector<double> least(static_cast<std::size_t>(shape.d), 980.0), most(least.size(), 1020.0);
-        PgkmSummary summary = {};
-        summary.min = least.data();
-        summary.max = most.data();
-        check(data, shape.type, Mixture(data, 0, shape.type, summary, shape.k), 980.0, 1020.0);
+        const std::normal_distribution<double> normal(1e3, 5.0);
+        const Case data = case_of(drawn<float>(30'011 * shape.d, shape.d, normal), shape.d, shape.k);
+        const Bounds bounds(shape.d, 980.0, 1020.0);
+        check(data, shape.type, Mixture(data, 0, shape.type, bounds.summary, shape.k), bounds);
     }
 }
 
@@ -141,8 +134,6 @@ TEST_P(EmStepShapes, ManyRows)
 // variance and others that no row belongs to.
 TEST_P(EmStepShapes, FewComponentsCount)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     struct Shape {
         std::int32_t d, k;
         PgkmCovariance type;
@@ -173,11 +164,8 @@ TEST_P(EmStepShapes, FewComponentsCount)
                     value = centres[i % (k - 3) * d + f] + normal(random);
             }
         const Case data = case_of(values, shape.d, shape.k);
-        std::vector<double> least(d, 990.0), most(d, 1010.0 + shape.apart);
-        PgkmSummary summary = {};
-        summary.min = least.data();
-        summary.max = most.data();
-        Mixture mixture(data, 0, shape.type, summary, shape.k);
+        const Bounds bounds(shape.d, 990.0, 1010.0 + shape.apart);
+        Mixture mixture(data, 0, shape.type, bounds.summary, shape.k);
         mixture.means = centres;
         std::uniform_real_distribution<double> factor(0.5, 2.0);
         for (double &value : mixture.factors)
@@ -185,67 +173,47 @@ TEST_P(EmStepShapes, FewComponentsCount)
         const std::size_t own = mixture.factors.size() / k; // of a component
         std::fill_n(mixture.factors.begin(), own, 1e4);
         std::fill_n(mixture.factors.begin() + static_cast<std::ptrdiff_t>(own), own, 0.05); // counts for all rows
-        check(data, shape.type, mixture, 990.0, 1010.0 + shape.apart);
+        check(data, shape.type, mixture, bounds);
         std::vector<float> narrow(values.begin(), values.end());
-        check(case_of(narrow, shape.d, shape.k), shape.type, mixture, 990.0, 1010.0 + shape.apart);
+        check(case_of(narrow, shape.d, shape.k), shape.type, mixture, bounds);
     }
 }
 
 // Rows whose log densities are some -1e10, rounded to 1e-6: the largest is what exp() must be taken about.
 TEST_P(EmStepShapes, RowsFarFromAllComponents)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     for (const PgkmCovariance type : all_types)
         for (const std::int32_t d : {3, 16, 40}) {
-            std::vector<double> values(static_cast<std::size_t>(203 * d));
-            std::mt19937_64 random(static_cast<std::uint64_t>(d));
-            std::uniform_real_distribution<double> uniform(-1.0, 1.0);
-            for (double &value : values)
-                value = uniform(random);
+            auto values = drawn<double>(203 * d, d, std::uniform_real_distribution<double>(-1.0, 1.0));
             // Means lie on a line through the origin, rows far out at right angles to it, so that log
             // densities there differ by little.
             for (std::int64_t row = 100; row < 203; row += 17)
                 values[static_cast<std::size_t>(row * d)] = 5e4 * static_cast<double>(row % 3 + 1);
             const Case data = case_of(values, d, 3);
-            std::vector<double> least(static_cast<std::size_t>(d), -1.0), most(least.size(), 1.0);
-            PgkmSummary summary = {};
-            summary.min = least.data();
-            summary.max = most.data();
-            Mixture mixture(data, 0, type, summary, 3);
+            Mixture mixture(data, 0, type, Bounds(d, -1.0, 1.0).summary, 3);
             for (std::size_t j = 0; j < 3; ++j)
                 mixture.means[j * static_cast<std::size_t>(d)] = 0.0;
             std::fill(mixture.factors.begin(), mixture.factors.end(), 1.0);
+            const auto size = static_cast<std::size_t>(d);
             if (type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED)
                 for (std::size_t i = 0; i < mixture.factors.size(); ++i)
-                    mixture.factors[i] =
-                        i / static_cast<std::size_t>(d) % static_cast<std::size_t>(d) == i % static_cast<std::size_t>(d)
-                            ? 1.0
-                            : 0.0;
-            check(data, type, mixture, -2e5, 2e5, 1e-6);
+                    mixture.factors[i] = i / size % size == i % size ? 1.0 : 0.0;
+            check(data, type, mixture, Bounds(d, -2e5, 2e5), 1e-6);
         }
 }
 
 // Rows amid 1e155, whose own squares would overflow while their differences' do not.
 TEST_P(EmStepShapes, OriginWhoseSquareOverflows)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     for (const std::int32_t d : {3, 16, 40}) {
-        std::vector<double> values(static_cast<std::size_t>(203 * d));
-        std::mt19937_64 random(static_cast<std::uint64_t>(d));
         std::uniform_int_distribution<int> step(-20, 20);
-        for (double &value : values)
-            value = 1e155 + step(random) * 4e139;
-        const Case data = case_of(values, d, 3);
-        std::vector<double> least(static_cast<std::size_t>(d), 1e155 - 8e140), most(least.size(), 1e155 + 8e140);
-        PgkmSummary summary = {};
-        summary.min = least.data();
-        summary.max = most.data();
+        const auto near = [&](auto &random) { return 1e155 + step(random) * 4e139; };
+        const Case data = case_of(drawn<double>(203 * d, d, near), d, 3);
+        const Bounds bounds(d, 1e155 - 8e140, 1e155 + 8e140);
         for (const PgkmCovariance type : {PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL}) {
-            Mixture mixture(data, 0, type, summary, 3);
+            Mixture mixture(data, 0, type, bounds.summary, 3);
             std::fill(mixture.factors.begin(), mixture.factors.end(), 2e-140);
-            check(data, type, mixture, 1e155 - 8e140, 1e155 + 8e140);
+            check(data, type, mixture, bounds);
         }
     }
 }
@@ -253,34 +221,20 @@ TEST_P(EmStepShapes, OriginWhoseSquareOverflows)
 // So many that their parameters and sums are megabytes.
 TEST_P(EmStepShapes, ThousandsOfGroups)
 {
-    if (unsupported_by(GetParam()))
-        GTEST_SKIP() << "not in this backend";
     constexpr std::int64_t groups = 4000, rows = 20;
     constexpr std::int32_t d = 8, k = 4;
-    std::mt19937_64 random(7);
-    std::normal_distribution<double> normal(0.0, 5.0);
-    std::vector<double> values(static_cast<std::size_t>(groups * rows * d));
-    for (double &value : values)
-        value = normal(random);
-    Case data = {};
-    data.element = PGKM_FLOAT64;
-    data.n = groups * rows;
-    data.d = d;
-    const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
-    data.values.assign(bytes, bytes + values.size() * sizeof(double));
+    Case data = case_of(drawn<double>(groups * rows * d, 7, std::normal_distribution<double>(0.0, 5.0)), d, k);
+    data.groups.clear();
     for (std::int64_t g = 0; g < groups; ++g)
         data.groups.push_back({g * rows, rows, k});
-    std::vector<double> least(d, -20.0), most(d, 20.0);
-    PgkmSummary summary = {};
-    summary.min = least.data();
-    summary.max = most.data();
+    const Bounds bounds(d, -20.0, 20.0);
     Session session(GetParam(), data.points());
     Session reference(reference_subject(), data.points());
     for (const PgkmCovariance type : all_types) {
         std::vector<Mixture> mixtures;
         std::vector<Sums> actual, expected;
         for (std::size_t g = 0; g < groups; ++g) {
-            mixtures.emplace_back(data, g, type, summary);
+            mixtures.emplace_back(data, g, type, bounds.summary);
             actual.emplace_back(data, g, mixtures[g], type);
             actual[g].labels.clear();
         }
@@ -300,7 +254,7 @@ TEST_P(EmStepShapes, ThousandsOfGroups)
         for (std::size_t g = 0; g < groups; ++g) {
             SCOPED_TRACE("type " + std::to_string(type) + ", group " + std::to_string(g));
             actual[g].view = sums[g];
-            expect_near(expected[g], actual[g], type, summary, tolerance_of(GetParam(), data.element));
+            expect_near(expected[g], actual[g], type, bounds.summary, tolerance_of(GetParam(), data.element));
         }
     }
 }
