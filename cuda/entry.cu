@@ -149,8 +149,6 @@ PgkmStatus cuda_assign(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 PgkmStatus cuda_moments(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                         PgkmError *error)
 {
-    if (rows == nullptr)
-        return guarded(error, [] {});
     return with_rows(rows, error, [&](Data &data, auto element) {
         data.context.chosen = {};
         sum_moments<decltype(element)>(data, problems, n_problems, moments);
@@ -160,8 +158,6 @@ PgkmStatus cuda_moments(PgkmData *rows, const PgkmProblem *problems, std::int64_
 PgkmStatus cuda_em_step(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems,
                         const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    if (rows == nullptr)
-        return guarded(error, [] {});
     return with_rows(rows, error, [&](Data &data, auto element) {
         em_step_problems<decltype(element)>(data, problems, n_problems, mixtures, sums);
     });

@@ -283,7 +283,7 @@ typedef struct PgkmBackend {
     /* The last three are generalised reductions in float64 (numeric/reduction.hpp): the same bits from
      * run to run of one backend and instruction set, whatever the number of threads; float64 sums of
      * reduce() by a GPU's atomics (cuda/reduce) aside. Those of reduce() have no weights. Of a problem only first_row
-     * and n_rows are read. With data NULL and n_problems 0 they say whether the backend has them: PGKM_OK or
+     * and n_rows are read. With data NULL and n_problems 0 reduce() says whether the backend has it: PGKM_OK or
      * PGKM_UNSUPPORTED. */
 
     /* moments[i] receives the sums of problems[i]. */

@@ -72,8 +72,8 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-// call(data, arguments...) as a function of the table. Without data nothing is done: the generalised reductions are
-// asked so whether they are there.
+// call(data, arguments...) as a function of the table. Without data nothing is done: reduce() is asked so whether it is
+// there.
 template <auto call>
 struct Guarded;
 

@@ -7,14 +7,11 @@ namespace {
 
 class EmStep : public Conformance {
   protected:
-    bool unsupported() const { return unsupported_by(subject()); }
     double tolerance() const { return tolerance_of(subject(), data().element); }
 };
 
 TEST_P(EmStep, NearReference)
 {
-    if (unsupported())
-        GTEST_SKIP() << "not in this backend";
     Session session(subject(), data().points()), one_thread(subject(), data().points(), {}, 1);
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
@@ -36,8 +33,6 @@ TEST_P(EmStep, NearReference)
 
 TEST_P(EmStep, SumsOfGivenLabels)
 {
-    if (unsupported())
-        GTEST_SKIP() << "not in this backend";
     Session session(subject(), data().points());
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
@@ -59,8 +54,8 @@ TEST_P(EmStep, SumsOfGivenLabels)
 // Problems of one call do not disturb one another, and the same call gives the same bits.
 TEST_P(EmStep, GroupsInOneCall)
 {
-    if (unsupported() || data().groups.size() < 2)
-        GTEST_SKIP() << "not in this backend, or one group";
+    if (data().groups.size() < 2)
+        GTEST_SKIP() << "one group";
     Session session(subject(), data().points());
     const Summaries &summaries = Expected::of(data()).summaries();
     for (const PgkmCovariance type : all_types) {
@@ -92,17 +87,6 @@ TEST_P(EmStep, GroupsInOneCall)
             EXPECT_TRUE(first[g].same(second[g])) << "type " << type << ", group " << g;
             expect_near(expected_sums(data(), g, mixtures[g], type), first[g], type, summaries.views[g], tolerance());
         }
-    }
-}
-
-// A backend may lack the function, but must say so.
-TEST(EmStepOf, EveryTable)
-{
-    for (const Subject &subject : plain_subjects()) {
-        PgkmError error = {};
-        const PgkmStatus status = subject.table->em_step(nullptr, nullptr, 0, nullptr, nullptr, &error);
-        EXPECT_TRUE(status == PGKM_OK || status == PGKM_UNSUPPORTED) << subject.name;
-        EXPECT_EQ(error.status, status);
     }
 }
 

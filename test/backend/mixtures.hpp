@@ -156,10 +156,4 @@ inline void expect_near(const Sums &expected, const Sums &actual, PgkmCovariance
     }
 }
 
-inline bool unsupported_by(const Subject &subject)
-{
-    PgkmError error = {};
-    return subject.table->em_step(nullptr, nullptr, 0, nullptr, nullptr, &error) == PGKM_UNSUPPORTED;
-}
-
 } // namespace conformance

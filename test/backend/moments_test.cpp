@@ -43,20 +43,10 @@ const Sums &expected_sums(const Case &data, std::size_t group, const double *mea
     return *known;
 }
 
-class Moments : public Conformance {
-  protected:
-    // What the backend does not have is not tested.
-    bool unsupported() const
-    {
-        PgkmError error = {};
-        return subject().table->moments(nullptr, nullptr, 0, nullptr, &error) == PGKM_UNSUPPORTED;
-    }
-};
+class Moments : public Conformance {};
 
 TEST_P(Moments, NearReference)
 {
-    if (unsupported())
-        GTEST_SKIP() << "not in this backend";
     Session session(subject(), data().points()), one_thread(subject(), data().points(), {}, 1);
     const Summaries &summaries = Expected::of(data()).summaries();
     const auto d = static_cast<std::size_t>(data().d);
@@ -88,17 +78,6 @@ TEST_P(Moments, NearReference)
                             tolerance * std::sqrt(square(a)) * std::sqrt(square(b)) + least)
                     << "group " << g << ", features " << a << ", " << b;
         }
-    }
-}
-
-// A backend may lack the function, but must say so.
-TEST(MomentsOf, EveryTable)
-{
-    for (const Subject &subject : plain_subjects()) {
-        PgkmError error = {};
-        const PgkmStatus status = subject.table->moments(nullptr, nullptr, 0, nullptr, &error);
-        EXPECT_TRUE(status == PGKM_OK || status == PGKM_UNSUPPORTED) << subject.name;
-        EXPECT_EQ(error.status, status);
     }
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Mixtures and PCA through the GPU service: the same bits as without it, and in every kind of
+# Mixtures, PCA and reductions through the GPU service: the same bits as without it, and in every kind of
 # trouble the right answer or the right error, nothing held, and the next query right.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -104,20 +104,14 @@ fit="SELECT md5(pca_fit('mixed_wide', '{f}')::text)"
 query -c "CREATE TABLE mixed_wide AS SELECT ARRAY(SELECT sin(i * j + j)::real FROM generate_series(1, 160) AS j) AS f FROM generate_series(1, 10000) AS i" -c "ANALYZE mixed_wide"
 trouble moments
 
-# A plugin without kernels for one of them: no rows travel, auto takes the CPU.
-right=$(alone "$components")
-for phase in em_step moments; do
-    case $phase in
-    em_step) fit=$(mixture full) ;;
-    moments) fit=$components ;;
-    esac
-    stop_service
-    fault "$phase unsupported"
-    is "$(say cuda "$fit")" 0A000 "without $phase: cuda is an error"
-    is "$(say auto "$fit")" "$(alone "$fit")" "without $phase: auto takes the CPU"
-    fault
-    stop_service
-    is "$(say cuda "$fit")" "$(alone "$fit")" "another service may have it"
-done
+# A plugin without a compiler for reductions: no rows travel, auto takes the CPU.
+fit="SELECT md5(array_agg(value ORDER BY cell)::text) FROM reduce('mixed_rows', index => 'g', cells => '3', op => 'count')"
+stop_service
+fault "reduce unsupported"
+is "$(say cuda "$fit")" 0A000 "without reduce: cuda is an error"
+is "$(say auto "$fit")" "$(alone "$fit")" "without reduce: auto takes the CPU"
+fault
+stop_service
+is "$(say cuda "$fit")" "$(alone "$fit")" "another service may have it"
 is "$(orphans)" "" "no segment is left"
 echo "1..$number"

@@ -154,29 +154,24 @@ TEST_F(ServiceSums, LargeTriangles)
 TEST_F(ServiceSums, WhatTheBackendLacksIsKnownFromTheAnswer)
 {
     static PgkmBackend without = *cpu_backend();
-    without.em_step = [](PgkmData *, const PgkmProblem *, std::int64_t, const PgkmMixture *, PgkmMixtureSums *,
-                         PgkmError *error) { return set_error(error, PGKM_UNSUPPORTED, "no such thing"); };
-    const auto has_em_step = [] {
+    without.reduce = [](PgkmData *, const PgkmProblem *, std::int64_t, const PgkmReduction *, PgkmReduced *,
+                        PgkmError *error) { return set_error(error, PGKM_UNSUPPORTED, "no such thing"); };
+    const auto has_reduce = [] {
         PgkmError error = {};
-        return client_backend()->em_step(nullptr, nullptr, 0, nullptr, nullptr, &error);
+        return client_backend()->reduce(nullptr, nullptr, 0, nullptr, nullptr, &error);
     };
-    const auto has_moments = [] {
-        PgkmError error = {};
-        return client_backend()->moments(nullptr, nullptr, 0, nullptr, &error);
-    };
-    EXPECT_EQ(has_em_step(), PGKM_OK);
+    EXPECT_EQ(has_reduce(), PGKM_OK);
     {
         const std::string path = this->path() + ".without";
         Server other(without, path.c_str(), host(), {4, std::uint64_t{1} << 30});
         const int channel = pgkm_service_connect(path.c_str());
         PgkmError error;
         ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
-        EXPECT_EQ(has_em_step(), PGKM_UNSUPPORTED);
-        EXPECT_EQ(has_moments(), PGKM_OK);
+        EXPECT_EQ(has_reduce(), PGKM_UNSUPPORTED);
         pgkm_service_disconnect(channel);
     }
     connect();
-    EXPECT_EQ(has_em_step(), PGKM_OK) << "as the last answer says";
+    EXPECT_EQ(has_reduce(), PGKM_OK) << "as the last answer says";
 }
 
 TEST_F(ServiceSums, RefusesMixturesThatCannotBe)

@@ -12,15 +12,6 @@
 namespace pgkm {
 namespace {
 
-// A tied covariance follows from that of all rows.
-PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmError *error)
-{
-    if (request.mixture.covariance_type == PGKM_COVARIANCE_TIED &&
-        table.moments(nullptr, nullptr, 0, nullptr, error) != PGKM_OK)
-        return error->status;
-    return table.em_step(nullptr, nullptr, 0, nullptr, nullptr, error);
-}
-
 class MixtureModels : public Models {
   public:
     explicit MixtureModels(std::vector<MixtureModel> &&models) : models_(std::move(models)) {}
@@ -143,6 +134,6 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 } // namespace
 
 const Algorithm mixtures = {"a mixture", check, work_of_mixture, fixed_bytes_of_mixtures, bytes_of_mixture,
-                            supported,   fit};
+                            nullptr,     fit};
 
 } // namespace pgkm

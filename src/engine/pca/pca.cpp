@@ -195,11 +195,6 @@ double bytes(const PgkmRequest &request, const PgkmGroup &group)
                                                             request.points.weights != nullptr));
 }
 
-PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *error)
-{
-    return table.moments(nullptr, nullptr, 0, nullptr, error);
-}
-
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     const PgkmPoints &points = request.points;
@@ -220,6 +215,6 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 
 } // namespace
 
-const Algorithm pca = {"PCA", check, work, fixed_bytes, bytes, supported, fit};
+const Algorithm pca = {"PCA", check, work, fixed_bytes, bytes, nullptr, fit};
 
 } // namespace pgkm

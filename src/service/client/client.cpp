@@ -234,7 +234,7 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     if (received == Received::other || (received == Received::message && reply.magic != magic))
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
     else if (received == Received::message && reply.serial == 0) {
-        note_functions(reply.functions);
+        note_reduce(reply.has_reduce != 0);
         return 1;
     }
     return -1;

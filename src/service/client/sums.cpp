@@ -10,13 +10,7 @@ namespace pgkm::service {
 namespace {
 
 // A server has one service, and that one plugin; every job begins with an answer of it.
-std::atomic<std::uint32_t> known_functions{function_moments | function_em_step | function_reduce};
-
-PgkmStatus tell(Function function, const char *what, PgkmError *error)
-{
-    return (known_functions.load() & function) != 0 ? set_error(error, PGKM_OK, "")
-                                                    : set_error(error, PGKM_UNSUPPORTED, what);
-}
+std::atomic<bool> knows_reduce{true};
 
 // Sizes of a mixture's arrays, in values.
 struct MixtureSizes {
@@ -55,16 +49,14 @@ WireProblem wire_mixture(const PgkmProblem &problem, const PgkmMixture &mixture,
 
 } // namespace
 
-void note_functions(std::uint32_t functions)
+void note_reduce(bool has_reduce)
 {
-    known_functions.store(functions);
+    knows_reduce.store(has_reduce);
 }
 
 PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                           PgkmError *error)
 {
-    if (data == nullptr)
-        return tell(function_moments, "PCA is not implemented on the GPU", error);
     return guarded(error, [&] {
         Call call(data, Op::moments, n_problems);
         const std::uint64_t d = call.d();
@@ -81,8 +73,6 @@ PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int6
 PgkmStatus client_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                           const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    if (data == nullptr)
-        return tell(function_em_step, "EM is not implemented on the GPU", error);
     return guarded(error, [&] {
         Call call(data, Op::em_step, n_problems);
         const auto rows = [&](std::size_t i) { return static_cast<std::uint64_t>(problems[i].n_rows); };
@@ -112,7 +102,8 @@ PgkmStatus client_reduce(PgkmData *data, const PgkmProblem *problems, std::int64
                          const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error)
 {
     if (data == nullptr)
-        return tell(function_reduce, "the GPU service found no NVRTC (libnvrtc.so)", error);
+        return knows_reduce.load() ? set_error(error, PGKM_OK, "")
+                                   : set_error(error, PGKM_UNSUPPORTED, "the GPU service found no NVRTC (libnvrtc.so)");
     return guarded(error, [&] {
         Call call(data, Op::reduce, n_problems);
         call.use(*reduction);

@@ -6,8 +6,8 @@
 
 namespace pgkm::service {
 
-// Of the service that this process has heard of last; before that, all of them: a call tells.
-void note_functions(std::uint32_t functions);
+// Of the service that this process has heard of last; before that, yes: a call tells.
+void note_reduce(bool has_reduce);
 
 PgkmStatus client_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                           PgkmError *error);

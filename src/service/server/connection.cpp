@@ -90,7 +90,7 @@ void Connection::answer(const Request &request, File passed, Reply *reply)
         throw Error(PGKM_DEVICE_ERROR, state_.failure());
     switch (request.op) {
     case Op::hello:
-        reply->functions = state_.functions;
+        reply->has_reduce = state_.has_reduce ? 1 : 0;
         return;
     case Op::probe:
         reply->count = probe(state_, std::move(passed), request.arena_bytes);

@@ -21,12 +21,12 @@ class ServerState {
   public:
     // Throws Error(PGKM_UNAVAILABLE) when no device is usable.
     ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found, const PgkmServiceHost &server)
-        : table(backend), functions(functions_of(backend)), devices(found), host(server)
+        : table(backend), has_reduce(reduces(backend)), devices(found), host(server)
     {
     }
 
     const PgkmBackend &table;
-    const std::uint32_t functions; // of Function
+    const bool has_reduce;
     Devices devices;
     HostCalls host;
     std::atomic<std::uint64_t> finished{0}; // calls
@@ -77,15 +77,10 @@ class ServerState {
     }
 
   private:
-    static std::uint32_t functions_of(const PgkmBackend &table)
+    static bool reduces(const PgkmBackend &table)
     {
         PgkmError error = {};
-        const PgkmStatus moments = table.moments(nullptr, nullptr, 0, nullptr, &error);
-        const PgkmStatus reduce = table.reduce(nullptr, nullptr, 0, nullptr, nullptr, &error);
-        const PgkmStatus em_step = table.em_step(nullptr, nullptr, 0, nullptr, nullptr, &error);
-        return (moments == PGKM_UNSUPPORTED ? 0u : function_moments) |
-               (em_step == PGKM_UNSUPPORTED ? 0u : function_em_step) |
-               (reduce == PGKM_UNSUPPORTED ? 0u : function_reduce);
+        return table.reduce(nullptr, nullptr, 0, nullptr, nullptr, &error) != PGKM_UNSUPPORTED;
     }
 
     std::atomic<std::uint64_t> requests_{0};

@@ -113,17 +113,10 @@ struct Request {
     };
 };
 
-// What not every plugin has: the reply to hello tells, so that no rows travel for nothing.
-enum Function : std::uint32_t {
-    function_moments = 1u << 0,
-    function_em_step = 1u << 1,
-    function_reduce = 1u << 2,
-};
-
 struct Reply {
     std::uint32_t magic;
-    std::int32_t count;      // probe: devices
-    std::uint32_t functions; // hello: those of Function that there are
+    std::int32_t count;       // probe: devices
+    std::uint32_t has_reduce; // hello: which not every plugin has; so no rows travel for nothing
     std::uint32_t unused;
     std::uint64_t serial;
     PgkmError error;
