@@ -131,13 +131,10 @@ on_node 3 -c "SET citus.enable_ddl_propagation = off" -c "CREATE EXTENSION pg_km
 
 # Servers that die or hang: the error names them, in time.
 fails() { # NAME COMMAND: what is done to a fit at work
-    local session i out=$nodes_folder/out
+    local session out=$nodes_folder/out
     query -c "SET pg_kmeans.node_timeout = '3s'" -c "SELECT kmeans_fit('even', '{x,y,z}', 300, init => 'random', tol => 0, max_iter => 1000000, n_init => 1000000)" >"$out" 2>&1 &
     session=$!
-    for ((i = 0; i < 600; i++)); do
-        [ "$(query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE phase = 'iterating'")" = 1 ] && break
-        sleep 0.05
-    done
+    await 1 query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE phase = 'iterating'"
     $2
     wait $session
     grep -q "ERROR: *server \"$nodes_folder/socket2:5432\": " "$out"

@@ -14,15 +14,6 @@ state() {
     for statement in "$@"; do commands+=(-c "$statement"); done
     query -v VERBOSITY=sqlstate "${commands[@]}" 2>&1 >/dev/null | grep -oE '[0-9A-Z]{5}$'
 }
-# await QUERY: until it returns t.
-await() {
-    local i
-    for ((i = 0; i < 1200; i++)); do
-        [ "$(query -c "$1")" = t ] && return 0
-        sleep 0.05
-    done
-    return 1
-}
 columns="SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'lock_rows'::regclass AND attnum > 0 AND NOT attisdropped"
 read_now="LOCK TABLE lock_rows IN ACCESS SHARE MODE NOWAIT; SELECT count(*) FROM lock_rows"
 write_now="LOCK TABLE lock_rows IN ROW EXCLUSIVE MODE NOWAIT"
@@ -31,7 +22,7 @@ for function in kmeans_cluster gmm_cluster; do
     # A fit that does not end by itself, but with the test where nobody finds it.
     state "SET statement_timeout = '10min'" "SELECT * FROM $function('lock_rows', '{x,y}', 3, tol => 0, n_init => 100000000)" >"$folder/fit" &
     victim=$!
-    await "SELECT count(*) = 1 FROM pg_stat_progress_kmeans WHERE restart > 1 AND datname = current_database()"
+    await 1 query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1 AND datname = current_database()"
     result $? "$function fits"
     is "$(query -c "BEGIN; $read_now; COMMIT")" 3000 'meanwhile others read the table'
     is "$(state "BEGIN; $write_now")" 55P03 'nobody writes it'
@@ -51,7 +42,7 @@ is "$seen $(state 'SET lock_timeout = 10' "SELECT kmeans_cluster('lock_rows', '{
     'the column waits for readers, no longer than lock_timeout says'
 query -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('lock_rows', '{x,y}', 3))" >"$folder/clusters" &
 waiting=$!
-await "SELECT count(*) = 1 FROM pg_locks WHERE relation = 'lock_rows'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted"
+await 1 query -c "SELECT count(*) FROM pg_locks WHERE relation = 'lock_rows'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted"
 result $? 'without it until they end'
 echo 'COMMIT; \q' >&"${READER[1]}"
 wait $waiting

@@ -51,10 +51,7 @@ done
 # The primary drops a table that a fit on the standby holds a lock on.
 psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_fit('standby_doomed', '{x,y}', 50, n_init => 1000000)" >"$folder/doomed" 2>&1 &
 victim=$!
-for ((i = 0; i < 200; i++)); do
-    [ "$(there -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1")" = 1 ] && break
-    sleep 0.05
-done
+await 1 there -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1"
 query -c 'DROP TABLE standby_doomed'
 wait $victim
 grep -qE '^ERROR: +40001$' "$folder/doomed"

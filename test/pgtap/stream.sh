@@ -36,28 +36,20 @@ begin() {
     until pid=$(head -n 1 "$folder/out") && [ -n "$pid" ]; do sleep 0.01; done
 }
 ask() { query -c "SELECT $1 FROM pg_stat_progress_kmeans WHERE pid = $pid"; }
-until_true() { # CONDITION of the session's progress, for up to 60 s
-    local i
-    for ((i = 0; i < 600; i++)); do
-        [ "$(ask "$1")" = t ] && return 0
-        sleep 0.1
-    done
-    return 1
-}
 
 # one snapshot
 query -c "DELETE FROM stream_models" -c "ALTER TABLE stream_rows RESET (parallel_workers)" \
     -c "INSERT INTO stream_models SELECT 'many', kmeans_fit('stream_rows', '{x,y}', 3, init => 'random', n_init => 25, tol => 0, memory => 'resident')"
 begin "SET pg_kmeans.memory_limit = '2MB'" \
     "SELECT kmeans_fit('stream_rows', '{x,y}', 3, init => 'random', n_init => 25, tol => 0, memory => 'stream') = model FROM stream_models"
-until_true 'pass > 1'
+await t ask 'pass > 1'
 result $? "a pass is shown"
 [[ $(ask "phase IN ('loading', 'seeding', 'iterating', 'labelling'), rows_scanned BETWEEN 0 AND rows_expected, rows_expected") == 't|t|100000' ]]
 result $? "with its rows: $(ask 'phase, pass, rows_scanned, rows_expected')"
 query -c "UPDATE stream_rows SET x = 1e6 WHERE id % 2 = 0" -c "DELETE FROM stream_rows WHERE id % 5 = 0" \
     -c "INSERT INTO stream_rows SELECT i, 1e5, 1e5, NULL FROM generate_series(1, 10000) AS i" -c "VACUUM stream_rows"
 before=$(ask pass)
-until_true "pass > ${before:-0} + 1"
+await t ask "pass > ${before:-0} + 1"
 result $? 'passes go on after others have changed the rows'
 wait "$session"
 is "$(tail -n 1 "$folder/out")" t 'and see none of it'

@@ -12,6 +12,7 @@ query -c "CREATE TABLE spread_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real
 fit="SELECT md5((to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5)) - 'origin')::text)"
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 state() { query -c "SELECT string_agg(concat_ws(' ', device, jobs, memory_held > 0), ', ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'"; }
+waiting() { query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'"; }
 
 echo 2 >"$SERVICE_FOLDER/devices"
 stop_service
@@ -22,24 +23,16 @@ configure gpu_memory_limit 100MB
 fault "fit slow 1500"
 for i in 1 2; do say cuda "$fit" >"$folder/out.$i" & done
 await_pause
-for ((i = 0; i < 100; i++)); do
-    seen=$(state)
-    [ "$seen" != "0 1 t, 1 1 t" ] || break
-    sleep 0.01
-done
-is "$seen" "0 1 t, 1 1 t" "two jobs: one on each"
+await "0 1 t, 1 1 t" state
+result $? "two jobs: one on each"
 wait
 is "$(cat "$folder"/out.*)" "$right"$'\n'"$right" "both are right"
 
 # While one has room, nobody waits for the other.
 for i in 1 2 3 4; do say cuda "$fit" >"$folder/out.$i" & done
 await_pause
-for ((i = 0; i < 100; i++)); do
-    waiting=$(query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'")
-    [ "$waiting" != "1 1" ] || break
-    sleep 0.01
-done
-is "$waiting" "1 1" "four jobs: one more waits for each"
+await "1 1" waiting
+result $? "four jobs: one more waits for each"
 wait
 is "$(sort "$folder"/out.* | uniq -c | awk '{ print $1, $2 }')" "4 $right" "which are right"
 fault
@@ -48,12 +41,8 @@ is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held"
 fault "fit slow 800"
 for i in 1 2; do say cuda "$fit" "SET pg_kmeans.device = 1" >"$folder/out.$i" & done
 await_pause
-for ((i = 0; i < 100; i++)); do
-    waiting=$(query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'")
-    [ "$waiting" != "0 1" ] || break
-    sleep 0.01
-done
-is "$waiting" "0 1" "a device that was asked for is waited for"
+await "0 1" waiting
+result $? "a device that was asked for is waited for"
 wait
 fault
 is "$(sort "$folder/out.1" "$folder/out.2" | uniq -c | awk '{ print $1, $2 }')" "2 $right" "with the right results"
