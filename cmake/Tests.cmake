@@ -42,7 +42,7 @@ function(pgkm_test_program name folder parts)
   endforeach()
 endfunction()
 
-pgkm_test_program(unit_tests test/unit 1)
+pgkm_test_program(unit_tests test/unit 2)
 target_sources(unit_tests PRIVATE bench/fits/lines.cpp bench/fits/rows.cpp bench/papers/data.cpp bench/papers/measure.cpp
   bench/reduce/loaded.cpp)
 pgkm_test_program(conformance_tests test/backend 2)
