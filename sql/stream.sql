@@ -36,6 +36,17 @@ RESET pg_kmeans.memory_limit;
 SELECT (kmeans_fit('streamed', '{x,y}', 12)).k;
 SELECT scan FROM kmeans_last_run();
 
+-- of a sweep, what its last k and its silhouettes take
+ANALYZE streamed;
+SET pg_kmeans.memory_limit = '2100kB';
+SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, init => 'random', sample => 0);
+SELECT scan FROM kmeans_last_run();
+SELECT count(*), count(silhouette) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, init => 'random');
+SELECT scan FROM kmeans_last_run();
+SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 60, init => 'random', sample => 0, max_iter => 10);
+SELECT scan FROM kmeans_last_run();
+RESET pg_kmeans.memory_limit;
+
 -- its siblings
 CREATE TABLE streamed_sweep AS SELECT * FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'resident');
 CREATE TABLE streamed_models AS

@@ -24,6 +24,7 @@ TableCall *kmeans_call_create(const NullableDatum *options)
 
     call->request.algorithm = PGKM_KMEANS;
     pgkm_options_fields(&pgkm_kmeans_options_type, options, call->context, read);
+    call->init_is_free = options[0].isnull;
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = read->metric == PGKM_COSINE && read->standardize == 0;
     return call;
@@ -79,12 +80,6 @@ bool kmeans_call_is_spreadable(const TableCall *call)
 
     return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
            options->max_size == 0 && options->max_radius == 0;
-}
-
-void kmeans_call_settle_init(TableCall *call, const NullableDatum *init)
-{
-    if (call->stream != NULL && init->isnull)
-        call->request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
 }
 
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)

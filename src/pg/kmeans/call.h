@@ -29,10 +29,6 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
  * once. */
 bool kmeans_call_is_spreadable(const TableCall *call);
 
-/* After reading: where rows are streamed and no init is given (`init` is NULL), it is k-means||, whose passes over them
- * are few whatever k is. */
-void kmeans_call_settle_init(TableCall *call, const NullableDatum *init);
-
 /* Where the model of a call comes from. */
 PgkmOrigin kmeans_call_origin(const TableCall *call);
 

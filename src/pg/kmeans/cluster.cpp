@@ -133,9 +133,6 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
 {
     TableRows *const rows = table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS,
                                                   kmeans_call_is_spreadable(call), "kmeans_cluster");
-
-    kmeans_call_settle_init(call, &fcinfo->args[TABLE_OPTIONS]);
-
     const PgkmResult *result = kmeans_call_fit(call, rows, call->stream == NULL, false);
 
     pgkm_progress_writing();

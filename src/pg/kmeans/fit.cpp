@@ -29,9 +29,6 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call); /* the first rows are those of the executor */
 
     TableRows *const rows = table_call_read(call, "kmeans_fit", &query);
-
-    kmeans_call_settle_init(call, &fcinfo->args[TABLE_OPTIONS]);
-
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     if (result != NULL) {

@@ -36,7 +36,7 @@ int64 kmeans_sweep_last(int64 k_min, int64 k_max, int64 n)
 }
 
 /* The options are all but init_centroids and the last two, init_model and max_radius, which suit one k alone. */
-static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
+static TableCall *read_arguments(FunctionCallInfo fcinfo)
 {
     NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
 
@@ -45,7 +45,7 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo, int64 *k_max)
 
     TableCall *const call = kmeans_call_create(fields);
 
-    call->request.k = kmeans_sweep_range(fcinfo, k_max);
+    call->request.k = kmeans_sweep_range(fcinfo, &call->request.k_last);
     return call;
 }
 
@@ -129,26 +129,23 @@ static int64 sample_argument(FunctionCallInfo fcinfo)
 TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 silhouette_rows,
                             int64 *count)
 {
-    int64 k_max;
-    TableCall *const call = read_arguments(fcinfo, &k_max);
+    TableCall *const call = read_arguments(fcinfo);
     TableQuery query;
     PgkmRequest *request = &call->request;
 
     table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED, nulls);
     memset(&query, 0, sizeof query);
     query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call);
+    request->silhouette_rows = silhouette_rows;
 
     TableRows *const rows = table_call_read(call, function, &query);
     const int64 n = table_call_used(call, rows);
-
-    kmeans_call_settle_init(call, &fcinfo->args[SWEEP_INIT]);
 
     *count = 0;
     if (n == 0)
         return call;
     table_call_request(call, rows);
-    request->silhouette_rows = silhouette_rows;
-    request->k_last = kmeans_sweep_last(request->k, k_max, n);
+    request->k_last = kmeans_sweep_last(request->k, request->k_last, n);
     pgkm_model_check_size(request->k_last, n, table_call_features(call, rows));
     table_call_fit(call, rows);
     *count = request->k_last - request->k + 1;

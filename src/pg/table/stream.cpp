@@ -29,14 +29,15 @@ struct TableStream {
     PgkmStream *stream; /* the engine's; NULL before the rows are counted */
     PgkmElement element;
     bool weighted;
-    int64 n;
+    int64 n;    /* rows that take part */
     int64 most; /* rows of a chunk */
     Size row_bytes;
     MemoryContext chunks[2];
     bool own_snapshot; /* for all passes */
     int64 read;        /* chunks */
     int64 passes;      /* that have ended */
-    int64 rows;        /* of this one */
+    int64 rows;        /* of this one, those that take no part included */
+    int64 expected;    /* of each; 0: the first one has not counted them yet */
 };
 
 static void free_stream(void *stream)
@@ -73,6 +74,16 @@ static double bytes_in_chunks(TableStream *stream, const PgkmRequest *of, int64 
     request.points = no_points(stream);
     request.stream = stream->stream;
     return (double)pgkm_request_estimate(&request) + (double)chunk_bytes(stream, most);
+}
+
+/* Of streamed rows k-means|| takes few passes, whatever k is. */
+static PgkmRequest settled_request(const TableCall *call)
+{
+    PgkmRequest request = call->request;
+
+    if (call->init_is_free)
+        request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
+    return request;
 }
 
 /* The most rows of a chunk that leave a reserve. False where there is no room for any. */
@@ -116,7 +127,7 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
 
     do {
         MemoryContextReset(context);
-        pgkm_progress_pass(stream->passes + 1, stream->rows, stream->n);
+        pgkm_progress_pass(stream->passes + 1, stream->rows, stream->expected);
         rows = scan_stream_next(stream->scan, stream->most, context, &workers);
         if (rows == NULL)
             break;
@@ -130,6 +141,7 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     if (rows != NULL)
         return rows->used;
     ++stream->passes;
+    stream->expected = stream->rows;
     stream->rows = 0;
     return NULL;
 }
@@ -142,11 +154,12 @@ static Size origin_bytes(const TableQuery *query)
     return table_origin_bytes(&wants);
 }
 
-TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
                                 PgkmScanReport *report)
 {
     MemoryContext caller = MemoryContextSwitchTo(context);
     TableStream *const stream = (TableStream *)palloc0(sizeof(TableStream));
+    const PgkmRequest settled = settled_request(call);
     TableQuery rows_alone = *query; /* labels are written by what rows are */
     const PgkmRows *chunk;
 
@@ -166,11 +179,12 @@ TableStream *table_stream_begin(const TableCall *call, const TableQuery *query, 
     stream->row_bytes = scan_stream_features(stream->scan) * pgkm_element_size(stream->element) +
                         (stream->weighted ? sizeof(double) : 0);
     if ((call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, origin_bytes(query))) ||
-        !choose_chunk(stream, &call->request, query->streamed)) {
+        !choose_chunk(stream, &settled, query->streamed)) {
         table_stream_end(stream);
         MemoryContextSwitchTo(caller);
         return NULL;
     }
+    call->request = settled;
     for (MemoryContext &chunk_context : stream->chunks)
         chunk_context = AllocSetContextCreate(context, "kmeans chunk", ALLOCSET_DEFAULT_SIZES);
     while ((chunk = read_chunk(stream, report)) != NULL)
