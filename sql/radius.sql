@@ -68,6 +68,10 @@ SELECT m.k, m.size FROM (SELECT kmeans(ARRAY[x / 10], 1, kmeans_options(max_radi
 SELECT (kmeans(ARRAY[1.5], 1, kmeans_options(max_radius => 1e-300))).k FROM generate_series(1, 3);
 SELECT (kmeans(ARRAY[x], 1, kmeans_options(max_radius => 0))).k AS no_limit FROM generate_series(1, 10) AS x;
 SELECT (kmeans(ARRAY[x], 1, kmeans_options(max_radius => NULL))).k AS no_limit FROM generate_series(1, 10) AS x;
+-- one cluster more, and another one that lost its rows when max_iter came
+SELECT max(distance) <= 3 AS within
+FROM (SELECT kmeans_distance(kmeans(ARRAY[x], 3, kmeans_options(init_centroids => '{{26},{18},{27}}', max_radius => 3, max_iter => 1)) OVER (), ARRAY[x]) AS distance
+      FROM unnest('{3,5,6,8,16,18,20,29}'::float8[]) AS x) AS s;
 SELECT kmeans_plot('radius_rows', '{x,y}', 1, max_radius => 5) LIKE '<svg%' AS plot;
 
 -- what cannot be

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/kmeans/work.hpp"
 #include "numeric/error.hpp"
@@ -90,12 +91,31 @@ class Splitter {
         }
         const std::int64_t filled = std::count(is_filled.begin(), is_filled.end(), 1);
         std::erase(farthest, -1);
-        if (!farthest.empty() && filled <= filled_[g])
+        // Clusters that lost all rows when max_iter came get some again: only rows that no centroid can tell apart
+        // stay.
+        if (!farthest.empty() && filled <= filled_[g] &&
+            std::all_of(farthest.begin(), farthest.end(), [&](std::int64_t i) { return is_at_centroid(g, i); }))
             throw Error(PGKM_INVALID, "option max_radius is below the precision of centroids");
         filled_[g] = filled;
         add(g, farthest);
         assigned_[g] = {};
         return !farthest.empty();
+    }
+
+    // Whether a centroid of the row alone may be no nearer than the one that it has: centroids have 44 bits below the
+    // range of a feature (numeric/contract.hpp), and those of their type.
+    bool is_at_centroid(std::size_t g, std::int64_t i) const
+    {
+        const Summary &summary = rows_.groups()[g].summary;
+        const T *const values = row(g, i);
+        const T *const centroid = centroids_[g].data() + std::int64_t{assigned_[g].labels[at(i)]} * rows_.d();
+        for (std::int32_t f = 0; f < rows_.d(); ++f) {
+            const double of_type = 4.0 * std::numeric_limits<T>::epsilon() * std::fabs(double{centroid[f]});
+            const double precision = 0x1p-43 * (summary.max[at(f)] - summary.min[at(f)]) + of_type;
+            if (std::fabs(double{values[f]} - double{centroid[f]}) > precision)
+                return false;
+        }
+        return true;
     }
 
     bool goes_before(std::size_t g, std::int64_t i, std::int64_t j) const

@@ -69,6 +69,7 @@ static bool gather(ClusterPlot *plot)
     plane_axes(&plot->plane, call, rows, standardize);
     if (plot->label == NULL) {
         plot->fit = kmeans_call_fit(call, rows, true, false);
+        plane_check_clusters(plot->fit->k); /* a radius may have asked for more */
         plot->plane.fitted = plot->fit->labels;
     }
     plane_survey(&plot->plane, plot->fit == NULL ? 0 : plot->fit->k);
