@@ -72,6 +72,16 @@ SELECT function, scan FROM kmeans_last_run();
 SELECT resident IS NULL AS none, count(*), count(*) FILTER (WHERE resident IS DISTINCT FROM stream) AS other FROM streamed GROUP BY 1 ORDER BY 1;
 SELECT count(*) FROM kmeans_centroids(kmeans_cluster('streamed_parts', '{x,y}', 4, init => 'random', memory => 'stream'));
 SELECT count(*), count(cluster_id) FROM streamed_parts;
+-- each is computed once; old ones may be any integers
+ALTER TABLE streamed ADD COLUMN wide bigint DEFAULT 5000000000;
+BEGIN;
+SET LOCAL track_functions = 'all';
+SELECT (kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => 'wide', overwrite => true, memory => 'stream')).k;
+SELECT pg_stat_get_xact_function_calls('kmeans_predict(kmeans_model, double precision[])'::regprocedure) - count(wide) AS more_calls_than_labels, count(wide) > 0 AS labels,
+    count(*) FILTER (WHERE wide IS DISTINCT FROM resident) AS other FROM streamed;
+COMMIT;
+SELECT pgkm_new_label();
+SELECT pgkm_label_changes(1, 2);
 SET pg_kmeans.memory_limit = '5MB';
 
 -- what a pass cannot read is an error, as in memory; nothing is left behind
@@ -105,6 +115,9 @@ CREATE TABLE streamed_none (x real, f real[]);
 SELECT kmeans_fit('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none, gmm_fit('streamed_none', '{f}', 3, memory => 'stream') IS NULL AS none,
        pca_fit('streamed_none', '{f}', memory => 'stream') IS NULL AS none;
 SELECT kmeans_cluster('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none;
+INSERT INTO streamed_none (cluster_id) VALUES (1);
+SELECT kmeans_cluster('streamed_none', '{x}', 3, memory => 'stream') IS NULL AS none;
+SELECT cluster_id FROM streamed_none;
 SELECT * FROM kmeans_sweep('streamed_none', '{x}', 2, 4, memory => 'stream');
 DROP VIEW streamed_view;
 DROP FUNCTION streamed_fit(text);

@@ -1,6 +1,6 @@
 -- The table functions see and do what the caller may, no more.
 BEGIN;
-SELECT plan(37);
+SELECT plan(38);
 
 CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -77,17 +77,19 @@ SET LOCAL search_path = public;
 -- A function's body was looked up when it was made: who calls it needs no right to the extension's schema.
 CREATE SCHEMA priv_open;
 CREATE TABLE priv_open.points AS SELECT x, y FROM priv_points;
-CREATE FUNCTION priv_open.cluster(name text) RETURNS numeric BEGIN ATOMIC SELECT sum(size) FROM kmeans_centroids(kmeans_cluster(name, '{x,y}', 3)); END;
+CREATE FUNCTION priv_open.cluster(name text, memory text DEFAULT 'auto') RETURNS numeric BEGIN ATOMIC SELECT sum(size) FROM kmeans_centroids(kmeans_cluster(name, '{x,y}', 3, memory => memory)); END;
 GRANT USAGE ON SCHEMA priv_open TO km_writer;
 ALTER TABLE priv_open.points OWNER TO km_writer;
 REVOKE ALL ON SCHEMA public FROM km_writer, PUBLIC;
 SET LOCAL ROLE km_writer;
 SELECT has_schema_privilege('public', 'USAGE') AS open \gset
 SELECT sum AS clustered FROM priv_open.cluster('priv_open.points') AS sum \gset
+SELECT sum AS streamed FROM priv_open.cluster('priv_open.points', 'stream') AS sum \gset
 RESET ROLE;
 GRANT USAGE ON SCHEMA public TO PUBLIC;
 SELECT is(:'open', 'f'::text, 'the schema of the extension is closed');
 SELECT is(:clustered, 400, 'kmeans_cluster labels rows without USAGE on the schema of the extension');
+SELECT is(:streamed, 400, 'also rows that are streamed');
 
 -- Names hold no SQL
 SELECT throws_ok($$SELECT kmeans_fit('priv_points WHERE id < 5', '{x}', 1)$$, '42602', NULL, 'a condition in the name of a table');

@@ -137,7 +137,7 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
     const bool isnull = result == NULL;
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, isnull ? NULL : result->labels, &target, fcinfo->flinfo->fn_oid);
+    table_write_labels(call, rows, result, &target, fcinfo->flinfo->fn_oid);
     if (!isnull)
         model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
     table_call_destroy(call);

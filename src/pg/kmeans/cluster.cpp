@@ -8,31 +8,19 @@
 #include "pg/table/update.h"
 
 extern "C" {
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_table_cluster);
 }
 
-/* The row type of kmeans_model, in the schema of the function that was called. */
-static TupleDesc model_tupdesc(Oid function)
-{
-    const Oid type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("kmeans_model"),
-                                     ObjectIdGetDatum(get_func_namespace(function)));
-
-    return lookup_rowtype_tupdesc_copy(type, -1);
-}
-
 /* The features of a row as kmeans_predict takes them, of the type that the fit has computed with. */
-static void append_features(StringInfo sql, const TableCall *call)
+static void append_features(StringInfo sql, const TableCall *call, bool real)
 {
-    const bool real = table_columns_element(call->features, call->n_features) == PGKM_FLOAT32;
     const char *const type = real ? "float4" : "float8";
 
     if (call->features[0].kind != COLUMN_NUMBER) {
@@ -65,38 +53,35 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     }
 }
 
-/* The label of a row under the model, which stands in the text: so every server that it goes to takes it for a
- * constant. */
-static char *label_expression(const TableCall *call, const PgkmResult *result, Oid function)
+/* kmeans_predict for the type of the features. */
+static Oid find_predict(Oid schema, Oid model, bool real)
 {
-    const char *const schema = quote_identifier(get_namespace_name(get_func_namespace(function)));
-    const TupleDesc tupdesc = model_tupdesc(function);
-    const Datum model = pgkm_model_build(result, &call->request.kmeans, NULL, tupdesc);
-    const int nest_level = NewGUCNestLevel();
-    StringInfoData sql;
+    const Oid types[] = {model, (Oid)(real ? FLOAT4ARRAYOID : FLOAT8ARRAYOID)};
 
-    table_set_for_now("extra_float_digits", "3");
-
-    const char *const text = OidOutputFunctionCall(F_RECORD_OUT, model);
-
-    AtEOXact_GUC(false, nest_level);
-    initStringInfo(&sql);
-    appendStringInfoString(&sql, "CASE WHEN ");
-    append_conditions(&sql, call);
-    appendStringInfo(&sql, "true THEN %s.kmeans_predict(%s::%s.kmeans_model, ", schema, quote_literal_cstr(text),
-                     schema);
-    append_features(&sql, call);
-    appendStringInfoString(&sql, ") END");
-    return sql.data;
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("kmeans_predict"),
+                           PointerGetDatum(buildoidvector(types, lengthof(types))), ObjectIdGetDatum(schema));
 }
 
-/* Labels of rows that are not here, by what their values say. */
-static void write_by_value(const TableCall *call, const PgkmResult *result, FunctionCallInfo fcinfo,
-                           const LabelTarget *target)
+/* The labels of rows that are not here, by what their values say; NULL where there is no result. */
+static const LabelExpression *labels_by_value(const TableCall *call, const PgkmResult *result, FunctionCallInfo fcinfo)
 {
-    table_write_expression(
-        call, result == NULL ? "NULL::pg_catalog.int4" : label_expression(call, result, fcinfo->flinfo->fn_oid),
-        target);
+    const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
+    const bool real = table_columns_element(call->features, call->n_features) == PGKM_FLOAT32;
+    LabelExpression *const labels = (LabelExpression *)palloc(sizeof(LabelExpression));
+    StringInfoData condition;
+    StringInfoData features;
+
+    if (result == NULL)
+        return NULL;
+    initStringInfo(&condition);
+    append_conditions(&condition, call);
+    appendStringInfoString(&condition, "true");
+    initStringInfo(&features);
+    append_features(&features, call, real);
+    *labels = {condition.data, features.data,
+               find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid, real), tupdesc->tdtypeid,
+               pgkm_model_build(result, &call->request.kmeans, NULL, tupdesc)};
+    return labels;
 }
 
 /*
@@ -125,7 +110,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     pgkm_progress_writing();
-    write_by_value(call, result, fcinfo, target);
+    table_write_elsewhere(call, result, labels_by_value(call, result, fcinfo), target);
     return result;
 }
 
@@ -137,9 +122,9 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
 
     pgkm_progress_writing();
     if (call->stream != NULL)
-        write_by_value(call, result, fcinfo, target);
+        table_write_by_value(call, result, labels_by_value(call, result, fcinfo), target, fcinfo->flinfo->fn_oid);
     else
-        table_write_labels(call, rows, result == NULL ? NULL : result->labels, target, fcinfo->flinfo->fn_oid);
+        table_write_labels(call, rows, result, target, fcinfo->flinfo->fn_oid);
     return result;
 }
 

@@ -1,5 +1,5 @@
 /*
- * label_lookup.cpp - finds the new label of a row by its place.
+ * label_lookup.cpp - finds the new label of a row by its place, or keeps the one that was found by its value.
  */
 #include "pg/table/label_lookup.h"
 
@@ -8,9 +8,12 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(pgkm_label_changes);
 PG_FUNCTION_INFO_V1(pgkm_new_label);
+PG_FUNCTION_INFO_V1(pgkm_label_by_value_changes);
+PG_FUNCTION_INFO_V1(pgkm_new_label_by_value);
 }
 
 static LabelLookup *current = NULL;
+static LabelOfRow *current_row = NULL;
 
 /* How many of the rows before `position` take no part in the fit, and whether that row does not. */
 static int64 count_skipped(const TableRows *rows, int64 position, bool *skipped)
@@ -114,6 +117,13 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
     return -1;
 }
 
+static void check_called_by_us(const void *current_update)
+{
+    if (current_update == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("this function can only be called by kmeans_cluster")));
+}
+
 /* The row's position, or -1: it was not read. */
 static int64 find(FunctionCallInfo fcinfo)
 {
@@ -121,9 +131,7 @@ static int64 find(FunctionCallInfo fcinfo)
     const ItemPointerData *const ctid = (const ItemPointerData *)PG_GETARG_POINTER(1);
     int64 position;
 
-    if (current == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("this function can only be called by kmeans_cluster")));
+    check_called_by_us(current);
     position = current->hint;
     if (!is_at(current->rows, position, table, ctid) && !is_at(current->rows, ++position, table, ctid))
         position = search(current, table, ctid);
@@ -149,4 +157,34 @@ Datum pgkm_new_label(PG_FUNCTION_ARGS)
     if (label == TABLE_LABEL_NULL)
         PG_RETURN_NULL();
     PG_RETURN_INT32(label);
+}
+
+void label_of_row_start(LabelOfRow *row)
+{
+    *row = {{0, true}, current_row};
+    current_row = row;
+}
+
+void label_of_row_end(LabelOfRow *row)
+{
+    current_row = row->outer;
+}
+
+/* pgkm_label_changes(new_label integer, old_label bigint) -> boolean: whether they differ. */
+Datum pgkm_label_by_value_changes(PG_FUNCTION_ARGS)
+{
+    check_called_by_us(current_row);
+    current_row->label = fcinfo->args[0];
+    if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+        PG_RETURN_BOOL(PG_ARGISNULL(0) != PG_ARGISNULL(1));
+    PG_RETURN_BOOL(PG_GETARG_INT32(0) != PG_GETARG_INT64(1));
+}
+
+/* pgkm_new_label() -> integer: the new label that pgkm_label_changes() had last, for the same row. */
+Datum pgkm_new_label_by_value(PG_FUNCTION_ARGS)
+{
+    check_called_by_us(current_row);
+    if (current_row->label.isnull)
+        PG_RETURN_NULL();
+    return current_row->label.value;
 }

@@ -1,9 +1,10 @@
 /*
- * label_lookup.h - finds the new label of a row by its place, for the UPDATE that writes labels.
+ * label_lookup.h - the new label of a row, for the UPDATE that writes labels.
  *
- * The UPDATE is one statement over the table. For each row it calls pgkm_label_changes(tableoid, ctid) and
- * pgkm_new_label(tableoid, ctid), which look here. Rows come in the order in which they were read, so each
- * is found next to the one before.
+ * The UPDATE is one statement over the table. By place it calls pgkm_label_changes(tableoid, ctid) and
+ * pgkm_new_label(tableoid, ctid) for each row, which look here. Rows come in the order in which they were read, so each
+ * is found next to the one before. By value it calls pgkm_label_changes(label, old label), which keeps the label, and
+ * then pgkm_new_label() for the same row.
  */
 #ifndef PGKM_PG_TABLE_LABEL_LOOKUP_H
 #define PGKM_PG_TABLE_LABEL_LOOKUP_H
@@ -27,5 +28,17 @@ bool label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 
 
 /* Ends that; to be called after an error, too. */
 void label_lookup_end(LabelLookup *lookup);
+
+/* The label, by value, of the row that the UPDATE is at. */
+struct LabelOfRow {
+    NullableDatum label;
+    LabelOfRow *outer; /* as above */
+};
+
+/* From now on the functions by value can be called. */
+void label_of_row_start(LabelOfRow *row);
+
+/* Ends that; to be called after an error, too. */
+void label_of_row_end(LabelOfRow *row);
 
 #endif

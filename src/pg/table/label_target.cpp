@@ -230,8 +230,10 @@ static void mark(const LabelTarget *target)
     }
 }
 
-void label_target_prepare(const LabelTarget *target, const TableRelation *relation)
+void label_target_prepare(const LabelTarget *target, const TableRelation *relation, int64 k)
 {
+    if (!target->missing)
+        check_type(target, relation, k);
     if (target->missing)
         table_run_utility(psprintf("ALTER TABLE %s ADD COLUMN %s pg_catalog.int4", relation->sql_name,
                                    quote_identifier(target->name)));

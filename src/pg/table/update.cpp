@@ -15,8 +15,10 @@ extern "C" {
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/params.h"
+#include "parser/parse_expr.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
+#include "parser/parser.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -54,56 +56,98 @@ static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
-/* The functions that the UPDATE calls. `table` has all rows; InvalidOid: several tables do. */
-struct LabelFunctions {
-    Oid new_label;
-    Oid label_changes;
+/* What the parameters of the UPDATE stand for: $1 is a row's new label, $2 whether it changes, $3 its label by value.
+ * The functions are not called by name, for the caller may lack USAGE of their schema, and it need not be in the search
+ * path. */
+struct LabelUpdate {
     Oid relation; /* that is updated */
-    Oid table;
+    Oid new_label = InvalidOid;
+    Oid label_changes = InvalidOid;
+    List *(*arguments)(const LabelUpdate *update, ParseState *state, bool of_new_label) = NULL;
+    Oid table = InvalidOid;                 /* by place: has all rows; InvalidOid: several tables do */
+    const char *column = NULL;              /* by value: the label's */
+    const LabelExpression *by_value = NULL; /* likewise */
 };
 
-/* One of our functions on (tableoid, ctid). */
-static Oid find_function(const char *name, Oid schema)
+/* One of our functions on these types. */
+static Oid find_function(const char *name, Oid schema, const Oid *types, int count)
 {
-    const Oid types[] = {OIDOID, TIDOID};
-    oidvector *const arguments = buildoidvector(types, lengthof(types));
+    oidvector *const arguments = buildoidvector(types, count);
 
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name), PointerGetDatum(arguments),
                            ObjectIdGetDatum(schema));
 }
 
-/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes. The functions are not called by name, for the
- * caller may lack USAGE of their schema, and it need not be in the search path. */
+static Node *call_of(Oid function, Oid result, List *arguments)
+{
+    return (Node *)makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+static Node *parse_expression(ParseState *state, const char *text)
+{
+    const RawStmt *const statement = linitial_node(RawStmt, raw_parser(text, RAW_PARSE_PLPGSQL_EXPR));
+    const ResTarget *const target = linitial_node(ResTarget, ((SelectStmt *)statement->stmt)->targetList);
+
+    return transformExpr(state, target->val, state->p_expr_kind);
+}
+
+/* The place of a row. */
+static List *place_arguments(const LabelUpdate *update, ParseState *state, bool)
+{
+    Node *const table = OidIsValid(update->table) ? (Node *)makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
+                                                                      ObjectIdGetDatum(update->table), false, true)
+                                                  : colNameToVar(state, "tableoid", false, -1);
+
+    return list_make2(table, colNameToVar(state, "ctid", false, -1));
+}
+
+/* SQL whose $3 is value_call(). */
+static const char *value_text(const LabelExpression *by_value)
+{
+    return by_value == NULL ? "NULL::pg_catalog.int4" : psprintf("CASE WHEN %s THEN $3 END", by_value->condition);
+}
+
+/* A row's label by value, and the one that it has. */
+static List *value_arguments(const LabelUpdate *update, ParseState *state, bool of_new_label)
+{
+    if (of_new_label)
+        return NIL;
+    return list_make2(parse_expression(state, value_text(update->by_value)),
+                      parse_expression(state, psprintf("%s::pg_catalog.int8", quote_identifier(update->column))));
+}
+
+static Node *value_call(const LabelExpression *by_value, ParseState *state)
+{
+    Const *const model = makeConst(by_value->model_type, -1, InvalidOid, -1, by_value->model, false, false);
+
+    return call_of(by_value->predict, INT4OID, list_make2(model, parse_expression(state, by_value->features)));
+}
+
+/* A ParseParamRefHook. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
-    const LabelFunctions *const functions = (const LabelFunctions *)state->p_ref_hook_state;
-    const bool is_label = reference->number == 1;
+    const LabelUpdate *const update = (const LabelUpdate *)state->p_ref_hook_state;
 
     /* A schema can be renamed at any time, and another one can get its name. */
-    if (RelationGetRelid(state->p_target_relation) != functions->relation)
+    if (RelationGetRelid(state->p_target_relation) != update->relation)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
                                RelationGetRelationName(state->p_target_relation))));
-
-    Node *const table =
-        OidIsValid(functions->table)
-            ? (Node *)makeConst(OIDOID, -1, InvalidOid, sizeof(Oid), ObjectIdGetDatum(functions->table), false, true)
-            : colNameToVar(state, "tableoid", false, reference->location);
-    List *const row = list_make2(table, colNameToVar(state, "ctid", false, reference->location));
-
-    return (Node *)makeFuncExpr(is_label ? functions->new_label : functions->label_changes,
-                                is_label ? INT4OID : BOOLOID, row, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    if (reference->number == 1)
+        return call_of(update->new_label, INT4OID, update->arguments(update, state, true));
+    if (reference->number == 2)
+        return call_of(update->label_changes, BOOLOID, update->arguments(update, state, false));
+    return value_call(update->by_value, state);
 }
 
-static void set_up_parser(ParseState *state, void *functions)
+static void set_up_parser(ParseState *state, void *update)
 {
     state->p_paramref_hook = label_call;
-    state->p_ref_hook_state = functions;
+    state->p_ref_hook_state = update;
 }
 
-static void run_update(const TableRelation *relation, const char *label, LabelFunctions *functions)
+static void run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
 {
-    const char *const sql = psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(label));
     const int nest_level = NewGUCNestLevel();
     SPIExecuteOptions options;
 
@@ -113,7 +157,7 @@ static void run_update(const TableRelation *relation, const char *label, LabelFu
     memset(&options, 0, sizeof options);
     options.params = makeParamList(0);
     options.params->parserSetup = set_up_parser;
-    options.params->parserSetupArg = functions;
+    options.params->parserSetupArg = update;
 
     const int code = SPI_execute_extended(sql, &options);
 
@@ -165,22 +209,61 @@ void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, Labe
                                 quote_literal_cstr(target->name))));
 }
 
-void table_write_expression(const TableCall *call, const char *label, const LabelTarget *target)
+static void add_column(TableRelation *relation, const TableCall *call, const LabelTarget *target,
+                       const PgkmResult *result, TableUse use)
+{
+    table_relation_find(relation, call->relation.id, use, false); /* by its name of now */
+    label_target_prepare(target, relation, result == NULL ? 0 : result->k);
+}
+
+void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
+                           const LabelTarget *target)
 {
     const char *const column = quote_identifier(target->name);
+    const char *const label = value_text(by_value);
+    LabelUpdate update = {.relation = call->relation.id, .by_value = by_value};
     TableRelation relation;
 
-    table_relation_find(&relation, call->relation.id, TABLE_WRITE, false); /* by its name of now */
-    label_target_prepare(target, &relation);
+    add_column(&relation, call, target, result, TABLE_WRITE);
     SPI_connect();
-
-    const char *const sql =
-        psprintf("UPDATE %s SET %s = %s WHERE %s IS DISTINCT FROM %s", relation.sql_name, column, label, column, label);
-    const int code = SPI_execute(sql, false, 0);
-
-    if (code != SPI_OK_UPDATE)
-        elog(ERROR, "an UPDATE of labels failed: %s", SPI_result_code_string(code));
+    run_update(
+        psprintf("UPDATE %s SET %s = %s WHERE %s IS DISTINCT FROM %s", relation.sql_name, column, label, column, label),
+        &relation, &update);
     SPI_finish();
+}
+
+static const char *update_text(const TableRelation *relation, const LabelTarget *target)
+{
+    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
+}
+
+void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
+                          const LabelTarget *target, Oid function)
+{
+    static const Oid types[] = {INT4OID, INT8OID}; /* an old label may be any integer */
+    const Oid schema = get_func_namespace(function);
+    LabelUpdate update = {.relation = call->relation.id,
+                          .new_label = find_function("pgkm_new_label", schema, types, 0),
+                          .label_changes = find_function("pgkm_label_changes", schema, types, lengthof(types)),
+                          .arguments = value_arguments,
+                          .column = target->name,
+                          .by_value = by_value};
+    TableRelation relation;
+    LabelOfRow row;
+
+    add_column(&relation, call, target, result, TABLE_UPDATE);
+    label_of_row_start(&row);
+    PG_TRY();
+    {
+        SPI_connect();
+        run_update(update_text(&relation, target), &relation, &update);
+        SPI_finish();
+    }
+    PG_FINALLY();
+    {
+        label_of_row_end(&row);
+    }
+    PG_END_TRY();
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
@@ -198,23 +281,26 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     return table_call_read(call, function, &query);
 }
 
-void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
-                        Oid function)
+void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
+                        const LabelTarget *target, Oid function)
 {
+    static const Oid types[] = {OIDOID, TIDOID};
     const Oid schema = get_func_namespace(function);
-    LabelFunctions functions = {find_function("pgkm_new_label", schema), find_function("pgkm_label_changes", schema),
-                                call->relation.id, rows->wants.table ? InvalidOid : call->relation.id};
+    LabelUpdate update = {.relation = call->relation.id,
+                          .new_label = find_function("pgkm_new_label", schema, types, lengthof(types)),
+                          .label_changes = find_function("pgkm_label_changes", schema, types, lengthof(types)),
+                          .arguments = place_arguments,
+                          .table = rows->wants.table ? InvalidOid : call->relation.id};
     TableRelation relation;
     LabelLookup lookup;
 
-    table_relation_find(&relation, call->relation.id, TABLE_UPDATE, false); /* by its name of now */
-    label_target_prepare(target, &relation);
-    if (!label_lookup_start(&lookup, rows, labels))
+    add_column(&relation, call, target, result, TABLE_UPDATE);
+    if (!label_lookup_start(&lookup, rows, result == NULL ? NULL : result->labels))
         return;
     PG_TRY();
     {
         SPI_connect();
-        run_update(&relation, target->name, &functions);
+        run_update(update_text(&relation, target), &relation, &update);
         SPI_finish();
     }
     PG_FINALLY();

@@ -32,8 +32,9 @@ void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int nu
  */
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k);
 
-/* Adds the column where it is missing, as the caller. Marks a column that is ours by a comment. */
-void label_target_prepare(const LabelTarget *target, const TableRelation *relation);
+/* Adds the column where it is missing, as the caller. Marks a column that is ours by a comment. 22003 where it cannot
+ * hold `k` labels: a radius may have asked for more clusters than were known before the fit. */
+void label_target_prepare(const LabelTarget *target, const TableRelation *relation, int64 k);
 
 /*
  * Why this column, which is no system column, must not get values of another meaning: a sentence for a
@@ -45,7 +46,7 @@ const char *pgkm_column_use(Oid table, AttrNumber column);
 
 /* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. `weight` and `nulls` as
- * for table_call_find_columns. Where rows are streamed (`may_stream`) labels are written by table_write_expression.
+ * for table_call_find_columns. Where rows are streamed (`may_stream`) labels are written by table_write_by_value.
  * Errors of these steps. */
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
                                  int nulls, bool may_stream, const char *function);
@@ -54,16 +55,32 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
  * where the column is missing over there, and for nulls and a filter. */
 void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls);
 
-/* Writes `label`, an SQL expression over the row, where the row has another label. */
-void table_write_expression(const TableCall *call, const char *label, const LabelTarget *target);
+/* The label of a row by what its values say: predict(model, features) where the condition holds, else NULL. */
+struct LabelExpression {
+    const char *condition; /* SQL over the row */
+    const char *features;  /* likewise */
+    Oid predict;
+    Oid model_type;
+    Datum model;
+};
+
+/* Adds the column where it is missing, and writes labels by value where a row has another one; NULLs where by_value is
+ * NULL. `function` is as for table_write_labels. Each row's label is computed once. */
+void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
+                          const LabelTarget *target, Oid function);
+
+/* The same where rows lie on other servers, which can run the UPDATE themselves: the model stands in it as a
+ * constant. */
+void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
+                           const LabelTarget *target);
 
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 
-/* Adds the column where it is missing, and writes the labels of the rows whose label changes. `labels` are
- * those of rows->used; the other rows get NULL. `function` is the SQL function that was called: the two that
- * the UPDATE calls are in its schema. */
-void table_write_labels(const TableCall *call, const TableRows *rows, const int32 *labels, const LabelTarget *target,
-                        Oid function);
+/* Adds the column where it is missing, and writes the labels of the rows whose label changes. The result has those of
+ * rows->used, and is NULL where there are none; the other rows get NULL. `function` is the SQL function that was
+ * called: the two that the UPDATE calls are in its schema. */
+void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
+                        const LabelTarget *target, Oid function);
 
 #endif
