@@ -118,6 +118,9 @@ before=$(on_node 2 -c "SELECT md5(string_agg(cluster_id::text, ',' ORDER BY id))
 query -c "BEGIN" -c "SELECT count(*) FROM kmeans_centroids(kmeans_cluster('nodes_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true))" -c "ROLLBACK" >/dev/null
 is "$(on_node 2 -c "SELECT md5(string_agg(cluster_id::text, ',' ORDER BY id)) FROM part_2100")" "$before" 'a rollback takes the labels back over there'
 is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', '{x,y}', 3, label_column => 'other')" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 0A000 'a column that is missing has to be added there first'
+for call in "kmeans_fit('nodes_rows', '{x,y}', 3" "kmeans_cluster('nodes_rows', '{x,y}', 3, label_column => 'cluster_id', overwrite => true"; do
+    is "$(psql -XqAt -c "SELECT $call, memory => 'stream')" 2>&1 | grep -o 'has rows on other servers, which cannot be streamed')" 'has rows on other servers, which cannot be streamed' "${call%%(*}: rows of other servers are not streamed"
+done
 is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 42701 'a column that may hold something else is not overwritten'
 
 # What this transaction has changed over there is seen.

@@ -4,6 +4,7 @@
 #include "pg/table/call.h"
 
 #include "pg/nodes/nodes.h"
+#include "pg/nodes/places.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
 #include "pg/table/stream.h"
@@ -204,6 +205,22 @@ static void fill_missing(const TableCall *call, TableRows *rows)
              errmsg("feature %d of column \"%s\" has no value to take the mean of", feature, call->features[0].name)));
 }
 
+static void check_may_be_streamed(const TableQuery *query)
+{
+    if (node_rows_elsewhere(query->relation->id))
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("relation \"%s\" has rows on other servers, which cannot be streamed", query->relation->name),
+                 errhint("Leave memory out: each server keeps its own rows in memory then.")));
+    if (!query->may_stream)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
+             errdetail("The first rows as centroids, mini-batches, bounds of sizes, a radius and means in the place "
+                       "of NULLs do."),
+             errhint("Use memory => 'resident'.")));
+}
+
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context)
 {
     TableQuery query = *how;
@@ -221,13 +238,8 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
     query.may_stream = query.may_stream && call->nulls != TABLE_NULLS_MEAN;
-    if (query.streamed && !query.may_stream)
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
-             errdetail("The first rows as centroids, mini-batches, bounds of sizes, a radius and means in the place "
-                       "of NULLs do."),
-             errhint("Use memory => 'resident'.")));
+    if (query.streamed)
+        check_may_be_streamed(&query);
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
@@ -309,6 +321,9 @@ static void free_resident(void *resident)
 
 void table_call_keep_rows(TableCall *call)
 {
+    if (call->nodes != NULL || call->loaded != NULL)
+        return;
+
     MemoryContextCallback *const callback =
         (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
     PgkmResident *const resident = pgkm_resident_create();

@@ -90,7 +90,8 @@ int64 table_call_used(const TableCall *call, const TableRows *rows);
 /* Features of each, when there are any rows. */
 int32 table_call_features(const TableCall *call, const TableRows *rows);
 
-/* Before the first of several jobs over the same rows: what a backend makes of these stays from job to job. */
+/* After reading, before the first of several jobs over the same rows: what a backend makes of these stays from job to
+ * job. What is loaded, or on other servers, stays anyway. */
 void table_call_keep_rows(TableCall *call);
 
 /* Completes call->request for rows of which at least one takes part: points, and what stays of loaded ones.
