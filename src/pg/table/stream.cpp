@@ -110,7 +110,7 @@ static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of, Siz
     PgkmRequest request = *of;
     const double rows = (double)scan_stream_expected(stream->scan);
 
-    if (pgkm_memory_obtainable() == PG_UINT64_MAX || scan_stream_features(stream->scan) == 0)
+    if (pgkm_memory_obtainable() == PG_UINT64_MAX || scan_stream_features(stream->scan) == 0 || rows == 0)
         return false;
     request.points = no_points(stream);
     request.points.n = scan_stream_expected(stream->scan);
