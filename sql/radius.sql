@@ -77,6 +77,8 @@ SELECT kmeans_plot('radius_rows', '{x,y}', 1, max_radius => 5) LIKE '<svg%' AS p
 -- what cannot be
 \set VERBOSITY terse
 SELECT kmeans(ARRAY[x + 0.1], 1, kmeans_options(max_radius => 1e-200)) FROM generate_series(1, 3) AS x;
+-- also of rows whose weights are too light for their mean
+SELECT (kmeans(ARRAY[sin(i), cos(i)], 2, kmeans_options(max_radius => 1e-30, max_iter => 1), 10.0 ^ -i)).k FROM generate_series(1, 40) AS i;
 SELECT kmeans_options(max_radius => -1);
 SELECT kmeans_options(max_radius => 'NaN');
 SELECT kmeans_options(max_radius => 'Infinity');

@@ -14,6 +14,8 @@ namespace pgkm {
 namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 16;
+// Splits of a group that may bring no further cluster with rows, one after the other.
+constexpr int rounds_in_vain = 16;
 
 template <typename T>
 class Splitter {
@@ -21,7 +23,7 @@ class Splitter {
     Splitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor,
              std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids)
         : rows_(rows), task_(task), session_(session), monitor_(monitor), problems_(problems), centroids_(centroids),
-          filled_(problems.size(), 0)
+          filled_(problems.size(), 0), rounds_(problems.size(), 0)
     {
     }
 
@@ -91,28 +93,38 @@ class Splitter {
         }
         const std::int64_t filled = std::count(is_filled.begin(), is_filled.end(), 1);
         std::erase(farthest, -1);
-        // Clusters that lost all rows when max_iter came get some again: only rows that no centroid can tell apart
-        // stay.
-        if (!farthest.empty() && filled <= filled_[g] &&
-            std::all_of(farthest.begin(), farthest.end(), [&](std::int64_t i) { return is_at_centroid(g, i); }))
+        if (!farthest.empty() && filled <= filled_[g] && is_stuck(g, farthest))
             throw Error(PGKM_INVALID, "option max_radius is below the precision of centroids");
-        filled_[g] = filled;
+        if (filled > filled_[g])
+            rounds_[g] = 0;
+        filled_[g] = std::max(filled_[g], filled);
         add(g, farthest);
         assigned_[g] = {};
         return !farthest.empty();
     }
 
+    // A cluster may have lost all rows when max_iter came, and gets some again. Rows that no centroid can tell from
+    // their own stay.
+    bool is_stuck(std::size_t g, const std::vector<std::int64_t> &farthest)
+    {
+        return ++rounds_[g] > rounds_in_vain ||
+               std::all_of(farthest.begin(), farthest.end(), [&](std::int64_t i) { return is_at_centroid(g, i); });
+    }
+
     // Whether a centroid of the row alone may be no nearer than the one that it has: centroids have 44 bits below the
-    // range of a feature (numeric/contract.hpp), and those of their type.
+    // range of a feature, with weights 90 bits below that of the heaviest row (numeric/contract.hpp), and those of
+    // their type.
     bool is_at_centroid(std::size_t g, std::int64_t i) const
     {
         const Summary &summary = rows_.groups()[g].summary;
+        const double *const weights = rows_.points().weights;
+        const double share = weights == nullptr ? 1.0 : weights[problems_[g].first_row + i] / summary.max_weight;
         const T *const values = row(g, i);
         const T *const centroid = centroids_[g].data() + std::int64_t{assigned_[g].labels[at(i)]} * rows_.d();
         for (std::int32_t f = 0; f < rows_.d(); ++f) {
             const double of_type = 4.0 * std::numeric_limits<T>::epsilon() * std::fabs(double{centroid[f]});
-            const double precision = 0x1p-43 * (summary.max[at(f)] - summary.min[at(f)]) + of_type;
-            if (std::fabs(double{values[f]} - double{centroid[f]}) > precision)
+            const double of_sums = (0x1p-43 + 0x1p-88 / share) * (summary.max[at(f)] - summary.min[at(f)]);
+            if (std::fabs(double{values[f]} - double{centroid[f]}) > of_sums + of_type)
                 return false;
         }
         return true;
@@ -172,7 +184,8 @@ class Splitter {
     Monitor &monitor_;
     std::vector<PgkmProblem> &problems_;
     std::vector<std::vector<T>> &centroids_;
-    std::vector<std::int64_t> filled_; // clusters with rows, of each group, at the last look
+    std::vector<std::int64_t> filled_; // most clusters with rows so far, of each group
+    std::vector<int> rounds_;          // since then
     std::vector<Assigned> assigned_;
 };
 
