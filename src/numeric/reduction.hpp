@@ -36,6 +36,9 @@ struct ReductionPlan {
     }
 };
 
+// Segments, and parts of R in each of them, that are worth being tasks of their own.
+inline constexpr std::int64_t most_reduction_tasks = 64;
+
 // In all copies of R: 64 MB.
 inline constexpr std::int64_t most_reduction_values = 8 << 20;
 
@@ -43,11 +46,10 @@ inline constexpr std::int64_t most_reduction_values = 8 << 20;
 inline ReductionPlan plan_reduction(std::int64_t rows, std::int64_t block, std::int64_t values, std::int64_t max_parts,
                                     std::int64_t most_values = most_reduction_values)
 {
-    constexpr std::int64_t most_tasks = 64;
     const std::int64_t blocks = (rows + block - 1) / block;
     const std::int64_t copies = std::max<std::int64_t>(1, most_values / std::max<std::int64_t>(values, 1));
-    const std::int64_t segments = std::min({most_tasks, copies, blocks});
-    const std::int64_t parts = std::clamp<std::int64_t>((most_tasks + segments - 1) / segments, 1, max_parts);
+    const std::int64_t segments = std::min({most_reduction_tasks, copies, blocks});
+    const std::int64_t parts = std::clamp<std::int64_t>((most_reduction_tasks + segments - 1) / segments, 1, max_parts);
     return {rows, segments, parts, values, block};
 }
 

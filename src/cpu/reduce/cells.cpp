@@ -47,6 +47,23 @@ void keep_extreme(PgkmCombine combine, double &best, double *best_key, double va
     throw Error(PGKM_INVALID, "a sum is out of range");
 }
 
+// Values of a copy: an even number, so that each begins where an Int128 may lie.
+std::int64_t stride_of(const Layout &layout)
+{
+    return (layout.copy_size() + layout.scaled() + 1) / 2 * 2;
+}
+
+Copy copy_in(double *memory, const Layout &layout)
+{
+    Copy copy;
+    copy.totals = reinterpret_cast<Int128 *>(memory);
+    copy.values = memory + (layout.exact ? 2 * layout.values : 0);
+    copy.keys = copy.values + (layout.plain ? layout.values : 0);
+    copy.counts = reinterpret_cast<std::int64_t *>(copy.keys + (layout.keys ? layout.values : 0));
+    copy.largest = reinterpret_cast<double *>(copy.counts + layout.counts);
+    return copy;
+}
+
 } // namespace
 
 void lower(std::atomic<std::int64_t> &least, std::int64_t value)
@@ -224,39 +241,64 @@ void Accumulator::add_extreme(std::int64_t place, PgkmCombine combine, const dou
 // ---- copies ----
 
 Copies::Copies(Context &context, ThreadPool &pool, const Layout &layout, std::int64_t count)
-    : context_(context), layout_(layout), count_(count),
-      values_(context.budget, at(layout.plain ? layout.values * count : 0)),
-      keys_(context.budget, at(layout.keys ? layout.values * count : 0)),
-      totals_(Buffer<Int128>::zeros(context.budget, at(layout.exact ? layout.values * count : 0))),
-      counts_(Buffer<std::int64_t>::zeros(context.budget, at(layout.counts * count)))
+    : context_(context), layout_(layout), own_(Buffer<double>::zeros(context.budget, at(stride_of(layout) * count)))
 {
-    if (!layout.plain)
-        return;
+    place(own_.data(), count);
+    if (layout.plain)
+        clear(pool, 0, count);
+}
+
+Copies::Copies(Context &context, const Layout &layout, const PgkmCopies &shared) : context_(context), layout_(layout)
+{
+    place(static_cast<double *>(shared.memory), shared.count);
+}
+
+void Copies::place(double *memory, std::int64_t count)
+{
+    for (std::int64_t i = 0; i < count; ++i)
+        copies_.push_back(copy_in(memory + i * stride_of(layout_), layout_));
+}
+
+std::int64_t Copies::bytes(const Layout &layout, std::int64_t count)
+{
+    return 8 * stride_of(layout) * count;
+}
+
+Buffer<double> Copies::largest() const
+{
+    auto largest = Buffer<double>::zeros(context_.budget, at(layout_.scaled()));
+    for (const Copy &copy : copies_)
+        for (std::size_t c = 0; c < largest.size(); ++c)
+            largest[c] = std::max(largest[c], copy.largest[c]);
+    return largest;
+}
+
+void Copies::clear(ThreadPool &pool, std::int64_t begin, std::int64_t end)
+{
     for_cells(pool, [&](std::size_t o, std::int64_t first, std::int64_t last) {
-        const ObjectLayout &object = layout.objects[o];
-        for (std::int64_t copy = 0; copy < count; ++copy)
-            for (std::int64_t cell = first; cell < last; ++cell)
-                for (const ItemLayout &item : layout.items_of(o)) {
-                    const std::int64_t place =
-                        copy * layout.values + object.first_value + cell * object.width + item.offset;
-                    const double start = item.combine == PGKM_COMBINE_MAX ? -infinity
-                                         : item.combine == PGKM_COMBINE_SUM || item.combine == PGKM_COMBINE_COUNT
-                                             ? 0.0
-                                             : infinity;
-                    std::fill_n(values_.data() + place, item.elements, start);
-                    if (layout.keys)
-                        std::fill_n(keys_.data() + place, item.elements, infinity);
-                }
+        const ObjectLayout &object = layout_.objects[o];
+        const std::int64_t place = object.first_value + first * object.width;
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Copy &copy = copies_[at(i)];
+            if (own_.size() == 0) { // else they are zeros, which the system provides as they are used
+                std::fill_n(copy.counts + object.first_count + first, last - first, 0);
+                std::fill_n(copy.totals + place, layout_.exact ? (last - first) * object.width : 0, Int128{0});
+            }
+            for (std::int64_t cell = 0; layout_.plain && cell < last - first; ++cell)
+                for (const ItemLayout &item : layout_.items_of(o))
+                    clear(copy, item, place + cell * object.width + item.offset);
+        }
     });
 }
 
-Copy Copies::operator[](std::int64_t i)
+void Copies::clear(const Copy &copy, const ItemLayout &item, std::int64_t place) const
 {
-    const auto of = [](auto &buffer, std::int64_t place) {
-        return buffer.data() == nullptr ? nullptr : buffer.data() + place;
-    };
-    return {of(values_, i * layout_.values), of(totals_, i * layout_.values), of(keys_, i * layout_.values),
-            of(counts_, i * layout_.counts)};
+    const double start = item.combine == PGKM_COMBINE_MAX                                         ? -infinity
+                         : item.combine == PGKM_COMBINE_SUM || item.combine == PGKM_COMBINE_COUNT ? 0.0
+                                                                                                  : infinity;
+    std::fill_n(copy.values + place, item.elements, start);
+    if (layout_.keys)
+        std::fill_n(copy.keys + place, item.elements, infinity);
 }
 
 template <typename Body>
@@ -264,7 +306,8 @@ void Copies::for_cells(ThreadPool &pool, Body &&body)
 {
     for (std::size_t o = 0; o < layout_.objects.size(); ++o) {
         const ObjectLayout &object = layout_.objects[o];
-        const std::int64_t slice = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / object.width / count_);
+        const std::int64_t slice = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / object.width /
+                                                                 static_cast<std::int64_t>(copies_.size()));
         pool.run((object.cells + slice - 1) / slice, [&](std::int64_t task, int) {
             context_.poll();
             body(o, task * slice, std::min(object.cells, (task + 1) * slice));
@@ -274,44 +317,47 @@ void Copies::for_cells(ThreadPool &pool, Body &&body)
 
 void Copies::combine(const ItemLayout &item, std::int64_t place)
 {
-    for (std::int64_t copy = 1; copy < count_; ++copy) {
-        const std::int64_t other = copy * layout_.values + place;
+    const Copy &all = copies_[0];
+    for (std::size_t i = 1; i < copies_.size(); ++i) {
+        const Copy &copy = copies_[i];
         if (item.combine == PGKM_COMBINE_SUM && layout_.exact)
-            totals_[at(place)] += totals_[at(other)];
+            all.totals[place] += copy.totals[place];
         else if (item.combine == PGKM_COMBINE_SUM)
-            values_[at(place)] += values_[at(other)];
+            all.values[place] += copy.values[place];
         else if (item.combine != PGKM_COMBINE_COUNT)
-            keep_extreme(item.combine, values_[at(place)], layout_.keys ? keys_.data() + place : nullptr,
-                         values_[at(other)], layout_.keys ? keys_[at(other)] : 0.0);
+            keep_extreme(item.combine, all.values[place], layout_.keys ? all.keys + place : nullptr, copy.values[place],
+                         layout_.keys ? copy.keys[place] : 0.0);
     }
 }
 
-double Copies::result_of(const ItemLayout &item, std::int64_t place, std::int64_t count, double largest)
+double Copies::result_of(const ItemLayout &item, std::int64_t place, std::int64_t count, double largest) const
 {
+    const Copy &all = copies_[0];
     if (item.combine == PGKM_COMBINE_COUNT)
         return static_cast<double>(count);
     if (item.combine == PGKM_COMBINE_SUM)
-        return layout_.exact ? scale_by(to_double(totals_[at(place)]), -scale_exponent(largest)) : values_[at(place)];
+        return layout_.exact ? scale_by(to_double(all.totals[place]), -scale_exponent(largest)) : all.values[place];
     if (count == 0)
         return std::numeric_limits<double>::quiet_NaN();
-    return item.combine == PGKM_COMBINE_ARGMIN ? keys_[at(place)] : values_[at(place)];
+    return item.combine == PGKM_COMBINE_ARGMIN ? all.keys[place] : all.values[place];
 }
 
-void Copies::finish(ThreadPool &pool, const Buffer<double> &largest, PgkmReduced &out)
+void Copies::finish(ThreadPool &pool, PgkmReduced &out)
 {
+    const Buffer<double> ranges = largest();
     std::atomic<std::int64_t> failed{INT64_MAX}; // the first of the values
     for_cells(pool, [&](std::size_t o, std::int64_t first, std::int64_t last) {
         const ObjectLayout &object = layout_.objects[o];
         for (std::int64_t cell = first; cell < last; ++cell) {
-            std::int64_t &count = counts_[at(object.first_count + cell)];
-            for (std::int64_t copy = 1; copy < count_; ++copy)
-                count += counts_[at(copy * layout_.counts + object.first_count + cell)];
-            out.counts[object.first_count + cell] = count;
+            std::int64_t &count = out.counts[object.first_count + cell];
+            count = 0;
+            for (const Copy &copy : copies_)
+                count += copy.counts[object.first_count + cell];
             for (const ItemLayout &item : layout_.items_of(o))
                 for (std::int64_t e = 0; e < item.elements; ++e) {
                     const std::int64_t place = object.first_value + cell * object.width + item.offset + e;
                     combine(item, place);
-                    const double range = layout_.exact ? largest[at(object.first_column + item.offset + e)] : 0.0;
+                    const double range = layout_.exact ? ranges[at(object.first_column + item.offset + e)] : 0.0;
                     const double result = result_of(item, place, count, range);
                     out.values[place] = result;
                     if (item.combine == PGKM_COMBINE_SUM && !std::isfinite(result))

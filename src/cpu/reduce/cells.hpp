@@ -41,40 +41,49 @@ struct Layout {
     // Columns with a range and a scale of their own.
     std::int64_t scaled() const { return exact ? columns : 0; }
 
-    // float64 values, or their room, in a copy of R.
+    // float64 values, or their room, in a copy of R, but for the greatest magnitudes.
     std::int64_t copy_size() const { return values * ((exact ? 2 : 0) + (plain ? 1 : 0) + (keys ? 1 : 0)) + counts; }
 };
 
-// One copy of R; NULL where the layout has no such numbers.
+// One copy of R. Numbers that the layout does not have are not to be touched.
 struct Copy {
-    double *values;
     Int128 *totals; // exact sums
+    double *values;
     double *keys;
     std::int64_t *counts;
+    double *largest; // of each column with exact sums the greatest magnitude, in the rows of this copy
 };
 
 // All copies of R.
 class Copies {
   public:
+    // Empty ones.
     Copies(Context &context, ThreadPool &pool, const Layout &layout, std::int64_t count);
-    Copy operator[](std::int64_t i);
-    // Brings them together in the first, in their order, and fills `out`. Of exact sums the greatest magnitude of each
-    // column tells the scale. Throws Error(PGKM_INVALID) with out.fault set where a total is no number.
-    void finish(ThreadPool &pool, const Buffer<double> &largest, PgkmReduced &out);
+    // Those that lie in the caller's memory.
+    Copies(Context &context, const Layout &layout, const PgkmCopies &shared);
+    static std::int64_t bytes(const Layout &layout, std::int64_t count);
+    const Copy &operator[](std::int64_t i) const { return copies_[static_cast<std::size_t>(i)]; }
+    // Makes copies begin .. end - 1 empty, but for the greatest magnitudes.
+    void clear(ThreadPool &pool, std::int64_t begin, std::int64_t end);
+    // The greatest magnitudes in all copies.
+    Buffer<double> largest() const;
+    // Brings them together in the first, in their order, and fills `out`. Throws Error(PGKM_INVALID) with out.fault set
+    // where a total is no number.
+    void finish(ThreadPool &pool, PgkmReduced &out);
 
   private:
+    void place(double *memory, std::int64_t count);
+    void clear(const Copy &copy, const ItemLayout &item, std::int64_t place) const;
     void combine(const ItemLayout &item, std::int64_t place);
-    double result_of(const ItemLayout &item, std::int64_t place, std::int64_t count, double largest);
+    double result_of(const ItemLayout &item, std::int64_t place, std::int64_t count, double largest) const;
     // body(object, first cell, last cell) for all cells, some at a time.
     template <typename Body>
     void for_cells(ThreadPool &pool, Body &&body);
 
     Context &context_;
     const Layout &layout_;
-    std::int64_t count_;
-    Buffer<double> values_, keys_;
-    Buffer<Int128> totals_;
-    Buffer<std::int64_t> counts_;
+    Buffer<double> own_; // nothing where the memory is the caller's
+    std::vector<Copy> copies_;
 };
 
 // least = min(least, value), from any thread.

@@ -36,10 +36,9 @@ struct Worker {
 template <typename T>
 class Reducer {
   public:
-    Reducer(Data &data, const PgkmProblem &problem, const BatchProgram &program, const Layout &layout)
-        : context_(data.context), pool_(data.context.pool), program_(program), layout_(layout),
-          rows_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d), d_(data.points.d),
-          plan_(plan_of(layout, program, problem.n_rows, pool_.size()))
+    Reducer(Context &context, const T *rows, std::int32_t d, const BatchProgram &program, const Layout &layout,
+            const ReductionPlan &plan)
+        : context_(context), pool_(context.pool), program_(program), layout_(layout), rows_(rows), d_(d), plan_(plan)
     {
         for (int w = 0; w < pool_.size(); ++w)
             workers_.push_back(std::make_unique<Worker>(context_, program, layout));
@@ -50,36 +49,42 @@ class Reducer {
 
     void run(PgkmReduced &out)
     {
-        auto largest = Buffer<double>::zeros(context_.budget, at(layout_.scaled()));
-        Buffer<double> scales(context_.budget, at(layout_.scaled()));
-        if (layout_.exact)
-            measure(largest, out);
-        for (std::size_t c = 0; c < scales.size(); ++c)
-            scales[c] = power_of_two(scale_exponent(largest[c]));
         Copies copies(context_, pool_, layout_, plan_.segments);
-        pool_.run(plan_.segments * plan_.parts, [&](std::int64_t task, int worker) {
-            const std::int64_t segment = task / plan_.parts;
-            workers_[at(worker)]->objects.open(copies[segment], task % plan_.parts, plan_.parts, scales);
-            run_segment(*workers_[at(worker)], segment);
-        });
-        check_rows(out);
-        copies.finish(pool_, largest, out);
+        measure(copies[0], out);
+        fill(copies, 0, out);
+        copies.finish(pool_, out);
     }
 
-  private:
-    // The greatest magnitude of each column.
-    void measure(Buffer<double> &largest, PgkmReduced &out)
+    // The greatest magnitudes of exact sums, for those of the copy.
+    void measure(const Copy &copy, PgkmReduced &out)
     {
+        if (!layout_.exact)
+            return;
         for (const auto &worker : workers_)
             worker->objects.measure();
         pool_.run(plan_.segments,
                   [&](std::int64_t segment, int worker) { run_segment(*workers_[at(worker)], segment); });
         check_rows(out);
         for (const auto &worker : workers_)
-            for (std::size_t c = 0; c < largest.size(); ++c)
-                largest[c] = std::max(largest[c], worker->objects.largest()[c]);
+            for (std::int64_t c = 0; c < layout_.scaled(); ++c)
+                copy.largest[c] = std::max(copy.largest[c], worker->objects.largest()[at(c)]);
     }
 
+    // The first segment goes to copy number `first`, the next one to the next.
+    void fill(const Copies &copies, std::int64_t first, PgkmReduced &out)
+    {
+        Buffer<double> scales = copies.largest();
+        for (double &scale : scales)
+            scale = power_of_two(scale_exponent(scale));
+        pool_.run(plan_.segments * plan_.parts, [&](std::int64_t task, int worker) {
+            const std::int64_t segment = task / plan_.parts;
+            workers_[at(worker)]->objects.open(copies[first + segment], task % plan_.parts, plan_.parts, scales);
+            run_segment(*workers_[at(worker)], segment);
+        });
+        check_rows(out);
+    }
+
+  private:
     // Ends where a row fails, and where an earlier one has failed elsewhere.
     void run_segment(Worker &worker, std::int64_t segment)
     {
@@ -126,6 +131,54 @@ class Reducer {
 
 } // namespace
 
+static_assert(most_reduction_tasks <= PGKM_MOST_SEGMENTS);
+
+bool is_ordered(const PgkmReduction &reduction)
+{
+    const auto *const items = reduction.items;
+    return reduction.exact == 0 && std::any_of(items, items + reduction.n_items,
+                                               [](const PgkmItem &item) { return item.combine == PGKM_COMBINE_SUM; });
+}
+
+ReductionPlan segments_of(const PgkmReduction &reduction, std::int32_t d, std::int64_t n)
+{
+    return plan_of(Layout(reduction), BatchProgram(reduction, d), n, 1);
+}
+
+std::int64_t copies_bytes(const PgkmReduction &reduction, std::int64_t count)
+{
+    return Copies::bytes(Layout(reduction), count);
+}
+
+void reduce_into(const PgkmOpen &open, const PgkmPoints &points, const PgkmReduction &reduction,
+                 const PgkmCopies &shared, std::int64_t copy, CopyStep step)
+{
+    Context context(open, 1);
+    const BatchProgram program(reduction, points.d);
+    const Layout layout(reduction);
+    const ReductionPlan plan = {points.n, 1, 1, layout.copy_size(), program.batch_rows()};
+    Copies copies(context, layout, shared);
+    PgkmReduced fault = {};
+    with_element(points, [&](auto element) {
+        const auto *const rows = static_cast<const decltype(element) *>(points.values);
+        Reducer reducer(context, rows, points.d, program, layout, plan);
+        if (step == CopyStep::measure) {
+            std::fill_n(copies[copy].largest, layout.scaled(), 0.0);
+            reducer.measure(copies[copy], fault);
+        } else {
+            copies.clear(context.pool, copy, copy + 1);
+            reducer.fill(copies, copy, fault);
+        }
+    });
+}
+
+void finish_copies(const PgkmOpen &open, const PgkmReduction &reduction, const PgkmCopies &shared, PgkmReduced &out)
+{
+    Context context(open, open.threads);
+    const Layout layout(reduction);
+    Copies(context, layout, shared).finish(context.pool, out);
+}
+
 double reduce_bytes(const PgkmReduction &reduction, std::int32_t d, std::int64_t n, int threads)
 {
     const BatchProgram program(reduction, d);
@@ -135,7 +188,7 @@ double reduce_bytes(const PgkmReduction &reduction, std::int32_t d, std::int64_t
     for (const SumBlock &block : program.sum_blocks)
         tables += 8.0 * static_cast<double>(reduction.loops[block.inner]) *
                   static_cast<double>(reduction.loops[block.outer] + sum_panel);
-    return tables + 8.0 * static_cast<double>(plan.segments) * static_cast<double>(layout.copy_size()) +
+    return tables + static_cast<double>(Copies::bytes(layout, plan.segments)) +
            8.0 * static_cast<double>(layout.scaled()) * (threads + 2.0) +
            threads * (Evaluator::bytes(program) + 24.0 * program.batch_rows());
 }
@@ -152,7 +205,11 @@ void reduce(Data &data, const PgkmProblem *problems, std::int64_t n_problems, co
         reduced[p].fault = PGKM_FAULT_NONE;
         reduced[p].row = -1;
         with_element(data.points, [&](auto element) {
-            Reducer<decltype(element)>(data, problems[p], program, layout).run(reduced[p]);
+            const auto *const rows =
+                static_cast<const decltype(element) *>(data.points.values) + problems[p].first_row * data.points.d;
+            Reducer(data.context, rows, data.points.d, program, layout,
+                    plan_of(layout, program, problems[p].n_rows, data.context.pool.size()))
+                .run(reduced[p]);
         });
     }
 }

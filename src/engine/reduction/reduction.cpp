@@ -110,26 +110,52 @@ void reduce_nothing(const PgkmReduction &program, PgkmReduced &out)
     std::fill_n(out.counts, cells_in(program), 0);
 }
 
-std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
+// The rows, or copies that have been filled from them.
+void reduce(const PgkmRequest &request, Workplace *place, Monitor &monitor, PgkmReduced &out)
 {
-    auto objects = std::make_unique<Objects>(request.reduction);
-    objects->n = request.points.n;
-    objects->d = request.points.d;
     if (place == nullptr) {
-        reduce_nothing(request.reduction, objects->reduced);
-        return objects;
+        monitor.begin_backend("cpu");
+        monitor.enter(PGKM_ITERATING);
+        return cpu::finish_copies(open_options(request, 1, monitor.host()), request.reduction, request.copies, out);
     }
     place->session.load_own(request.points);
     monitor.enter(PGKM_ITERATING);
     std::vector<PgkmProblem> all(1);
     all[0].n_rows = request.points.n;
+    place->session.run(&PgkmBackend::reduce, all, &request.reduction, &out);
+}
+
+std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
+{
+    auto objects = std::make_unique<Objects>(request.reduction);
+    objects->n = request.points.n;
+    objects->d = request.points.d;
+    if (place == nullptr && request.copies.memory == nullptr) {
+        reduce_nothing(request.reduction, objects->reduced);
+        return objects;
+    }
     try {
-        place->session.run(&PgkmBackend::reduce, all, &request.reduction, &objects->reduced);
+        reduce(request, place, monitor, objects->reduced);
     } catch (const Error &error) {
         if (error.status() != PGKM_INVALID || objects->reduced.fault == PGKM_FAULT_NONE)
             throw;
     }
     return objects;
+}
+
+std::int64_t copies_wanted(const PgkmRequest &request, std::int32_t processes)
+{
+    // A worker hands on a byte in a good nanosecond, and vectors make four plain operations in one.
+    constexpr double operations_per_byte = 8.0;
+    const PgkmReduction &program = request.reduction;
+    const double row_bytes = request.points.d * (request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
+    const bool slow = program_work(program).row > operations_per_byte * row_bytes;
+    if (request.settings.backend == PGKM_BACKEND_CUDA || (slow && processes < pgkm_cpu_threads(&request.settings)))
+        return 0;
+    const std::int64_t copies =
+        cpu::is_ordered(program) ? cpu::segments_of(program, request.points.d, PGKM_MAX_ROWS).segments : processes;
+    const auto bytes = static_cast<double>(cpu::copies_bytes(program, copies));
+    return bytes < row_bytes * static_cast<double>(request.points.n) ? copies : 0;
 }
 
 } // namespace
@@ -144,6 +170,51 @@ PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error)
     return pgkm::guarded(error, [&] {
         pgkm::check_program(request->reduction, request->points.d);
         request->is_checked = 1;
+    });
+}
+
+int pgkm_copies_ordered(const PgkmReduction *reduction)
+{
+    return pgkm::cpu::is_ordered(*reduction) ? 1 : 0;
+}
+
+int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes)
+{
+    std::int64_t wanted = 0;
+    PgkmError error;
+    pgkm::guarded(&error, [&] { wanted = pgkm::copies_wanted(*request, processes); });
+    return wanted;
+}
+
+int64_t pgkm_copies_segments(const PgkmRequest *request, int64_t *first_rows)
+{
+    std::int64_t segments = 0;
+    PgkmError error;
+    pgkm::guarded(&error, [&] {
+        const auto plan = pgkm::cpu::segments_of(request->reduction, request->points.d, request->points.n);
+        for (std::int64_t i = 0; i <= plan.segments; ++i)
+            first_rows[i] = plan.first_row(i);
+        segments = plan.segments;
+    });
+    return segments;
+}
+
+uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count)
+{
+    return static_cast<std::uint64_t>(pgkm::cpu::copies_bytes(*reduction, count));
+}
+
+PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int measure, PgkmInterrupted interrupted,
+                              PgkmError *error)
+{
+    return pgkm::guarded(error, [&] {
+        PgkmHost host = {};
+        host.arg = reinterpret_cast<void *>(interrupted);
+        if (interrupted != nullptr)
+            host.cancelled = [](void *arg) { return reinterpret_cast<PgkmInterrupted>(arg)(); };
+        pgkm::cpu::reduce_into(pgkm::open_options(*request, 1, host), request->points, request->reduction,
+                               request->copies, copy,
+                               measure != 0 ? pgkm::cpu::CopyStep::measure : pgkm::cpu::CopyStep::fill);
     });
 }
 
