@@ -5,7 +5,8 @@
 
 Each tree of expressions is written twice: as the texts of a reduction, and as SQL in double precision, with loops written
 out. The values of each row, and figures of cells, must be the executor's: exactly where nothing is rounded, else to 1e-9.
-Where one of them fails the other must fail, too. Random text, and texts that are damaged, must be refused with an SQLSTATE
+Where one of them fails the other must fail, too. Figures of cells of many rows are the same bits, or the same error, with and
+without parallel workers. Random text, and texts that are damaged, must be refused with an SQLSTATE
 that is documented. Prints the statement that did not; the same seed repeats the same statements. Needs psql.
 """
 import argparse
@@ -212,15 +213,15 @@ class Session:
                                      stderr=subprocess.DEVNULL, text=True, encoding="utf-8")
 
     def run(self, sql):
-        """The lines, or the SQLSTATE of a documented error; raises what must not be."""
-        self.psql.stdin.write(sql + ";\n\\echo --end-- :SQLSTATE\n")
+        """The lines, or the SQLSTATE of a documented error, which stays in `message`; raises what must not be."""
+        self.psql.stdin.write(sql + ";\n\\echo --end-- :SQLSTATE :LAST_ERROR_MESSAGE\n")
         self.psql.stdin.flush()
         lines = []
         while not (line := self.psql.stdout.readline()).startswith("--end--"):
             if line == "":
                 raise ConnectionError("the connection is lost")
             lines.append(line.rstrip("\n"))
-        state = line.split()[1]
+        state, self.message = line.split()[1], line
         if state == "00000":
             return lines, None
         if state not in ALLOWED:
@@ -254,6 +255,25 @@ def compare(session, ours, theirs, exact):
             if not same(a, b, is_exact):
                 raise AssertionError(f"{mine} is not {other} of {theirs}")
     return False
+
+
+def workers_case(dice, session):
+    """Figures of cells, with no worker and with three."""
+    trees = Trees(dice)
+    terms = [dice.choice([trees.exact, trees.rounded])(dice.randint(0, 2)) for _ in range(3)]
+    operations = [dice.choice(["sum", "min", "max", "count", "argmin"]) for _ in terms]
+    cells = dice.choice([1, 1, 3, 20])
+    key = f"key => {quoted(trees.exact(1).ours)}, " if "argmin" in operations else ""
+    statement = (f"SELECT * FROM reduce('fuzz_many', index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{{', '.join(operations)}}}', "
+                 f"value => {quoted('{' + ', '.join(t.ours for t in terms) + '}')}, {key}filter => {quoted(trees.condition(1).ours)}, "
+                 f"exact => {dice.choice(['true', 'false'])}, {arguments(trees.lets)})")
+    answers = []
+    for workers in (0, 3):
+        session.run(f"SET max_parallel_workers_per_gather = {workers}")
+        answers.append((*session.run(statement), session.message))
+    if answers[0] != answers[1]:
+        raise AssertionError(f"{answers[0]} is not {answers[1]}")
+    return statement, answers[0][1] is not None
 
 
 def rows_case(dice):
@@ -317,6 +337,9 @@ def prepare(session):
     for i in range(ROWS):
         session.run(f"INSERT INTO fuzz_rows VALUES ({i}, {(i * 7 % 17 - 8) / 4}, {(i % 9 - 4) / 2}, {i % 7 - 3}, {i * 5 % 11}, "
                     f"ARRAY[{i % 5 - 2}, {(i * 3 % 8) / 8}, {i}]::float8[])")
+    session.run("DROP TABLE IF EXISTS fuzz_many")
+    session.run("CREATE TABLE fuzz_many WITH (parallel_workers = 3) AS SELECT id, x + i / 1000.0 AS x, y, g, n, f FROM fuzz_rows, generate_series(1, 1000) AS i")
+    session.run("VACUUM fuzz_many")
 
 
 def main():
@@ -332,7 +355,11 @@ def main():
     while time.monotonic() < end and compared + texts < given.cases:
         statement = ""
         try:
-            if dice.random() < 0.6:
+            if dice.random() < 0.03:
+                statement, both_failed = workers_case(dice, session)
+                failed += both_failed
+                compared += 1
+            elif dice.random() < 0.6:
                 statement, theirs, exact = dice.choice([rows_case, rows_case, cells_case])(dice)
                 failed += compare(session, statement, theirs, exact)
                 compared += 1

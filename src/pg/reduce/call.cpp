@@ -156,10 +156,9 @@ static void find_columns(ReduceCall *call)
 
 /* --- rows --- */
 
-static void place_columns(ReduceCall *call)
+static void place_columns(ReduceCall *call, const TableRows *rows)
 {
     const TableCall *const table = call->call;
-    const TableRows *const rows = call->rows;
     ReduceColumns *const columns = &call->columns;
     int64 next = 0;
 
@@ -175,6 +174,20 @@ static void place_columns(ReduceCall *call)
     }
 }
 
+/* TableReduction.make. */
+static const PgkmReduction *make_program(void *arg, const TableRows *first)
+{
+    ReduceCall *const call = (ReduceCall *)arg;
+    MemoryContext caller = MemoryContextSwitchTo(call->call->context);
+
+    place_columns(call, first);
+    call->program = reduce_call_lower(call);
+    call->request.points.d = first->used->d;
+    reduce_request(&call->request, call->program, call->exact);
+    MemoryContextSwitchTo(caller);
+    return &call->request.reduction;
+}
+
 bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
 {
     TableCall *const table = call->call;
@@ -184,10 +197,14 @@ bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
     table_relation_find(&table->relation, table_call_relation(fcinfo), TABLE_READ, true);
     find_columns(call);
     memset(&query, 0, sizeof query);
+    call->reduction.make = make_program;
+    call->reduction.arg = call;
+    query.reduction = call->once ? &call->reduction : NULL;
     call->rows = table_call_read(table, call->function, &query);
     if (table_rows_used(call->rows) == 0)
         return false;
-    place_columns(call);
+    if (call->program == NULL)
+        place_columns(call, call->rows);
     return true;
 }
 
@@ -313,6 +330,7 @@ const PgkmReduced *reduce_call_run(ReduceCall *call, const ReduceProgram *progra
     PgkmRequest *const request = &call->call->request;
 
     table_call_request(call->call, call->rows);
+    request->copies = call->reduction.copies;
     reduce_request(request, program, call->exact);
 
     const PgkmReduced *const reduced = pgkm_run_job(request, context, holder, NULL)->reduced;

@@ -17,6 +17,10 @@ struct ReduceCall {
     const char *function; /* static: the run's name */
     ReduceColumns columns;
     TableRows *rows;
+    bool once;                /* there is one job over the rows */
+    TableReduction reduction; /* where it is, of `request` */
+    PgkmRequest request;
+    ReduceProgram *program; /* NULL: not made yet */
 };
 
 /* Parses the objects, finds their columns in the relation and reads its rows. False when there are none. Errors as of

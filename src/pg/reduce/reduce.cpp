@@ -87,8 +87,9 @@ static void put_cells(ReturnSetInfo *result, const ReduceCall *call, const Reduc
 static void run_once(ReduceCall *call, FunctionCallInfo fcinfo, ReturnSetInfo *result)
 {
     call->call = table_call_create();
+    call->once = true;
     if (reduce_call_read(call, fcinfo)) {
-        const ReduceProgram *const program = reduce_call_lower(call);
+        const ReduceProgram *const program = call->program != NULL ? call->program : reduce_call_lower(call);
 
         put_cells(result, call, program, reduce_call_run(call, program, call->call->context, &call->call->job));
     }

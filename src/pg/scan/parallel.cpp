@@ -12,20 +12,17 @@
  *   leader:  returns the rows; waits for the workers' end when it is told to
  *
  * A worker that starts when chunks are being read reads, too; one that starts when the others have met
- * after that finds nothing to do and leaves.
+ * after that finds nothing to do and leaves. What is different where the rows are reduced tells reduce.cpp.
  */
-#include "pg/scan/reader.h"
+#include "pg/scan/parallel.h"
 
 #include "pg/run/memory_account.h"
 #include "pg/compat.h"
-#include "pg/scan/count.h"
-#include "pg/scan/gather.h"
 #include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
-#include "storage/barrier.h"
 #include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
 #include "utils/wait_event.h"
@@ -33,26 +30,12 @@ extern "C" {
 PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
 }
 
-enum TocKey : uint64 { SCAN_KEY_SHARED = 1, SCAN_KEY_PLAN, SCAN_KEY_PLACES, SCAN_KEY_COUNTED, SCAN_KEY_QUERY };
-
 enum ScanPhase { SCAN_COUNTING, SCAN_PREPARING, SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
 
 /* The workers of a parallel scan, and what its leader read by itself. */
 struct ScanCrew {
     ParallelContext *context;
     TableRows *own; /* the leader's, as it read them */
-};
-
-struct ScanShared {
-    pg_atomic_uint32 next_chunk;
-    pg_atomic_uint64 n_read;   /* rows, by all processes */
-    pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
-    Barrier barrier;           /* phases: ScanPhase */
-    int n_processes;           /* about */
-    ScanCounting counting;
-    bool counted;      /* from SCAN_READING on: the points have their places */
-    ScanSlices slices; /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
-    ScanTarget target; /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
 };
 
 static Size places_bytes(const ScanPlan *plan)
@@ -67,7 +50,7 @@ static const char *query_text(void)
 }
 
 /* NULL without shared memory for it. */
-static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
+static ParallelContext *start_context(const ScanPlan *plan, const TableReduction *reduction, int n_workers)
 {
     ParallelContext *const context = CreateParallelContext("pg_kmeans", "pgkm_scan_worker", n_workers);
 
@@ -77,6 +60,8 @@ static ParallelContext *start_context(const ScanPlan *plan, int n_workers)
     shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
     shm_toc_estimate_chunk(&context->estimator, strlen(query_text()) + 1);
     shm_toc_estimate_keys(&context->estimator, 5);
+    if (reduction != NULL)
+        scan_reduction_estimate(&context->estimator, reduction);
     InitializeParallelDSM(context);
     if (context->seg != NULL)
         return context;
@@ -99,7 +84,8 @@ static void stop_sharing(dsm_segment *, Datum)
     pgkm_memory_share(NULL);
 }
 
-static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, const ScanReader *reader)
+static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, const TableReduction *reduction,
+                                const ScanReader *reader)
 {
     ScanShared *const shared = (ScanShared *)put(context->toc, SCAN_KEY_SHARED, sizeof(ScanShared));
 
@@ -117,10 +103,12 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
     BarrierAttach(&shared->barrier);
     on_dsm_detach(context->seg, stop_sharing, (Datum)0);
     pgkm_memory_share(&shared->reserved);
+    if (reduction != NULL)
+        scan_reduction_put(context->toc, reduction, shared);
     return shared;
 }
 
-static void read_all(ScanReader *reader, int n_processes)
+void scan_read_all(ScanReader *reader, int n_processes)
 {
     scan_reader_expect(reader, n_processes);
     while (scan_reader_step(reader))
@@ -128,21 +116,16 @@ static void read_all(ScanReader *reader, int n_processes)
     scan_reader_close(reader);
 }
 
-/* What a process knows of the scan. */
-struct ScanMember {
-    ScanReader *reader;
-    ScanShared *shared;
-    ScanPlace *counted; /* as scan_count tells, then as places */
-    ScanPlace *places;
-    SharedView *points; /* NULL: not mapped */
-};
-
 static ScanMember join_scan(ScanReader *reader, ScanShared *shared, shm_toc *toc)
 {
     reader->next_chunk = &shared->next_chunk;
     reader->n_read = &shared->n_read;
-    return {reader, shared, (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
-            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_PLACES, false), NULL};
+    return {reader,
+            shared,
+            toc,
+            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
+            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_PLACES, false),
+            NULL};
 }
 
 static void make_slices(ScanShared *shared)
@@ -184,12 +167,12 @@ static void read_chunks(const ScanMember *member)
         return;
     }
     (void)scan_slices_make(&member->shared->slices);
-    read_all(member->reader, member->shared->n_processes);
+    scan_read_all(member->reader, member->shared->n_processes);
     make_slices(member->shared);
     scan_publish(member->reader, member->places);
 }
 
-static void meet(ScanShared *shared)
+void scan_meet(ScanShared *shared)
 {
     BarrierArriveAndWait(&shared->barrier, pgkm_wait_event("KmeansScan"));
 }
@@ -205,11 +188,15 @@ static void prepare_places(const ScanMember *member, TableRows *rows)
 {
     const ScanPlan *plan = member->reader->plan;
     ScanShared *const shared = member->shared;
+    const bool counted = pg_atomic_read_u32(&shared->counting.given_up) == 0;
 
-    if (pg_atomic_read_u32(&shared->counting.given_up) != 0)
+    if (counted)
+        scan_place(member->counted, plan->n_chunks);
+    if (shared->reducing.n_copies > 0) {
+        scan_prepare_reduction(member, counted, rows);
         return;
-    scan_place(member->counted, plan->n_chunks);
-    if (member->counted[plan->n_chunks].used == 0)
+    }
+    if (!counted || member->counted[plan->n_chunks].used == 0)
         return;
     scan_target_points(plan, member->counted[plan->n_chunks].used, &shared->slices, rows, &shared->target);
     drop_others(shared, rows);
@@ -232,27 +219,42 @@ static void finish_places(const ScanMember *member, TableRows *rows)
     scan_target_origins(plan, member->places, rows, &shared->target);
 }
 
-static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
+static void lead_rows(const ScanMember *member, TableRows *rows)
+{
+    ScanShared *const shared = member->shared;
+
+    read_chunks(member);
+    scan_meet(shared);
+    finish_places(member, rows);
+    scan_meet(shared);
+    scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : rows->used->view,
+              rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
+    scan_meet(shared);
+}
+
+static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, TableReduction *reduction,
+                       MemoryContext owner)
 {
     TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
     ScanMember member = join_scan(reader, shared, context->toc);
 
-    count_chunks(&member);
-    meet(shared);
-    prepare_places(&member, rows);
-    member.points = rows->used->view;
-    meet(shared);
-    read_chunks(&member);
-    meet(shared);
-    finish_places(&member, rows);
-    meet(shared);
-    scan_copy(reader, member.places, &shared->target, shared->counted ? NULL : rows->used->view,
-              rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
-    meet(shared);
+    if (reduction != NULL)
+        scan_count_copies(reduction, reader->rows);
+    if (shared->reduces != SCAN_SHARES) {
+        count_chunks(&member);
+        scan_meet(shared);
+        prepare_places(&member, rows);
+        member.points = rows->used->view;
+        scan_meet(shared);
+    }
+    if (shared->reduces == SCAN_ROWS) {
+        lead_rows(&member, rows);
+    } else {
+        scan_reduce(&member);
+        scan_meet(shared);
+        scan_take_copies(&member, reduction, rows);
+    }
     BarrierDetach(&shared->barrier);
-    rows->crew = (ScanCrew *)MemoryContextAlloc(owner, sizeof(ScanCrew));
-    rows->crew->context = context;
-    rows->crew->own = reader->rows;
     return rows;
 }
 
@@ -270,24 +272,31 @@ void scan_dismiss(TableRows *rows)
     pfree(crew);
 }
 
-TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched)
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, int n_workers,
+                         MemoryContext context, int32 *launched)
 {
     EnterParallelMode();
 
-    ParallelContext *const parallel = start_context(plan, n_workers);
+    ParallelContext *const parallel = start_context(plan, reduction, n_workers);
 
     if (parallel != NULL) {
-        ScanShared *const shared = fill_context(parallel, plan, reader);
+        ScanShared *const shared = fill_context(parallel, plan, reduction, reader);
 
         LaunchParallelWorkers(parallel);
         *launched = parallel->nworkers_launched;
         /* Alone there is nobody to share with: the rows can stay in memory of this process. */
-        if (parallel->nworkers_launched > 0)
-            return lead(parallel, shared, reader, context);
+        if (parallel->nworkers_launched > 0) {
+            TableRows *const rows = lead(parallel, shared, reader, reduction, context);
+
+            rows->crew = (ScanCrew *)MemoryContextAlloc(context, sizeof(ScanCrew));
+            rows->crew->context = parallel;
+            rows->crew->own = reader->rows;
+            return rows;
+        }
         DestroyParallelContext(parallel);
     }
     ExitParallelMode();
-    read_all(reader, 1);
+    scan_read_all(reader, 1);
     return reader->rows;
 }
 
@@ -326,17 +335,22 @@ static void take_part(ScanMember *member, int phase)
 {
     ScanShared *const shared = member->shared;
 
-    if (phase == SCAN_COUNTING) {
+    if (shared->reduces != SCAN_SHARES && phase == SCAN_COUNTING) {
         count_chunks(member);
-        meet(shared);
+        scan_meet(shared);
     }
-    if (phase <= SCAN_PREPARING)
-        meet(shared);
+    if (shared->reduces != SCAN_SHARES && phase <= SCAN_PREPARING)
+        scan_meet(shared);
+    if (shared->reduces != SCAN_ROWS) {
+        scan_reduce(member);
+        BarrierArriveAndDetach(&shared->barrier);
+        return;
+    }
     if (shared->counted)
         map_points(member);
     read_chunks(member);
-    meet(shared);
-    meet(shared);
+    scan_meet(shared);
+    scan_meet(shared);
     copy_to_target(member);
 }
 
@@ -349,9 +363,8 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     pgstat_report_activity(STATE_RUNNING, debug_query_string);
 
     const int phase = BarrierAttach(&shared->barrier);
-
     /* Too late: the counts are published, and rows read now would have no place. */
-    if (phase > SCAN_READING) {
+    if (phase > (shared->reduces == SCAN_SHARES ? (int)SCAN_COUNTING : (int)SCAN_READING)) {
         BarrierDetach(&shared->barrier);
         return;
     }

@@ -4,6 +4,7 @@
 #include "pg/scan/scan.h"
 
 #include "pg/run/memory_account.h"
+#include "pg/settings.h"
 #include "pg/scan/reader.h"
 
 extern "C" {
@@ -23,16 +24,41 @@ void scan_reader_first(ScanPlan *plan, ScanReader *reader)
         scan_plan_columns(plan)[i].width = reader->rows->widths[i];
 }
 
-TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, MemoryContext context, int32 *workers)
+/* Whether as many processes shall reduce their own rows. The program is made, with the errors that it may have, where a
+ * row takes part, and before most rows are read: however many processes there are. */
+static bool reduces(TableReduction *reduction, const ScanPlan *plan, ScanReader *reader, int n_processes)
+{
+    PgkmRequest request;
+
+    if (reduction == NULL)
+        return false;
+    while (table_rows_used(reader->rows) == 0)
+        if (!scan_reader_step(reader))
+            return false;
+    memset(&request, 0, sizeof request);
+    pgkm_settings_fill(&request.settings);
+    reduction->program = reduction->make(reduction->arg, reader->rows);
+    request.points = pgkm_rows_points(reader->rows->used);
+    request.points.n = plan->expected_rows;
+    request.reduction = *reduction->program;
+    reduction->n_copies = pgkm_copies_wanted(&request, n_processes);
+    return reduction->n_copies > 0;
+}
+
+TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, MemoryContext context,
+                           int32 *workers)
 {
     scan_reader_first(plan, reader);
 
     const int n_workers = scan_plan_workers(plan);
 
+    if (!reduces(reduction, plan, reader, n_workers + 1))
+        reduction = NULL;
+
     if (plan->most_rows == 0)
         scan_plan_memory(plan);
     if (n_workers > 0 && pg_atomic_read_u32(reader->next_chunk) < plan->n_chunks)
-        return scan_parallel(plan, reader, n_workers, context, workers);
+        return scan_parallel(plan, reader, reduction, n_workers, context, workers);
     scan_reader_expect(reader, 1);
     while (scan_reader_step(reader))
         ;
@@ -40,13 +66,14 @@ TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, MemoryContext con
     return reader->rows;
 }
 
-static TableRows *read_in_context(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+static TableRows *read_in_context(const TableQuery *query, List *leaves, TableReduction *reduction,
+                                  MemoryContext context, int32 *workers)
 {
     ScanPlan *const plan = scan_plan_make(query, leaves, SCAN_CHUNKS);
     pg_atomic_uint32 next_chunk;
 
     pg_atomic_init_u32(&next_chunk, 0);
-    return scan_reader_run(plan, scan_reader_create(plan, &next_chunk, context), context, workers);
+    return scan_reader_run(plan, scan_reader_create(plan, &next_chunk, context), reduction, context, workers);
 }
 
 /* Until the crew has gone its memory counts as well. It must not be in the way of the fit. */
@@ -65,8 +92,12 @@ TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext contex
         PushActiveSnapshot(GetTransactionSnapshot());
     }
 
-    TableRows *const rows = read_in_context(query, leaves, context, workers);
+    TableRows *rows = read_in_context(query, leaves, query->reduction, context, workers);
 
+    if (query->reduction != NULL && query->reduction->failed) {
+        scan_dismiss(rows);
+        rows = read_in_context(query, leaves, NULL, context, workers);
+    }
     if (!query->keep_crew || !leaves_room(rows))
         scan_dismiss(rows);
     if (query->new_snapshot)

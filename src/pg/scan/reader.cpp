@@ -155,16 +155,8 @@ static bool has_all(const ScanReader *reader)
     return most > 0 && (reader->n_read == NULL ? reader->rows->n : (int64)pg_atomic_read_u64(reader->n_read)) >= most;
 }
 
-bool scan_reader_step(ScanReader *reader)
+void scan_reader_read(ScanReader *reader, uint32 chunk)
 {
-    if (has_all(reader))
-        return false;
-
-    const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);
-
-    if (chunk >= reader->plan->n_chunks)
-        return false;
-
     const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
     const ScanPlace before = scan_reader_count(reader);
 
@@ -180,5 +172,17 @@ bool scan_reader_step(ScanReader *reader)
     MemoryContextSwitchTo(caller);
     take_note(reader, chunk, &before);
     tell_progress(reader, reader->rows->n - before.rows);
+}
+
+bool scan_reader_step(ScanReader *reader)
+{
+    if (has_all(reader))
+        return false;
+
+    const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);
+
+    if (chunk >= reader->plan->n_chunks)
+        return false;
+    scan_reader_read(reader, chunk);
     return true;
 }

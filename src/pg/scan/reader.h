@@ -41,7 +41,8 @@ struct ScanReader {
 };
 
 /* Reads all that is left, as the plan says. For a plan whose d is not known yet the first row is read before that. */
-TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, MemoryContext context, int32 *workers);
+TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, MemoryContext context,
+                           int32 *workers);
 
 /* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
  * length, and a row of another length is the same error in each of them. */
@@ -56,6 +57,9 @@ void scan_reader_expect(ScanReader *reader, int n_processes);
 /* Reads the next chunk that no process has taken; false when there is none. Errors as of table_select. */
 bool scan_reader_step(ScanReader *reader);
 
+/* Reads this one. */
+void scan_reader_read(ScanReader *reader, uint32 chunk);
+
 /* Opens table number `index` of the plan and closes the one that is open. Numbers ascend. */
 void scan_reader_open(ScanReader *reader, int32 index);
 
@@ -65,11 +69,13 @@ void scan_reader_close(ScanReader *reader);
 /*
  * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
  * those that the leader's reader had read before. plan->d is known.
+ * With a reduction they reduce the rows instead (TableReduction in pg/query/query.h).
  * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
  * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
  * shared memory is gone.
  */
-TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context, int32 *launched);
+TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, int n_workers,
+                         MemoryContext context, int32 *launched);
 
 /* Rows read so far. */
 static inline ScanPlace scan_reader_count(const ScanReader *reader)

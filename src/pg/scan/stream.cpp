@@ -67,7 +67,7 @@ TableRows *scan_stream_next(ScanStream *stream, int64 most, MemoryContext contex
     pg_atomic_init_u32(&next_chunk, stream->next_chunk);
 
     ScanReader *const reader = scan_reader_create(stream->plan, &next_chunk, context);
-    TableRows *const rows = scan_reader_run(stream->plan, reader, context, workers);
+    TableRows *const rows = scan_reader_run(stream->plan, reader, NULL, context, workers);
 
     stream->next_chunk = pg_atomic_read_u32(reader->next_chunk);
     scan_dismiss(rows);

@@ -1,0 +1,91 @@
+/*
+ * parallel.h - what the processes of a parallel scan share, and what each of them knows.
+ */
+#ifndef PGKM_PG_SCAN_PARALLEL_H
+#define PGKM_PG_SCAN_PARALLEL_H
+
+#include "pg/scan/count.h"
+#include "pg/scan/gather.h"
+
+extern "C" {
+#include "storage/barrier.h"
+#include "storage/shm_toc.h"
+}
+
+enum TocKey : uint64 {
+    SCAN_KEY_SHARED = 1,
+    SCAN_KEY_PLAN,
+    SCAN_KEY_PLACES,
+    SCAN_KEY_COUNTED,
+    SCAN_KEY_QUERY,
+    SCAN_KEY_PROGRAM, /* of a reduction, likewise the next one */
+    SCAN_KEY_COPIES
+};
+
+/* How a reduction is made of the rows (reduce.cpp). */
+enum ScanReduces {
+    SCAN_ROWS,    /* it is not: the rows are wanted */
+    SCAN_SHARES,  /* each process reduces what it reads; one copy for each */
+    SCAN_SEGMENTS /* one copy for each segment of the rows */
+};
+
+/* Of a reduction. */
+struct ScanReducing {
+    pg_atomic_uint32 n_begun; /* copies */
+    pg_atomic_uint32 failed;  /* 1: a row has */
+    pg_atomic_uint64 rows;    /* of all processes; likewise the next one */
+    pg_atomic_uint64 skipped;
+    int64 n_copies;                           /* 0: there is no reduction */
+    int64 first_rows[PGKM_MOST_SEGMENTS + 1]; /* of segments */
+};
+
+struct ScanShared {
+    pg_atomic_uint32 next_chunk;
+    pg_atomic_uint64 n_read;   /* rows, by all processes */
+    pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
+    Barrier barrier;           /* phases: ScanPhase */
+    int n_processes;           /* about */
+    ScanCounting counting;
+    bool counted;        /* from SCAN_READING on: the points have their places */
+    ScanReduces reduces; /* likewise; SCAN_SHARES from the start on: the first phase is SCAN_READING then */
+    ScanReducing reducing;
+    ScanSlices slices; /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
+    ScanTarget target; /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
+};
+
+/* What a process knows of the scan. */
+struct ScanMember {
+    ScanReader *reader;
+    ScanShared *shared;
+    shm_toc *toc;
+    ScanPlace *counted; /* as scan_count tells, then as places */
+    ScanPlace *places;
+    SharedView *points; /* NULL: not mapped */
+};
+
+/* Reads chunks until none is left. */
+void scan_read_all(ScanReader *reader, int n_processes);
+
+/* Waits until all processes have come so far. */
+void scan_meet(ScanShared *shared);
+
+/* --- reductions --- */
+
+/* Before the start: what it needs in shared memory. */
+void scan_reduction_estimate(shm_toc_estimator *estimator, const TableReduction *reduction);
+void scan_reduction_put(shm_toc *toc, const TableReduction *reduction, ScanShared *shared);
+
+/* Counts the memory of all copies as that of these rows. */
+void scan_count_copies(const TableReduction *reduction, TableRows *rows);
+
+/* For the leader, where rows have an order: cuts them into segments, or has `rows` come together. */
+void scan_prepare_reduction(const ScanMember *member, bool counted, TableRows *rows);
+
+/* Reads and reduces rows, until no process has any left. */
+void scan_reduce(const ScanMember *member);
+
+/* For the leader, when all have: takes the copies, which live as long as `rows`, and the numbers of these; or notes in
+ * *reduction that a row has failed. */
+void scan_take_copies(const ScanMember *member, TableReduction *reduction, TableRows *rows);
+
+#endif
