@@ -28,6 +28,6 @@ void _PG_init(void)
     groups_path_install();
     pinned_slices_install();
     pgkm_seal_install();
-    if (process_shared_preload_libraries_in_progress && pgkm_service_enabled())
+    if (process_shared_preload_libraries_in_progress && pgkm_service_enabled)
         pgkm_service_register();
 }

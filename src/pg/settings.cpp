@@ -57,13 +57,14 @@ static char *devices = NULL;
 static int cpu_threads = 0;
 static int memory_limit_kb = 4 * 1024 * 1024;
 static int gpu_memory_limit_kb = 0;
-static int scan = SCAN_AUTO;
-static bool service = true;
-static int max_gpu_jobs = 4;
-static int gpu_idle_timeout_s = 300;
-static bool distributed = true;
 static int node_timeout_s = 10;
 static char *cuda_plugin = NULL;
+
+int pgkm_scan_choice = SCAN_AUTO;
+bool pgkm_service_enabled = true;
+int pgkm_max_gpu_jobs = 4;
+int pgkm_gpu_idle_timeout = 300;
+bool pgkm_distributed = true;
 
 static void define_enum(const char *name, const char *text, const char *more, int *value,
                         const config_enum_entry *entries)
@@ -102,8 +103,8 @@ static void define_int(const char *name, const char *text, const char *more, int
 static void define_nodes(void)
 {
     DefineCustomBoolVariable("pg_kmeans.distributed", "Has other servers work on the rows that they hold.",
-                             "Off: the rows of foreign tables are read by this server.", &distributed, distributed,
-                             PGC_USERSET, 0, NULL, NULL, NULL);
+                             "Off: the rows of foreign tables are read by this server.", &pgkm_distributed,
+                             pgkm_distributed, PGC_USERSET, 0, NULL, NULL, NULL);
     define_int("pg_kmeans.node_timeout", "Time after which another server that says nothing is given up.", NULL,
                &node_timeout_s, 3, 3600, PGC_USERSET, GUC_UNIT_S);
 }
@@ -147,12 +148,12 @@ static bool check_devices(char **text, void **, GucSource)
 static void define_service(void)
 {
     DefineCustomBoolVariable("pg_kmeans.service", "Reaches CUDA devices through one process for all sessions.",
-                             "Off: every session opens the device itself.", &service, service, PGC_SUSET, 0, NULL, NULL,
-                             NULL);
+                             "Off: every session opens the device itself.", &pgkm_service_enabled, pgkm_service_enabled,
+                             PGC_SUSET, 0, NULL, NULL, NULL);
     define_int("pg_kmeans.max_gpu_jobs", "Calls that the GPU service has at work on a device at once.", NULL,
-               &max_gpu_jobs, 1, 1024, PGC_SIGHUP, 0);
+               &pgkm_max_gpu_jobs, 1, 1024, PGC_SIGHUP, 0);
     define_int("pg_kmeans.gpu_idle_timeout", "Time without any job after which the GPU service ends.",
-               "0 means never. One that was started with the server stays.", &gpu_idle_timeout_s, 0, INT_MAX / 1000,
+               "0 means never. One that was started with the server stays.", &pgkm_gpu_idle_timeout, 0, INT_MAX / 1000,
                PGC_SIGHUP, GUC_UNIT_S);
     DefineCustomStringVariable("pg_kmeans.cuda_plugin", "Path of the CUDA plugin.",
                                "Empty: pg_kmeans_cuda.so beside this library.", &cuda_plugin, "", PGC_SIGHUP,
@@ -177,7 +178,7 @@ void pgkm_settings_define(void)
     for (int kind = 0; kind < pgkm::strategy_kinds; ++kind)
         define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
-                NULL, &scan, scans);
+                NULL, &pgkm_scan_choice, scans);
     define_nodes();
     define_service();
     MarkGUCPrefixReserved("pg_kmeans");
@@ -196,34 +197,9 @@ uint64 pgkm_memory_limit(void)
     return (uint64)memory_limit_kb * 1024;
 }
 
-bool pgkm_service_enabled(void)
-{
-    return service;
-}
-
-int pgkm_max_gpu_jobs(void)
-{
-    return max_gpu_jobs;
-}
-
-int pgkm_gpu_idle_timeout(void)
-{
-    return gpu_idle_timeout_s;
-}
-
-bool pgkm_distributed(void)
-{
-    return distributed;
-}
-
 int pgkm_node_timeout_ms(void)
 {
     return node_timeout_s * 1000;
-}
-
-ScanChoice pgkm_scan_choice(void)
-{
-    return (ScanChoice)scan;
 }
 
 /* Empty: the one beside this library, wherever dynamic_library_path has it. */

@@ -19,22 +19,17 @@ void pgkm_settings_fill(PgkmSettings *settings);
 /* pg_kmeans.memory_limit in bytes; 0: none. */
 uint64 pgkm_memory_limit(void);
 
-/* pg_kmeans.service: whether devices are reached through the GPU service. */
-bool pgkm_service_enabled(void);
-
-/* pg_kmeans.max_gpu_jobs and .gpu_idle_timeout (seconds; 0: never). */
-int pgkm_max_gpu_jobs(void);
-int pgkm_gpu_idle_timeout(void);
-
-/* pg_kmeans.distributed: whether other servers work on the rows that they hold. */
-bool pgkm_distributed(void);
-
 /* pg_kmeans.node_timeout in ms: how long another server may say nothing. */
 int pgkm_node_timeout_ms(void);
 
 /* pg_kmeans.scan: how table functions read rows. Auto: from the pages where that is possible. */
 enum ScanChoice { SCAN_AUTO, SCAN_DIRECT, SCAN_EXECUTOR };
 
-ScanChoice pgkm_scan_choice(void);
+/* Settings that need no conversion. */
+extern int pgkm_scan_choice;      /* a ScanChoice */
+extern bool pgkm_service_enabled; /* whether devices are reached through the GPU service */
+extern int pgkm_max_gpu_jobs;
+extern int pgkm_gpu_idle_timeout; /* seconds; 0: never */
+extern bool pgkm_distributed;     /* whether other servers work on the rows that they hold */
 
 #endif

@@ -150,7 +150,7 @@ static const char *password_obstacle(List *places)
 
 const char *node_obstacle(const TableQuery *query, List *places, List *local)
 {
-    if (!pgkm_distributed())
+    if (!pgkm_distributed)
         return "Setting \"pg_kmeans.distributed\" is off.";
     if (!query->unchanged && node_may_have_changed(query->relation->id))
         return "This transaction may have changed rows on other servers.";

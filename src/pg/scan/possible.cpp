@@ -142,7 +142,7 @@ static const char *find_obstacle(const TableQuery *query, List **leaves)
 
 bool scan_possible(const TableQuery *query, List **leaves)
 {
-    const ScanChoice choice = pgkm_scan_choice();
+    const int choice = pgkm_scan_choice;
 
     if ((choice == SCAN_EXECUTOR && !query->streamed) || !scan_is_privileged(query))
         return false;

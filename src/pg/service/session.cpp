@@ -150,7 +150,7 @@ void pgkm_service_acquire(PgkmSettings *settings)
     settings->channel = 0;
     settings->no_device = NULL;
     disconnect(&tried);
-    if (!pgkm_service_enabled() || access(settings->plugin, R_OK) != 0 || (state = pgkm_service_state()) == NULL)
+    if (!pgkm_service_enabled || access(settings->plugin, R_OK) != 0 || (state = pgkm_service_state()) == NULL)
         return;
 
     const TimestampTz begin = GetCurrentTimestamp();
@@ -197,5 +197,5 @@ int pgkm_service_pid(void)
 
 bool pgkm_service_runs(void)
 {
-    return pgkm_service_enabled() && pgkm_service_pid() != 0;
+    return pgkm_service_enabled && pgkm_service_pid() != 0;
 }

@@ -101,7 +101,7 @@ static PgkmServiceLimits current_limits(void)
     PgkmServiceLimits limits;
 
     pgkm_settings_fill(&settings);
-    limits.jobs = pgkm_max_gpu_jobs();
+    limits.jobs = pgkm_max_gpu_jobs;
     limits.device_memory = settings.gpu_memory_limit;
     return limits;
 }
@@ -205,7 +205,7 @@ static int serve(bool preloaded)
                           errdetail("The next job starts another.")));
             return 1;
         }
-        if (is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout()))
+        if (is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout))
             return 0;
     }
     return 0;
