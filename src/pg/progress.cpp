@@ -22,20 +22,11 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 /* The server's own views ask for numbers that count from 1, so none asks for this one. */
 static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType)0x6B6D;
 
-enum ProgressPhase {
-    PHASE_STARTING,
-    PHASE_SCANNING,
-    PHASE_LOADING,
-    PHASE_SEEDING,
-    PHASE_ITERATING,
-    PHASE_REFINING,
-    PHASE_LABELLING,
-    PHASE_WRITING,
-    PHASE_COUNT
-};
+/* Phases beside those of a job, PgkmPhase. */
+enum { PHASE_SCANNING = PGKM_PHASES, PHASE_WRITING, PHASE_COUNT };
 
-static const char *const phase_names[PHASE_COUNT] = {"starting",  "scanning rows", "loading",   "seeding",
-                                                     "iterating", "refining",      "labelling", "writing"};
+static const char *const phase_names[PHASE_COUNT] = {"starting", "loading",   "seeding",       "iterating",
+                                                     "refining", "labelling", "scanning rows", "writing"};
 
 /* The numbers of an entry, as far as they are used. */
 enum ProgressParam {
@@ -57,14 +48,6 @@ enum ProgressParam {
 };
 
 static const char *const backend_names[] = {NULL, "cpu", "cuda", "nodes"};
-
-static ProgressPhase phase_of(PgkmPhase phase)
-{
-    static const ProgressPhase phases[PGKM_PHASES] = {PHASE_STARTING,  PHASE_LOADING,  PHASE_SEEDING,
-                                                      PHASE_ITERATING, PHASE_REFINING, PHASE_LABELLING};
-
-    return phases[phase];
-}
 
 static int backend_number(const char *name)
 {
@@ -189,17 +172,9 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
     beat();
     memcpy(&shift, &job->shift, sizeof shift);
 
-    const int64 values[] = {phase_of(job->phase),
-                            (int64)job->bytes_moved,
-                            job->iteration,
-                            shown->max_iter,
-                            job->restart + 1,
-                            shown->n_init,
-                            shift,
-                            backend_number(job->backend),
-                            (int64)job->devices,
-                            job->seeded,
-                            shown->k};
+    const int64 values[] = {
+        job->phase, (int64)job->bytes_moved,      job->iteration,      shown->max_iter, job->restart + 1, shown->n_init,
+        shift,      backend_number(job->backend), (int64)job->devices, job->seeded,     shown->k};
 
     show(lengthof(params), params, values);
 }
@@ -222,10 +197,10 @@ static bool may_see(Oid owner)
 static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
 {
     const int64 *const params = entry->st_progress_param;
-    const ProgressPhase phase = (ProgressPhase)Min((uint64)params[PARAM_PHASE], (uint64)PHASE_COUNT - 1);
+    const uint64 phase = Min((uint64)params[PARAM_PHASE], (uint64)PHASE_COUNT - 1);
     const char *const backend = backend_names[Min((uint64)params[PARAM_BACKEND], lengthof(backend_names) - 1)];
     const bool seen = may_see(entry->st_userid);
-    const bool seeds = seen && phase == PHASE_SEEDING && params[PARAM_SEEDED] != 0;
+    const bool seeds = seen && phase == PGKM_SEEDING && params[PARAM_SEEDED] != 0;
     const bool iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
     double shift;
 
