@@ -23,24 +23,9 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
     return shape->table < 0 ? ctid : psprintf("%s of %s", ctid, get_rel_name(origin->table));
 }
 
-/* Like pgkm_raise_row_fault, but for a value that is known by its column's name. */
 [[noreturn]] static void raise_column(const char *column, PgkmRowFaultKind kind, const char *place)
 {
-    int code = ERRCODE_INVALID_PARAMETER_VALUE;
-    const char *what = "must be finite";
-
-    if (kind == PGKM_ROW_NULL_ELEMENT) {
-        code = ERRCODE_NULL_VALUE_NOT_ALLOWED;
-        what = "must not be null";
-    } else if (kind == PGKM_ROW_NAN) {
-        what = "must not be NaN";
-    } else if (kind == PGKM_ROW_TOO_LARGE) {
-        code = ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE;
-        what = "is out of range: its magnitude exceeds 2^500";
-    }
-    ereport(ERROR, (errcode(code), errmsg("column \"%s\" %s", column, what),
-                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
-    pg_unreachable();
+    pgkm_raise_value_fault(kind, psprintf("column \"%s\"", column), place);
 }
 
 [[noreturn]] static void raise_negative_weight(const char *column, const char *place)
@@ -121,6 +106,17 @@ static bool lacks_value(const TableRowShape *shape, const bool *nulls, bool open
     return shape->query->features[0].kind != COLUMN_NUMBER && !opened && fault->kind == PGKM_ROW_NULL_ELEMENT;
 }
 
+/* The first row decides d for all. */
+static PgkmRows *used_rows(const TableRowShape *shape, TableRows *rows, int32 d)
+{
+    const TableQuery *const query = shape->query;
+
+    if (rows->used == NULL)
+        rows->used = pgkm_rows_create(rows->context, table_columns_element(query->features, query->n_features), d,
+                                      query->weight != NULL);
+    return rows->used;
+}
+
 static void write_missing(PgkmElement element, void *out)
 {
     if (element == PGKM_FLOAT32)
@@ -159,33 +155,30 @@ static void append_incomplete_array(const TableRowShape *shape, Datum array, con
 
     get_typlenbyvalalign(column->type, &length, &by_value, &align);
     deconstruct_array(DatumGetArrayTypeP(array), column->type, length, by_value, align, &values, &nulls, &d);
-    if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), d, shape->query->weight != NULL);
-    fault.expected = rows->used->d;
+
+    PgkmRows *const used = used_rows(shape, rows, d);
+
+    fault.expected = used->d;
     fault.found = d;
-    if (d != rows->used->d)
+    if (d != used->d)
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 
-    char *out = (char *)pgkm_rows_next(rows->used);
+    char *out = (char *)pgkm_rows_next(used);
 
-    for (int i = 0; i < d; ++i, out += pgkm_element_size(rows->used->element))
+    for (int i = 0; i < d; ++i, out += pgkm_element_size(used->element))
         if (nulls[i])
-            write_missing(rows->used->element, out);
-        else if (!read_value(column, values[i], false, i + 1, rows->used->element, out, &fault))
+            write_missing(used->element, out);
+        else if (!read_value(column, values[i], false, i + 1, used->element, out, &fault))
             pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
-/* An array, whose first row decides d for all. */
 static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
                          TableRows *rows)
 {
-    const TableColumn *const column = &shape->query->features[0];
+    PgkmRows *const used = used_rows(shape, rows, vector->length);
     PgkmRowFault fault;
 
-    if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, pgkm_element_of(column->type), vector->length,
-                                      shape->query->weight != NULL);
-    if (!pgkm_copy_row(vector, rows->used->element, rows->used->d, pgkm_rows_next(rows->used), &fault))
+    if (!pgkm_copy_row(vector, used->element, used->d, pgkm_rows_next(used), &fault))
         pgkm_raise_row_fault(&fault, place_of(shape, origin));
 }
 
@@ -225,8 +218,7 @@ static void append_mixed(const TableRowShape *shape, const Datum *values, const 
             ereport(ERROR,
                     (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                      errmsg("columns have %lld values in a row, of at most %d", (long long)d, (int)MaxArraySize)));
-        rows->used = pgkm_rows_create(rows->context, table_columns_element(columns, count), (int32)d,
-                                      shape->query->weight != NULL);
+        used_rows(shape, rows, (int32)d);
     }
 
     const PgkmElement element = rows->used->element;
@@ -251,12 +243,9 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
     const TableColumn *const columns = shape->query->features;
     const int count = shape->query->n_features;
 
-    if (rows->used == NULL)
-        rows->used =
-            pgkm_rows_create(rows->context, table_columns_element(columns, count), count, shape->query->weight != NULL);
-
-    void *const row = pgkm_rows_next(rows->used);
-    const PgkmElement element = rows->used->element;
+    PgkmRows *const used = used_rows(shape, rows, count);
+    void *const row = pgkm_rows_next(used);
+    const PgkmElement element = used->element;
     PgkmRowFault fault;
 
     for (int i = 0; i < count; ++i) {

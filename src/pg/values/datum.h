@@ -105,6 +105,9 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
  * `noun` says what the elements are. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun = "feature");
 
+/* The same of one value, for which `what` stands: its text begins with it. */
+[[noreturn]] void pgkm_raise_value_fault(PgkmRowFaultKind kind, const char *what, const char *ctid);
+
 /* Functions below raise the faults of a row, and return false or NULL for a row to skip. */
 
 /* Opens a row's features. */

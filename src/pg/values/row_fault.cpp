@@ -5,47 +5,41 @@
 
 #include <cmath>
 
-/* The SQLSTATE and the text of a fault; `noun` says what an element is. */
-static int describe(const PgkmRowFault *fault, const char *noun, char *text, size_t size)
+[[noreturn]] static void raise_at(int sqlstate, const char *text, const char *ctid)
 {
-    switch (fault->kind) {
-    case PGKM_ROW_NULL_ELEMENT:
-        snprintf(text, size, "%s %d must not be null", noun, fault->position);
-        return ERRCODE_NULL_VALUE_NOT_ALLOWED;
-    case PGKM_ROW_NAN:
-        snprintf(text, size, "%s %d must not be NaN", noun, fault->position);
-        return ERRCODE_INVALID_PARAMETER_VALUE;
-    case PGKM_ROW_INFINITE:
-        snprintf(text, size, "%s %d must be finite", noun, fault->position);
-        return ERRCODE_INVALID_PARAMETER_VALUE;
-    case PGKM_ROW_TOO_LARGE:
-        snprintf(text, size, "%s %d is out of range: its magnitude exceeds 2^500", noun, fault->position);
-        return ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE;
-    case PGKM_ROW_EMPTY:
-        snprintf(text, size, "%ss must not be empty", noun);
-        return ERRCODE_ARRAY_SUBSCRIPT_ERROR;
-    case PGKM_ROW_MULTIDIMENSIONAL:
-        snprintf(text, size, "%ss must be a one-dimensional array", noun);
-        return ERRCODE_ARRAY_SUBSCRIPT_ERROR;
-    case PGKM_ROW_LENGTH:
-        snprintf(text, size, "expected %d %ss, not %d", fault->expected, noun, fault->found);
-        return ERRCODE_ARRAY_SUBSCRIPT_ERROR;
-    case PGKM_ROW_NULL:
-    case PGKM_ROW_TYPE:
-        break;
-    }
-    snprintf(text, size, "%ss must be numbers of one type", noun);
-    return ERRCODE_DATATYPE_MISMATCH;
+    ereport(ERROR,
+            (errcode(sqlstate), errmsg("%s", text), ctid != NULL ? errdetail("The row is at ctid %s.", ctid) : 0));
+    pg_unreachable();
+}
+
+void pgkm_raise_value_fault(PgkmRowFaultKind kind, const char *what, const char *ctid)
+{
+    if (kind == PGKM_ROW_NULL_ELEMENT)
+        raise_at(ERRCODE_NULL_VALUE_NOT_ALLOWED, psprintf("%s must not be null", what), ctid);
+    if (kind == PGKM_ROW_NAN)
+        raise_at(ERRCODE_INVALID_PARAMETER_VALUE, psprintf("%s must not be NaN", what), ctid);
+    if (kind == PGKM_ROW_TOO_LARGE)
+        raise_at(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, psprintf("%s is out of range: its magnitude exceeds 2^500", what),
+                 ctid);
+    raise_at(ERRCODE_INVALID_PARAMETER_VALUE, psprintf("%s must be finite", what), ctid);
 }
 
 void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun)
 {
-    char text[128];
-    const int sqlstate = describe(fault, noun, text, sizeof text);
-
-    ereport(ERROR,
-            (errcode(sqlstate), errmsg("%s", text), ctid != NULL ? errdetail("The row is at ctid %s.", ctid) : 0));
-    pg_unreachable();
+    switch (fault->kind) {
+    case PGKM_ROW_EMPTY:
+        raise_at(ERRCODE_ARRAY_SUBSCRIPT_ERROR, psprintf("%ss must not be empty", noun), ctid);
+    case PGKM_ROW_MULTIDIMENSIONAL:
+        raise_at(ERRCODE_ARRAY_SUBSCRIPT_ERROR, psprintf("%ss must be a one-dimensional array", noun), ctid);
+    case PGKM_ROW_LENGTH:
+        raise_at(ERRCODE_ARRAY_SUBSCRIPT_ERROR,
+                 psprintf("expected %d %ss, not %d", fault->expected, noun, fault->found), ctid);
+    case PGKM_ROW_NULL:
+    case PGKM_ROW_TYPE:
+        raise_at(ERRCODE_DATATYPE_MISMATCH, psprintf("%ss must be numbers of one type", noun), ctid);
+    default:
+        pgkm_raise_value_fault(fault->kind, psprintf("%s %d", noun, fault->position), ctid);
+    }
 }
 
 bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun)
