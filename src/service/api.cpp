@@ -77,11 +77,6 @@ int pgkm_service_ask_again(int channel)
     return pgkm::service::hello(channel) ? 1 : 0;
 }
 
-PgkmStatus pgkm_service_ask_counts(int channel, PgkmServiceCounts *counts, PgkmError *error)
-{
-    return pgkm::guarded(error, [&] { pgkm::service::devices(channel, counts); });
-}
-
 void pgkm_service_disconnect(int channel)
 {
     close(channel);

@@ -34,11 +34,10 @@ typedef struct PgkmServiceLimits {
 
 typedef struct PgkmDeviceCounts {
     int32_t ordinal;
-    int32_t jobs;          /* whose rows are there, or were last */
-    int32_t running;       /* calls of theirs at work */
-    int32_t waiting;       /* for a turn or for memory */
-    uint64_t memory_held;  /* bytes of device memory that jobs hold */
-    uint64_t memory_total; /* that they can hold */
+    int32_t jobs;         /* whose rows are there, or were last */
+    int32_t running;      /* calls of theirs at work */
+    int32_t waiting;      /* for a turn or for memory */
+    uint64_t memory_held; /* bytes of device memory that jobs hold */
 } PgkmDeviceCounts;
 
 typedef struct PgkmServiceCounts {
@@ -46,7 +45,6 @@ typedef struct PgkmServiceCounts {
     int32_t failed;       /* a device failed: end this process */
     int32_t n_devices;    /* that are usable */
     uint64_t requests;    /* since the start */
-    uint64_t finished;    /* calls since the start */
     char failure[256];
     PgkmDeviceCounts devices[PGKM_SERVICE_DEVICES];
 } PgkmServiceCounts;
@@ -77,7 +75,6 @@ int pgkm_service_ready(int channel, int milliseconds, PgkmError *error);
 /* For a connection that was used before: asks whether the service is still there, for
  * pgkm_service_ready to hear. 0 when it cannot be asked any more. */
 int pgkm_service_ask_again(int channel);
-PgkmStatus pgkm_service_ask_counts(int channel, PgkmServiceCounts *counts, PgkmError *error);
 void pgkm_service_disconnect(int channel);
 
 #ifdef __cplusplus

@@ -127,14 +127,10 @@ PgkmStatus ClientContext::in_turn(double work, PgkmError *error, Body &&body)
         for (; turns < grants_.size(); ++turns)
             grants_[turns].device->scheduler.begin(small, [this] { return is_cancelled(); });
     });
-    const bool computed = status == PGKM_OK;
-    if (computed)
+    if (status == PGKM_OK)
         status = body();
     while (turns-- > 0)
         grants_[turns].device->scheduler.end(small);
-    if (!computed)
-        return status;
-    state_.finished.fetch_add(1, std::memory_order_relaxed);
     return status;
 }
 

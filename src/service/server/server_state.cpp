@@ -42,17 +42,15 @@ PgkmServiceCounts ServerState::counts() const
     for (const Device &device : devices.all()) {
         const Scheduler::Counts now = device.scheduler.counts();
         PgkmDeviceCounts &own = counts.devices[counts.n_devices++];
-        own = {device.ordinal, 0, now.running, now.waiting, now.reserved, now.memory};
+        own = {device.ordinal, 0, now.running, now.waiting, now.reserved};
         for (const ClientContext *client : clients_)
             own.jobs += client->is_on(device) ? 1 : 0;
         counts.all.jobs += own.jobs;
         counts.all.running += own.running;
         counts.all.waiting += own.waiting;
         counts.all.memory_held += own.memory_held;
-        counts.all.memory_total += own.memory_total;
     }
     counts.requests = requests();
-    counts.finished = finished.load();
     counts.failed = has_failed() ? 1 : 0;
     std::snprintf(counts.failure, sizeof counts.failure, "%s", failure_.c_str());
     return counts;

@@ -29,7 +29,6 @@ class ServerState {
     const bool has_reduce;
     Devices devices;
     HostCalls host;
-    std::atomic<std::uint64_t> finished{0}; // calls
 
     // The clients that there are.
     void add(ClientContext *client);
