@@ -15,33 +15,39 @@ extern "C" {
 #error "pg_kmeans needs PostgreSQL 15 or newer"
 #endif
 
-/* 16 moved the macros of toastable values out of postgres.h (d952373a987b). */
-#if PG_VERSION_NUM >= 160000
-extern "C" {
-#include "varatt.h"
-}
-#endif
-
 /* 15.1 renamed SetSingleFuncCall (a19e5cee635d); 15.0 has the old name only. */
 #if PG_VERSION_NUM < 160000 && !defined(MAT_SRF_USE_EXPECTED_DESC)
 #define InitMaterializedSRF(fcinfo, flags) SetSingleFuncCall(fcinfo, flags)
 #endif
 
-/* 16 named the readers of the array of backends anew (8fb13dd6ab5b). */
-#if PG_VERSION_NUM < 160000
+/*
+ * 16 moved the macros of toastable values out of postgres.h (d952373a987b), named the readers of the array of backends
+ * anew (8fb13dd6ab5b), asks one function about privileges on objects of all kinds (c727f511bd7f), speaks of locators
+ * and numbers of files (b0a55e43299c), groups by what is left when the redundant is gone, and declares what walkers are
+ * (1c27d16e6e5c): before, C++ takes the declaration for a function without arguments.
+ */
+#if PG_VERSION_NUM >= 160000
+extern "C" {
+#include "varatt.h"
+}
+#define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)
+#define pgkm_schema_aclcheck(schema, user) object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
+#define pgkm_class_ownercheck(relation, user) object_ownercheck(RelationRelationId, relation, user)
+#define pgkm_file_number(relation) ((relation)->rd_locator.relNumber)
+#define pgkm_group_clause(root) ((root)->processed_groupClause)
+#define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
+#define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
+#else
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
-#endif
-
-/* 16 declares what walkers are (1c27d16e6e5c); before, C++ takes the declaration for a function
- * without arguments. */
-#if PG_VERSION_NUM < 160000
+#define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
+#define pgkm_schema_aclcheck(schema, user) pg_namespace_aclcheck(schema, user, ACL_USAGE)
+#define pgkm_class_ownercheck(relation, user) pg_class_ownercheck(relation, user)
+#define pgkm_file_number(relation) ((relation)->rd_node.relNode)
+#define pgkm_group_clause(root) ((root)->parse->groupClause)
 #define pgkm_planstate_tree_walker(node, walker, context) \
     planstate_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #define pgkm_expression_tree_walker(node, walker, context) \
     expression_tree_walker(node, (bool (*)())(void (*)())(walker), context)
-#else
-#define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
-#define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
 #endif
 
 /* 18 moved what writes EXPLAIN's properties to a header of its own. */
@@ -49,35 +55,6 @@ extern "C" {
 extern "C" {
 #include "commands/explain_format.h"
 }
-#endif
-
-/* 16 asks one function about privileges on objects of all kinds (c727f511bd7f). */
-#if PG_VERSION_NUM >= 160000
-#define pgkm_function_aclcheck(function, user) object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE)
-#define pgkm_schema_aclcheck(schema, user) object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
-#else
-#define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
-#define pgkm_schema_aclcheck(schema, user) pg_namespace_aclcheck(schema, user, ACL_USAGE)
-#endif
-
-#if PG_VERSION_NUM >= 160000
-#define pgkm_class_ownercheck(relation, user) object_ownercheck(RelationRelationId, relation, user)
-#else
-#define pgkm_class_ownercheck(relation, user) pg_class_ownercheck(relation, user)
-#endif
-
-/* 16 speaks of locators and numbers of files (b0a55e43299c). */
-#if PG_VERSION_NUM >= 160000
-#define pgkm_file_number(relation) ((relation)->rd_locator.relNumber)
-#else
-#define pgkm_file_number(relation) ((relation)->rd_node.relNode)
-#endif
-
-/* 16 groups by what is left when the redundant is gone. */
-#if PG_VERSION_NUM >= 160000
-#define pgkm_group_clause(root) ((root)->processed_groupClause)
-#else
-#define pgkm_group_clause(root) ((root)->parse->groupClause)
 #endif
 
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
