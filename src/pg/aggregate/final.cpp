@@ -106,60 +106,56 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
 }
 
 /*
- * pgkm_final(state internal) -> kmeans_model
+ * final(state internal) -> kmeans_model or gmm_model
  *
  *   if state is NULL: return NULL
  *   return the model of a fit of the state's rows; the state stays as it is, so that a
  *   window frame may go on growing. Groups of a hash table are fitted together.
  */
-Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
+template <typename Build>
+static Datum finish(FunctionCallInfo fcinfo, const PgkmOptionsType *type, TupleDesc (*model_tupdesc)(FunctionCallInfo),
+                    Build build)
 {
     pgkm_aggregate_context(fcinfo);
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_kmeans_options_type);
-    FinalCache *const cache = final_cache(fcinfo, pgkm_model_tupdesc);
+    AggregateState *const state = state_argument(fcinfo, type);
+    FinalCache *const cache = final_cache(fcinfo, model_tupdesc);
     PgkmRequest request;
     PgkmResult result;
 
-    pgkm_model_check_size(state->group.k, state->rows->n, state->rows->d);
     pgkm_group_request(&state->group, state->rows, &request);
+    if (request.algorithm == PGKM_MIXTURE)
+        pgkm_mixture_check_size(&request);
+    else
+        pgkm_model_check_size(request.k, request.points.n, request.points.d);
     fit_state(fcinfo, state, &request, cache, &result);
 
-    PgkmOrigin origin; /* an aggregate knows neither names nor, as it is immutable, the time */
-
-    origin.options = pgkm_kmeans_options_json(&request.kmeans, NULL);
-
-    const Datum model = pgkm_model_build(&result, &request.kmeans, &origin, cache->tupdesc);
+    const Datum model = build(&request, &result, cache->tupdesc);
 
     if (!state->fitted)
         pgkm_release_job(state->holder);
     PG_RETURN_DATUM(model);
 }
 
-/*
- * pgkm_gmm_final(state internal) -> gmm_model: NULL without rows, else a fit of the state's rows;
- * the state stays as it is. Groups of a hash table are fitted together.
- */
+Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
+{
+    const auto build = [](const PgkmRequest *request, const PgkmResult *result, TupleDesc tupdesc) {
+        PgkmOrigin origin; /* an aggregate knows neither names nor, as it is immutable, the time */
+
+        origin.options = pgkm_kmeans_options_json(&request->kmeans, NULL);
+        return pgkm_model_build(result, &request->kmeans, &origin, tupdesc);
+    };
+
+    return finish(fcinfo, &pgkm_kmeans_options_type, pgkm_model_tupdesc, build);
+}
+
 Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
 {
-    pgkm_aggregate_context(fcinfo);
-    if (PG_ARGISNULL(0))
-        PG_RETURN_NULL();
+    const auto build = [](const PgkmRequest *request, const PgkmResult *result, TupleDesc tupdesc) {
+        return pgkm_gmm_model_build(result, &request->mixture, tupdesc);
+    };
 
-    AggregateState *const state = state_argument(fcinfo, &pgkm_mixture_options_type);
-    FinalCache *const cache = final_cache(fcinfo, pgkm_gmm_model_tupdesc);
-    PgkmRequest request;
-    PgkmResult result;
-
-    pgkm_group_request(&state->group, state->rows, &request);
-    pgkm_mixture_check_size(&request);
-    fit_state(fcinfo, state, &request, cache, &result);
-
-    const Datum model = pgkm_gmm_model_build(&result, &request.mixture, cache->tupdesc);
-
-    if (!state->fitted)
-        pgkm_release_job(state->holder);
-    PG_RETURN_DATUM(model);
+    return finish(fcinfo, &pgkm_mixture_options_type, pgkm_gmm_model_tupdesc, build);
 }
