@@ -23,27 +23,23 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-NodeTable *node_table(const char *name, Oid foreign)
+NodePlace *node_add_table(List **places, Oid server, int32 node, const char *name, Oid foreign)
 {
     NodeTable *const table = (NodeTable *)palloc(sizeof(NodeTable));
-
-    *table = {name, foreign};
-    return table;
-}
-
-static NodePlace *place_of(List **places, Oid server)
-{
+    NodePlace *place = NULL;
     ListCell *cell;
 
     foreach (cell, *places)
-        if (((NodePlace *)lfirst(cell))->server == server)
-            return (NodePlace *)lfirst(cell);
-
-    NodePlace *const place = (NodePlace *)palloc0(sizeof(NodePlace));
-
-    place->name = psprintf("server \"%s\"", GetForeignServer(server)->servername);
-    place->server = server;
-    *places = lappend(*places, place);
+        if (((NodePlace *)lfirst(cell))->server == server && ((NodePlace *)lfirst(cell))->node == node)
+            place = (NodePlace *)lfirst(cell);
+    if (place == NULL) {
+        place = (NodePlace *)palloc0(sizeof(NodePlace));
+        place->server = server;
+        place->node = node;
+        *places = lappend(*places, place);
+    }
+    *table = {name, foreign};
+    place->tables = lappend(place->tables, table);
     return place;
 }
 
@@ -81,9 +77,8 @@ List *node_places(const TableQuery *query, List **local)
         if (!node_is_postgres(server))
             return NIL;
 
-        NodePlace *const place = place_of(&places, server);
-
-        place->tables = lappend(place->tables, node_table(table_there(leaf), leaf));
+        node_add_table(&places, server, 0, table_there(leaf), leaf)->name =
+            psprintf("server \"%s\"", GetForeignServer(server)->servername);
     }
     return places;
 }

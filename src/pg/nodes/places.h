@@ -26,7 +26,9 @@ struct NodePlace {
     const char *port;
 };
 
-NodeTable *node_table(const char *name, Oid foreign);
+/* Adds a table to those of its server: a foreign server, or a node of Citus. A place that is new is zero but for these
+ * two and the table. */
+NodePlace *node_add_table(List **places, Oid server, int32 node, const char *name, Oid foreign);
 
 /* The servers that hold rows of the query, as NodePlace; *local: tables that hold the others. NIL where none does, or
  * where foreign tables are not all of postgres_fdw. All tables are locked as by a SELECT. */

@@ -53,24 +53,6 @@ static void select_from_catalog(const char *sql, int count, Oid *types, Datum *v
     AtEOXact_GUC(false, nest_level);
 }
 
-static NodePlace *place_of(List **places, int32 node, const char *host, const char *port)
-{
-    ListCell *cell;
-
-    foreach (cell, *places)
-        if (((NodePlace *)lfirst(cell))->node == node)
-            return (NodePlace *)lfirst(cell);
-
-    NodePlace *const place = (NodePlace *)palloc0(sizeof(NodePlace));
-
-    place->name = psprintf("server \"%s:%s\"", host, port);
-    place->node = node;
-    place->host = host;
-    place->port = port;
-    *places = lappend(*places, place);
-    return place;
-}
-
 /* The shards of the SPI's result. NIL where one has no server, or all are here. */
 static List *places_of_result(void)
 {
@@ -88,9 +70,11 @@ static List *places_of_result(void)
         elsewhere = elsewhere || strcmp(here, "t") != 0;
 
         NodePlace *const place =
-            place_of(&places, atoi(node), SPI_getvalue(row, types, SHARD_HOST), SPI_getvalue(row, types, SHARD_PORT));
+            node_add_table(&places, InvalidOid, atoi(node), SPI_getvalue(row, types, SHARD_NAME), InvalidOid);
 
-        place->tables = lappend(place->tables, node_table(SPI_getvalue(row, types, SHARD_NAME), InvalidOid));
+        place->host = SPI_getvalue(row, types, SHARD_HOST);
+        place->port = SPI_getvalue(row, types, SHARD_PORT);
+        place->name = psprintf("server \"%s:%s\"", place->host, place->port);
     }
     return elsewhere ? places : NIL;
 }
