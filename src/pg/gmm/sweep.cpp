@@ -86,11 +86,10 @@ Datum pgkm_gmm_sweep(PG_FUNCTION_ARGS)
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = read_arguments(fcinfo);
     PgkmFitCount finished = {0, 0, 0};
-    TableQuery query;
+    TableQuery query = {};
     int64 k_max;
     const int64 k_min = kmeans_sweep_range(fcinfo, &k_max);
 
-    memset(&query, 0, sizeof query);
     query.on_nodes = true;
     table_call_find(call, fcinfo, TABLE_READ, GMM_SWEEP_WEIGHT, GMM_SWEEP_LOADED, GMM_SWEEP_NULLS);
 

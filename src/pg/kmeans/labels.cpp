@@ -3,8 +3,6 @@
  */
 #include "pg/kmeans/labels.h"
 
-#include <cmath>
-
 #include "pg/table/loaded.h"
 #include "pg/values/composite.h"
 
@@ -18,20 +16,13 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_table_labels);
 }
 
-/* What kmeans_distance returns too: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
-static double distance_of(double squared, PgkmMetric metric)
-{
-    return metric == PGKM_COSINE ? squared / 2 : std::sqrt(squared);
-}
-
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 {
     TableCall *const call = kmeans_call_of_arguments(fcinfo);
-    TableQuery query;
+    TableQuery query = {};
 
     table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
 
-    memset(&query, 0, sizeof query);
     query.need_ctid = true;
     query.keep_crew = true;
 
@@ -52,7 +43,8 @@ void table_labels_get(const TableLabels *labels, const TableCursor *cursor, Tabl
     label->clustered = cursor->used >= 0;
     if (label->clustered) {
         label->cluster = labels->result->labels[cursor->used];
-        label->distance = distance_of(labels->result->distances[cursor->used], labels->call->request.kmeans.metric);
+        label->distance =
+            pgkm_model_distance(labels->result->distances[cursor->used], labels->call->request.kmeans.metric);
     }
 }
 

@@ -205,47 +205,41 @@ void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows
 
 /* --- changed --- */
 
-static void set_field(NullableDatum *values, const char *name, Datum value)
+static void set_field(PgkmModelFields *of, const char *name, Datum value)
 {
-    int i = 0;
-
-    while (strcmp(fields[i].name, name) != 0)
-        ++i;
-    values[i] = {value, false};
+    *(NullableDatum *)pgkm_model_field(of, name) = {value, false};
 }
 
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
 {
     const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
-    NullableDatum values[PGKM_MOST_FIELDS];
-    Datum datums[PGKM_MOST_FIELDS];
+    Datum values[PGKM_MOST_FIELDS];
     bool nulls[PGKM_MOST_FIELDS];
     PgkmModelFields from;
     double inertia = 0;
     int64 all;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    memcpy(values, from.values, sizeof values);
 
     const NullableDatum *const n = pgkm_model_field(&from, "n");
 
     for (int32 j = 0; j < model->k; ++j)
         inertia += model->within_ss[j];
-    set_field(values, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
-    set_field(values, "size", pgkm_array(model->sizes, {model->k}));
-    set_field(values, "within_ss", pgkm_array(model->within_ss, {model->k}));
-    set_field(values, "inertia", Float8GetDatum(inertia));
+    set_field(&from, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
+    set_field(&from, "size", pgkm_array(model->sizes, {model->k}));
+    set_field(&from, "within_ss", pgkm_array(model->within_ss, {model->k}));
+    set_field(&from, "inertia", Float8GetDatum(inertia));
     if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
-    set_field(values, "n", Int64GetDatum(all));
+    set_field(&from, "n", Int64GetDatum(all));
     for (int i = 0; i < model_type.count; ++i) {
-        datums[i] = values[i].value;
-        nulls[i] = values[i].isnull;
+        values[i] = from.values[i].value;
+        nulls[i] = from.values[i].isnull;
     }
 
     const TupleDesc tupdesc =
         lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-    const Datum result = HeapTupleGetDatum(heap_form_tuple(tupdesc, datums, nulls));
+    const Datum result = HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
 
     ReleaseTupleDesc(tupdesc);
     return result;

@@ -4,6 +4,8 @@
 #ifndef PGKM_PG_MODEL_H
 #define PGKM_PG_MODEL_H
 
+#include <cmath>
+
 #include "pg/values/composite.h"
 
 #include "engine/api.h"
@@ -52,6 +54,12 @@ void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows
 
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
+
+/* A squared distance as users see it: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
+static inline double pgkm_model_distance(double square, PgkmMetric metric)
+{
+    return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
+}
 
 /* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
  * do not fit together. */

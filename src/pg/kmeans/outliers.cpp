@@ -107,12 +107,11 @@ static double threshold_argument(FunctionCallInfo fcinfo)
 
 static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model)
 {
-    TableQuery query;
+    TableQuery query = {};
 
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
     table_relation_find(&call->relation, table_call_relation(fcinfo), TABLE_LOCATE, true);
     table_call_find_columns(call, fcinfo, NO_WEIGHT, OUTLIER_NULLS);
-    memset(&query, 0, sizeof query);
     query.need_ctid = true;
 
     TableRows *const rows = table_call_read(call, "kmeans_outliers", &query);
@@ -150,7 +149,7 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     for (int64 i = 0; i < outliers.count; ++i) {
         const Outlier *const one = &outliers.list[i];
         const Oid table = rows->wants.table ? rows->tables[one->position] : call->relation.id;
-        const double distance = model.metric == PGKM_COSINE ? one->square / 2 : std::sqrt(one->square);
+        const double distance = pgkm_model_distance(one->square, model.metric);
 
         CHECK_FOR_INTERRUPTS();
         pgkm_result_put(result,

@@ -142,10 +142,9 @@ Datum pgkm_table_tree(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = read_arguments(fcinfo);
-    TableQuery query;
+    TableQuery query = {};
 
     table_call_find(call, fcinfo, TABLE_READ, TREE_WEIGHT, TREE_LOADED, TREE_NULLS);
-    memset(&query, 0, sizeof query);
 
     TableRows *const rows = table_call_read(call, "kmeans_tree", &query);
 

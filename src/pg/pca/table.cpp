@@ -24,10 +24,9 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_pca_model_tupdesc(fcinfo);
     TableCall *const call = table_call_create();
-    TableQuery query;
+    TableQuery query = {};
     Datum model = (Datum)0;
 
-    memset(&query, 0, sizeof query);
     query.on_nodes = query.may_stream = true;
     call->request.algorithm = PGKM_PCA;
     pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
