@@ -478,29 +478,34 @@ COMMENT ON FUNCTION pgkm_node_unload IS 'used between servers: drops the rows th
 
 -- One step
 
-CREATE TYPE kmeans_sums;
-
-CREATE FUNCTION pgkm_sums_in(cstring) RETURNS kmeans_sums
-AS 'MODULE_PATHNAME', 'pgkm_sums_in'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_sums_in IS 'I/O';
-CREATE FUNCTION pgkm_sums_out(kmeans_sums) RETURNS cstring
-AS 'MODULE_PATHNAME', 'pgkm_sums_out'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_sums_out IS 'I/O';
-CREATE FUNCTION pgkm_sums_recv(internal) RETURNS kmeans_sums
-AS 'MODULE_PATHNAME', 'pgkm_sums_recv'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_sums_recv IS 'I/O';
-CREATE FUNCTION pgkm_sums_send(kmeans_sums) RETURNS bytea
-AS 'MODULE_PATHNAME', 'pgkm_sums_send'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_sums_send IS 'I/O';
-
-CREATE TYPE kmeans_sums (
-    INPUT = pgkm_sums_in, OUTPUT = pgkm_sums_out, RECEIVE = pgkm_sums_recv, SEND = pgkm_sums_send,
-    INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
-COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged';
+-- Types whose values are states of aggregates, too. Each function has the name of its symbol.
+DO $do$
+DECLARE
+    made record;
+    io   record;
+BEGIN
+    FOR made IN SELECT * FROM (VALUES
+        ('kmeans_sums', 'pgkm_sums',
+         'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged'),
+        ('pca_sums', 'pgkm_pca_sums',
+         'state of the aggregate pca: options, mean, and products of deviations; can be merged')
+    ) AS list (type, prefix, comment)
+    LOOP
+        EXECUTE pg_catalog.format('CREATE TYPE %s', made.type);
+        FOR io IN SELECT * FROM (VALUES
+            ('in', 'cstring', made.type), ('out', made.type, 'cstring'),
+            ('recv', 'internal', made.type), ('send', made.type, 'bytea')) AS list (suffix, takes, gives)
+        LOOP
+            EXECUTE pg_catalog.format($$CREATE FUNCTION %1$s_%2$s(%3$s) RETURNS %4$s AS 'MODULE_PATHNAME', '%1$s_%2$s'
+                LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE$$, made.prefix, io.suffix, io.takes, io.gives);
+            EXECUTE pg_catalog.format($$COMMENT ON FUNCTION %s_%s IS 'I/O'$$, made.prefix, io.suffix);
+        END LOOP;
+        EXECUTE pg_catalog.format('CREATE TYPE %1$s (INPUT = %2$s_in, OUTPUT = %2$s_out, RECEIVE = %2$s_recv,
+            SEND = %2$s_send, INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended)', made.type, made.prefix);
+        EXECUTE pg_catalog.format('COMMENT ON TYPE %s IS %L', made.type, made.comment);
+    END LOOP;
+END
+$do$;
 
 CREATE FUNCTION kmeans_sums_centroids(sums kmeans_sums) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_sums_centroids'
@@ -577,30 +582,6 @@ CREATE FUNCTION pca_components(
 AS 'MODULE_PATHNAME', 'pgkm_pca_components'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
 COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, the largest variance first';
-
-CREATE TYPE pca_sums;
-
-CREATE FUNCTION pgkm_pca_sums_in(cstring) RETURNS pca_sums
-AS 'MODULE_PATHNAME', 'pgkm_pca_sums_in'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_pca_sums_in IS 'I/O';
-CREATE FUNCTION pgkm_pca_sums_out(pca_sums) RETURNS cstring
-AS 'MODULE_PATHNAME', 'pgkm_pca_sums_out'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_pca_sums_out IS 'I/O';
-CREATE FUNCTION pgkm_pca_sums_recv(internal) RETURNS pca_sums
-AS 'MODULE_PATHNAME', 'pgkm_pca_sums_recv'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_pca_sums_recv IS 'I/O';
-CREATE FUNCTION pgkm_pca_sums_send(pca_sums) RETURNS bytea
-AS 'MODULE_PATHNAME', 'pgkm_pca_sums_send'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION pgkm_pca_sums_send IS 'I/O';
-
-CREATE TYPE pca_sums (
-    INPUT = pgkm_pca_sums_in, OUTPUT = pgkm_pca_sums_out, RECEIVE = pgkm_pca_sums_recv, SEND = pgkm_pca_sums_send,
-    INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended);
-COMMENT ON TYPE pca_sums IS 'state of the aggregate pca: options, mean, and products of deviations; can be merged';
 
 CREATE FUNCTION pgkm_pca_combine(pca_sums, pca_sums) RETURNS pca_sums
 AS 'MODULE_PATHNAME', 'pgkm_pca_combine'
