@@ -1,4 +1,4 @@
-// vector_kernels.cpp - dot products, sums and rotations of float64 vectors.
+// vector_kernels.cpp - dot products and sums of float64 vectors.
 #include "cpu/kernels/vector_kernels.hpp"
 
 #define HWY_TARGET_INCLUDE "cpu/kernels/vector_kernels.cpp"
@@ -32,35 +32,7 @@ void add(double *y, double a, const double *x, std::int64_t n)
         y[i] += a * x[i];
 }
 
-void subtract_two(double *z, double a, const double *x, double b, const double *y, std::int64_t n)
-{
-    const Vector first = hn::Set(tag, a), second = hn::Set(tag, b);
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const Vector once = hn::NegMulAdd(first, hn::LoadU(tag, x + i), hn::LoadU(tag, z + i));
-        hn::StoreU(hn::NegMulAdd(second, hn::LoadU(tag, y + i), once), tag, z + i);
-    }
-    for (; i < n; ++i)
-        z[i] -= a * x[i] + b * y[i];
-}
-
-void rotate(double *x, double *y, double c, double s, std::int64_t n)
-{
-    const Vector cosine = hn::Set(tag, c), sine = hn::Set(tag, s);
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const Vector old_x = hn::LoadU(tag, x + i), old_y = hn::LoadU(tag, y + i);
-        hn::StoreU(hn::MulAdd(cosine, old_x, hn::Mul(sine, old_y)), tag, x + i);
-        hn::StoreU(hn::MulSub(cosine, old_y, hn::Mul(sine, old_x)), tag, y + i);
-    }
-    for (; i < n; ++i) {
-        const double old_x = x[i];
-        x[i] = c * old_x + s * y[i];
-        y[i] = c * y[i] - s * old_x;
-    }
-}
-
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(VectorKernels, vector_kernels, dot, add, subtract_two, rotate)
+PGKM_KERNELS(VectorKernels, vector_kernels, dot, add)

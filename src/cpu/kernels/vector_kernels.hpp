@@ -13,10 +13,6 @@ struct VectorKernels {
     double (*dot)(const double *x, const double *y, std::int64_t n);
     // y[i] += a x[i]
     void (*add)(double *y, double a, const double *x, std::int64_t n);
-    // z[i] -= a x[i] + b y[i]
-    void (*subtract_two)(double *z, double a, const double *x, double b, const double *y, std::int64_t n);
-    // (x[i], y[i]) = (c x[i] + s y[i], c y[i] - s x[i])
-    void (*rotate)(double *x, double *y, double c, double s, std::int64_t n);
 };
 
 const VectorKernels &vector_kernels(InstructionSet set);
