@@ -20,6 +20,12 @@ struct Rows {
     std::int32_t d;
     std::int32_t k;
 
+    Rows(Context &owner, ThreadPool &workers, const T *first, std::int64_t rows, std::int32_t features,
+         std::int32_t clusters)
+        : context(owner), pool(workers), values(first), weights(nullptr), n(rows), d(features), k(clusters)
+    {
+    }
+
     Rows(const Data &data, ThreadPool &workers, const PgkmProblem &problem)
         : context(data.context), pool(workers),
           values(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),

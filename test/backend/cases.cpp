@@ -101,6 +101,9 @@ void add_shapes(Collection &to)
                random.blobs(shape.n, shape.d, shape.k), shape.d, shape.k);
     }
     Generator random(1);
+    const Rows near = random.near_subspace(803, 130, 6);
+    to.add("near_subspace", near, 130, 60);
+    to.add("near_subspace_weighted", near, 130, 60, {.weights = random.weights(803, -9, 1)});
     to.add("one_cluster", random.blobs(1003, 3, 4), 3, 1);
     to.add("as_many_clusters_as_rows", random.blobs(257, 2, 4), 2, 257);
     to.add("one_row", random.blobs(1, 5, 1), 5, 1);

@@ -37,6 +37,26 @@ class Generator {
         return rows;
     }
 
+    // Points near a space of few dimensions: their images are short.
+    Rows near_subspace(std::int64_t n, std::int32_t d, std::int32_t dimensions)
+    {
+        Rows axes, rows;
+        for (std::int32_t i = 0; i < dimensions * d; ++i)
+            axes.push_back(normal());
+        for (std::int64_t i = 0; i < n; ++i) {
+            rows.resize(rows.size() + static_cast<std::size_t>(d));
+            double *row = rows.data() + i * d;
+            for (std::int32_t a = 0; a < dimensions; ++a) {
+                const double along = normal();
+                for (std::int32_t f = 0; f < d; ++f)
+                    row[f] += along * axes[static_cast<std::size_t>(a * d + f)];
+            }
+            for (std::int32_t f = 0; f < d; ++f)
+                row[f] += 0.2 * normal();
+        }
+        return rows;
+    }
+
     // Features far from 0 beside their range, of either sign, between ordinary and constant ones.
     Rows far_from_zero(std::int64_t n, std::int32_t d, double offset)
     {

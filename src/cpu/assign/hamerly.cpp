@@ -205,7 +205,7 @@ int Hamerly<T>::tighten_alone(Scratch &scratch, std::int64_t first, int active, 
             rows_.context.poll();
         T square;
         pairs.estimates(rows_.row(first + row), &own, 1, rows_.d, &square);
-        const float upper = distance_above(tiled_->squared_above(static_cast<double>(square)));
+        const float upper = distance_above(tiled_->square_bounds().above(static_cast<double>(square)));
         upper_[first + row] = upper;
         if (!(upper < std::max(lower_[first + row], drift.half[label])))
             scratch.active[open++] = row;

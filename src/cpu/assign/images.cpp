@@ -34,10 +34,6 @@ constexpr int sizes[] = {8, 16, 24, 32, 48, most_features};
 constexpr std::int64_t most_centroids = 1024; // that are looked at to choose
 constexpr std::int32_t most_scored = 1 << 24; // the filter numbers them in float32
 
-// Later centroids lie in the middle of their rows. So the remainders of their images are shorter, and a row has fewer
-// candidates than in the first iteration: 0.2 to 0.6 of them on the sets that were tried.
-constexpr double later_share = 0.6;
-
 // Cycles for one row. A product takes 16 of its terms a cycle, a distance apart from it 8 and a call.
 template <typename T>
 double estimate_cost(std::int32_t d)
@@ -181,7 +177,8 @@ class Chooser {
 } // namespace
 
 template <typename T>
-std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes)
+std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes,
+                                           double share)
 {
     const double whole = narrow_cost(rows.d, rows.k);
     if (rows.k >= most_scored)
@@ -201,8 +198,7 @@ std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, 
         if (size > (directions.count / 8 + 1) * 8)
             break;
         rows.context.poll();
-        const double cost =
-            chooser.cost(size, passes > 1.0 ? later_share : 1.0) + 2.0 * rows.d * (size + 16.0) / 14.0 / passes;
+        const double cost = chooser.cost(size, share) + 2.0 * rows.d * (size + 16.0) / 14.0 / passes;
         if (cost < least && rows.context.budget.allows(bytes_with(rows, padded(rows.d), size))) {
             least = cost;
             chosen = size;
@@ -268,6 +264,7 @@ template <typename T>
 void Images<T>::fill(const T *shift)
 {
     std::vector<Buffer<float>> blocks, made;
+    std::vector<double> longest(rows_.pool.size(), 0.0);
     for (int worker = 0; worker < rows_.pool.size(); ++worker) {
         blocks.emplace_back(rows_.context.budget, padded(rows_.d) * tiled_width);
         made.emplace_back(rows_.context.budget, features_ * tiled_width);
@@ -278,10 +275,17 @@ void Images<T>::fill(const T *shift)
             points[i] = rows_.row(first + i);
         kernels_.pack(points, count, rows_.d, shift, blocks[worker].data());
         project(blocks[worker].data(), made[worker].data());
-        for (int i = 0; i < count; ++i)
-            for (int f = 0; f < features_; ++f)
-                images_[(first + i) * features_ + f] = made[worker][f * tiled_width + i];
+        for (int i = 0; i < count; ++i) {
+            double square = 0.0;
+            for (int f = 0; f < features_; ++f) {
+                const float value = made[worker][f * tiled_width + i];
+                images_[(first + i) * features_ + f] = value;
+                square += static_cast<double>(value) * static_cast<double>(value);
+            }
+            longest[worker] = square <= longest[worker] ? longest[worker] : square < 0x1p120 ? square : HUGE_VAL;
+        }
     });
+    longest_ = std::sqrt(*std::max_element(longest.begin(), longest.end())) * (1.0 + 0x1p-40);
 }
 
 template class Images<float>;

@@ -17,8 +17,9 @@ template <typename T>
 class Images {
   public:
     // Images of the rows less `shift` (d), if they pay for `passes` assignments to centroids like these (k x d), and
-    // find room; else none.
-    static std::unique_ptr<Images> make(const Rows<T> &rows, const T *shift, const T *centroids, double passes);
+    // find room; else none. What images leave open of these centroids, times `share`, is left open in a pass.
+    static std::unique_ptr<Images> make(const Rows<T> &rows, const T *shift, const T *centroids, double passes,
+                                        double share);
 
     int features() const { return features_; }
     const float *row(std::int64_t i) const { return images_.data() + i * features_; }
@@ -30,6 +31,8 @@ class Images {
 
     // How far the float32 image of a point may lie from the exact one, in terms of the length of the image.
     double error(double length) const { return relative_error_ * length + smallest_error_; }
+    // The length of the longest image of a row, at most; infinity where float32 does not hold all.
+    double longest() const { return longest_; }
 
   private:
     Images(const Rows<T> &rows, const Directions &directions, std::int32_t count);
@@ -40,7 +43,7 @@ class Images {
     const TiledKernels &kernels_;
     std::int32_t count_; // of directions
     int features_;       // a multiple of 8, above count_
-    double relative_error_ = 0.0, smallest_error_ = 0.0;
+    double relative_error_ = 0.0, smallest_error_ = 0.0, longest_ = 0.0;
     Buffer<float> onto_; // panels of the directions, over d features
     Buffer<float> out_;  // panels of their negatives, features over directions
     Buffer<float> zeros_;

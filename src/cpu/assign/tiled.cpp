@@ -47,20 +47,10 @@ Tiled<T>::Scratch::Scratch(Budget &budget, const Room &room)
 template <typename T>
 Tiled<T>::Tiled(const Rows<T> &rows, Purpose purpose)
     : rows_(rows), purpose_(purpose), kernels_(tiled_kernels(rows.context.instruction_set)),
-      pairs_(pair_kernels(rows.context.instruction_set)), features_(rows.d), panel_count_(panels_for(rows.k)),
-      ids_(rows.context.budget, rows.k), has_twin_(rows.context.budget, rows.k, 0), shift_(rows.context.budget, rows.d),
-      scratch_(rows.pool.size())
+      pairs_(pair_kernels(rows.context.instruction_set)), square_bounds_(rows.d), features_(rows.d),
+      panel_count_(panels_for(rows.k)), ids_(rows.context.budget, rows.k), has_twin_(rows.context.budget, rows.k, 0),
+      shift_(rows.context.budget, rows.d), scratch_(rows.pool.size())
 {
-    const double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
-    estimate_error_ = 1.02 * (rows.d + 12.0) * unit + (rows.d + 4.0) * 0x1p-51;
-    smallest_square_ = 2.0 * rows.d * static_cast<double>(std::numeric_limits<T>::denorm_min());
-}
-
-template <typename T>
-double Tiled<T>::squared_below(double estimate) const
-{
-    const double held = std::min(estimate, static_cast<double>(std::numeric_limits<T>::max()));
-    return std::max(0.0, held * (1.0 - estimate_error_) - smallest_square_);
 }
 
 template <typename T>
@@ -280,7 +270,7 @@ void Tiled<T>::measure(Scratch &own, int row, float index) const
     const T *c = centroid(static_cast<std::int64_t>(index));
     T estimate;
     pairs_.estimates(own.rows[row], &c, 1, rows_.d, &estimate);
-    lower_limit(own, row, squared_above(static_cast<double>(estimate)));
+    lower_limit(own, row, square_bounds_.above(static_cast<double>(estimate)));
 }
 
 // The same by a square of such a distance, at most.

@@ -61,8 +61,7 @@ class Tiled final : public Assigner<T> {
     // Labels and bounds of listed rows; count <= tiled_width.
     void assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds);
 
-    // The square of a distance, at most, from PairKernels::estimates or D.
-    double squared_above(double estimate) const { return estimate * (1.0 + estimate_error_) + smallest_square_; }
+    const SquareBounds<T> &square_bounds() const { return square_bounds_; }
 
     // half[j] receives half the distance from centroid j to the nearest other one, at most; 0 without images.
     void halve_distances(float *half);
@@ -125,14 +124,13 @@ class Tiled final : public Assigner<T> {
     void give_bounds(const Scratch &scratch, int count, const std::int32_t *labels, const Bounds &bounds) const;
     void give_narrow_bounds(Scratch &scratch, int count, const std::int32_t *labels, const Bounds &bounds) const;
     void assign_open(Scratch &scratch, int worker, int count, std::int32_t *labels);
-    double squared_below(double estimate) const;
     const T *centroid(std::int64_t unique) const { return centroids_ + std::int64_t{ids_[unique]} * rows_.d; }
 
     Rows<T> rows_;
     Purpose purpose_;
     const TiledKernels &kernels_;
     const PairKernels &pairs_;
-    double estimate_error_, smallest_square_; // of PairKernels::estimates, and of D
+    const SquareBounds<T> square_bounds_;
     const T *centroids_ = nullptr;
     int features_; // of panels: d, or the images'
     std::int64_t panel_count_;

@@ -63,10 +63,10 @@ void Tiled<T>::thin_out(Scratch &own, int row, bool exact) const
             nearest = h;
         }
     }
-    const double most = squared_above(least);
+    const double most = square_bounds_.above(least);
     int kept = 0;
     for (int h = 0; h < found; ++h) {
-        const double low = squared_below(squares[h]);
+        const double low = square_bounds_.below(squares[h]);
         if (exact ? h == nearest : low <= most)
             list[kept++] = list[h];
         else
@@ -120,7 +120,7 @@ void Tiled<T>::settle(Scratch &own, int count, std::int32_t *labels) const
         labels[i] = own.cluster[first[i] + best];
         for (const double *other = begin; other != end; ++other)
             if (other != begin + best)
-                own.lower[i] = std::min(own.lower[i], squared_below(*other));
+                own.lower[i] = std::min(own.lower[i], square_bounds_.below(*other));
     }
 }
 

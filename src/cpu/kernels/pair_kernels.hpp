@@ -5,7 +5,9 @@
 // hides the latency of their sequential sums.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "cpu/kernels/element_kernel.hpp"
 #include "cpu/kernels/instruction_set.hpp"
@@ -26,5 +28,26 @@ struct PairKernels {
 };
 
 const PairKernels &pair_kernels(InstructionSet set);
+
+// Bounds of the square of a distance, and of D, from an estimate or D.
+template <typename T>
+class SquareBounds {
+  public:
+    explicit SquareBounds(std::int32_t d)
+        : error_(1.02 * (d + 12.0) * (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53) + (d + 4.0) * 0x1p-51),
+          smallest_(2.0 * d * static_cast<double>(std::numeric_limits<T>::denorm_min()))
+    {
+    }
+
+    double above(double square) const { return square * (1.0 + error_) + smallest_; }
+    double below(double square) const
+    {
+        const double held = std::min(square, static_cast<double>(std::numeric_limits<T>::max()));
+        return std::max(0.0, held * (1.0 - error_) - smallest_);
+    }
+
+  private:
+    double error_, smallest_;
+};
 
 } // namespace pgkm::cpu

@@ -43,7 +43,7 @@ class FewRowTrials {
         std::uint64_t most = 0;
         for (std::size_t trial = 0; trial < candidates.size(); ++trial) {
             double *squares = squares_.data() + static_cast<std::int64_t>(trial) * rows_.n;
-            distances_to(runner_, rows_, candidates[trial], squares);
+            distances_to(runner_, rows_, &candidates[trial], nullptr, squares);
             // Without a branch, which nothing could predict. The masses of a bucket of masses.hpp, as many, do not
             // overflow.
             std::uint64_t gain = 0;

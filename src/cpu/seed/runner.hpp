@@ -19,6 +19,7 @@ class BlockRunner {
   public:
     BlockRunner(Context &context, bool threaded) : context_(context), threaded_(threaded) {}
 
+    Context &context() const { return context_; }
     Budget &budget() const { return context_.budget; }
     InstructionSet instruction_set() const { return context_.instruction_set; }
     void poll() const { context_.poll(); }
@@ -29,6 +30,7 @@ class BlockRunner {
             context_.report("seeding", 0, static_cast<std::int32_t>(chosen), 0.0);
     }
 
+    bool is_threaded() const { return threaded_; }
     // Threads that run blocks.
     int workers() const { return threaded_ ? context_.pool.size() : 1; }
 

@@ -8,6 +8,10 @@
 // least above(N), D(x, c) >= N. above() steps out by far more than D's own error, so that this holds for the computed
 // D, too.
 //
+// Images. Where x, z and c are images of rows, N is of the rows themselves. c wins only if the images lie within
+// above(N) and the error of two images, which is added to each above(N) here and below. D is that of images in |x - z|,
+// |z - c|.
+//
 // Filter. Lengths are taken in the group's unit: y = (x - z) inverse, w = (c - z) inverse; the largest |y| is 2^15.
 // q is y in whole numbers, e a bound of |y - q|, v is w in float32, g a bound of |w - v|, r = above(N) inverse.
 // If c wins x, then |y - w| <= r, so |q - v| <= r + e + g, which is the same as
@@ -63,8 +67,8 @@ double DistanceBounds::above(double square) const
 }
 
 template <typename T>
-SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows)
-    : runner_(runner), kernels_(tile_kernels(runner.instruction_set())), rows_(rows), bounds_(rows.d),
+SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows, std::int32_t d, double error)
+    : runner_(runner), kernels_(tile_kernels(runner.instruction_set())), rows_(rows), bounds_(d), error_(error),
       filters_(rows.d <= most_filtered)
 {
     const double roundings = (kernels_.fused ? 1.0 : 2.0) * rows.d;
@@ -75,13 +79,13 @@ SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows)
 
 // Gives every row its place: by group, then by distance from the parent, then by number.
 template <typename T>
-void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own)
+void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest)
 {
     std::vector<double> farthest(n_chosen, 0.0);
     for (std::int64_t row = 0; row < rows_.n; ++row) {
         if (row % steps_per_poll == 0)
             runner_.poll();
-        farthest[labels[row]] = std::max(farthest[labels[row]], own[row]);
+        farthest[labels[row]] = std::max({farthest[labels[row]], own[row], nearest[row]});
     }
     // The first groups are made before anything is known but distances, and rows are faster to read as they come.
     const std::int32_t depth = n_chosen == 1 ? 1 : levels;
@@ -117,7 +121,7 @@ void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const
     for (std::int32_t g = 0; g < n_chosen; ++g) {
         for (std::int64_t left = rows_of[g]; left > 0; left -= seed_tile_rows)
             tiles_[tile++] = {g, static_cast<std::int32_t>(std::min<std::int64_t>(left, seed_tile_rows)), 0, 0, 0, 0};
-        double inverse = 1.0 / std::max(bounds_.above(farthest[g]) / reach, smallest_unit);
+        double inverse = 1.0 / std::max((bounds_.above(farthest[g]) + error_) / reach, smallest_unit);
         const bool narrow = sizeof(T) == 4 && inverse > 0x1p-100 && inverse < 0x1p100;
         if (narrow)
             inverse = static_cast<double>(static_cast<float>(inverse * (1.0 - 2.0 * unit)));
@@ -134,7 +138,7 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
     for (std::int32_t g = 0; g < n_chosen; ++g)
         groups_[g].parent = chosen[g];
     values_ = Buffer<std::int16_t>(); // what stood there, before there is more
-    deal(n_chosen, labels, own);
+    deal(n_chosen, labels, own, nearest);
     const std::int64_t places = count_ * seed_tile_rows;
     nearest_ = Buffer<double>();
     squares_ = Buffer<float>();
@@ -221,7 +225,8 @@ void SeedTiles<T>::lower(std::int64_t tile, int i, double square)
     }
     const std::int64_t place = tile * seed_tile_rows + i;
     const double own = static_cast<double>(squares_[place]);
-    const double far = bounds_.above(square) * groups_[tiles_[tile].group].inverse + static_cast<double>(lost_[place]);
+    const double far =
+        (bounds_.above(square) + error_) * groups_[tiles_[tile].group].inverse + static_cast<double>(lost_[place]);
     const double limit = (own - far * far - square_share_ * own) / 2.0;
     to = static_cast<float>(limit - std::fabs(limit) * rounded - slack);
 }
@@ -232,7 +237,7 @@ void SeedTiles<T>::refresh(std::int64_t tile)
     SeedTile &one = tiles_[tile];
     const double *squares = nearest_.data() + tile * seed_tile_rows;
     const double worst = *std::max_element(squares, squares + one.count);
-    one.worst = worst == 0.0 ? 0.0 : bounds_.above(worst);
+    one.worst = worst == 0.0 ? 0.0 : bounds_.above(worst) + error_;
     one.largest = worst;
     if (rows_.weights == nullptr)
         return;

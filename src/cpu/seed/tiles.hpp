@@ -49,7 +49,8 @@ class DistanceBounds {
 template <typename T>
 class SeedTiles {
   public:
-    SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows);
+    // Squares are of points of d features each, no two of which are nearer than their rows less `error`.
+    SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows, std::int32_t d, double error);
 
     // Groups the rows by `labels`, which name rows of `chosen` (these stay the caller's); `own` has the squared
     // distances to those, `nearest` those to the nearest of all chosen rows.
@@ -102,7 +103,7 @@ class SeedTiles {
 
   private:
     friend class View;
-    void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own);
+    void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest);
     void fill(std::int64_t tile, const double *own, const double *nearest);
     std::uint64_t bytes_with_copies() const;
     void pack(std::int64_t tile, float *block, std::int16_t *values, float *squares, float *lost) const;
@@ -111,6 +112,7 @@ class SeedTiles {
     const TileKernels &kernels_;
     SeedRows<T> rows_;
     DistanceBounds bounds_;
+    double error_;
     double product_share_, square_share_; // of the filter's bound
     float gain_share_;                    // of the bound of estimates
     bool filters_;                        // float32 holds the products

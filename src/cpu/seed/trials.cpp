@@ -38,28 +38,30 @@ std::vector<int> contested_trials(const std::vector<GainBounds> &gains)
 }
 
 template <typename T>
-void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares)
+void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *const *to, const std::int32_t *labels,
+                  double *squares)
 {
     const PairKernels &kernels = pair_kernels(runner.instruction_set());
     const std::int64_t size = seed_block_rows(rows.d);
     runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
         const T *x[most_pairs], *c[most_pairs];
-        std::fill_n(c, most_pairs, to);
         const std::int64_t last = std::min(rows.n, (block + 1) * size);
         for (std::int64_t first = block * size; first < last; first += most_pairs) {
             const std::int64_t count = std::min<std::int64_t>(most_pairs, last - first);
-            for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t i = 0; i < count; ++i) {
                 x[i] = rows.row(first + i);
+                c[i] = to[labels == nullptr ? 0 : labels[first + i]];
+            }
             kernels.distances(x, c, count, rows.d, squares + first);
         }
     });
 }
 
-template <typename T>
-struct SeedTrials<T>::Worker {
-    explicit Worker(const SeedTiles<T> &tiles, int most) : view(tiles, most) {}
+template <typename T, typename Point>
+struct SeedTrials<T, Point>::Worker {
+    explicit Worker(const SeedTiles<Point> &tiles, int most) : view(tiles, most) {}
 
-    typename SeedTiles<T>::View view;
+    typename SeedTiles<Point>::View view;
     int count = 0;
     const T *x[most_pairs], *c[most_pairs];
     std::int64_t row[most_pairs];
@@ -67,25 +69,26 @@ struct SeedTrials<T>::Worker {
     double squares[most_pairs];
 };
 
-template <typename T>
-SeedTrials<T>::SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels,
-                          int most)
-    : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), most_(most), tiles_(runner, rows),
-      workers_(runner.workers())
+template <typename T, typename Point>
+SeedTrials<T, Point>::SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest,
+                                 std::int32_t *labels, int most, const SeedRows<Point> &points, double error)
+    : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), most_(most), points_(points),
+      has_images_(static_cast<const void *>(points.values) != rows.values), square_bounds_(rows.d),
+      tiles_(runner, points, rows.d, error), workers_(runner.workers())
 {
 }
 
-template <typename T>
-SeedTrials<T>::~SeedTrials() = default;
+template <typename T, typename Point>
+SeedTrials<T, Point>::~SeedTrials() = default;
 
-template <typename T>
-std::uint64_t SeedTrials<T>::mass(std::int64_t row, double square, double scale) const
+template <typename T, typename Point>
+std::uint64_t SeedTrials<T, Point>::mass(std::int64_t row, double square, double scale) const
 {
     return static_cast<std::uint64_t>(quantise_mass(rows_.weight(row) * square, scale));
 }
 
-template <typename T>
-typename SeedTrials<T>::Worker &SeedTrials<T>::worker(int number)
+template <typename T, typename Point>
+typename SeedTrials<T, Point>::Worker &SeedTrials<T, Point>::worker(int number)
 {
     auto &made = workers_[number];
     if (!made)
@@ -93,19 +96,23 @@ typename SeedTrials<T>::Worker &SeedTrials<T>::worker(int number)
     return *made;
 }
 
-template <typename T>
-void SeedTrials<T>::group(const std::vector<const T *> &chosen)
+template <typename T, typename Point>
+void SeedTrials<T, Point>::group(const std::vector<const T *> &chosen)
 {
     const std::size_t groups = chosen.size();
     next_group_ = std::max(first_groups, groups * group_growth);
     const auto n = static_cast<std::size_t>(rows_.n);
-    if (groups == 1 || groups * rows_per_group <= n) {
-        tiles_.group(chosen.data(), static_cast<std::int32_t>(groups), labels_, nearest_, nearest_);
-    } else { // too many: one group, whose parent is nearest to few of its rows
+    std::vector<const Point *> parents = points_of(chosen);
+    if (groups > 1 && groups * rows_per_group > n) // too many: one, whose parent is nearest to few of its rows
+        parents.resize(1);
+    if (parents.size() == groups && !has_images_) {
+        tiles_.group(parents.data(), static_cast<std::int32_t>(groups), labels_, nearest_, nearest_);
+    } else {
         Buffer<double> squares(runner_.budget(), n);
-        const Buffer<std::int32_t> labels(runner_.budget(), n, 0);
-        distances_to(runner_, rows_, chosen[0], squares.data());
-        tiles_.group(chosen.data(), 1, labels.data(), squares.data(), nearest_);
+        const Buffer<std::int32_t> all(runner_.budget(), parents.size() == groups ? 0 : n, 0);
+        const std::int32_t *labels = parents.size() == groups ? labels_ : all.data();
+        distances_to(runner_, points_, parents.data(), labels, squares.data());
+        tiles_.group(parents.data(), static_cast<std::int32_t>(parents.size()), labels, squares.data(), nearest_);
     }
     tasks_ = (tiles_.size() + seed_task_tiles - 1) / seed_task_tiles;
     hits_ = Buffer<Hit>();
@@ -118,15 +125,15 @@ void SeedTrials<T>::group(const std::vector<const T *> &chosen)
         find_largest(task);
 }
 
-template <typename T>
-void SeedTrials<T>::group_again(const std::vector<const T *> &chosen)
+template <typename T, typename Point>
+void SeedTrials<T, Point>::group_again(const std::vector<const T *> &chosen)
 {
     if (chosen.size() >= next_group_ && chosen.size() * rows_per_group <= static_cast<std::size_t>(rows_.n))
         group(chosen);
 }
 
-template <typename T>
-void SeedTrials<T>::find_largest(std::int64_t task)
+template <typename T, typename Point>
+void SeedTrials<T, Point>::find_largest(std::int64_t task)
 {
     double most = 0.0;
     for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
@@ -134,16 +141,57 @@ void SeedTrials<T>::find_largest(std::int64_t task)
     largest_[task] = most;
 }
 
-template <typename T>
-void SeedTrials<T>::look_at(const T *const *candidates, int count)
+template <typename T, typename Point>
+std::vector<const Point *> SeedTrials<T, Point>::points_of(const std::vector<const T *> &rows) const
 {
+    if constexpr (std::is_same_v<T, Point>)
+        if (!has_images_)
+            return rows;
+    std::vector<const Point *> points;
+    for (const T *row : rows)
+        points.push_back(points_.row((row - rows_.values) / rows_.d));
+    return points;
+}
+
+template <typename T, typename Point>
+void SeedTrials<T, Point>::look_at(const std::vector<const T *> &candidates)
+{
+    looked_at_ = points_of(candidates);
     for (int number = 0; number < runner_.workers(); ++number)
-        worker(number).view.look_at(candidates, count);
+        worker(number).view.look_at(looked_at_.data(), static_cast<int>(looked_at_.size()));
+}
+
+// Keeps of a tile's rows, given by bits, those that the candidate may win by distances of the rows' own precision, and
+// bounds what it gains by them.
+template <typename T, typename Point>
+GainBounds SeedTrials<T, Point>::thin_out(std::int64_t tile, const T *candidate, std::uint64_t &bits) const
+{
+    const T *rows[seed_tile_rows];
+    int places[seed_tile_rows], count = 0;
+    for (; bits != 0; bits &= bits - 1) {
+        places[count] = __builtin_ctzll(bits);
+        rows[count] = rows_.row(tiles_.row(tile, places[count]));
+        ++count;
+    }
+    T squares[seed_tile_rows];
+    runner_.poll();
+    pair_kernels(runner_.instruction_set()).estimates(candidate, rows, count, rows_.d, squares);
+    GainBounds gain = {0.0, 0.0};
+    for (int i = 0; i < count; ++i) {
+        const double own = tiles_.nearest(tile, places[i]), weight = rows_.weight(tiles_.row(tile, places[i]));
+        const auto square = static_cast<double>(squares[i]);
+        if (square_bounds_.below(square) >= own)
+            continue;
+        bits |= std::uint64_t{1} << places[i];
+        gain.least += weight * std::max(0.0, own - square_bounds_.above(square));
+        gain.most += weight * (own - square_bounds_.below(square));
+    }
+    return gain;
 }
 
 // Lists the rows that trials may win, and bounds what those gain by them.
-template <typename T>
-void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
+template <typename T, typename Point>
+void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scale)
 {
     GainBounds *bounds = bounds_.data() + task * most_;
     std::fill_n(bounds, candidates_.size(), GainBounds{0.0, 0.0});
@@ -152,8 +200,9 @@ void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
     std::int64_t found = 0;
     for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
         worker.view.find(tile, [&](int trial, std::uint64_t bits, const ScreenedCandidate *screened) {
-            const GainBounds gain = screened == nullptr ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
-                                                        : tiles_.estimate(tile, bits, *screened);
+            const GainBounds gain = has_images_           ? thin_out(tile, candidates_[trial], bits)
+                                    : screened == nullptr ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
+                                                          : tiles_.estimate(tile, bits, *screened);
             // Each mass is rounded down by less than 1.
             const int count = __builtin_popcountll(bits);
             bounds[trial].least += gain.least * scale - count;
@@ -171,9 +220,9 @@ void SeedTrials<T>::screen(std::int64_t task, Worker &worker, double scale)
 
 // Calls win(trial, tile, i, row, square) for every row of the task that a wanted trial wins, tile after tile. The
 // workers look at the wanted trials.
-template <typename T>
+template <typename T, typename Point>
 template <typename Win>
-void SeedTrials<T>::settle(std::int64_t task, Worker &worker, Win &&win)
+void SeedTrials<T, Point>::settle(std::int64_t task, Worker &worker, Win &&win)
 {
     const PairKernels &kernels = pair_kernels(runner_.instruction_set());
     const int full = pairs_at_once(rows_.d);
@@ -218,12 +267,12 @@ void SeedTrials<T>::settle(std::int64_t task, Worker &worker, Win &&win)
     finish();
 }
 
-template <typename T>
-std::vector<GainBounds> SeedTrials<T>::bound_gains(const std::vector<const T *> &candidates, double scale)
+template <typename T, typename Point>
+std::vector<GainBounds> SeedTrials<T, Point>::bound_gains(const std::vector<const T *> &candidates, double scale)
 {
     candidates_ = candidates;
     const int count = static_cast<int>(candidates_.size());
-    look_at(candidates_.data(), count);
+    look_at(candidates_);
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) { screen(task, worker(number), scale); });
     // Sums of non-negative float64: what rounding changes is far below this share.
     const double rounded = 0x1p-20;
@@ -242,14 +291,14 @@ std::vector<GainBounds> SeedTrials<T>::bound_gains(const std::vector<const T *> 
     return gains;
 }
 
-template <typename T>
-std::vector<UInt128> SeedTrials<T>::find_gains(const std::vector<int> &which, double scale)
+template <typename T, typename Point>
+std::vector<UInt128> SeedTrials<T, Point>::find_gains(const std::vector<int> &which, double scale)
 {
     wanted_ = which;
     std::vector<const T *> candidates;
     for (const int trial : which)
         candidates.push_back(candidates_[trial]);
-    look_at(candidates.data(), static_cast<int>(candidates.size()));
+    look_at(candidates);
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
         std::uint64_t *gains = gains_.data() + task * most_;
         std::fill_n(gains, candidates_.size(), 0);
@@ -264,8 +313,8 @@ std::vector<UInt128> SeedTrials<T>::find_gains(const std::vector<int> &which, do
     return all;
 }
 
-template <typename T>
-int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double scale)
+template <typename T, typename Point>
+int SeedTrials<T, Point>::find_best(const std::vector<const T *> &candidates, double scale)
 {
     const std::vector<int> contested = contested_trials(bound_gains(candidates, scale));
     if (contested.size() == 1)
@@ -274,11 +323,11 @@ int SeedTrials<T>::find_best(const std::vector<const T *> &candidates, double sc
     return contested[std::max_element(gains.begin(), gains.end()) - gains.begin()];
 }
 
-template <typename T>
-void SeedTrials<T>::choose(int best, std::int32_t index, double scale, const Subtract &subtract)
+template <typename T, typename Point>
+void SeedTrials<T, Point>::choose(int best, std::int32_t index, double scale, const Subtract &subtract)
 {
     wanted_ = {best};
-    look_at(&candidates_[best], 1);
+    look_at({candidates_[best]});
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
         std::int64_t changed = -1; // tile
         settle(task, worker(number), [&](int, std::int64_t tile, int i, std::int64_t row, double square) {
@@ -297,9 +346,12 @@ void SeedTrials<T>::choose(int best, std::int32_t index, double scale, const Sub
     });
 }
 
-template void distances_to(const BlockRunner &, const SeedRows<float> &, const float *, double *);
-template void distances_to(const BlockRunner &, const SeedRows<double> &, const double *, double *);
+template void distances_to(const BlockRunner &, const SeedRows<float> &, const float *const *, const std::int32_t *,
+                           double *);
+template void distances_to(const BlockRunner &, const SeedRows<double> &, const double *const *, const std::int32_t *,
+                           double *);
 template class SeedTrials<float>;
 template class SeedTrials<double>;
+template class SeedTrials<double, float>;
 
 } // namespace pgkm::cpu

@@ -2,7 +2,8 @@
 //
 // What the filter knows of the rows that a trial may win bounds by how much it lowers the potential. Mostly that shows
 // which trial is the best. Where it does not, exact distances do, of those trials alone. The chosen one's are taken
-// anyway.
+// anyway. Where the filter has images of the rows (assign/images.hpp), distances of the rows' own precision give the
+// bounds.
 #pragma once
 
 #include <algorithm>
@@ -11,26 +12,31 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/kernels/pair_kernels.hpp"
 #include "cpu/seed/tiles.hpp"
 #include "numeric/philox.hpp"
 
 namespace pgkm::cpu {
 
-// squares[i] = D(row i, to) of all rows.
+// squares[i] = D(row i, to[labels[i]]) of all rows; labels NULL: all are 0.
 template <typename T>
-void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *to, double *squares);
+void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *const *to, const std::int32_t *labels,
+                  double *squares);
 
 // The trials that may be the best, in their order, by bounds of what each gains.
 std::vector<int> contested_trials(const std::vector<GainBounds> &gains);
 
-template <typename T>
+// Point: the type of what the filter has of the rows, themselves or their images.
+template <typename T, typename Point = T>
 class SeedTrials {
   public:
     // Takes from the mass of a row; from any thread.
     using Subtract = std::function<void(std::int64_t row, std::uint64_t mass)>;
 
-    // nearest and labels are the sampler's; a choice changes them. At most `most` trials a step.
-    SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels, int most);
+    // nearest and labels are the sampler's; a choice changes them. At most `most` trials a step. points: the rows, or
+    // images, none of which are farther apart than their rows and `error`.
+    SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels, int most,
+               const SeedRows<Point> &points, double error);
     ~SeedTrials();
 
     // Groups the rows around the chosen ones, which stay the caller's.
@@ -61,7 +67,9 @@ class SeedTrials {
     std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
     std::uint64_t mass(std::int64_t row, double square, double scale) const;
     Worker &worker(int number);
-    void look_at(const T *const *candidates, int count);
+    std::vector<const Point *> points_of(const std::vector<const T *> &rows) const;
+    void look_at(const std::vector<const T *> &candidates);
+    GainBounds thin_out(std::int64_t tile, const T *candidate, std::uint64_t &bits) const;
     void screen(std::int64_t task, Worker &worker, double scale);
     template <typename Win>
     void settle(std::int64_t task, Worker &worker, Win &&win);
@@ -72,8 +80,12 @@ class SeedTrials {
     double *nearest_;
     std::int32_t *labels_;
     int most_;
-    SeedTiles<T> tiles_;
-    std::size_t next_group_ = 0; // chosen rows
+    SeedRows<Point> points_;
+    const bool has_images_;
+    SquareBounds<T> square_bounds_; // with images
+    SeedTiles<Point> tiles_;
+    std::vector<const Point *> looked_at_; // by workers
+    std::size_t next_group_ = 0;           // chosen rows
     std::int64_t tasks_ = 0;
     std::vector<const T *> candidates_; // of the step
     std::vector<int> wanted_;           // the trials whose hits are settled

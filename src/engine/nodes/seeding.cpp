@@ -91,8 +91,8 @@ void Seeding<T>::make_trials()
     const auto n_chosen = static_cast<std::int32_t>(chosen.size());
     if (std::any_of(labels.begin(), labels.end(), [&](std::int32_t label) { return label >= n_chosen; }))
         raise_shape(); // a request that was cancelled has left them
-    auto made =
-        std::make_unique<cpu::SeedTrials<T>>(runner, rows, nearest.data(), labels.data(), cpu::max_seed_candidates);
+    auto made = std::make_unique<cpu::SeedTrials<T>>(runner, rows, nearest.data(), labels.data(),
+                                                     cpu::max_seed_candidates, rows, 0.0);
     made->group(chosen_rows); // there are none if this fails
     trials = std::move(made);
 }
