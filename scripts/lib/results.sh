@@ -1,10 +1,10 @@
 # Counting test results. Sourced after common.sh. Each step records lines
-# "name passed failed skipped"; scripts/test sums them up.
+# "name passed failed skipped" in $PGKM_SUMMARY; scripts/test sums them up.
 results=$build/test-results
 
 record() {
     mkdir -p "$results"
-    echo "$1 $2 $3 ${4:-0}" >>"$results/summary"
+    echo "$1 $2 $3 ${4:-0}" >>"${PGKM_SUMMARY:-$results/summary}"
     printf '%-22s %5d passed, %d failed%s\n' "$1:" "$2" "$3" "$([ "${4:-0}" -eq 0 ] || echo ", $4 skipped")"
 }
 
