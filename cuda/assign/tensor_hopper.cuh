@@ -373,12 +373,8 @@ bool hopper_usable(const Context &context)
 template <typename T>
 void hopper_filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
-    // Few rows in small tiles, for all multiprocessors to have some.
-    const bool few = view.n < std::int64_t{512} * stage.context.facts.multiprocessors;
     if (l.d32 > 256)
         hopper_pass<T, HopperShape<2, 64, 256, 0, 4>>(stage, view, l);
-    else if (few)
-        hopper_pass<T, HopperShape<2, 64, 128, 4, 6>>(stage, view, l);
     else if (l.d32 <= 128)
         hopper_pass<T, HopperShape<3, 64, 128, 2, 7>>(stage, view, l);
     else
