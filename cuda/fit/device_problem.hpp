@@ -33,7 +33,6 @@ struct DeviceProblem {
     DeviceArray<double> shifts;
     DeviceArray<std::int64_t> totals;
     DeviceArray<std::int64_t> masses;
-    DeviceArray<std::int64_t> other_sums; // of every second iteration, where one launch runs them all
     DeviceArray<FeatureScale<T>> scales;
     DeviceArray<Control> control;
     std::optional<StopFlag> stop_flag; // control's
@@ -46,7 +45,6 @@ struct DeviceProblem {
     PivotMemory<T> whole;              // one pivot, for rows that come in parts
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
-    DeviceArray<std::uint8_t> sole;    // centroids of pivots, where their rows may rest
     std::optional<CpuShare> cpu_share; // of streamed rows
     std::optional<PeerSums> peer_sums; // of a problem with peers, who make theirs at the same time; ends first, for it
                                        // waits for what uses the others
@@ -95,8 +93,6 @@ struct DeviceProblem {
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
     // The whole of it, with the peers.
     void iteration_of_peers(UpdateArguments<T> arguments);
-    // Iterations in one launch until the fit stops, where rows are few; false: not for this problem.
-    bool iterations(const UpdateArguments<T> &arguments);
 
     // All rows, as they lie on the device: body(view), more than once where they come in chunks.
     template <typename Body>
@@ -137,14 +133,12 @@ struct DeviceProblem {
     std::size_t label_bytes() const;
     bool takes_floats() const;
     void forget_labels();
-    void forget_soles();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;
     void shared_pass(const Control *watched);
     void add_sums(const std::vector<Int128> &sums, const DeviceArray<std::int64_t> &to, const Control *watched);
     void there_and_back(const void *array, std::size_t bytes);
     void iterate_moves(const UpdateArguments<T> &arguments);
     void iterate_apart(UpdateArguments<T> arguments);
-    void copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const;
 };
 
 } // namespace pgkm::cuda

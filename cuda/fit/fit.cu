@@ -1,6 +1,6 @@
-// fit.cu - Lloyd's iterations. The device decides by itself when the fit has converged: all iterations are one launch,
-// or launches that are enqueued ahead of the decision, or, from the 33rd iteration on, a CUDA graph with a conditional
-// node. The host watches, and finishes iterations in which a cluster is empty.
+// fit.cu - Lloyd's iterations. The device decides by itself when the fit has converged: iterations are
+// launches that are enqueued ahead of the decision, or, from the 33rd on, a CUDA graph with a conditional node. The
+// host watches, and finishes iterations in which a cluster is empty.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -110,8 +110,8 @@ void Fit<T>::iterate_on_device()
     } while (state_[0].stop == running);
 }
 
-// Some iterations, which may go on until the fit stops: in one launch, as launches of their own, or, where a fit is
-// long, as a graph. To make and to end a graph takes as long as some iterations of few rows. The iterations before it
+// Some iterations, which may go on until the fit stops: as launches of their own, or, where a fit is long, as a
+// graph. To make and to end a graph takes as long as some iterations of few rows. The iterations before it
 // prepare rows, and may order them anew once there are labels.
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
@@ -121,8 +121,6 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
         return enqueue_ahead(arguments, on_device_.peer_sums->ahead() ? left : 1);
     if (!on_device_.data.resident)
         return on_device_.iteration(arguments, on_device_.control.get());
-    if (left > 2 && on_device_.iterations(arguments))
-        return;
     // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
     const char *setting = std::getenv("PGKM_CUDA_GRAPH");
     const bool use_graph = (setting == nullptr || setting[0] != '0') && !needs_host(on_device_.plan);

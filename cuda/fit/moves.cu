@@ -66,18 +66,8 @@ bool DeviceProblem<T>::keeps_labels()
         plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;
         return keeps_labels();
     }
-    if (plan.moves == Moves::strips)
-        within_limit(
-            [&] { sole = DeviceArray<std::uint8_t>(context.budget, 2 * static_cast<std::size_t>(pivots.rows.count)); });
     forget_labels();
     return true;
-}
-
-template <typename T>
-void DeviceProblem<T>::forget_soles()
-{
-    if (sole.get() != nullptr)
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(sole.get(), no_sole, sole.bytes(), stream()); });
 }
 
 template <typename T>
@@ -85,7 +75,6 @@ void DeviceProblem<T>::forget_labels()
 {
     if (leaves)
         leaves->forget(stream());
-    forget_soles();
     if (kept.get() != nullptr)
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
 }
@@ -103,7 +92,6 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
         moves.last = {kept.get(), k > 255};
         moves.finish = problem.peers == nullptr;
         moves.floats = takes_floats();
-        moves.sole = sole.get();
     }
     return moves;
 }
@@ -164,47 +152,13 @@ void DeviceProblem<T>::register_pass(const View<T> &rows, const Control *watched
     }
 }
 
-template <typename T>
-bool DeviceProblem<T>::iterations(const UpdateArguments<T> &arguments)
-{
-    if (sizeof(T) != 4 || plan.moves != Moves::strips || problem.n_rows > alone_rows(context.facts) || !keeps_labels())
-        return false;
-    constexpr std::size_t barriers = 2; // words behind the sums
-    const std::size_t words = totals.count() + masses.count() + barriers;
-    if (other_sums.get() == nullptr &&
-        !within_limit([&] { other_sums = DeviceArray<std::int64_t>(context.budget, words); }))
-        return false;
-    const Accumulators other = {other_sums.get(), other_sums.get() + totals.count()};
-    other_sums.fill_zero(stream());
-    copy(totals, other.totals);
-    copy(masses, other.masses);
-    const LoopMemory memory = {other, reinterpret_cast<unsigned long long *>(other_sums.get() + words - barriers)};
-    bool launched = false;
-    if constexpr (sizeof(T) == 4)
-        each_chunk([&](const View<T> &rows) {
-            launched = loop_strips(stage(arguments.control), move_arguments(arguments, rows), memory);
-        });
-    if (launched)
-        forget_soles(); // that launch does not keep them
-    return launched;
-}
-
-template <typename T>
-void DeviceProblem<T>::copy(const DeviceArray<std::int64_t> &from, std::int64_t *to) const
-{
-    checked("cudaMemcpyAsync",
-            [&] { return cudaMemcpyAsync(to, from.get(), from.bytes(), cudaMemcpyDeviceToDevice, stream()); });
-}
-
 template bool DeviceProblem<float>::keeps_labels();
 template void DeviceProblem<float>::forget_labels();
 template void DeviceProblem<float>::iterate_moves(const UpdateArguments<float> &);
 template void DeviceProblem<float>::register_pass(const View<float> &, const Control *);
-template bool DeviceProblem<float>::iterations(const UpdateArguments<float> &);
 template bool DeviceProblem<double>::keeps_labels();
 template void DeviceProblem<double>::forget_labels();
 template void DeviceProblem<double>::iterate_moves(const UpdateArguments<double> &);
 template void DeviceProblem<double>::register_pass(const View<double> &, const Control *);
-template bool DeviceProblem<double>::iterations(const UpdateArguments<double> &);
 
 } // namespace pgkm::cuda

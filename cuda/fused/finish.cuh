@@ -1,6 +1,6 @@
 // finish.cuh - new centroids by one block from the sums of unweighted float32 rows: by the block that finishes an
-// assignment last, so that an iteration is one launch where a launch of its own costs more than the update; and by
-// every block of a launch that runs all iterations (replicated_update.cuh). The contract's operations in its order.
+// assignment last, so that an iteration is one launch where a launch of its own costs more than the update. The
+// contract's operations in its order.
 #pragma once
 
 #include "device/exact.cuh"
@@ -22,10 +22,9 @@ __device__ inline bool block_stopped(const UpdateArguments<float> &a)
     return halted;
 }
 
-// The clusters' means by the whole block into its shared memory, `stride` floats apart; returns whether a cluster has
-// no mass. scales: the features', in any memory.
+// The clusters' means by the whole block into its shared memory; returns whether a cluster has no mass.
 __device__ inline bool make_means(const Accumulators &sums, int k, int d, const FeatureScale<float> *scales,
-                                  float *means, int stride)
+                                  float *means)
 {
     constexpr int ahead = 4; // values whose sums are on their way at a time
     const int step = static_cast<int>(blockDim.x), step_j = step / d, step_f = step - step_j * d;
@@ -54,7 +53,7 @@ __device__ inline bool make_means(const Accumulators &sums, int k, int d, const 
                 break;
             empty |= mass[i].x == 0 && mass[i].y == 0;
             const FeatureScale<float> scale = scales[feature[i]];
-            means[cluster[i] * stride + feature[i]] =
+            means[cluster[i] * d + feature[i]] =
                 static_cast<float>(mean_of(join_limb_sums(total[i].x, total[i].y), join_limb_sums(mass[i].x, mass[i].y),
                                            static_cast<double>(scale.origin), scale.exponent, 0));
         }
@@ -63,13 +62,12 @@ __device__ inline bool make_means(const Accumulators &sums, int k, int d, const 
 }
 
 // Makes the new means unit vectors where the metric is cosine (a zero mean keeps the old centroid), and notes the
-// squared distance of each from the old centroid; by the whole block. Both sets are `stride` floats apart.
-__device__ inline void make_shifts(const UpdateArguments<float> &a, float *next, const float *old, int stride,
-                                   double *shifts)
+// squared distance of each from the old centroid; by the whole block.
+__device__ inline void make_shifts(const UpdateArguments<float> &a, float *next, const float *old, double *shifts)
 {
     for (int j = static_cast<int>(threadIdx.x); j < a.k; j += static_cast<int>(blockDim.x)) {
-        float *mean = next + j * stride;
-        const float *before = old + j * stride;
+        float *mean = next + j * a.d;
+        const float *before = old + j * a.d;
         if (a.cosine && !normalise(mean, a.d))
             for (int f = 0; f < a.d; ++f)
                 mean[f] = before[f];
@@ -98,7 +96,7 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         old[i] = a.centroids[i];
         older[i] = a.centroids[n_values + i];
     }
-    if (make_means(a.sums, a.k, a.d, a.feature_scales, next, a.d)) {
+    if (make_means(a.sums, a.k, a.d, a.feature_scales, next)) {
         if (self == 0) {
             stop_for_empty(a);
             a.control->arrived = 0;
@@ -107,7 +105,7 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
         }
         return;
     }
-    make_shifts(a, next, old, a.d, shifts);
+    make_shifts(a, next, old, shifts);
     __syncthreads();
     for (int i = self; i < n_values; i += threads) {
         a.centroids[2 * n_values + i] = older[i];

@@ -62,7 +62,7 @@ struct LeafSums {
                 continue;
             std::int64_t *to_sum = sum_of_problem(a, to, f);
             const std::int64_t high = std::int64_t{limbs.high} * 128,
-                               low = std::int64_t{limbs.middle} * 32768 + limbs.low; // as publish_counter() has it
+                               low = std::int64_t{limbs.middle} * 32768 + limbs.low; // as publish() has it
             add64(to_sum, high);
             add64(to_sum + 1, low);
             if (from == none)

@@ -159,19 +159,7 @@ struct MoveCounters {
         if (from != none)
             atomicAdd(counter(from, d, replica) + 2 * replicas, -1);
     }
-    // One sum's limbs to the global sums. 2^30 are 2^7 of the accumulators' upper limb.
-    __device__ void publish_counter(const Accumulators &sums, int counter, const std::int64_t (&limbs)[3]) const
-    {
-        const int cluster = counter / (d + 1), feature = counter - cluster * (d + 1);
-        std::int64_t *to =
-            feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
-        const std::int64_t low = limbs[1] * 32768 + limbs[2];
-        if (limbs[0] != 0)
-            add64(to, limbs[0] * 128);
-        if (low != 0)
-            add64(to + 1, low);
-    }
-    // To the global sums, by the whole block after a barrier.
+    // To the global sums, by the whole block after a barrier. 2^30 are 2^7 of the accumulators' upper limb.
     __device__ void publish(const Accumulators &sums) const
     {
         const std::int32_t *counters = shared_words(offset);
@@ -181,7 +169,14 @@ struct MoveCounters {
                 for (int r = 0; r < replicas; ++r) // neighbours start in different banks
                     limbs[limb] +=
                         counters[(i * 3 + limb) * replicas + ((r + static_cast<int>(threadIdx.x)) & (replicas - 1))];
-            publish_counter(sums, i, limbs);
+            const int cluster = i / (d + 1), feature = i - cluster * (d + 1);
+            std::int64_t *to =
+                feature < d ? sums.totals + (std::int64_t{cluster} * d + feature) * 2 : sums.masses + 2 * cluster;
+            const std::int64_t low = limbs[1] * 32768 + limbs[2];
+            if (limbs[0] != 0)
+                add64(to, limbs[0] * 128);
+            if (low != 0)
+                add64(to + 1, low);
         }
     }
 };

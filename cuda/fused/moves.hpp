@@ -12,8 +12,6 @@
 
 namespace pgkm::cuda {
 
-inline constexpr std::uint8_t no_sole = 0xff;
-
 struct MoveArguments {
     View<float> view;
     const float *shift; // d: the middle of the whole problem's rows; not read where pivots have their own
@@ -28,7 +26,6 @@ struct MoveArguments {
     bool floats;        // takes_floats() of all features
     int replicas;       // of the block's sums
     bool finish;        // the launch that reaches the last row updates the centroids
-    std::uint8_t *sole; // 2 x pivots, by turns: the one centroid on the pivot's list, or no_sole; or nullptr
 };
 
 // Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
@@ -41,18 +38,6 @@ void label_slots(const Stage<float> &stage, const MoveArguments &arguments); // 
 void iterate_leaves(const Stage<float> &stage, const MoveArguments &arguments, const Leaves &leaves);
 // 16 < d <= 64, rows ordered by pivots with lists of centroids (device/pivots.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments);
-// What a launch that runs all iterations needs beside (replicated_update.cuh).
-struct LoopMemory {
-    Accumulators other;           // a second set of sums, equal to the first one
-    unsigned long long *arrivals; // two, 0
-};
-// The same until the fit stops, in one launch, for few rows. False, and nothing is done: not for this shape and device.
-bool loop_strips(const Stage<float> &stage, const MoveArguments &arguments, const LoopMemory &memory);
-// Most rows of a fit whose iterations run in one launch, which no block's sums may be too many for.
-inline std::int64_t alone_rows(const DeviceFacts &facts)
-{
-    return std::min<std::int64_t>(1 << 20, std::int64_t{facts.multiprocessors} * (move_limit / 2));
-}
 
 // Calls launch(part, blocks) for slices of rows of which no block of `most` gets more than
 // its sums can take, and whose values 32 bits can count.

@@ -2,7 +2,7 @@
 // products of the tensor cores (halves.cuh), for rows ordered by pivots (pivots.hpp), sums that follow
 // the rows.
 //
-// A block takes runs of the pivots' order. For each pivot in them, it lists the centroids
+// A block takes a run of the pivots' order. For each pivot in it, it lists the centroids
 // that can be nearest to one of its rows and splits them around the pivot. Its warps
 // then take strips of 16 rows by themselves: a lane loads four features of rows l / 4 and
 // l / 4 + 8 per 16-deep product straight from global memory (which feature takes which slot of
@@ -55,12 +55,10 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     load_rows<C, W>(source, a.view.d, shared, strip.row, list.scale, rows, square);
     const RowBound bound[2] = {bound_row<C>(list, square[0]), bound_row<C>(list, square[1])};
     unsigned own[2];
-    Least<false> least;
-    filter_list<C>(shared, rows, bound, list, own, least);
+    filter_list<C>(shared, rows, bound, list, own);
     prefetch_strip(a, next);
     const int sole = sole_label(shared, list, own);
-    const int label =
-        settle_strip(source, {a.view.centroids, a.view.k, a.view.d, a.view.d}, shared, list, strip.row, own, sole);
+    const int label = settle_strip(source, {a.view.centroids, a.view.k, a.view.d}, shared, list, strip.row, own, sole);
     const bool moves = label != strip.last && first + odd * 8 + lane / 4 < end && (lane & 2) == 0;
     const unsigned moved = __ballot_sync(~0u, moves);
     if (moved == 0)
@@ -70,51 +68,28 @@ __device__ void take_strip(const MoveArguments &a, const Shared &shared, const M
     move_rows(a, source, counters, odd ? strip.row[1] : strip.row[0], strip.last, label, moved);
 }
 
-// Whether the labels of a pivot's rows are what they were: one centroid is on its list, as in the iteration
-// before. Two sets take turns, because blocks with other runs of the pivot may not have looked yet.
-__device__ bool pivot_rests(const MoveArguments &a, const PivotList &list, int centroid, int pivot)
-{
-    if (a.sole == nullptr)
-        return false;
-    const int turn = __ldcg(&a.update.control->n_iter) & 1;
-    const std::uint8_t now = list.listed == 1 ? static_cast<std::uint8_t>(centroid) : no_sole;
-    if (threadIdx.x == 0)
-        a.sole[(1 - turn) * a.pivots.count + pivot] = now;
-    return now != no_sole && __ldcg(a.sole + turn * a.pivots.count + pivot) == now;
-}
-
-// The block's runs of the order.
+// The block's rows.
 template <int C, int W>
-__device__ void take_runs(const MoveArguments &a, const Shared &shared, const MoveCounters &counters)
+__device__ void take_share(const MoveArguments &a, const Shared &shared, const MoveCounters &counters)
 {
-    PivotList list;
-    int pivot = -1, pivot_end = 0;
-    bool rests = false;
-    for (std::int64_t run = blockIdx.x;; run += gridDim.x) {
-        int at = static_cast<int>(min(a.first + run * a.share, a.end));
-        const int last = static_cast<int>(min(a.first + (run + 1) * a.share, a.end));
-        if (at >= last)
-            return;
-        while (at < last) {
-            const bool opens = pivot_end <= at;
-            for (; pivot_end <= at; ++pivot)
-                pivot_end = static_cast<int>(a.pivots.first_row[pivot + 2]);
-            const int end = min(last, pivot_end);
-            int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
-            Strip next;
-            find_strip(a, first, end, next);
-            if (opens) {
-                __syncthreads();
-                list = open_pivot<C, W>(a, shared, pivot);
-                rests = pivot_rests(a, list, shared.list[0], pivot);
-            }
-            for (; first < end && !rests; first += warps * strip_rows) {
-                const Strip strip = next;
-                find_strip(a, first + warps * strip_rows, end, next);
-                take_strip<C, W>(a, shared, counters, list, strip, next, first, end);
-            }
-            at = end;
+    int at = static_cast<int>(min(a.first + blockIdx.x * a.share, a.end));
+    const int last = static_cast<int>(min(at + a.share, a.end));
+    int pivot = 0;
+    while (at < last) {
+        while (a.pivots.first_row[pivot + 1] <= at)
+            ++pivot;
+        const int end = static_cast<int>(min(std::int64_t{last}, a.pivots.first_row[pivot + 1]));
+        int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
+        Strip next;
+        find_strip(a, first, end, next);
+        __syncthreads();
+        const PivotList list = open_pivot<C, W>(a, shared, pivot);
+        for (; first < end; first += warps * strip_rows) {
+            const Strip strip = next;
+            find_strip(a, first + warps * strip_rows, end, next);
+            take_strip<C, W>(a, shared, counters, list, strip, next, first, end);
         }
+        at = end;
     }
 }
 
@@ -126,7 +101,7 @@ __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constan
     const Shared shared = carve<C>(a);
     const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, 1};
     counters.clear();
-    take_runs<C, W>(a, shared, counters);
+    take_share<C, W>(a, shared, counters);
     end_iteration(a, counters);
 }
 
@@ -139,10 +114,8 @@ void launch(const Stage<float> &stage, MoveArguments a)
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     const bool wanted = a.finish;
     for (std::int64_t done = 0; done < n;) {
-        const std::int64_t rows = std::min(n - done, most * (move_limit - most_runs * strip_rows));
-        const std::int64_t per_block = (rows + most - 1) / most;
-        const std::int64_t cut = std::clamp<std::int64_t>(per_block / run_rows, 1, most_runs);
-        a.share = ((per_block + cut - 1) / cut + strip_rows - 1) / strip_rows * strip_rows;
+        const std::int64_t rows = std::min(n - done, most * (move_limit - strip_rows));
+        a.share = ((rows + most - 1) / most + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
         a.finish = wanted && done == n;

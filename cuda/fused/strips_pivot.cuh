@@ -1,4 +1,4 @@
-// strips_pivot.cuh - what the strips kernels make of a pivot: the list of the centroids that can be nearest to one of
+// strips_pivot.cuh - what the strips kernel makes of a pivot: the list of the centroids that can be nearest to one of
 // its rows, their side of the products, and the scale of both (strips.cu says why).
 #pragma once
 
@@ -14,10 +14,6 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 constexpr int strip_rows = 16;
 constexpr float unreachable = 1e9f; // above every score
-// Rows that move lie together in the pivots' order: a block takes up to so many runs of it, far
-// apart, as long as a run is worth preparing a pivot.
-constexpr int most_runs = 8;
-constexpr int run_rows = 1536;
 
 // Tiles of eight centroids: 1, 2, or a multiple of 4, as many as are multiplied at a time.
 __host__ __device__ inline int tiles_of(int k)
@@ -61,12 +57,12 @@ std::size_t shared_bytes(const MoveArguments &a)
     return operand_bytes<C>(a.view.k) + MoveCounters::bytes(a.view.k, a.view.d, 1);
 }
 
-// The set that rows are compared with, in any memory.
+// The set that rows are compared with.
 struct Centroids {
-    const float *values; // k of d, `stride` apart
-    int k, d, stride;
+    const float *values; // k x d
+    int k, d;
 
-    __device__ const float *operator[](int j) const { return values + j * stride; }
+    __device__ const float *operator[](int j) const { return values + j * d; }
 };
 
 struct PivotList {
@@ -83,14 +79,11 @@ struct Reach {
     float least, most; // at least |c - s| of the nearest to the pivot, and of all
 };
 
-// Squared distances of all centroids from the pivot: eight lanes each, by the block's threads from `first` on,
-// a whole warp's.
-__device__ void measure_centroids(const Centroids &centroids, const float *shift, double *squares, int first = 0)
+// Squared distances of all centroids from the pivot: eight lanes each, by the whole block.
+__device__ void measure_centroids(const Centroids &centroids, const float *shift, double *squares)
 {
-    const int self = static_cast<int>(threadIdx.x) - first, d = centroids.d;
-    if (self < 0)
-        return;
-    for (int j = self / 8; j < (centroids.k + 3) / 4 * 4; j += (threads - first) / 8) {
+    const int self = static_cast<int>(threadIdx.x), d = centroids.d;
+    for (int j = self / 8; j < (centroids.k + 3) / 4 * 4; j += threads / 8) {
         double square = 0.0;
         for (int f = self & 7; j < centroids.k && f < d; f += 8) {
             const double centred = static_cast<double>(centroids[j][f] - shift[f]);
@@ -197,7 +190,7 @@ __device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, in
 {
     __shared__ int listed;
     __shared__ Reach reach;
-    const Centroids centroids = {a.view.centroids, a.view.k, a.view.d, a.view.d};
+    const Centroids centroids = {a.view.centroids, a.view.k, a.view.d};
     const float *shift = a.pivots.pivots + std::int64_t{p} * a.view.d;
     const float radius = a.pivots.radius[p];
     measure_centroids(centroids, shift, shared.squares);

@@ -7,12 +7,12 @@
 namespace pgkm::cuda {
 namespace {
 
-// Where rows lie: the problem's own, or copies in shared memory.
+// Where rows lie.
 struct RowSource {
     const float *values;
-    int stride;
+    int d;
 
-    __device__ const float *row(std::int32_t i) const { return values + std::int64_t{i} * stride; }
+    __device__ const float *row(std::int32_t i) const { return values + std::int64_t{i} * d; }
 };
 
 // The rows' side of the products: x1 and x2 of a strip; and the squares of x' of the lane's two rows.
@@ -113,56 +113,23 @@ __device__ void multiply(const Shared &shared, const Rows<C> &rows, const RowBou
     }
 }
 
-// Scores of a strip's two rows, as bits: the least, and the second least where it is wanted.
-template <bool Second>
-struct Least {
-    int first[2] = {INT_MAX, INT_MAX};
-    int second[2] = {INT_MAX, INT_MAX};
-
-    template <int T>
-    __device__ void take(const float (&score)[T][4])
-    {
-#pragma unroll
-        for (int t = 0; t < T; ++t)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const float one = score[t][2 * h], other = score[t][2 * h + 1];
-                if constexpr (Second) {
-                    const int lower = __float_as_int(fminf(one, other)), upper = __float_as_int(fmaxf(one, other));
-                    second[h] = min(min(second[h], upper), max(first[h], lower));
-                }
-                first[h] = least_bits(first[h], one, other);
-            }
-    }
-    // Over the four lanes that share a row.
-    __device__ void join_quad()
-    {
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-#pragma unroll
-            for (int other = 1; other <= 2; ++other) {
-                const int mine = first[h], theirs = __shfl_xor_sync(~0u, mine, other);
-                first[h] = min(mine, theirs);
-                if constexpr (Second)
-                    second[h] = min(min(second[h], __shfl_xor_sync(~0u, second[h], other)), max(mine, theirs));
-            }
-    }
-};
-
 // The lane's own candidates among `tiles` tiles, T at a time; T tiles are multiplied once.
-template <int C, int T, bool Second>
+template <int C, int T>
 __device__ void filter(const Shared &shared, const Rows<C> &rows, const RowBound (&bound)[2], int tiles,
-                       unsigned (&own)[2], Least<Second> &least)
+                       unsigned (&own)[2])
 {
     float score[T][4];
+    int least[2] = {INT_MAX, INT_MAX}; // scores as bits
     for (int first = 0; first < tiles; first += T) {
         multiply<C, T>(shared, rows, bound, first, score);
-        least.template take<T>(score);
+#pragma unroll
+        for (int t = 0; t < T; ++t)
+            for (int h = 0; h < 2; ++h)
+                least[h] = least_bits(least[h], score[t][2 * h], score[t][2 * h + 1]);
     }
-    least.join_quad();
     float threshold[2];
     for (int h = 0; h < 2; ++h) {
-        threshold[h] = __int_as_float(least.first[h]) + bound[h].margin;
+        threshold[h] = __int_as_float(least_of_quad(least[h])) + bound[h].margin;
         own[h] = 0;
     }
     for (int first = tiles - T; first >= 0; first -= T) { // the last tiles' scores are still there
@@ -175,16 +142,16 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, const RowBound
 }
 
 // The same for a pivot's list, however long.
-template <int C, bool Second>
+template <int C>
 __device__ void filter_list(const Shared &shared, const Rows<C> &rows, const RowBound (&bound)[2],
-                            const PivotList &list, unsigned (&own)[2], Least<Second> &least)
+                            const PivotList &list, unsigned (&own)[2])
 {
     if (tiles_of(list.listed) == 1)
-        filter<C, 1>(shared, rows, bound, 1, own, least);
+        filter<C, 1>(shared, rows, bound, 1, own);
     else if (tiles_of(list.listed) == 2)
-        filter<C, 2>(shared, rows, bound, 2, own, least);
+        filter<C, 2>(shared, rows, bound, 2, own);
     else
-        filter<C, 4>(shared, rows, bound, tiles_of(list.listed), own, least);
+        filter<C, 4>(shared, rows, bound, tiles_of(list.listed), own);
 }
 
 // The label of the row that a lane sees to, its first for even lanes, its second for odd ones: the only candidate's, or

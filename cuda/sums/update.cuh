@@ -35,36 +35,6 @@ struct UpdateArguments {
 template <typename T>
 void update(const UpdateArguments<T> &arguments, cudaStream_t stream);
 
-// Why a fit stops, or that it goes on, after an iteration that is the `iteration`th.
-//
-// Labels are not compared: equal labels in two iterations without empty clusters mean equal
-// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
-// A negative tol stops the device and goes to the host.
-__device__ inline StopReason reason_to_stop(double shift, double tol, std::int32_t iteration, std::int32_t most)
-{
-    if (shift <= tol || (shift != 0.0 && iteration >= most))
-        return finished;
-    return shift == 0.0 ? compare_labels : running;
-}
-
-// Notes the iteration and its outcome (one thread of the device).
-template <typename T>
-__device__ inline void note_iteration(const UpdateArguments<T> &a, double shift, double tol, std::int32_t iteration,
-                                      StopReason reason)
-{
-    Control *control = a.control;
-    if (shift <= tol)
-        control->converged = 1;
-    control->shift = shift;
-    control->n_iter = iteration;
-    if (reason != running)
-        atomicCAS(&control->stop, running, reason);
-    if (a.progress != nullptr) {
-        a.progress->shift = shift;
-        a.progress->iteration = iteration;
-    }
-}
-
 // The shift is a chain over the clusters in ascending order, and long where they are many. Whether the fit goes on can
 // mostly be told without it: two sums of k terms, none negative, in different orders differ by at most 2.01 k 2^-53 of
 // either. What the fit returns is always the chain; its
@@ -100,15 +70,31 @@ __device__ inline double sum_by_block(int k, Term &&term)
 }
 
 // One thread: takes the iteration's shift into account and decides whether the fit goes on.
+//
+// Labels are not compared: equal labels in two iterations without empty clusters mean equal
+// sums, hence equal centroids and a shift of exactly 0, which ends the fit for any tol >= 0.
+// A negative tol stops the device and goes to the host.
 template <typename T>
 __device__ inline void decide(const UpdateArguments<T> &a, double shift)
 {
     Control *control = a.control;
     const std::int32_t iteration = control->n_iter + 1;
     const bool cancels = stopped(control);
-    const StopReason reason = reason_to_stop(shift, control->tol, iteration, control->max_iter);
+    const bool converges = shift <= control->tol;
+    const StopReason reason = converges || (shift != 0.0 && iteration >= control->max_iter) ? finished
+                              : shift == 0.0                                                ? compare_labels
+                                                                                            : running;
+    if (converges)
+        control->converged = 1;
     control->arrived = 0;
-    note_iteration(a, shift, control->tol, iteration, reason);
+    control->shift = shift;
+    control->n_iter = iteration;
+    if (reason != running)
+        atomicCAS(&control->stop, running, reason);
+    if (a.progress != nullptr) {
+        a.progress->shift = shift;
+        a.progress->iteration = iteration;
+    }
     if (a.has_handle && (reason != running || cancels))
         cudaGraphSetConditional(a.handle, 0);
 }

@@ -233,7 +233,7 @@ std::vector<Case> make_cases(Extent extent)
         cases.push_back(
             {.name = "leaves many ties", .n = 70000, .d = 2, .k = 1200, .init = PGKM_INIT_RANDOM, .step = 0.125});
         cases.push_back(
-            {.name = "leaves few clusters", .n = 560000, .d = 6, .k = 30, .init = PGKM_INIT_RANDOM, .step = 1.0});
+            {.name = "leaves few clusters", .n = 560000, .d = 6, .k = 34, .init = PGKM_INIT_RANDOM, .step = 1.0});
         cases.push_back({.name = "leaves duplicates",
                          .n = 530000,
                          .d = 3,
@@ -243,7 +243,7 @@ std::vector<Case> make_cases(Extent extent)
                          .far_start = true});
         // More rows of one value than the leaves of a branch take.
         cases.push_back(
-            {.name = "leaves few values", .n = 600000, .d = 2, .k = 30, .distinct = 40, .init = PGKM_INIT_RANDOM});
+            {.name = "leaves few values", .n = 600000, .d = 2, .k = 34, .distinct = 40, .init = PGKM_INIT_RANDOM});
         cases.push_back({.name = "leaves mixed scale",
                          .n = 90000,
                          .d = 5,

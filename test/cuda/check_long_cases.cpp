@@ -3,46 +3,46 @@
 
 namespace plugin_check {
 
-// Fits long enough for rows to rest (fused/strips_loop.cu).
+// Fits long enough for a CUDA graph (fit/loop_graph.hpp).
 std::vector<Case> long_cases()
 {
     return {
         {.name = "graph", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
-        {.name = "loop 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 64", .n = 12000, .d = 64, .k = 100, .init = PGKM_INIT_RANDOM, .max_iter = 40},
-        {.name = "loop 63", .n = 5000, .d = 63, .k = 17, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 48", .n = 7000, .d = 48, .k = 24, .distinct = 900, .init = PGKM_INIT_RANDOM, .max_iter = 60},
-        {.name = "loop 18",
+        {.name = "long", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
+        {.name = "long 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "long 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "long 64", .n = 12000, .d = 64, .k = 100, .init = PGKM_INIT_RANDOM, .max_iter = 40},
+        {.name = "long 63", .n = 5000, .d = 63, .k = 17, .spread = 1e-12, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "long 48", .n = 7000, .d = 48, .k = 24, .distinct = 900, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "long 18",
          .n = 40000,
          .d = 18,
          .k = 10,
          .init = PGKM_INIT_KMEANS_PLUS_PLUS,
          .tol = -1.0,
          .max_iter = 60},
-        {.name = "loop cosine",
+        {.name = "long cosine",
          .n = 9000,
          .d = 30,
          .k = 20,
          .init = PGKM_INIT_RANDOM,
          .metric = PGKM_COSINE,
          .max_iter = 60},
-        {.name = "loop empty",
+        {.name = "long empty",
          .n = 6000,
          .d = 32,
          .k = 20,
          .init = PGKM_INIT_RANDOM,
          .far_start = true,
          .max_iter = 60},
-        {.name = "loop of mixed scale",
+        {.name = "long of mixed scale",
          .n = 9000,
          .d = 50,
          .k = 60,
          .init = PGKM_INIT_RANDOM,
          .mixed_scale = true,
          .max_iter = 40},
-        {.name = "loop of mixed scale, repeated",
+        {.name = "long of mixed scale, repeated",
          .n = 6000,
          .d = 23,
          .k = 64,
@@ -50,7 +50,7 @@ std::vector<Case> long_cases()
          .init = PGKM_INIT_RANDOM,
          .mixed_scale = true,
          .max_iter = 40},
-        {.name = "loop kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
+        {.name = "long kept where they are", .n = 200000, .d = 40, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 25},
     };
 }
 
