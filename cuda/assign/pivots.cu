@@ -1,7 +1,8 @@
 // pivots.cu - orders rows by their nearest pivot, and makes for each pivot what filters need of the centroids.
 //
-// Pivots are some of a few hundred rows, found on the host (farthest first, Gonzalez 1985, and others between). The
-// rows are then ordered without another look by the host (nearest_pivot.cuh). A block makes the list and panel of a
+// Pivots are some of a hundred rows, found on the host (farthest first, Gonzalez 1985, and others between). The rows
+// are then ordered without another look by the host (nearest_pivot.cuh). Few rows have one pivot: to find more takes
+// longer than it saves. A block makes the list and panel of a
 // pivot for each set of centroids.
 #include "assign/pivots.hpp"
 
@@ -17,7 +18,8 @@
 namespace pgkm::cuda {
 namespace {
 
-constexpr int samples = 512;
+constexpr int samples = 128;
+constexpr std::int64_t few_values = 1 << 22; // of rows that have one pivot
 
 // Whether a centroid of lower index, which wins every tie, has the same values. Those have the same distance.
 template <typename T>
@@ -218,11 +220,23 @@ void find_nearest(Context &context, const T *values, std::int64_t n, int d, cons
 }
 
 template <typename T>
-std::shared_ptr<RowOrder<T>> make_order(Context &context, const T *values, std::int64_t n, int d, int most)
+std::vector<T> middle_of(const Box &box)
+{
+    std::vector<T> middle(box.min.size());
+    for (std::size_t f = 0; f < middle.size(); ++f)
+        middle[f] = static_cast<T>(box.min[f] + (box.max[f] - box.min[f]) / 2);
+    return middle;
+}
+
+template <typename T>
+std::shared_ptr<RowOrder<T>> make_order(Context &context, const T *values, std::int64_t n, int d, const Box &box,
+                                        int most)
 {
     auto order = std::make_shared<RowOrder<T>>();
     const cudaStream_t stream = context.compute.get();
-    const std::vector<T> pivots = choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
+    const std::vector<T> pivots =
+        n * d < few_values ? middle_of<T>(box)
+                           : choose_pivots(sample_rows(context, values, n, d), static_cast<std::size_t>(d), most);
     const std::vector<double> chosen(pivots.begin(), pivots.end());
     const auto count = pivots.size() / static_cast<std::size_t>(d);
     PivotedRows<T> &rows = order->rows;
@@ -276,10 +290,9 @@ template <typename T>
 PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
 {
     auto order = std::make_shared<RowOrder<T>>();
-    std::vector<T> middle(static_cast<std::size_t>(d));
+    const std::vector<T> middle = middle_of<T>(box);
     double square = 0.0;
     for (std::size_t f = 0; f < middle.size(); ++f) {
-        middle[f] = static_cast<T>(box.min[f] + (box.max[f] - box.min[f]) / 2);
         const double reach =
             std::max(box.max[f] - static_cast<double>(middle[f]), static_cast<double>(middle[f]) - box.min[f]);
         square += reach * reach;
@@ -298,7 +311,7 @@ PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
 }
 
 template <typename T>
-PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, int k)
+PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, const Box &box, int k)
 {
     // The lists of all pivots take at most 256 MB, and a quarter of what the limit leaves.
     const std::int64_t panel = std::int64_t{padded_clusters(k)} * (d * 4 + 16);
@@ -309,7 +322,7 @@ PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int
     // An order for other lists may have too many pivots now, or too few.
     if (order == nullptr || order->rows.count > most || (order->rows.count == order->most && order->most < most)) {
         order.reset();
-        order = make_order(context, values, n, d, most);
+        order = make_order(context, values, n, d, box, most);
     }
     const std::uint64_t bytes = order->bytes();
     return with_lists(context, context.budget.lasting({values, n}, std::move(order), bytes), d, k);
@@ -325,8 +338,8 @@ void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d
     launched("prepare_kernel");
 }
 
-template PivotMemory<float> order_rows<float>(Context &, const float *, std::int64_t, int, int);
-template PivotMemory<double> order_rows<double>(Context &, const double *, std::int64_t, int, int);
+template PivotMemory<float> order_rows<float>(Context &, const float *, std::int64_t, int, const Box &, int);
+template PivotMemory<double> order_rows<double>(Context &, const double *, std::int64_t, int, const Box &, int);
 template PivotMemory<float> one_pivot<float>(Context &, const Box &, int, int);
 template PivotMemory<double> one_pivot<double>(Context &, const Box &, int, int);
 template void prepare_pivots<float>(const PivotedRows<float> &, const float *, int, int, const Control *, cudaStream_t);

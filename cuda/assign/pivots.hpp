@@ -1,4 +1,4 @@
-// pivots.hpp - rows in an order that brings near ones together, for the tiled kernels and the strips kernels.
+// pivots.hpp - rows in an order that brings near ones together, for the tiled kernel and the strips kernel.
 //
 // A float32 filter errs in proportion to |x - s| |c - s|. With one shift s for all rows, data
 // that lies in clumps far apart makes that error larger than the gaps between centroids of
@@ -54,11 +54,11 @@ constexpr int padded_clusters(int k)
     return (k + 63) / 64 * 64;
 }
 
-// Finds pivots among the n rows at `values` (loaded rows on the device, n x d, n below 2^31) for k centroids, and
-// orders the rows, or takes what an earlier call made of them. May wait for the compute stream. PGKM_LIMIT: there is no
-// room.
+// Finds pivots among the n rows at `values` (loaded rows on the device, n x d, n below 2^31, within the box) for k
+// centroids, and orders the rows, or takes what an earlier call made of them. May wait for the compute stream.
+// PGKM_LIMIT: there is no room.
 template <typename T>
-PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, int k);
+PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, const Box &box, int k);
 
 // One pivot in the middle of the box, for rows that come in chunks.
 template <typename T>

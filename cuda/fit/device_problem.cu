@@ -152,7 +152,7 @@ void DeviceProblem<T>::find_pivots()
     const bool found = within_limit([&] {
         if (data.resident && problem.n_rows < (std::int64_t{1} << 31))
             pivots = order_rows(context, reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d,
-                                problem.n_rows, d, k);
+                                problem.n_rows, d, feature_box(data, problem), k);
         if (!data.resident || problem.n_rows > label_rows(data, problem))
             whole = one_pivot<T>(context, feature_box(data, problem), d, k);
     });
