@@ -287,6 +287,25 @@ std::shared_ptr<RowOrder<T>> make_order(Context &context, const T *values, std::
 } // namespace
 
 template <typename T>
+bool has_heavy_tails(Context &context, const T *values, std::int64_t n, int d, const Box &box)
+{
+    const std::vector<T> rows = sample_rows(context, values, n, d);
+    const std::size_t width = box.min.size();
+    const double count = static_cast<double>(rows.size() / width);
+    double range = 0.0, spread = 0.0;
+    for (std::size_t f = 0; f < width; ++f) {
+        double mean = 0.0, deviation = 0.0;
+        for (std::size_t i = f; i < rows.size(); i += width)
+            mean += static_cast<double>(rows[i]) / count;
+        for (std::size_t i = f; i < rows.size(); i += width)
+            deviation += std::abs(static_cast<double>(rows[i]) - mean) / count;
+        range = std::hypot(range, box.max[f] - box.min[f]);
+        spread = std::hypot(spread, deviation);
+    }
+    return !(range <= 64.0 * spread); // uniform rows: 4, normal ones: 13
+}
+
+template <typename T>
 PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k)
 {
     auto order = std::make_shared<RowOrder<T>>();
@@ -340,6 +359,8 @@ void prepare_pivots(const PivotedRows<T> &rows, const T *centroids, int k, int d
 
 template PivotMemory<float> order_rows<float>(Context &, const float *, std::int64_t, int, const Box &, int);
 template PivotMemory<double> order_rows<double>(Context &, const double *, std::int64_t, int, const Box &, int);
+template bool has_heavy_tails<float>(Context &, const float *, std::int64_t, int, const Box &);
+template bool has_heavy_tails<double>(Context &, const double *, std::int64_t, int, const Box &);
 template PivotMemory<float> one_pivot<float>(Context &, const Box &, int, int);
 template PivotMemory<double> one_pivot<double>(Context &, const Box &, int, int);
 template void prepare_pivots<float>(const PivotedRows<float> &, const float *, int, int, const Control *, cudaStream_t);

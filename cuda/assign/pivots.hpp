@@ -60,6 +60,11 @@ constexpr int padded_clusters(int k)
 template <typename T>
 PivotMemory<T> order_rows(Context &context, const T *values, std::int64_t n, int d, const Box &box, int k);
 
+// Whether a few rows of these lie much farther out than the others, so that the box says little of where rows are.
+// Waits for the compute stream.
+template <typename T>
+bool has_heavy_tails(Context &context, const T *values, std::int64_t n, int d, const Box &box);
+
 // One pivot in the middle of the box, for rows that come in chunks.
 template <typename T>
 PivotMemory<T> one_pivot(Context &context, const Box &box, int d, int k);

@@ -47,20 +47,24 @@ bool DeviceProblem<T>::keeps_labels()
     }
     const bool prepared =
         plan.moves == Moves::leaves || (plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr);
-    if (plan.moves == Moves::leaves && few_iterations && middle.shift != nullptr)
-        plan.moves = Moves::slots;
     if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
         return false;
     if (kept.get() != nullptr)
         return true;
+    const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
+    const auto has_tails = [&] {
+        return has_heavy_tails(context, values, problem.n_rows, d, feature_box(data, problem));
+    };
+    if (plan.moves == Moves::leaves && middle.shift != nullptr &&
+        (few_iterations || (k <= held_columns && !has_tails())))
+        plan.moves = Moves::slots;
     const std::size_t bytes = static_cast<std::size_t>(problem.n_rows) * (k > 255 ? 2 : 1);
     if (!within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); })) {
         plan.moves = Moves::none;
         return false;
     }
     if (plan.moves == Moves::leaves && !within_limit([&] {
-            const auto *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
-            leaves.emplace(context, values, problem.n_rows, d, k);
+            leaves.emplace(context, reinterpret_cast<const float *>(values), problem.n_rows, d, k);
         })) {
         kept = {};
         plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;

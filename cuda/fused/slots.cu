@@ -8,7 +8,6 @@
 // from the candidates within the margin (up to 64 clusters) or from a second look at the winning
 // octet. To use: d <= 16, more than 8 clusters.
 #include "device/leaders.cuh"
-#include "plan/choose.hpp"
 #include "fused/slots_operands.cuh"
 
 namespace pgkm::cuda {
@@ -153,7 +152,7 @@ __global__ void __launch_bounds__(threads, 2) slots_kernel(const __grid_constant
     if (block_stopped(a.update))
         return;
     const Shared shared = carve<F, T>(a);
-    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, a.replicas};
+    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, 1};
     if constexpr (!Labels) {
         counters.clear();
         counters.prepare_scales(a.view, a.floats);
@@ -204,13 +203,8 @@ template <int F, int T, bool Once, bool Labels>
 void launch(const Stage<float> &stage, MoveArguments a)
 {
     constexpr int M = F <= 2 ? 2 : 1;
-    const DeviceFacts &facts = stage.context.facts;
-    a.replicas = Labels ? 1 : 8;
-    while (a.replicas > 1 &&
-           shared_bytes<F, T>(a, a.replicas) > static_cast<std::size_t>(facts.shared_bytes_per_block) / 2 - 1024)
-        a.replicas /= 2;
-    const std::size_t bytes = shared_bytes<F, T>(a, a.replicas);
-    launch_moves(stage, slots_kernel<F, M, T, Once, Labels>, threads, bytes, warps * 16 * M, a);
+    a.replicas = 1;
+    launch_moves(stage, slots_kernel<F, M, T, Once, Labels>, threads, shared_bytes<F, T>(a), warps * 16 * M, a);
 }
 
 template <int F, bool Labels>

@@ -4,6 +4,7 @@
 
 #include "device/halves.cuh"
 #include "fused/later_rows.cuh"
+#include "plan/choose.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -12,9 +13,6 @@ constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int later_words = warps * LaterRows::capacity * 2;
 constexpr float unreachable = 60000.0f; // above every score, within fp16
-
-// Most centroids whose scores are all in registers at once.
-constexpr int held_columns = 64;
 
 // Tiles of eight centroids, padded to a multiple of the T whose scores are in registers at a time.
 template <int T>
@@ -56,10 +54,10 @@ __device__ Shared carve(const MoveArguments &a)
 }
 
 template <int F, int T>
-std::size_t shared_bytes(const MoveArguments &a, int replicas)
+std::size_t shared_bytes(const MoveArguments &a)
 {
     return operand_bytes<F, T>(a.view.k) + later_words * 4 +
-           (a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, replicas));
+           (a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, 1));
 }
 
 // The centroids' slots (negated: products are subtracted) and the scale, by the whole block.

@@ -99,6 +99,8 @@ inline constexpr int most_leaves_k = 16384;
 inline constexpr int leaves_k = 16;
 inline constexpr int leaves_n = 1 << 16;
 inline constexpr long long leaves_pairs = 1LL << 24;
+// Most clusters whose scores a warp holds at once (fused/slots.cu): up to there leaves are for heavy tails alone.
+inline constexpr int held_columns = 64;
 
 // Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
 // features, with their constants.
