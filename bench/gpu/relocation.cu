@@ -26,7 +26,7 @@ double fit_ms(Session &session, const Case &shape, const std::vector<float> &row
         std::vector<float> centroids(rows.begin(), rows.begin() + static_cast<long>(shape.k) * shape.d);
         std::copy_n(centroids.begin(), static_cast<long>(empty) * shape.d,
                     centroids.end() - static_cast<long>(empty) * shape.d);
-        PgkmProblem problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, 0.0, nullptr, 0, 0, 0.0};
+        PgkmProblem problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, 0.0, nullptr, 0, 0, 0.0, 0};
         const PgkmFitParams params = {PGKM_L2, max_iter};
         const double begin = seconds();
         require(session.table->fit(session.data, &problem, 1, &params, &session.error), session.error);

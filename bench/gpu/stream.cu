@@ -35,7 +35,7 @@ void bench_shape(std::int64_t n, int d, int k, std::uint64_t limit)
     const std::vector<PgkmFeatureScale> scales(static_cast<std::size_t>(d), sum_scale(-64.0, 64.0, 1.0));
     const auto fit = [&](int iterations) {
         std::vector<float> centroids(rows.begin(), rows.begin() + static_cast<long>(k) * d);
-        PgkmProblem problem = {0, n, k, centroids.data(), scales.data(), 0, 0, -1.0, nullptr, 0, 0, 0.0};
+        PgkmProblem problem = {0, n, k, centroids.data(), scales.data(), 0, 0, -1.0, nullptr, 0, 0, 0.0, 0};
         const PgkmFitParams params = {PGKM_L2, iterations};
         const double start = seconds();
         require(session.table->fit(session.data, &problem, 1, &params, &session.error), session.error);

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 7
+#define PGKM_BACKEND_ABI 8
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -155,7 +155,8 @@ typedef struct PgkmPeers {
 } PgkmPeers;
 
 /* One set of rows with its own centroids. A call takes one or many problems over the
- * same loaded points (groups); problems do not overlap. */
+ * same loaded points (groups); problems do not overlap. A context that was opened for several devices also takes
+ * problems that all have the same rows: restarts, and each k of a sweep. */
 typedef struct PgkmProblem {
     int64_t first_row;
     int64_t n_rows;  /* >= 1 */
@@ -170,6 +171,7 @@ typedef struct PgkmProblem {
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */
     double shift;      /* summed squared centroid shift of the last iteration */
+    uint32_t restart;  /* of seed(), of problems of the same rows: by how much its restart is above the call's */
 } PgkmProblem;
 
 typedef struct PgkmSeedParams {

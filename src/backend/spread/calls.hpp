@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -19,16 +21,38 @@ inline Rows &self(PgkmData *data)
     return *reinterpret_cast<Rows *>(data);
 }
 
+// Restarts, and each k of a sweep; others do not overlap.
+inline bool are_of_same_rows(const PgkmProblem *problems, std::int64_t n_problems)
+{
+    return n_problems > 1 && problems[0].first_row == problems[1].first_row;
+}
+
+// Calls body(context, i, error) for 0 <= i < count: whichever context is free takes the next.
+template <typename Body>
+void deal(Contexts &contexts, std::size_t count, Body &&body)
+{
+    std::vector<std::size_t> which(std::min(contexts.count(), count));
+    std::iota(which.begin(), which.end(), std::size_t{0});
+    std::atomic<std::size_t> next{0};
+    contexts.run(which, [&](std::size_t context, PgkmError *error) {
+        PgkmStatus status = PGKM_OK;
+        for (std::size_t i; status == PGKM_OK && (i = next.fetch_add(1)) < count;)
+            status = body(context, i, error);
+        return status;
+    });
+}
+
 // The shares of all problems, in order: context by context they are one call's problems.
 class Shares {
   public:
-    // Problems whose rows lie on several contexts are left out unless `cut` says so: rest() has them then.
+    // Problems of the same rows are left out, and unless `cut` says so those whose rows lie on several contexts: rest()
+    // has them then.
     Shares(const Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, bool cut)
     {
         on_.resize(rows.contexts().count());
         for (std::int64_t i = 0; i < n_problems; ++i) {
             std::vector<Share> shares = rows.shares_of(problems[i]);
-            if (shares.size() > 1 && !cut) {
+            if ((shares.size() > 1 && !cut) || are_of_same_rows(problems, n_problems)) {
                 rest_.push_back({i, std::move(shares)});
                 continue;
             }
@@ -67,9 +91,10 @@ class Shares {
 };
 
 // Calls call(inner, data, problems, count, results, error) for the shares of all problems, all contexts at once; then,
-// with `together`, for each problem whose rows lie on several contexts, on one to which they are brought.
-// make(origin, problem) makes a share's results, in the caller's arrays where they are the whole problem's.
-// merge(problem, first, results) gets them in order; `first` tells the first share of a problem.
+// with `together`, for each problem whose rows lie on several contexts, on one to which they are brought. Problems of
+// the same rows need `together`; each context takes some of them where it has room for all rows. make(origin, problem)
+// makes a share's results, in the caller's arrays where they are the whole problem's. merge(problem, first, results)
+// gets them in order; `first` tells the first share of a problem.
 template <typename Result, typename Make, typename Call, typename Merge>
 void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, bool together, Make &&make,
                  Call &&call, Merge &&merge)
@@ -90,23 +115,32 @@ void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problem
     for (const std::size_t context : shares.contexts())
         for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
             merge(shares.on(context).of[i].problem, shares.on(context).of[i].skip == 0, results[context][i]);
-    for (const Shares::Rest &rest : shares.rest()) {
-        Result result = make(Shares::Origin{rest.problem, 0, true}, problems[rest.problem]);
-        const auto attempt = [&](std::size_t context, PgkmError *error) {
-            PgkmProblem whole = problems[rest.problem];
-            PgkmData *const data = rows.gather(context, whole, error);
-            whole.first_row = 0;
-            return data == nullptr ? error->status : call(inner, data, &whole, std::int64_t{1}, &result, error);
-        };
-        rows.contexts().run({rest.shares[0].context}, [&](std::size_t context, PgkmError *error) {
-            const PgkmStatus status = attempt(context, error);
-            if (status != PGKM_LIMIT && status != PGKM_OUT_OF_MEMORY)
-                return status;
-            rows.lend(context);
-            return attempt(context, error);
-        });
-        merge(rest.problem, true, result);
-    }
+    const std::vector<Shares::Rest> &rest = shares.rest();
+    std::vector<Result> whole_results;
+    for (const Shares::Rest &one : rest)
+        whole_results.push_back(make(Shares::Origin{one.problem, 0, true}, problems[one.problem]));
+    const auto attempt = [&](std::size_t context, std::size_t i, PgkmError *error) {
+        PgkmProblem whole = problems[rest[i].problem];
+        PgkmData *const data = rows.gather(context, whole, error);
+        whole.first_row = 0;
+        return data == nullptr ? error->status : call(inner, data, &whole, std::int64_t{1}, &whole_results[i], error);
+    };
+    const auto call_whole_problem = [&](std::size_t context, std::size_t i, PgkmError *error) {
+        const PgkmStatus status = attempt(context, i, error);
+        if (status != PGKM_LIMIT && status != PGKM_OUT_OF_MEMORY)
+            return status;
+        rows.lend(context);
+        return attempt(context, i, error);
+    };
+    if (are_of_same_rows(problems, n_problems) && rows.have_room(problems[0]))
+        deal(rows.contexts(), rest.size(), call_whole_problem);
+    else
+        for (std::size_t i = 0; i < rest.size(); ++i)
+            rows.contexts().run({rest[i].shares[0].context}, [&](std::size_t context, PgkmError *error) {
+                return call_whole_problem(context, i, error);
+            });
+    for (std::size_t i = 0; i < rest.size(); ++i)
+        merge(rest[i].problem, true, whole_results[i]);
 }
 
 // The same of whole problems, where call() itself gives the caller what it wants: it gets an Origin for each.

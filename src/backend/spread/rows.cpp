@@ -74,8 +74,17 @@ std::vector<Share> Rows::shares_of(const PgkmProblem &problem) const
     return shares;
 }
 
+bool Rows::have_room(const PgkmProblem &problem) const
+{
+    const auto rows = static_cast<std::uint64_t>(own_[0].n + 4 * problem.n_rows); // the first has most
+    return rows * row_bytes() <= contexts_.device_memory();
+}
+
 PgkmData *Rows::gather(std::size_t context, const PgkmProblem &problem, PgkmError *error)
 {
+    const Run &own = own_[context];
+    if (own.first == problem.first_row && own.n == problem.n_rows)
+        return data(context, error);
     Run &run = gathered_[context];
     if (run.data != nullptr && run.first == problem.first_row && run.n == problem.n_rows)
         return run.data;
@@ -97,16 +106,18 @@ void Rows::lend(std::size_t context)
     own_[context].data = nullptr;
 }
 
+void Rows::release(std::size_t context)
+{
+    contexts_.inner().unload(gathered_[context].data);
+    gathered_[context] = {};
+}
+
 void Rows::give_back()
 {
-    const std::uint64_t row_bytes = static_cast<std::uint64_t>(points_.d) * element_bytes();
     for (std::size_t context = 0; context < gathered_.size(); ++context) {
-        Run &run = gathered_[context];
-        const auto rows = static_cast<std::uint64_t>(run.n + 4 * own_[context].n);
-        if (rows * row_bytes > contexts_.device_memory()) {
-            contexts_.inner().unload(run.data);
-            run = {};
-        }
+        const auto rows = static_cast<std::uint64_t>(gathered_[context].n + 4 * own_[context].n);
+        if (rows * row_bytes() > contexts_.device_memory())
+            release(context);
     }
 }
 

@@ -33,8 +33,12 @@ class Rows {
     // What the context has of them; brought back if it was lent away. NULL with *error.
     PgkmData *data(std::size_t context, PgkmError *error);
 
-    // The problem's rows, brought together on a context; they stay there until others come or give_back().
+    // Whether each context has room for its own rows, and for all rows of the problem and a fit of them; no, where it
+    // is not known how much there is.
+    bool have_room(const PgkmProblem &problem) const;
+    // The problem's rows, brought together on a context; they stay there until others come, release() or give_back().
     PgkmData *gather(std::size_t context, const PgkmProblem &problem, PgkmError *error);
+    void release(std::size_t context);
     // Frees the context's own rows, to make room for those.
     void lend(std::size_t context);
     // Frees what was brought together, where it leaves little room for a fit, or where it is not known how much there
@@ -46,6 +50,7 @@ class Rows {
         std::int64_t first = 0, n = 0;
         PgkmData *data = nullptr;
     };
+    std::uint64_t row_bytes() const { return static_cast<std::uint64_t>(points_.d) * element_bytes(); }
     PgkmPoints slice(std::int64_t first, std::int64_t n) const;
     PgkmStatus load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error);
 

@@ -107,6 +107,12 @@ struct Assigned {
 PgkmStatus spread_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                          PgkmAssignment *assignments, PgkmError *error)
 {
+    if (are_of_same_rows(problems, n_problems)) { // one after the other, each in shares
+        for (std::int64_t i = 0; i < n_problems; ++i)
+            if (spread_assign(data, problems + i, 1, assignments + i, error) != PGKM_OK)
+                break;
+        return error->status;
+    }
     return guarded(error, [&] {
         Rows &rows = self(data);
         call_shares<Assigned>(
@@ -150,7 +156,9 @@ PgkmStatus spread_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_pro
         call_whole(self(data), problems, n_problems,
                    [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count,
                        const Shares::Origin *of, PgkmError *why) {
-                       const PgkmStatus status = inner.seed(there, own, count, params, why);
+                       PgkmSeedParams all = *params;
+                       all.restart += own[0].restart; // of groups 0
+                       const PgkmStatus status = inner.seed(there, own, count, &all, why);
                        for (std::int64_t i = 0; status == PGKM_OK && i < count; ++i)
                            problems[of[i].problem].k = own[i].k;
                        return status;
@@ -198,25 +206,64 @@ void fit_by_peers(Rows &rows, const std::vector<Share> &shares, PgkmProblem &pro
     take_result(own[0], problem);
 }
 
+void fit_in_shares(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params)
+{
+    Shares shares(rows, problems, n_problems, false);
+    rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *why) {
+        Shares::OnContext &on = shares.on(context);
+        PgkmData *const there = rows.data(context, why);
+        return there == nullptr
+                   ? why->status
+                   : rows.contexts().inner().fit(there, on.problems.data(), std::ssize(on.problems), &params, why);
+    });
+    for (const std::size_t context : shares.contexts())
+        for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
+            take_result(shares.on(context).problems[i], problems[shares.on(context).of[i].problem]);
+    for (const Shares::Rest &rest : shares.rest())
+        fit_by_peers(rows, rest.shares, problems[rest.problem], params);
+}
+
+// Problems of the same rows, each by one context that has all of them. Says which it has fitted: not those for which
+// the context had too little memory after all.
+std::vector<char> fit_apart(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params)
+{
+    std::vector<char> fitted(size_of(n_problems), 0);
+    if (!rows.have_room(problems[0]))
+        return fitted;
+    deal(rows.contexts(), fitted.size(), [&](std::size_t context, std::size_t i, PgkmError *error) {
+        PgkmProblem whole = problems[i];
+        const std::size_t bytes = size_of(whole.k) * size_of(rows.points().d) * rows.element_bytes();
+        char *const given = static_cast<char *>(whole.centroids);
+        std::vector<char> centroids(given, given + bytes);
+        PgkmData *const data = rows.gather(context, whole, error);
+        whole.first_row = 0;
+        whole.centroids = centroids.data();
+        const PgkmStatus status =
+            data == nullptr ? error->status : rows.contexts().inner().fit(data, &whole, 1, &params, error);
+        if (status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY) {
+            rows.release(context);
+            return set_error(error, PGKM_OK, "");
+        }
+        std::copy(centroids.begin(), centroids.end(), given);
+        take_result(whole, problems[i]);
+        fitted[i] = 1;
+        return status;
+    });
+    return fitted;
+}
+
 PgkmStatus spread_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
                       PgkmError *error)
 {
     return guarded(error, [&] {
         Rows &rows = self(data);
         rows.give_back();
-        Shares shares(rows, problems, n_problems, false);
-        rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *why) {
-            Shares::OnContext &on = shares.on(context);
-            PgkmData *const there = rows.data(context, why);
-            return there == nullptr
-                       ? why->status
-                       : rows.contexts().inner().fit(there, on.problems.data(), std::ssize(on.problems), params, why);
-        });
-        for (const std::size_t context : shares.contexts())
-            for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
-                take_result(shares.on(context).problems[i], problems[shares.on(context).of[i].problem]);
-        for (const Shares::Rest &rest : shares.rest())
-            fit_by_peers(rows, rest.shares, problems[rest.problem], *params);
+        if (!are_of_same_rows(problems, n_problems))
+            return fit_in_shares(rows, problems, n_problems, *params);
+        const std::vector<char> fitted = fit_apart(rows, problems, n_problems, *params);
+        for (std::int64_t i = 0; i < n_problems; ++i)
+            if (fitted[size_of(i)] == 0)
+                fit_in_shares(rows, problems + i, 1, *params);
     });
 }
 

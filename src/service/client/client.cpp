@@ -100,6 +100,7 @@ void describe_clusters(Call &call, const PgkmProblem *problems, Parts &&parts)
             to.weight_exponent = from.weight_exponent;
             to.distance_exponent = from.distance_exponent;
             to.tol = from.tol;
+            to.restart = from.restart;
             return to;
         },
         [&](std::size_t i, const Arrays &arrays) {

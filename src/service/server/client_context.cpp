@@ -101,15 +101,16 @@ void ClientContext::open_backend(std::uint64_t device_memory)
     PgkmOpen open = {};
     open.struct_size = sizeof open;
     open.device = grants_.empty() ? state_.devices.choose(options_.device, 0).ordinal : grants_[0].device->ordinal;
-    open.devices = ordinals_.data();
-    open.n_devices = static_cast<std::int32_t>(ordinals_.size());
+    const bool several = options_.n_devices > 1; // whose calls may be of the same rows, though one device was found
+    const std::vector<std::int32_t> list = ordinals_.empty() ? std::vector{open.device} : ordinals_;
+    open.devices = list.data();
+    open.n_devices = static_cast<std::int32_t>(list.size());
     open.threads = options_.threads;
     open.memory_limit = options_.memory_limit;
     open.device_memory_limit = device_memory;
     open.tuning = view_names(&options_.tuning);
     open.host = {cancelled_callback, progress_callback, this};
     PgkmError error = {};
-    const bool several = !ordinals_.empty();
     table_ = several ? spread::table() : &state_.table;
     const PgkmStatus status =
         several ? spread::open(state_.table, open, &context_, &error) : state_.table.open(&open, &context_, &error);

@@ -101,6 +101,7 @@ void Problems::add(const WireProblem &wire, const Arrays &at)
     problem.weight_exponent = wire.weight_exponent;
     problem.distance_exponent = wire.distance_exponent;
     problem.tol = wire.tol;
+    problem.restart = wire.restart;
     problems_.push_back(problem);
     arrays_.push_back(at);
     work_ += work_of(wire);

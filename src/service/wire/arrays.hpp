@@ -41,6 +41,7 @@ struct WireProblem {
     std::uint32_t parts;
     double tol;
     std::int32_t covariance_type; // em_step
+    std::uint32_t restart;        // seed
     // Written by the service.
     std::int32_t found_k;
     std::int32_t n_iter;
