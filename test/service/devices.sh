@@ -82,6 +82,24 @@ is "$(say cuda "$fit" "$both")" "$right" "the next fit is right"
 fault "fit hang"
 is "$(say cuda "$fit" "$both" "SET statement_timeout = 300")" 57014 "a cancel reaches both"
 fault
+
+# Restarts, and each k of a sweep, are shared out.
+model="to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5, n_init => 7)) - 'origin'"
+restarts="SELECT md5(($model)::text)"
+sweep="SELECT md5(string_agg(s::text, ' ')) FROM kmeans_sweep('spread_rows', '{x,y}', 2, 8, max_iter => 5, n_init => 2) AS s"
+for what in "$restarts" "$sweep"; do
+    alone=$(query -c "SET pg_kmeans.backend = cpu" -c "$what")
+    for list in 0,1 0,0,0; do
+        is "$(say cuda "$what" "SET pg_kmeans.devices = '$list'")" "$alone" "devices $list: ${what:0:40}"
+    done
+done
+fault "fit device_error once"
+is "$(say cuda "$restarts" "$both")" 58000 "a device that fails ends all restarts"
+fault "fit limit once"
+is "$(say cuda "$restarts" "$both")" "$(query -c "SET pg_kmeans.backend = cpu" -c "$restarts")" "what one has no memory for, both do"
+fault "fit hang"
+is "$(say cuda "$restarts" "$both" "SET statement_timeout = 300")" 57014 "a cancel ends all restarts"
+fault
 is "$(at_rest)" "0|0|0"$'\n'"0|0|0" "nothing is held"
 
 echo "1..$number"

@@ -1,8 +1,10 @@
-// devices.cpp - how many devices a fit of k-means is worth: a pure function, tested without one.
+// devices.cpp - how many devices a fit of k-means is worth, and how they share its restarts: pure functions, tested
+// without one.
 //
 // An estimate that is off by two still tells shapes apart that gain from those that do not. Figures are of an H200:
 // measured ones are fits of 20 iterations in docs/benchmarks.md, the others say what they are guessed from.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/backends/work.hpp"
 
@@ -32,19 +34,46 @@ constexpr double sum_bytes = 16.0; // of a feature of a cluster: two 64-bit limb
 constexpr double context_seconds = 5e-3; // to open one more context and its memory: a guess
 constexpr double gain = 0.9;             // a rule: more devices have to save a tenth at least
 
+double bytes_of(const Extent &fit)
+{
+    return fit.n * fit.d * fit.value_bytes;
+}
+
+// Of all rows.
+double iteration(const Extent &fit)
+{
+    const double distances = fit.n * fit.k;
+    return std::max({bytes_of(fit) / read_bytes, distances * fit.d / multiply_adds, distances / pairs});
+}
+
+// All iterations, on several devices that share the rows.
+double seconds_together(const Extent &fit, double devices)
+{
+    const double exchange = exchange_seconds + devices * fit.k * fit.d * sum_bytes / exchange_bytes;
+    return fit.iterations * (iteration(fit) / devices + fixed_seconds + exchange);
+}
+
+// Where each has all rows. The device that takes most restarts ends last.
+double seconds_apart(const Extent &fit, double devices)
+{
+    return std::ceil(fit.restarts / devices) * fit.iterations / fit.restarts * (iteration(fit) + fixed_seconds);
+}
+
 double seconds_with(const Extent &fit, double devices)
 {
-    const double bytes = fit.n * fit.d * fit.value_bytes, distances = fit.n * fit.k;
-    const double iteration = std::max({bytes / read_bytes, distances * fit.d / multiply_adds, distances / pairs});
     if (devices == 1.0)
-        return bytes / upload_bytes + fit.iterations * (iteration + fixed_seconds);
-    // Seeding brings all rows to one of them.
-    const double load = (1.0 + 1.0 / devices) * bytes / upload_bytes + devices * context_seconds;
-    const double exchange = exchange_seconds + devices * fit.k * fit.d * sum_bytes / exchange_bytes;
-    return load + fit.iterations * (iteration / devices + fixed_seconds + exchange);
+        return bytes_of(fit) / upload_bytes + seconds_apart(fit, 1.0);
+    // Seeding brings all rows to one of them, or to each at the same time.
+    const double load = (1.0 + 1.0 / devices) * bytes_of(fit) / upload_bytes + devices * context_seconds;
+    return load + std::min(seconds_together(fit, devices), seconds_apart(fit, devices));
 }
 
 } // namespace
+
+bool restarts_pay_apart(const Extent &fit, std::int32_t devices)
+{
+    return devices > 1 && fit.restarts > 1.0 && seconds_apart(fit, devices) < seconds_together(fit, devices);
+}
 
 std::int32_t devices_worth(const Extent &fit, std::int32_t most)
 {

@@ -18,7 +18,8 @@ bool is_fault_of_device(PgkmStatus status)
 
 } // namespace
 
-Session::Session(const BackendChoice &choice, const PgkmOpen &options) : table_(choice.table)
+Session::Session(const BackendChoice &choice, const PgkmOpen &options)
+    : table_(choice.table), devices_(std::max(1, static_cast<std::int32_t>(choice.devices.size())))
 {
     PgkmOpen open = options;
     open.struct_size = sizeof open;

@@ -28,7 +28,7 @@ class Session {
   public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
     // Takes over a context of the choice's backend that is open already.
-    Session(const BackendChoice &choice, PgkmContext *context) : table_(choice.table), context_(context) {}
+    Session(const BackendChoice &choice, PgkmContext *context) : table_(choice.table), devices_(1), context_(context) {}
     ~Session();
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
@@ -41,6 +41,8 @@ class Session {
     void unload();
 
     const PgkmBackend *table() const { return table_; }
+    // As many as were asked for.
+    std::int32_t devices() const { return devices_; }
     // What the backend has of the loaded rows.
     PgkmData *data() { return data_; }
 
@@ -70,6 +72,7 @@ class Session {
     }
 
     const PgkmBackend *table_;
+    const std::int32_t devices_;
     PgkmContext *context_ = nullptr;
     PgkmData *data_ = nullptr;
     PgkmPoints points_ = {};

@@ -41,8 +41,12 @@ struct Extent {
     double n, d, k;
     double iterations; // of all restarts
     double value_bytes;
+    double restarts = 1.0; // of all k: those that can go on at once
 };
 std::int32_t devices_worth(const Extent &fit, std::int32_t most);
+// Whether so many devices are likely to take less time when each does some of the restarts by itself than when all
+// do each restart together.
+bool restarts_pay_apart(const Extent &fit, std::int32_t devices);
 
 // Opening a backend, memory, a model; an iteration or a restart without rows.
 inline constexpr double fixed_operations = 5e4;

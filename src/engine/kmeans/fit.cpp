@@ -56,9 +56,13 @@ void bring_into_order_of_request(LargeArray<Value> &values, const std::vector<st
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     const std::shared_ptr<const LoadedRows> rows = rows_in(*place, request, request.kmeans, monitor);
-    FitTask task = {request.kmeans,           {},
-                    request.want_labels != 0, request.want_distances != 0,
-                    place->threads,           request.settings.memory_limit};
+    FitTask task = {request.kmeans,
+                    {},
+                    request.want_labels != 0,
+                    request.want_distances != 0,
+                    place->threads,
+                    request.settings.memory_limit,
+                    restarts_at_once(request, place->session.devices())};
     for (const PgkmGroup &group : groups_of(request))
         task.k.push_back(group.k);
     std::vector<Model> models = request.k_last != 0 ? sweep(*place, *rows, task, request, monitor)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "cpu/for_problems.hpp"
 #include "engine/kmeans/batches.hpp"
@@ -12,6 +13,7 @@
 #include "engine/sizes/lloyd.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 #include "backend/update.hpp"
 
 namespace pgkm {
@@ -54,23 +56,25 @@ class Fitter {
 
     std::vector<Model> run()
     {
-        // Given and first centroids are the same every time: one run is all of them.
-        const bool repeatable = centroids_are_given(task_.options) || task_.options.init == PGKM_INIT_FIRST;
-        const std::int32_t restarts = repeatable ? 1 : task_.options.n_init;
-        std::vector<Model> best;
-        for (std::int32_t restart = 0; restart < restarts; ++restart) {
-            std::vector<Model> models = run_once(static_cast<std::uint32_t>(restart));
-            if (restart == 0)
-                best.resize(models.size());
-            for (std::size_t g = 0; g < models.size(); ++g)
-                if (restart == 0 || is_better(models[g], best[g]))
-                    best[g] = std::move(models[g]);
+        const std::int32_t restarts = restarts_of(task_.options);
+        const std::size_t fits = task_.k.size();
+        const auto together = std::max<std::int64_t>(1, task_.at_once / std::ssize(task_.k));
+        std::vector<Model> best(fits);
+        for (std::int64_t restart = 0; restart < restarts; restart += together) {
+            std::vector<Model> models =
+                run_once(static_cast<std::uint32_t>(restart), at(std::min(together, restarts - restart)));
+            for (std::size_t p = 0; p < models.size(); ++p)
+                if ((restart == 0 && p < fits) || is_better(models[p], best[p % fits]))
+                    best[p % fits] = std::move(models[p]);
         }
-        for (std::size_t g = 0; g < best.size(); ++g) {
-            best[g].center = rows_.groups()[g].standardization.center;
-            best[g].scale = rows_.groups()[g].standardization.scale;
-            if (task_.options.tol > 0.0 && best[g].center.empty())
-                describe_rows(rows_.groups()[g].summary, best[g]);
+        for (std::size_t i = 0; i < fits; ++i) {
+            const LoadedGroup &group = group_of(i);
+            if (are_apart())
+                label_rows(rows_, session_, task_.want_labels, task_.want_distances, best[i]);
+            best[i].center = group.standardization.center;
+            best[i].scale = group.standardization.scale;
+            if (task_.options.tol > 0.0 && best[i].center.empty())
+                describe_rows(group.summary, best[i]);
         }
         return best;
     }
@@ -91,10 +95,19 @@ class Fitter {
         return model.inertia < than.inertia;
     }
 
-    std::vector<Model> run_once(std::uint32_t restart)
+    // Whether several restarts go to the backend together: labels are of the best alone then.
+    bool are_apart() const { return task_.at_once > 1; }
+
+    const LoadedGroup &group_of(std::size_t problem) const
+    {
+        return rows_.groups()[rows_.groups().size() == 1 ? 0 : problem % task_.k.size()];
+    }
+
+    // So many restarts from that one on: those of all k, or groups, one behind the other.
+    std::vector<Model> run_once(std::uint32_t restart, std::size_t count)
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));
-        std::vector<PgkmProblem> problems = make_problems();
+        std::vector<PgkmProblem> problems = make_problems(count);
         if (centroids_are_given(task_.options))
             for (std::size_t g = 0; g < problems.size(); ++g)
                 given(g);
@@ -147,18 +160,21 @@ class Fitter {
         }
     }
 
-    std::vector<PgkmProblem> make_problems()
+    std::vector<PgkmProblem> make_problems(std::size_t restarts)
     {
-        const std::vector<LoadedGroup> &groups = rows_.groups();
-        std::vector<PgkmProblem> problems = rows_.problems();
-        centroids_.resize(groups.size());
-        for (std::size_t g = 0; g < groups.size(); ++g) {
-            const LoadedGroup &group = groups[g];
-            PgkmProblem &problem = problems[g];
-            problem.k = static_cast<std::int32_t>(centroids_are_given(task_.options) ? task_.k[g]
-                                                                                     : std::min(task_.k[g], group.n));
-            centroids_[g].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
-            problem.centroids = centroids_[g].data();
+        const std::size_t fits = task_.k.size();
+        std::vector<PgkmProblem> problems(fits * restarts);
+        centroids_.resize(problems.size());
+        for (std::size_t p = 0; p < problems.size(); ++p) {
+            const LoadedGroup &group = group_of(p);
+            const std::int64_t k = task_.k[p % fits];
+            PgkmProblem &problem = problems[p];
+            problem.first_row = group.first_row;
+            problem.n_rows = group.n;
+            problem.restart = static_cast<std::uint32_t>(p / fits);
+            problem.k = static_cast<std::int32_t>(centroids_are_given(task_.options) ? k : std::min(k, group.n));
+            centroids_[p].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
+            problem.centroids = centroids_[p].data();
             problem.feature_scales = group.feature_scales.data();
             problem.weight_exponent = group.weight_exponent;
             problem.tol = tolerance(group);
@@ -249,11 +265,11 @@ class Fitter {
     {
         Model &model = wanted.models[g];
         problem.distance_exponent =
-            square_exponent(distance_bound(rows_.groups()[g], rows_.d(), centroids_[g].data(), problem.k, monitor_));
+            square_exponent(distance_bound(group_of(g), rows_.d(), centroids_[g].data(), problem.k, monitor_));
         const auto n = static_cast<std::size_t>(problem.n_rows);
         model.sizes.resize(static_cast<std::size_t>(problem.k));
-        model.labels.resize(task_.want_labels ? n : 0);
-        model.distances.resize(task_.want_distances ? n : 0);
+        model.labels.resize(task_.want_labels && !are_apart() ? n : 0);
+        model.distances.resize(task_.want_distances && !are_apart() ? n : 0);
         wanted.within[g].resize(static_cast<std::size_t>(problem.k));
         PgkmAssignment &assignment = wanted.assignments[g];
         assignment = {};
@@ -302,6 +318,25 @@ std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Sessi
 {
     return rows.points().element == PGKM_FLOAT32 ? Fitter<float>(rows, task, session, monitor).run()
                                                  : Fitter<double>(rows, task, session, monitor).run();
+}
+
+void label_rows(const LoadedRows &rows, Session &session, bool want_labels, bool want_distances, Model &model)
+{
+    if (!want_labels && !want_distances)
+        return;
+    std::vector<float> narrow;
+    void *centroids = model.centroids.data();
+    if (rows.points().element == PGKM_FLOAT32) { // which they were
+        std::transform(model.centroids.begin(), model.centroids.end(), std::back_inserter(narrow),
+                       [](double value) { return static_cast<float>(value); });
+        centroids = narrow.data();
+    }
+    model.labels.resize(want_labels ? at(model.n) : 0);
+    model.distances.resize(want_distances ? at(model.n) : 0);
+    PgkmAssignment wanted = {};
+    wanted.labels = want_labels ? model.labels.data() : nullptr;
+    wanted.distances = want_distances ? model.distances.data() : nullptr;
+    session.assign(model.n, model.k, centroids, wanted);
 }
 
 } // namespace pgkm

@@ -11,15 +11,19 @@ namespace pgkm {
 // How rows that are loaded shall be clustered.
 struct FitTask {
     PgkmOptions options;         // those of LoadedRows as to the transformation
-    std::vector<std::int64_t> k; // of each group
+    std::vector<std::int64_t> k; // of each group; or several of the only group, each of which has a model
     bool want_labels;
     bool want_distances;
     // For what is done beside the backend.
     std::int32_t threads = 1;
     std::uint64_t memory_limit = 0; // bytes; 0: none
+    std::int32_t at_once = 1; // restarts, of all k, that go to the backend together, as restarts_at_once() has them
 };
 
-// One model for each group; all groups go to the backend together. Throws Error.
+// One model for each k; all groups go to the backend together. Throws Error.
 std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor);
+
+// Labels, and squared distances, of the only group's rows under its model. Throws Error.
+void label_rows(const LoadedRows &rows, Session &session, bool want_labels, bool want_distances, Model &model);
 
 } // namespace pgkm

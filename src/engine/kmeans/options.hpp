@@ -20,6 +20,12 @@ inline bool centroids_are_given(const PgkmOptions &options)
     return options.init_centroids.dimensions > 0 || model_is_given(options);
 }
 
+// Those that differ: with given and first centroids one is all of them.
+inline std::int32_t restarts_of(const PgkmOptions &options)
+{
+    return centroids_are_given(options) || options.init == PGKM_INIT_FIRST ? 1 : options.n_init;
+}
+
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol);
 

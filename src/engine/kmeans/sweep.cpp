@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 #include "engine/kmeans/batch_order.hpp"
+#include "engine/kmeans/options.hpp"
 #include "engine/kmeans/quality.hpp"
 #include "engine/nodes/nodes.hpp"
 #include "engine/rows/silhouette.hpp"
@@ -105,13 +108,19 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
     const Sweep sweep(place, rows, request, monitor);
     const std::int64_t last = pgkm_sweep_last(&request);
     models.reserve(at(last - request.k + 1));
-    task.want_labels = !is_spread(request);
+    const bool together = task.at_once > 1;
+    const std::int64_t most = std::max(1, task.at_once / restarts_of(task.options));
+    task.want_labels = !is_spread(request) && !together;
     task.want_distances = false;
-    for (std::int64_t k = request.k; k <= last; ++k) {
-        task.k = {k};
-        Model model = std::move(fit_loaded(rows, task, place.session, monitor)[0]);
-        sweep.judge(model);
-        models.emplace_back(Figures(model)); // arrays of many models may pass every limit
+    for (std::int64_t k = request.k; k <= last; k += std::ssize(task.k)) {
+        task.k.resize(at(std::min(most, last - k + 1)));
+        std::iota(task.k.begin(), task.k.end(), k);
+        for (Model &model : fit_loaded(rows, task, place.session, monitor)) {
+            if (together) // labels of one model at a time
+                label_rows(rows, place.session, true, false, model);
+            sweep.judge(model);
+            models.emplace_back(Figures(model)); // arrays of many models may pass every limit
+        }
     }
     return models;
 }

@@ -7,6 +7,7 @@
 #include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
+#include "engine/kmeans/options.hpp"
 #include "engine/kmeans/refine.hpp"
 #include "engine/kmeans/sweep.hpp"
 #include "engine/rows/silhouette.hpp"
@@ -71,6 +72,46 @@ double refine_round(const Shape &fit, double iteration)
     return (split_iterations + join_iterations + 2) * 1.2 * iteration + joined * (joined * fit.d + 300.0);
 }
 
+// One call after the other, for all rows; the others have calls for some of the rows, or iterate here.
+bool is_plain(const PgkmOptions &options)
+{
+    return options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
+}
+
+// Of a sweep, which may have 2^31 fits, as many times the one in the middle.
+Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const PgkmOptions &options = request.kmeans;
+    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
+    const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
+    const double restarts = static_cast<double>(more + 1) * restarts_of(options);
+    const bool apart = is_plain(options) && options.max_radius == 0.0 && request.n_groups == 0 && !is_spread(request);
+    return {fit.n,
+            fit.d,
+            fit.k,
+            restarts * std::min<double>(options.max_iter, usual_iterations),
+            request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0,
+            apart ? restarts : 1.0};
+}
+
+std::int32_t at_once(const Extent &fit, std::int32_t devices)
+{
+    constexpr double per_device = 4.0; // some end early
+    return restarts_pay_apart(fit, devices) ? static_cast<std::int32_t>(std::min(fit.restarts, per_device * devices))
+                                            : 1;
+}
+
+// What the models of restarts at once take more than that of one, here and on the way: the arrays of k x d.
+double bytes_of_restarts(const PgkmRequest &request, const PgkmGroup &group, const Shape &fit)
+{
+    const PgkmSettings &settings = request.settings;
+    if (settings.backend == PGKM_BACKEND_CPU || settings.device >= 0 || request.n_groups > 0)
+        return 0.0;
+    const Extent extent = extent_of(request, group);
+    const std::int32_t devices = settings.n_devices > 0 ? settings.n_devices : devices_worth(extent, PGKM_MOST_DEVICES);
+    return (at_once(extent, devices) - 1.0) * fit.k * fit.d * (8.0 + 2.0 * extent.value_bytes);
+}
+
 // Three indices, by distances to all centroids and among these; silhouettes by distances of rows.
 double quality(const Shape &fit, double silhouettes)
 {
@@ -107,23 +148,23 @@ double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool c
     return fit.n * per_row + fit.k * fit.d * (64.0 + 2.0 * size);
 }
 
+std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices)
+{
+    return request.n_groups > 0 ? 1 : at_once(extent_of(request, groups_of(request)[0]), devices);
+}
+
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
     const PgkmOptions &options = request.kmeans;
-    // Of a sweep, which may have 2^31 fits, as many times the one in the middle.
-    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
+    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k; // as in extent_of()
     const double fits = static_cast<double>(more + 1);
     const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
     const double silhouettes = static_cast<double>(silhouette_rows(request, group.n));
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
-    const double iterations = fits * options.n_init * std::min<double>(options.max_iter, usual_iterations);
-    const Extent extent = {fit.n, fit.d, fit.k, iterations, request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0};
-    // The others have calls for some of the rows, or iterate here.
-    const bool plain = options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
     return {time_of(fits * distances(fit) * rounds * options.n_init),
             time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))),
-            false, plain ? devices_worth(extent, PGKM_MOST_DEVICES) : 1};
+            false, is_plain(options) ? devices_worth(extent_of(request, group), PGKM_MOST_DEVICES) : 1};
 }
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
@@ -136,7 +177,7 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const bool weighted = group.weights != nullptr;
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
     const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
-    const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : 0.0;
+    const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : bytes_of_restarts(request, group, fit);
     if (request.kmeans.refine == 0)
         return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded + labelled;
     // More clusters, two copies of the centroids, and one in float64 with its figures.

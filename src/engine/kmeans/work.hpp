@@ -19,6 +19,10 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options);
 // Bytes of host memory that one fit needs; `copied`: for a copy of its rows, too.
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied);
 
+// How many restarts, of all k, a backend on so many devices gets at once, so that each device does some by
+// itself; 1 where that does not pay or cannot be.
+std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices);
+
 // As Algorithm has them.
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
