@@ -40,8 +40,11 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
+        // To add up the shares' sums would take longer than to bring the rows together.
+        const bool few_rows = std::any_of(problems, problems + n_problems,
+                                          [&](const PgkmProblem &problem) { return (d + 1) / 2 > problem.n_rows; });
         call_shares<Moments>(
-            rows, problems, n_problems, false,
+            rows, problems, n_problems, few_rows,
             [&](const Shares::Origin &of, const PgkmProblem &) {
                 Moments made = {{}, {}, moments[of.problem]};
                 if (of.whole)
@@ -76,8 +79,7 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
-        // To add up the shares' sums would take longer than to bring the rows together.
-        const bool few_rows = std::any_of(problems, problems + n_problems, [&](const PgkmProblem &problem) {
+        const bool few_rows = std::any_of(problems, problems + n_problems, [&](const PgkmProblem &problem) { // the same
             return squares_of(mixtures[&problem - problems], d) > problem.n_rows * d;
         });
         call_shares<MixtureSums>(
