@@ -61,8 +61,13 @@ class Run {
             const std::int64_t left = case_.n - first, after = count() - static_cast<std::int64_t>(g);
             const std::int64_t part = case_.groups > 20 ? left / after : left / (2 + static_cast<std::int64_t>(g) % 3);
             const std::int64_t rows = after == 1 ? left : std::max<std::int64_t>(1, part);
-            problems_[g] = {first, rows, case_.k, group.centroids.data(), group.scales.data(), 0, 0, case_.tol, nullptr,
-                            0,     0,    0.0};
+            PgkmProblem &problem = problems_[g];
+            problem.first_row = first;
+            problem.n_rows = rows;
+            problem.k = case_.k;
+            problem.centroids = group.centroids.data();
+            problem.feature_scales = group.scales.data();
+            problem.tol = case_.tol;
             first += rows;
         }
     }
