@@ -45,14 +45,15 @@ void deal(Contexts &contexts, std::size_t count, Body &&body)
 // The shares of all problems, in order: context by context they are one call's problems.
 class Shares {
   public:
-    // Problems of the same rows are left out, and unless `cut` says so those whose rows lie on several contexts: rest()
-    // has them then.
-    Shares(const Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, bool cut)
+    // Problems of the same rows are left out, and those whose rows lie on several contexts and for whose number
+    // together() is true: rest() has them then.
+    template <typename Together>
+    Shares(const Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, Together &&together)
     {
         on_.resize(rows.contexts().count());
         for (std::int64_t i = 0; i < n_problems; ++i) {
             std::vector<Share> shares = rows.shares_of(problems[i]);
-            if ((shares.size() > 1 && !cut) || are_of_same_rows(problems, n_problems)) {
+            if ((shares.size() > 1 && together(i)) || are_of_same_rows(problems, n_problems)) {
                 rest_.push_back({i, std::move(shares)});
                 continue;
             }
@@ -91,15 +92,15 @@ class Shares {
 };
 
 // Calls call(inner, data, problems, count, results, error) for the shares of all problems, all contexts at once; then,
-// with `together`, for each problem whose rows lie on several contexts, on one to which they are brought. Problems of
-// the same rows need `together`; each context takes some of them where it has room for all rows. make(origin, problem)
-// makes a share's results, in the caller's arrays where they are the whole problem's. merge(problem, first, results)
-// gets them in order; `first` tells the first share of a problem.
-template <typename Result, typename Make, typename Call, typename Merge>
-void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, bool together, Make &&make,
+// for those that Shares leaves out, on one context to which their rows are brought. Of problems of the same rows each
+// context takes some, where it has room for all rows. make(origin, problem) makes a share's results, in the caller's
+// arrays where they are the whole problem's. merge(problem, first, results) gets them in order; `first` tells the first
+// share of a problem.
+template <typename Result, typename Together, typename Make, typename Call, typename Merge>
+void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, Together &&together, Make &&make,
                  Call &&call, Merge &&merge)
 {
-    Shares shares(rows, problems, n_problems, !together);
+    Shares shares(rows, problems, n_problems, together);
     const PgkmBackend &inner = rows.contexts().inner();
     std::vector<std::vector<Result>> results(rows.contexts().count());
     for (const std::size_t context : shares.contexts())
@@ -143,12 +144,18 @@ void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problem
         merge(rest[i].problem, true, whole_results[i]);
 }
 
+// What has all rows of a problem brought to one context.
+inline bool always(std::int64_t)
+{
+    return true;
+}
+
 // The same of whole problems, where call() itself gives the caller what it wants: it gets an Origin for each.
 template <typename Call>
 void call_whole(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, Call &&call)
 {
     call_shares<Shares::Origin>(
-        rows, problems, n_problems, true, [](const Shares::Origin &of, const PgkmProblem &) { return of; }, call,
+        rows, problems, n_problems, always, [](const Shares::Origin &of, const PgkmProblem &) { return of; }, call,
         [](std::int64_t, bool, const Shares::Origin &) {});
 }
 

@@ -41,8 +41,7 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
         // To add up the shares' sums would take longer than to bring the rows together.
-        const bool few_rows = std::any_of(problems, problems + n_problems,
-                                          [&](const PgkmProblem &problem) { return (d + 1) / 2 > problem.n_rows; });
+        const auto few_rows = [&](std::int64_t problem) { return (d + 1) / 2 > problems[problem].n_rows; };
         call_shares<Moments>(
             rows, problems, n_problems, few_rows,
             [&](const Shares::Origin &of, const PgkmProblem &) {
@@ -79,9 +78,9 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
-        const bool few_rows = std::any_of(problems, problems + n_problems, [&](const PgkmProblem &problem) { // the same
-            return squares_of(mixtures[&problem - problems], d) > problem.n_rows * d;
-        });
+        const auto few_rows = [&](std::int64_t problem) { // the same
+            return squares_of(mixtures[problem], d) > problems[problem].n_rows * d;
+        };
         call_shares<MixtureSums>(
             rows, problems, n_problems, few_rows,
             [&](const Shares::Origin &of, const PgkmProblem &) {

@@ -68,7 +68,7 @@ PgkmStatus spread_summarise(PgkmData *data, const PgkmProblem *problems, std::in
 {
     return guarded(error, [&] {
         call_shares<Ranges>(
-            self(data), problems, n_problems, want_moments != 0,
+            self(data), problems, n_problems, [&](std::int64_t) { return want_moments != 0; },
             [&](const Shares::Origin &of, const PgkmProblem &) {
                 Ranges made = {summaries[of.problem], {}, {}};
                 if (of.whole)
@@ -116,7 +116,7 @@ PgkmStatus spread_assign(PgkmData *data, const PgkmProblem *problems, std::int64
     return guarded(error, [&] {
         Rows &rows = self(data);
         call_shares<Assigned>(
-            rows, problems, n_problems, false,
+            rows, problems, n_problems, [](std::int64_t) { return false; },
             [&](const Shares::Origin &of, const PgkmProblem &problem) {
                 Assigned made = {assignments[of.problem], {}, {}, {}, {}};
                 if (of.whole)
@@ -208,7 +208,7 @@ void fit_by_peers(Rows &rows, const std::vector<Share> &shares, PgkmProblem &pro
 
 void fit_in_shares(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params)
 {
-    Shares shares(rows, problems, n_problems, false);
+    Shares shares(rows, problems, n_problems, always);
     rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *why) {
         Shares::OnContext &on = shares.on(context);
         PgkmData *const there = rows.data(context, why);
