@@ -31,7 +31,12 @@ PATH=$folder/bin:$PATH
 
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$2/CMakeCache.txt"; } # NAME FOLDER
 configure() { make -C "$1" configure >>"$folder/log" 2>&1; }
-build_tests() { "$1/scripts/unit-tests" --build >>"$folder/log" 2>&1; }
+# What scripts/unit-tests does before it builds.
+configure_tests() (
+    here=$1
+    source "$here/scripts/lib/common.sh"
+    "$here/scripts/configure" "$build" -DPGKM_TESTS=ON >>"$folder/log" 2>&1
+)
 # What scripts/with-postgres does before it starts a server.
 stage() (
     here=$1
@@ -44,7 +49,7 @@ stage() (
 
 mkdir "$folder/first"
 tar -C "$here" --exclude=./build --exclude=./.git --exclude='*.o' --exclude='*.so' -cf - . | tar -C "$folder/first" -xf -
-build_tests "$folder/first" && stage "$folder/first" >>"$folder/log" 2>&1
+configure_tests "$folder/first" && stage "$folder/first" >>"$folder/log" 2>&1
 result $? "the scripts configure"
 is "$(ls -A "$folder/first/build")" test "and touch nothing of what make builds"
 [ -n "$(cached PGKM_CUDA_ARCHS "$folder/first/build/test")" ]
@@ -63,7 +68,7 @@ is "$(cached CMAKE_CACHEFILE_DIR "$folder/second/build")" "$folder/second/build"
 [ ! -e "$folder/second/build/CMakeFiles/old.o" ]
 result $? "without the objects of the other place"
 mv "$folder/second" "$folder/third"
-build_tests "$folder/third"
+configure_tests "$folder/third"
 is "$(cached CMAKE_HOME_DIRECTORY "$folder/third/build/test")" "$folder/third" "and so are its tests where it is moved to"
 
 PGKM_CUDA_ARCHS=90a-real configure "$folder/first"
