@@ -78,13 +78,23 @@ bool is_plain(const PgkmOptions &options)
     return options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
 }
 
-// Of a sweep, which may have 2^31 fits, as many times the one in the middle.
+// The fits of a request for a group. A sweep may have 2^31 of them: as many times the one in the middle.
+struct Fits {
+    double count;
+    Shape each;
+};
+
+Fits fits_of(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
+    return {static_cast<double>(more + 1), shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d)};
+}
+
 Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)
 {
     const PgkmOptions &options = request.kmeans;
-    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
-    const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
-    const double restarts = static_cast<double>(more + 1) * restarts_of(options);
+    const auto [fits, fit] = fits_of(request, group);
+    const double restarts = fits * restarts_of(options);
     const bool apart = is_plain(options) && options.max_radius == 0.0 && request.n_groups == 0 && !is_spread(request);
     return {fit.n,
             fit.d,
@@ -156,9 +166,7 @@ std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices)
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
     const PgkmOptions &options = request.kmeans;
-    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k; // as in extent_of()
-    const double fits = static_cast<double>(more + 1);
-    const Shape fit = shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d);
+    const auto [fits, fit] = fits_of(request, group);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
     const double silhouettes = static_cast<double>(silhouette_rows(request, group.n));
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
