@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -160,6 +161,15 @@ void call_whole(Rows &rows, const PgkmProblem *problems, std::int64_t n_problems
 }
 
 // --- arrays of results ---
+
+// What the inner backend takes: the views of results, side by side.
+template <typename Result>
+auto views_of(const Result *results, std::int64_t count)
+{
+    std::vector<decltype(results->view)> views;
+    std::transform(results, results + count, std::back_inserter(views), [](const Result &one) { return one.view; });
+    return views;
+}
 
 // Room for what a share adds, of as many numbers as are wanted.
 template <typename Number>

@@ -35,8 +35,6 @@ std::int64_t squares_of(const PgkmMixture &mixture, std::int64_t d)
 PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                           PgkmError *error)
 {
-    if (data == nullptr) // asked whether the function is there
-        return set_error(error, PGKM_OK, "");
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
@@ -54,9 +52,7 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
             },
             [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Moments *found,
                PgkmError *why) {
-                std::vector<PgkmMoments> views;
-                for (std::int64_t i = 0; i < count; ++i)
-                    views.push_back(found[i].view);
+                std::vector<PgkmMoments> views = views_of(found, count);
                 const PgkmStatus status = inner.moments(there, own, count, views.data(), why);
                 for (std::int64_t i = 0; i < count; ++i)
                     found[i].view.mass = views[static_cast<std::size_t>(i)].mass;
@@ -73,8 +69,6 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
 PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                           const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    if (data == nullptr) // asked whether the function is there
-        return set_error(error, PGKM_OK, "");
     return guarded(error, [&] {
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
@@ -96,12 +90,10 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
             },
             [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, MixtureSums *found,
                PgkmError *why) {
+                std::vector<PgkmMixtureSums> views = views_of(found, count);
                 std::vector<PgkmMixture> given;
-                std::vector<PgkmMixtureSums> views;
-                for (std::int64_t i = 0; i < count; ++i) {
+                for (std::int64_t i = 0; i < count; ++i)
                     given.push_back(found[i].mixture);
-                    views.push_back(found[i].view);
-                }
                 const PgkmStatus status = inner.em_step(there, own, count, given.data(), views.data(), why);
                 for (std::int64_t i = 0; i < count; ++i)
                     found[i].view.log_likelihood = views[static_cast<std::size_t>(i)].log_likelihood;

@@ -79,9 +79,7 @@ PgkmStatus spread_summarise(PgkmData *data, const PgkmProblem *problems, std::in
             },
             [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Ranges *found,
                 PgkmError *why) {
-                std::vector<PgkmSummary> views;
-                for (std::int64_t i = 0; i < count; ++i)
-                    views.push_back(found[i].view);
+                std::vector<PgkmSummary> views = views_of(found, count);
                 const PgkmStatus status = inner.summarise(there, own, count, want_moments, views.data(), why);
                 for (std::int64_t i = 0; i < count; ++i)
                     found[i].view.max_weight = views[size_of(i)].max_weight;
@@ -132,9 +130,7 @@ PgkmStatus spread_assign(PgkmData *data, const PgkmProblem *problems, std::int64
             },
             [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Assigned *found,
                PgkmError *why) {
-                std::vector<PgkmAssignment> views;
-                for (std::int64_t i = 0; i < count; ++i)
-                    views.push_back(found[i].view);
+                std::vector<PgkmAssignment> views = views_of(found, count);
                 return inner.assign(there, own, count, views.data(), why);
             },
             [&](std::int64_t problem, bool first, const Assigned &found) {
