@@ -8,6 +8,7 @@
 //        labels
 //        [--peer flash|sklearn|superkmeans]...               beside peers.py (PYTHON names the interpreter)
 //        [--repeats N] [--seed N] [--csv FILE] [--list 1]
+//        [--devices 0,1]      each fit is spread over these GPUs, of which the same one may come again
 //        [--strategies 1]     the same by each strategy of each stage, and no more of one than a fit that takes 5 s
 //        [--assignment NAME] [--execution NAME] [--feature-sum NAME] [--mass-sum NAME] [--instruction-set NAME]
 //
@@ -25,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 
 #include "cpu/cpu_backend.hpp"
@@ -35,10 +37,10 @@ namespace {
 
 using Options = std::map<std::string, std::vector<std::string>>;
 
-constexpr const char *known[] = {"plugin",     "threads",   "only",        "from",     "seconds",
-                                 "line",       "file",      "seeding",     "whole",    "peer",
-                                 "repeats",    "seed",      "csv",         "list",     "strategies",
-                                 "assignment", "execution", "feature-sum", "mass-sum", "instruction-set"};
+constexpr const char *known[] = {
+    "plugin",   "threads",         "only",   "from", "seconds", "line",       "file",       "seeding",   "whole",
+    "peer",     "repeats",         "seed",   "csv",  "list",    "strategies", "assignment", "execution", "feature-sum",
+    "mass-sum", "instruction-set", "devices"};
 
 Options parse(int argc, char **argv)
 {
@@ -76,6 +78,9 @@ PgkmSettings settings_of(const Options &options)
         return found == options.end() ? nullptr : found->second.back().c_str();
     };
     settings.plugin = text("plugin");
+    std::istringstream devices(last(options, "devices"));
+    for (std::string device; std::getline(devices, device, ',') && settings.n_devices < PGKM_MOST_DEVICES;)
+        settings.devices[settings.n_devices++] = std::stoi(device);
     settings.tuning = {text("assignment"), text("execution"), text("feature-sum"),
                        text("mass-sum"),   nullptr,           text("instruction-set")};
     return settings;
