@@ -4,13 +4,13 @@
 // The trial that leaves the least potential is the one that gains the most: masses of v_i less those of the new v_i,
 // added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
 // largest, since that alone is in the scale; where none does, all are weighed again.
-// Data: a row's position leads to its v_i, and by the order to its values. Lists of positions for each trial.
-// Threads: a pair of row and trial a thread, rows by blockIdx.x and trials by blockIdx.y; atomics add integers. The
-// block that finishes last decides for all. Reference: test/reference/seed.cpp, the same rows.
+// Data: a list of slots for each trial. A slot leads to a row's position, that to its v_i, and by the order to its
+// values. Threads: a pair of row and trial a thread, rows by blockIdx.x and trials by blockIdx.y; atomics add integers.
+// The block that finishes last decides for all. Reference: test/reference/seed.cpp, the same rows.
 #include "device/exact.cuh"
 #include "plan/stages.hpp"
 #include "seed/draws.cuh"
-#include "seed/limits.cuh"
+#include "seed/halves.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -51,11 +51,15 @@ __global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std:
     const T *centroid = row_at(rows, rows.state->seed.picks[0]);
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count; i += stride) {
-        const double nearest = weighted_distance(rows, first + i, centroid);
-        rows.nearest[first + i] = nearest;
-        rows.limits[first + i] = limit_of(rows, first + i, nearest);
+        const std::uint32_t position = rows.places[first + i];
+        if (position == no_row)
+            continue;
+        const double nearest = weighted_distance(rows, position, centroid);
+        rows.nearest[position] = nearest;
+        HalfFacts &facts = rows.facts[first + i];
+        facts.reach = reach_of(rows, position, nearest, facts.rounding);
     }
-    if (first + count == rows.n && blockIdx.x == 0 && threadIdx.x == 0)
+    if (first + count == rows.slots && blockIdx.x == 0 && threadIdx.x == 0)
         rows.state->rescan = 1;
 }
 
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(threads)
     unsigned long long mine = 0; // of fewer than 2^18 rows
     for (std::int64_t i = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
          i += std::int64_t{gridDim.x} * threads) {
-        const std::uint32_t position = rows.lists[t * rows.n + i];
+        const std::uint32_t position = rows.places[rows.lists[t * rows.n + i]];
         const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
         if (distance < before)
             mine += static_cast<unsigned long long>(quantise_mass(before, scale) - quantise_mass(distance, scale));
@@ -123,12 +127,13 @@ __global__ void __launch_bounds__(threads) update_kernel(GreedyRows<T> rows)
     unsigned long long fallen = 0;
     const std::int64_t stride = std::int64_t{gridDim.x} * threads, end = state->open[best];
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end; i += stride) {
-        const std::uint32_t position = rows.lists[best * rows.n + i];
+        const std::uint32_t slot = rows.lists[best * rows.n + i], position = rows.places[slot];
         const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
         if (!(distance < before))
             continue;
         rows.nearest[position] = distance;
-        rows.limits[position] = limit_of(rows, position, distance);
+        HalfFacts &facts = rows.facts[slot];
+        facts.reach = reach_of(rows, position, distance, facts.rounding);
         const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(distance, scale);
         if (loss != 0)
             atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));

@@ -1,7 +1,7 @@
 // greedy.cu (seed) - the steps of greedy k-means++ by filter and gains: memory, the frame of the halves, the loop.
 //
 // All of a step's state lies on the device; the host comes back for a cancel alone. Rows are numbered by position, so
-// that halves, v_i and masses of neighbours in canonical order lie together. Where the device has no room for them, the
+// that v_i and masses of neighbours in canonical order lie together. Where the device has no room for them, the
 // steps of seeder.hpp serve, which take nothing beside v_i.
 #include "seed/greedy.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int threads = 256;
 constexpr std::int64_t least_rows = 1024; // fewer are not worth their halves
-constexpr int positions_of_tile = 16, chunk_features = 32;
+constexpr int chunk_features = 32;
 
 __global__ void __launch_bounds__(threads)
     weights_kernel(const double *weights, const std::uint32_t *order, std::int64_t n, double *out)
@@ -39,9 +39,10 @@ class Greedy {
         : context_(context), k_(k), trials_(greedy_trials(k)), n_(rows.n), shift_(context.budget, frame.shift.size()),
           pivot_values_(context.budget, frame.pivots.size()),
           pivots_(context.budget, frame.pivots.size() / frame.shift.size() * count(chunks_of(rows.d)) * 4),
-          halves_(context.budget, count(tiles()) * count(chunks_of(rows.d)) * 64),
-          facts_(context.budget, count(tiles() * positions_of_tile)),
-          limits_(context.budget, count(tiles() * positions_of_tile)), lists_(context.budget, count(n_ * trials_)),
+          pivot_count_(static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size())),
+          slots_((n_ / tile_slots + pivot_count_) * tile_slots), places_(context.budget, count(slots_)),
+          halves_(context.budget, count(slots_ / tile_slots) * count(chunks_of(rows.d)) * 64),
+          facts_(context.budget, count(slots_)), lists_(context.budget, count(n_ * trials_)),
           nearest_(context.budget, count(n_)), slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)),
           state_(context.budget, 1), chosen_(context.budget, count(k))
     {
@@ -57,36 +58,21 @@ class Greedy {
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
-        rows_ = {rows.values,
-                 rows.order,
-                 weights,
-                 nearest_.get(),
-                 n_,
-                 rows.d,
-                 chunks_of(rows.d),
-                 trials_,
-                 frame.scale,
-                 shift_.get(),
-                 halves_.get(),
-                 pivots_.get(),
-                 static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size()),
-                 facts_.get(),
-                 limits_.get(),
-                 lists_.get(),
-                 slices_.get(),
-                 state_.get()};
+        rows_ = {rows.values,  rows.order,        weights,       nearest_.get(), n_,
+                 rows.d,       chunks_of(rows.d), trials_,       frame.scale,    shift_.get(),
+                 slots_,       places_.get(),     halves_.get(), pivots_.get(),  pivot_count_,
+                 facts_.get(), lists_.get(),      slices_.get(), state_.get()};
         kernels_ = {&state_.get()->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
     }
 
     std::vector<std::int64_t> run()
     {
-        halve_pivots(rows_, pivot_values_.get(), stream());
-        in_parts(rows_.pivot_count, positions_of_tile,
-                 [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
+        make_halves();
         kernels_.weigh(masses_, true);
         kernels_.pick(masses_, true, 1);
         kernels_.choose(1, chosen_.get());
-        in_parts(1, 1, [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
+        in_parts(slots_, 1,
+                 [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
         weigh_again(context_, rows_);
         // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
         const double terms = static_cast<double>(n_) * rows_.d * (trials_ + 1);
@@ -106,7 +92,6 @@ class Greedy {
     static constexpr double terms_per_wait = 3e10; // of exact distances: some 10 ms
 
     static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
-    std::int64_t tiles() const { return (n_ + positions_of_tile - 1) / positions_of_tile; }
     cudaStream_t stream() const { return context_.compute.get(); }
 
     SeedState fetch()
@@ -120,24 +105,36 @@ class Greedy {
         return state;
     }
 
-    // Calls body(first, count) for parts that take some 10 ms, `distances` a row; waits between them.
+    // Calls body(first, count) for parts of so many rows that take some 10 ms, `distances` a row; waits between them.
     template <typename Body>
-    void in_parts(int distances, std::int64_t multiple, Body &&body)
+    void in_parts(std::int64_t all, int distances, Body &&body)
     {
         const auto terms = static_cast<std::int64_t>(terms_per_wait / distances / rows_.d);
-        const std::int64_t most = std::max(terms, std::int64_t{1024}) / multiple * multiple;
-        for (std::int64_t first = 0; first < n_; first += most) {
+        const std::int64_t most = std::max(terms, std::int64_t{1024}) / tile_slots * tile_slots;
+        for (std::int64_t first = 0; first < all; first += most) {
             if (first != 0)
                 context_.wait(stream());
-            body(first, std::min(most, n_ - first));
+            body(first, std::min(most, all - first));
         }
+    }
+
+    void make_halves()
+    {
+        halve_pivots(rows_, pivot_values_.get(), stream());
+        in_parts(n_, pivot_count_,
+                 [&](std::int64_t first, std::int64_t some) { group_rows(rows_, first, some, stream()); });
+        checked("cudaMemsetAsync",
+                [&] { return cudaMemsetAsync(rows_.places, 0xff, count(slots_) * sizeof *rows_.places, stream()); });
+        place_rows(rows_, stream());
+        in_parts(slots_, 1,
+                 [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
     }
 
     void step()
     {
         kernels_.pick(masses_, false, trials_);
         filter_trials(context_, rows_);
-        in_parts(trials_, 1, [&](std::int64_t first, std::int64_t some) {
+        in_parts(n_, trials_, [&](std::int64_t first, std::int64_t some) {
             sum_gains(context_, rows_, first, some, first + some == n_, chosen_.get());
         });
         update_nearest(context_, rows_);
@@ -151,9 +148,11 @@ class Greedy {
     DeviceArray<T> shift_;
     DeviceArray<T> pivot_values_;
     DeviceArray<uint4> pivots_;
+    std::int32_t pivot_count_;
+    std::int64_t slots_;
+    DeviceArray<std::uint32_t> places_;
     DeviceArray<uint4> halves_;
     DeviceArray<HalfFacts> facts_;
-    DeviceArray<float> limits_;
     DeviceArray<std::uint32_t> lists_;
     DeviceArray<double> nearest_;
     DeviceArray<unsigned long long> slices_;

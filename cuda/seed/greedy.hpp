@@ -31,20 +31,25 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
 
 // ---- what a step's kernels hand to each other ----
 
+inline constexpr int tile_slots = 16;
+inline constexpr std::uint32_t no_row = 0xffffffffu; // the place of a slot that fills up a tile
+inline constexpr float never_open = -1.0f;           // a reach
+
 struct GreedyState {
     SeedState seed;
-    std::uint32_t open[most_trials]; // rows on each trial's list
-    unsigned long long tops;         // rows whose v_i has the exponent of the largest
-    std::uint32_t arrived;           // blocks of the kernel at hand that are done
-    std::int32_t rescan;             // no row has that exponent any more: the largest v_i is found anew
+    std::uint32_t first_tile[most_pivots + 1]; // of each pivot's rows
+    std::uint32_t next_slot[most_pivots];      // while slots are dealt out
+    std::uint32_t open[most_trials];           // rows on each trial's list
+    unsigned long long tops;                   // rows whose v_i has the exponent of the largest
+    std::uint32_t arrived;                     // blocks of the kernel at hand that are done
+    std::int32_t rescan;                       // no row has that exponent any more: the largest v_i is found anew
 };
 
-// What is known of a row's halves x~, which are relative to its pivot y.
-struct alignas(16) HalfFacts {
-    float square;   // at most |x~|^2 + 2 x~.y
-    float rounding; // at least |x' - y - x~|
+// What is known of a row and its halves x~, which are relative to its pivot y (filter.cu).
+struct HalfFacts {
+    float reach;    // a trial that lies as far away changes nothing; infinity: any trial may; never_open: none does
     float length;   // at least |x~|
-    std::uint32_t pivot;
+    float rounding; // at least |x' - y - x~|
 };
 
 // Rows by position; order says where their values are.
@@ -60,33 +65,40 @@ struct GreedyRows {
     std::int32_t trials;
     double scale;               // of the halves: a power of two
     const T *shift;             // d: what is taken from the values before
-    uint4 *halves;              // tiles of 16 positions: chunks x 2 x 32 lanes (filter.cu)
+    std::int64_t slots;         // of halves, at least n: each pivot's rows fill up tiles
+    std::uint32_t *places;      // slots: the position of the row there, or no_row
+    uint4 *halves;              // tiles of 16 slots: chunks x 2 x 32 lanes (filter.cu)
     uint4 *pivots;              // pivot_count x chunks x 4: halves of the pivots, scaled as values are
     std::int32_t pivot_count;   // at most most_pivots
-    HalfFacts *facts;           // by position; tiles are filled up
-    float *limits;              // what a trial's product is compared with, by position; tiles are filled up
-    std::uint32_t *lists;       // trials x n: positions that the filter leaves open
+    HalfFacts *facts;           // slots
+    std::uint32_t *lists;       // trials x n: slots that the filter leaves open
     unsigned long long *slices; // masses of seed_slice positions each
     GreedyState *state;
 };
 
 // ---- the kernels' launches, each only enqueued ----
 
-// Halves and facts of `count` positions from `first` on, a multiple of 16.
-template <typename T>
-void prepare_halves(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
 // Halves of the pivots at `values` (device memory).
 template <typename T>
 void halve_pivots(const GreedyRows<T> &rows, const T *values, cudaStream_t stream);
+// The pivots of `count` positions from `first` on.
+template <typename T>
+void group_rows(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
+// Then the slots of all rows; all places say no_row before.
+template <typename T>
+void place_rows(const GreedyRows<T> &rows, cudaStream_t stream);
+// Halves and facts of `count` slots from `first` on, both multiples of 16.
+template <typename T>
+void prepare_halves(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
 // Shared memory that the filter takes.
 std::size_t filter_bytes(std::int32_t chunks, int trials);
 // The lists of the step's trials.
 template <typename T>
 void filter_trials(const Context &context, const GreedyRows<T> &rows);
-// v_i of `count` positions from `first` on, from the first row that was picked.
+// v_i of the rows in `count` slots from `first` on, from the first row that was picked.
 template <typename T>
 void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count);
-// What each trial gains by `count` positions of its list from `first` on; `last`: and chooses.
+// What each trial gains by `count` slots of its list from `first` on; `last`: and chooses.
 template <typename T>
 void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
                std::int64_t *chosen);
