@@ -5,17 +5,19 @@
 // added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
 // largest, since that alone is in the scale; where none does, all are weighed again.
 // Data: a list of slots for each trial. A slot leads to a row's position, that to its v_i, and by the order to its
-// values. Threads: a pair of row and trial a thread, rows by blockIdx.x and trials by blockIdx.y; atomics add integers.
-// The block that finishes last decides for all. Reference: test/reference/seed.cpp, the same rows.
-#include "device/exact.cuh"
+// values. Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y;
+// atomics add integers. The block that finishes last decides for all. Reference: test/reference/seed.cpp, the same
+// rows.
 #include "plan/stages.hpp"
 #include "seed/draws.cuh"
 #include "seed/halves.cuh"
+#include "seed/listed_rows.cuh"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
+constexpr int list_threads = 128; // of a block that goes over lists
 
 // True in all threads of the block that is the last one here.
 __device__ bool last_block(GreedyState *state)
@@ -39,10 +41,28 @@ __device__ const T *row_at(const GreedyRows<T> &rows, std::int64_t position)
 }
 
 template <typename T>
-__device__ double weighted_distance(const GreedyRows<T> &rows, std::int64_t position, const T *centroid)
+__device__ double weighted(const GreedyRows<T> &rows, std::int64_t position, double distance)
 {
-    const double distance = distance_ahead(row_at(rows, position), centroid, rows.d);
     return rows.weights == nullptr ? distance : rows.weights[position] * distance;
+}
+
+// Calls take(slot, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
+// threads of the blocks with this blockIdx.y.
+template <typename T, typename Take>
+__device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t first, std::int64_t end, Take &&take)
+{
+    extern __shared__ uint4 list_memory[];
+    const std::size_t bytes = ListedRows<T>::bytes(rows.values, rows.d);
+    const ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, rows.d);
+    const T *centroid = row_at(rows, rows.state->seed.picks[trial]);
+    const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
+    for (std::int64_t i = first + std::int64_t{blockIdx.x} * list_threads + threadIdx.x; i - lane < end; i += stride) {
+        const bool there = i < end;
+        const std::uint32_t slot = there ? rows.lists[trial * rows.n + i] : 0, position = there ? rows.places[slot] : 0;
+        const double distance = listed.distance(there ? row_at(rows, position) : nullptr, centroid);
+        if (there)
+            take(slot, position, weighted(rows, position, distance));
+    }
 }
 
 template <typename T>
@@ -54,7 +74,7 @@ __global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std:
         const std::uint32_t position = rows.places[first + i];
         if (position == no_row)
             continue;
-        const double nearest = weighted_distance(rows, position, centroid);
+        const double nearest = weighted(rows, position, distance_ahead(row_at(rows, position), centroid, rows.d));
         rows.nearest[position] = nearest;
         HalfFacts &facts = rows.facts[first + i];
         facts.reach = reach_of(rows, position, nearest, facts.rounding);
@@ -81,7 +101,7 @@ __device__ void choose(GreedyState *state, int trials, std::int64_t *chosen)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(list_threads)
     gains_kernel(GreedyRows<T> rows, std::int64_t first, std::int64_t most, bool last, std::int64_t *chosen)
 {
     GreedyState *state = rows.state;
@@ -89,17 +109,15 @@ __global__ void __launch_bounds__(threads)
         return;
     const double scale = seed_scale(&state->seed);
     const int t = static_cast<int>(blockIdx.y);
-    const std::int64_t end = min(first + most, std::int64_t{state->open[t]});
-    const T *centroid = row_at(rows, state->seed.picks[t]);
     unsigned long long mine = 0; // of fewer than 2^18 rows
-    for (std::int64_t i = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
-         i += std::int64_t{gridDim.x} * threads) {
-        const std::uint32_t position = rows.places[rows.lists[t * rows.n + i]];
-        const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
-        if (distance < before)
-            mine += static_cast<unsigned long long>(quantise_mass(before, scale) - quantise_mass(distance, scale));
-    }
-    const unsigned long long sum = sum_in_block<threads>(mine);
+    each_listed(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
+                [&](std::uint32_t, std::uint32_t position, double distance) {
+                    const double before = rows.nearest[position];
+                    if (distance < before)
+                        mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
+                                                                quantise_mass(distance, scale));
+                });
+    const unsigned long long sum = sum_in_block<list_threads>(mine);
     if (threadIdx.x == 0 && sum != 0) {
         atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
         atomicAdd(&state->seed.potential[t][1], sum >> 32);
@@ -114,23 +132,19 @@ __device__ bool is_top(double nearest, int exponent)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) update_kernel(GreedyRows<T> rows)
+__global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows)
 {
     GreedyState *state = rows.state;
     if (state->seed.done != 0)
         return;
-    const int best = state->seed.best;
     const double largest = __longlong_as_double(static_cast<long long>(state->seed.largest));
-    const int exponent = square_exponent(largest);
+    const int exponent = square_exponent(largest), best = state->seed.best;
     const double scale = power_of_two(exponent);
-    const T *centroid = row_at(rows, state->seed.picks[best]);
     unsigned long long fallen = 0;
-    const std::int64_t stride = std::int64_t{gridDim.x} * threads, end = state->open[best];
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end; i += stride) {
-        const std::uint32_t slot = rows.lists[best * rows.n + i], position = rows.places[slot];
-        const double before = rows.nearest[position], distance = weighted_distance(rows, position, centroid);
+    each_listed(rows, best, 0, state->open[best], [&](std::uint32_t slot, std::uint32_t position, double distance) {
+        const double before = rows.nearest[position];
         if (!(distance < before))
-            continue;
+            return;
         rows.nearest[position] = distance;
         HalfFacts &facts = rows.facts[slot];
         facts.reach = reach_of(rows, position, distance, facts.rounding);
@@ -138,8 +152,8 @@ __global__ void __launch_bounds__(threads) update_kernel(GreedyRows<T> rows)
         if (loss != 0)
             atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
         fallen += is_top(before, exponent) && !is_top(distance, exponent) ? 1 : 0;
-    }
-    const unsigned long long sum = sum_in_block<threads>(fallen);
+    });
+    const unsigned long long sum = sum_in_block<list_threads>(fallen);
     if (threadIdx.x == 0 && sum != 0)
         atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
     if (!last_block(state) || threadIdx.x != 0)
@@ -193,6 +207,13 @@ __global__ void __launch_bounds__(threads) masses_kernel(GreedyRows<T> rows)
         state->rescan = 0;
 }
 
+// Shared memory of a block that goes over lists.
+template <typename T>
+std::size_t list_bytes(const GreedyRows<T> &rows)
+{
+    return list_threads / 32 * ListedRows<T>::bytes(rows.values, rows.d);
+}
+
 template <typename T>
 int most_blocks(const Context &context, std::int64_t items)
 {
@@ -213,17 +234,21 @@ void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t f
                std::int64_t *chosen)
 {
     // A block adds at most 2^18 masses of 46 bits.
+    const std::size_t bytes = list_bytes(rows);
+    const int resident = resident_blocks(context, gains_kernel<T>, list_threads, bytes) / rows.trials;
     const int blocks =
-        std::max(blocks_for(count, threads, context.facts.multiprocessors * 2), static_cast<int>(count >> 17) + 1);
+        std::max(blocks_for(count, list_threads, std::max(resident, 1)), static_cast<int>(count >> 17) + 1);
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(rows.trials));
-    gains_kernel<<<grid, threads, 0, context.compute.get()>>>(rows, first, count, last, chosen);
+    gains_kernel<<<grid, list_threads, bytes, context.compute.get()>>>(rows, first, count, last, chosen);
     launched("gains_kernel");
 }
 
 template <typename T>
 void update_nearest(const Context &context, const GreedyRows<T> &rows)
 {
-    update_kernel<<<most_blocks<T>(context, rows.n), threads, 0, context.compute.get()>>>(rows);
+    const std::size_t bytes = list_bytes(rows);
+    const int resident = resident_blocks(context, update_kernel<T>, list_threads, bytes);
+    update_kernel<<<blocks_for(rows.n, list_threads, resident), list_threads, bytes, context.compute.get()>>>(rows);
     launched("update_kernel");
 }
 
