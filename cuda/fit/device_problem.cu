@@ -77,7 +77,9 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     const auto parts = static_cast<std::size_t>(parts_of(weighted));
     const std::size_t n_values = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
     DeviceMemory &budget = context.budget;
-    const std::uint64_t least = least_bytes(shape, problem.peers != nullptr);
+    std::uint64_t least = least_bytes(shape, problem.peers != nullptr);
+    if (problem.peers != nullptr) // the context keeps the copies for others from fit to fit
+        least -= std::min<std::uint64_t>(context.for_peers.bytes(), peer_copy_bytes(sums_of(shape)));
     context.make_room(least);
     if (!budget.fits(least))
         data.stream();

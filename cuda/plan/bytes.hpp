@@ -15,10 +15,14 @@ constexpr std::uint64_t sums_of(const Shape &shape)
     return parts * 2 * static_cast<std::uint64_t>(shape.k) * (static_cast<std::uint64_t>(shape.d) + 1);
 }
 
-// What all peers' sums take beside a peer's own (fit/peer_sums.hpp): their total, and two copies for the others.
+// What all peers' sums take beside a peer's own (fit/peer_sums.hpp): two copies for the others, and their total.
+constexpr std::uint64_t peer_copy_bytes(std::uint64_t sums)
+{
+    return 2 * 8 * sums;
+}
 constexpr std::uint64_t peer_bytes(std::uint64_t sums)
 {
-    return 3 * 8 * sums;
+    return peer_copy_bytes(sums) + 8 * sums;
 }
 
 // What a fit or an assignment needs, whatever the strategies.
