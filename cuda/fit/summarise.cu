@@ -1,8 +1,8 @@
 // summarise.cu - ranges and moments of features, of one or many problems in one launch.
 //
 // A thread stays with one feature and walks rows, so that its partial results live in
-// registers; one atomic per thread and statistic leaves it. Minima and maxima travel as
-// integers that order like the doubles they stand for.
+// registers. Ranges leave a block by one atomic a feature (all threads of few features would queue up for
+// the same ones), moments a thread. Minima and maxima travel as integers that order like the doubles they stand for.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -68,19 +68,40 @@ __device__ Walk make_walk(int d)
     return {feature, std::int64_t{blockIdx.x} * rows + row, std::int64_t{gridDim.x} * rows};
 }
 
+// The least and greatest of each feature over a block's rows; the threads of its first row get them. By all threads.
 template <typename T>
-__global__ void bounds_kernel(const T *values, const double *weights, int d, const RowRange *ranges, Bounds *bounds,
-                              unsigned long long *max_weight)
+__device__ void join_in_block(int d, T &low, T &high)
+{
+    __shared__ T lows[threads], highs[threads];
+    const int self = static_cast<int>(threadIdx.x);
+    lows[self] = low;
+    highs[self] = high;
+    for (int rows = threads / d; rows > 1;) {
+        const int kept = (rows + 1) / 2; // row i takes row i + kept in
+        __syncthreads();
+        if (self / d < rows - kept) {
+            low = lows[self + kept * d] < low ? lows[self + kept * d] : low;
+            high = highs[self + kept * d] > high ? highs[self + kept * d] : high;
+            lows[self] = low;
+            highs[self] = high;
+        }
+        rows = kept;
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    bounds_kernel(const T *values, const double *weights, int d, const RowRange *ranges, Bounds *bounds,
+                  unsigned long long *max_weight)
 {
     const RowRange range = ranges[blockIdx.y];
     const Walk walk = make_walk(d);
-    if (walk.feature >= d || walk.first >= range.n)
-        return;
+    const std::int64_t n = walk.feature < d ? range.n : 0;
     const T *from = values + range.first * d + walk.feature;
     T low = INFINITY, high = -INFINITY;
     constexpr int ahead = 8; // loads under way
     std::int64_t i = walk.first;
-    for (; i + (ahead - 1) * walk.step < range.n; i += ahead * walk.step) {
+    for (; i + (ahead - 1) * walk.step < n; i += ahead * walk.step) {
         T value[ahead];
 #pragma unroll
         for (int j = 0; j < ahead; ++j)
@@ -91,20 +112,29 @@ __global__ void bounds_kernel(const T *values, const double *weights, int d, con
             high = value[j] > high ? value[j] : high;
         }
     }
-    for (; i < range.n; i += walk.step) {
+    for (; i < n; i += walk.step) {
         low = from[i * d] < low ? from[i * d] : low;
         high = from[i * d] > high ? from[i * d] : high;
     }
-    Bounds *out = bounds + std::int64_t{blockIdx.y} * d + walk.feature;
-    atomicMin(&out->min, ordered(static_cast<double>(low)));
-    atomicMax(&out->max, ordered(static_cast<double>(high)));
-    if (walk.feature != 0)
-        return;
-    double heaviest = weights == nullptr ? 1.0 : 0.0;
-    if (weights != nullptr)
-        for (std::int64_t row = walk.first; row < range.n; row += walk.step)
-            heaviest = fmax(heaviest, weights[range.first + row]);
-    atomicMax(max_weight + blockIdx.y, ordered(heaviest));
+    join_in_block(d, low, high);
+    if ((d > threads || threadIdx.x < static_cast<unsigned>(d)) && low <= high) {
+        Bounds *out = bounds + std::int64_t{blockIdx.y} * d + walk.feature;
+        atomicMin(&out->min, ordered(static_cast<double>(low)));
+        atomicMax(&out->max, ordered(static_cast<double>(high)));
+    }
+    __shared__ unsigned long long heaviest;
+    if (threadIdx.x == 0)
+        heaviest = 0;
+    __syncthreads();
+    if (walk.feature == 0 && walk.first < n) {
+        double own = weights == nullptr ? 1.0 : 0.0;
+        for (std::int64_t row = walk.first; weights != nullptr && row < n; row += walk.step)
+            own = fmax(own, weights[range.first + row]);
+        atomicMax(&heaviest, ordered(own));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && heaviest != 0)
+        atomicMax(max_weight + blockIdx.y, heaviest);
 }
 
 template <typename T>
