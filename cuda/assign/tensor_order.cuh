@@ -12,11 +12,24 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-// One warp: the chain of samples, from their distances (pair_kernel).
-template <typename T>
-__global__ void chain_kernel(const Control *control, Layout<T> l)
+// Shared memory of chain_kernel.
+inline std::size_t chain_bytes(int sample)
 {
-    if (stopped(control))
+    return sizeof(std::uint16_t) * static_cast<std::size_t>(sample) * static_cast<std::size_t>(sample);
+}
+
+// One block of 1024, which brings the samples' distances (pair_kernel) near; then one warp: their chain. Of a distance
+// the upper half will do. It is positive, so that its bits compare.
+template <typename T>
+__global__ void __launch_bounds__(1024) chain_kernel(const Control *control, Layout<T> l)
+{
+    extern __shared__ std::uint16_t near_pairs[];
+    if (block_stopped(control))
+        return;
+    for (int i = static_cast<int>(threadIdx.x); i < l.sample * l.sample; i += 1024)
+        near_pairs[i] = static_cast<std::uint16_t>(__float_as_uint(l.pairs[i]) >> 16);
+    __syncthreads();
+    if (threadIdx.x >= 32)
         return;
     constexpr int each = 8;
     const int lane = static_cast<int>(threadIdx.x);
@@ -30,8 +43,9 @@ __global__ void chain_kernel(const Control *control, Layout<T> l)
         unsigned least = ~0u;
         for (int i = 0; i < each; ++i) {
             const int j = lane + i * 32;
-            if (j < l.sample && (gone >> i & 1) == 0) // distances are positive, so that their bits compare
-                least = min(least, (__float_as_uint(l.pairs[at * l.sample + j]) & ~255u) | static_cast<unsigned>(j));
+            if (j < l.sample && (gone >> i & 1) == 0)
+                least =
+                    min(least, static_cast<unsigned>(near_pairs[at * l.sample + j]) << 16 | static_cast<unsigned>(j));
         }
         at = static_cast<int>(__reduce_min_sync(~0u, least) & 255u);
     }
@@ -199,7 +213,9 @@ void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T>
     const unsigned clusters = static_cast<unsigned>(view.k), lines = static_cast<unsigned>((view.n + 255) / 256);
     const auto n = static_cast<std::int32_t>(view.n);
     pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
-    chain_kernel<<<1, 32, 0, stream>>>(control, l);
+    const std::size_t chain = chain_bytes(l.sample);
+    allow_memory(chain_kernel<T>, chain);
+    chain_kernel<<<1, 1024, chain, stream>>>(control, l);
     near_kernel<<<clusters, 256, 0, stream>>>(view, control, l);
     position_kernel<<<1, 1024, 0, stream>>>(control, l, view.k);
     fill_bytes(stage, l.bins, 0, order_bins);
