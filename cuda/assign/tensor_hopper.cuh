@@ -102,6 +102,31 @@ __device__ inline void least_of_lanes(const float (&least)[Mine][Count], float (
     }
 }
 
+// One of a lane's eight scores of a bundle.
+__device__ inline float pick_score(const float *x, int j)
+{
+    const bool odd = (j & 1) != 0, second = (j & 2) != 0, upper = (j & 4) != 0;
+    const float a = odd ? x[1] : x[0], b = odd ? x[5] : x[4], c = odd ? x[9] : x[8], d = odd ? x[13] : x[12];
+    return upper ? (second ? d : c) : (second ? b : a);
+}
+
+// Puts those of a lane's eight scores of a bundle that lie within the limit on its row's list: most often one.
+template <typename S>
+__device__ inline void list_scores(const HopperBlock<S> &block, int row, const float *x, float most, int position)
+{
+    static_assert(bundle_size == 32);
+    unsigned within = 0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+        within |= x[j / 2 * 4 + j % 2] <= most ? 1u << j : 0u;
+    int slot = atomicAdd(block.counts() + row, __popc(within));
+    for (; within != 0; within &= within - 1, ++slot) {
+        const int j = __ffs(static_cast<int>(within)) - 1;
+        if (slot < list_slots)
+            block.list(row)[slot] = {pick_score(x, j), position + j / 2 * 8 + j % 2};
+    }
+}
+
 template <typename T, typename S>
 __global__ void __launch_bounds__(S::threads, 1)
     filter_kernel(const __grid_constant__ CUtensorMap rows, const __grid_constant__ CUtensorMap columns, View<T> view,
@@ -138,15 +163,16 @@ __global__ void __launch_bounds__(S::threads, 1)
                   last = (l.d32 - (steps - 1) * 64) / 16; // sixteens of the last step: two or four
         const bool tracks = l.gaps != nullptr && l.groups_at->tracked > 0;
         unsigned s = 0, phase = 0, tile_phase = 0;
+        int turn = 1; // also from tile to tile: warps of a warpgroup are at most a step apart
         for (;; tile_phase ^= 1) {
             wait_barrier(block.rows_full(), tile_phase);
             const int number = __shfl_sync(~0u, lane == 0 ? atomicAdd(&block.tile(), 0) : 0, 0);
             if (number < 0)
                 break;
             const TileFacts tile = l.tiles[number];
-            // The row that this lane sees to.
+            // The row that this lane sees to; of the lanes that share it the first keeps its list.
             const int at = row_of(lane % mine);
-            const bool there = at < tile.count;
+            const bool there = at < tile.count, keeps = lane % 4 < mine;
             const Slack slack = l.slack[tile.first + (there ? at : 0)];
             const Margins margins(tile, view.d);
             float limit = there ? infinity() : -infinity(), own = infinity();
@@ -171,10 +197,11 @@ __global__ void __launch_bounds__(S::threads, 1)
                 fetch_column(j);
                 fetch_base(S::bundles, j);
             }
-            if (t < S::group_rows)
-                block.counts()[warpgroup * S::group_rows + t] = 0;
+            if (keeps)
+                block.counts()[at] = 0;
             for (int c = 0; c < tile.wanted; c += S::bundles) {
-                const int turn = c / S::bundles % 2, bundles = min(S::bundles, tile.wanted - c);
+                const int bundles = min(S::bundles, tile.wanted - c);
+                turn ^= 1;
                 float *left = block.left(warpgroup, turn);
                 std::int32_t *bases = block.bases(warpgroup, turn);
 #pragma unroll
@@ -294,20 +321,13 @@ __global__ void __launch_bounds__(S::threads, 1)
                         for (int q = 0; q < S::bundles; ++q) {
                             if (!(least[i][q] <= most))
                                 continue;
-                            const float *x = &acc[i / 2][q * strips * 4 + i % 2 * 2];
-#pragma unroll
-                            for (int j = 0; j < 2 * strips; ++j)
-                                if (x[j / 2 * 4 + j % 2] <= most) {
-                                    const int slot = atomicAdd(block.counts() + row_of(i), 1);
-                                    if (slot < list_slots)
-                                        block.list(row_of(i))[slot] = {x[j / 2 * 4 + j % 2],
-                                                                       bases[q] + j / 2 * 8 + lane % 4 * 2 + j % 2};
-                                }
+                            list_scores(block, row_of(i), &acc[i / 2][q * strips * 4 + i % 2 * 2], most,
+                                        bases[q] + lane % 4 * 2);
                         }
                     }
                     __syncwarp();
-                    bool again = (listed >> lane & 1) != 0 && lane % 4 < mine && earlier <= list_slots &&
-                                 block.counts()[at] > list_slots;
+                    bool again =
+                        (listed >> lane & 1) != 0 && keeps && earlier <= list_slots && block.counts()[at] > list_slots;
                     if (again)
                         again = make_room(view, l, tile, block, at, earlier, limit);
                     listed = __ballot_sync(~0u, again);
@@ -315,23 +335,14 @@ __global__ void __launch_bounds__(S::threads, 1)
                 }
                 // Lists grow with the number of times that the columns seen have doubled.
                 const int seen = c / S::bundles + 1;
-                if ((seen & (seen - 1)) == 0 && c + S::bundles < tile.wanted) {
-                    if (lane % 4 < mine)
-                        block.limits()[at] = limit;
-                    join();
-                    if (t < S::group_rows)
-                        shorten(block, warpgroup * S::group_rows + t);
-                }
+                if (keeps && (seen & (seen - 1)) == 0 && c + S::bundles < tile.wanted)
+                    shorten(block, at, limit);
             }
-            if (lane % 4 < mine)
-                block.limits()[at] = limit;
             __syncwarp();
             if (lane == 0 && (S::steps == 0 || tile.wanted == 0))
                 arrive(block.rows_empty());
-            join();
-            if (t < S::group_rows)
-                conclude(view, l, tile, block, warpgroup * S::group_rows + t);
-            join();
+            conclude(view, l, tile, block, at, keeps && there, limit);
+            __syncwarp();
         }
     }
 }

@@ -125,9 +125,8 @@ struct Layout {
     std::int32_t *near;   // k: the nearest sample
     std::int32_t *rank;   // sample: its place in the chain of samples
     std::int32_t *bins;   // order_bins
-    FoundRow *found;      // found_room
-    std::int32_t found_room;
-    bool second_pass; // tensor_passes.cuh has room for a tile of rows
+    FoundRow *found;      // n
+    bool second_pass;     // tensor_passes.cuh has room for a tile of rows
     std::int32_t bundles;
     std::int32_t tile_room; // tiles at most
     // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
@@ -198,7 +197,6 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.ambiguous = passing.take<std::int32_t>(n);
     l.threshold = passing.take<float>(n);
     l.settle = passing.take<std::int32_t>(n);
-    l.found_room = 0;
     l.labels = nullptr;
     l.gaps = nullptr;
     if (!prepared || !hopper)
@@ -220,10 +218,7 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.near = passing.take<std::int32_t>(clusters);
     l.rank = passing.take<std::int32_t>(static_cast<std::size_t>(l.sample));
     l.bins = passing.take<std::int32_t>(order_bins);
-    // All rows may have a short list, on clusters that overlap; beside long rows the lists are small.
-    const std::size_t found = l.d8 >= 256 ? n : n / 2;
-    l.found_room = static_cast<std::int32_t>(found);
-    l.found = passing.take<FoundRow>(found);
+    l.found = passing.take<FoundRow>(n); // all rows may have a short list, where centroids share clusters
     return l;
 }
 

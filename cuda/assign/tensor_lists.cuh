@@ -23,14 +23,14 @@ struct HopperShape {
     static constexpr int row_bytes = rows * 128, column_bytes = columns * 128; // of one step
     static constexpr int stage_bytes = column_bytes + (steps == 0 ? row_bytes : 0);
     static constexpr int ring_at = steps * row_bytes, lists_at = ring_at + stages * stage_bytes;
-    static constexpr int counts_at = lists_at + rows * list_slots * 8, left_at = counts_at + rows * 8;
+    static constexpr int counts_at = lists_at + rows * list_slots * 8, left_at = counts_at + rows * 4;
     static constexpr int bases_at = left_at + groups * 2 * columns * 4,
                          barriers_at = bases_at + groups * 2 * bundles * 4;
     static constexpr int bytes = barriers_at + 256 + 1024; // the ring starts at a multiple of 1,024
     static_assert(bytes <= 232448);
 };
 
-struct Entry {
+struct alignas(8) Entry {
     float score;
     std::int32_t position;
 };
@@ -56,7 +56,6 @@ struct HopperBlock {
     }
     __device__ Entry *list(int row) const { return reinterpret_cast<Entry *>(memory + S::lists_at) + row * list_slots; }
     __device__ std::int32_t *counts() const { return reinterpret_cast<std::int32_t *>(memory + S::counts_at); }
-    __device__ float *limits() const { return reinterpret_cast<float *>(counts() + S::rows); }
     // What the scores of a tile of columns start from; each warpgroup has two of them that take turns.
     __device__ float *left(int warpgroup, int turn) const
     {
@@ -69,14 +68,13 @@ struct HopperBlock {
     }
 };
 
-// Keeps of each row's list what its limit allows. Thread i has row i of the warpgroup.
+// Keeps of a row's list what its limit allows.
 template <typename S>
-__device__ inline void shorten(const HopperBlock<S> &block, int row)
+__device__ inline void shorten(const HopperBlock<S> &block, int row, float limit)
 {
     const int count = block.counts()[row];
     if (count < 3 || count > list_slots)
         return;
-    const float limit = block.limits()[row];
     Entry *list = block.list(row);
     int kept = 0;
     for (int i = 0; i < count; ++i)
@@ -126,35 +124,42 @@ __device__ inline bool make_room(const View<T> &view, const Layout<T> &l, const 
     return true;
 }
 
-// The row's label from its list, or a place on the lists of what is still open.
+// The row's label from its list, or a place on the lists of what is still open. By all lanes of a warp; not `there`:
+// the lane has no row.
 template <typename T, typename S>
 __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
-                                const HopperBlock<S> &block, int at)
+                                const HopperBlock<S> &block, int at, bool there, float limit)
 {
-    const bool there = at < tile.count;
-    const std::int32_t place = tile.first + (there ? at : 0);
-    const std::int64_t cells = std::int64_t{tile.group} * l.columns;
+    const std::int32_t place = tile.first + (there ? at : 0), row = l.order[place];
+    const std::int32_t *centroids = l.centroid + std::int64_t{tile.group} * l.columns;
     const Entry *list = block.list(at);
     const int count = there ? block.counts()[at] : 0;
-    float limit = block.limits()[at];
-    FoundRow found = {l.order[place], 0, {}};
+    int kept = 0;
+    std::int32_t last = 0;
     if (count <= list_slots && limit < 0x1p100f) {
         if (count > 1)
             limit = fminf(limit, list_threshold(view, l, tile, block, at, count));
         for (int i = 0; i < count; ++i)
-            if (list[i].score <= limit)
-                found.centroid[found.count++] = l.centroid[cells + list[i].position];
+            if (list[i].score <= limit) {
+                ++kept;
+                last = list[i].position;
+            }
     }
     const bool bounded = limit < 0x1p100f && tile.wanted > 0;
-    if (there && bounded && found.count == 1)
-        l.labels[found.row] = found.centroid[0];
+    if (there && bounded && kept == 1)
+        l.labels[row] = centroids[last];
     std::int32_t position;
-    const bool short_list = there && bounded && found.count > 1;
+    const bool short_list = there && bounded && kept > 1;
     append_by_warp(&l.head->found, short_list, position);
-    if (short_list && position < l.found_room)
-        l.found[position] = found;
-    const bool long_list = there && bounded && ((short_list && position >= l.found_room) || found.count == 0);
-    const bool open = long_list && l.second_pass;
+    if (short_list) {
+        FoundRow &found = l.found[position];
+        found.row = row;
+        found.count = kept;
+        for (int i = 0, next = 0; next < kept; ++i)
+            if (list[i].score <= limit)
+                found.centroid[next++] = centroids[list[i].position];
+    }
+    const bool long_list = there && bounded && kept == 0, open = long_list && l.second_pass;
     append_by_warp(&l.head->ambiguous[tile.group], open, position);
     if (open) {
         l.ambiguous[l.groups_at->offset[tile.group] + position] = place;
@@ -163,7 +168,7 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     const bool left = there && (!bounded || (long_list && !open));
     append_by_warp(&l.head->settle, left, position);
     if (left)
-        l.settle[position] = found.row;
+        l.settle[position] = row;
 }
 
 // Rows with a short list, measured by the contract's distance: four lanes a row.
@@ -171,7 +176,7 @@ template <typename T>
 __global__ void __launch_bounds__(256) measure_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     const int lane = static_cast<int>(threadIdx.x & 3), stride = static_cast<int>(gridDim.x * (blockDim.x / 4));
-    const int count = min(l.head->found, l.found_room);
+    const int count = l.head->found;
     for (int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 4); __any_sync(~0u, i < count);
          i += stride) {
         if (__any_sync(~0u, stopped(control)))
