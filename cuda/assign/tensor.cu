@@ -67,8 +67,8 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
         find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
         launched("find_kernel");
     }
-    if (!l.second_pass)
-        return settle(stage, view, {&l.head->settle, l.settle}, labels);
+    if (!l.second_pass) // so long rows seldom come here
+        return settle(stage, view, {&l.head->settle, l.settle}, false, labels);
     // The lists of the second pass take room: its tiles may have to be smaller.
     using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;
     const bool fits =
@@ -85,7 +85,7 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
         collect(S());
     else
         collect(Smaller());
-    settle(stage, view, {&l.head->settle, l.settle}, labels);
+    settle(stage, view, {&l.head->settle, l.settle}, true, labels);
 }
 
 // The largest tile that fits in shared memory; narrow where few columns or features leave
