@@ -43,13 +43,13 @@ double clusters_of_split(double k)
     return k + std::ceil(k / clusters_per_split);
 }
 
-// What bounds of sizes add to an iteration: another assignment, the search for paths between clusters, rows that move.
+// What bounds of sizes add to an iteration: other assignments, the search for paths between clusters, rows that move.
 double sizes_per_iteration(const Shape &fit)
 {
-    return 2.0 * distances(fit) + 10.0 * fit.k * fit.k + 0.1 * fit.n * (fit.k * fit.d + 100.0);
+    return 3.0 * distances(fit) + 10.0 * fit.k * fit.k + 0.1 * fit.n * (fit.k * fit.d + 100.0);
 }
 
-// Labels, squares, slacks and places of rows in canonical order; pairs of clusters, and moves between near ones.
+// Labels, squares and places of rows in canonical order; pairs of clusters, and moves between near ones.
 double bytes_of_sizes(const Shape &fit)
 {
     return fit.n * 96.0 + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -13,10 +14,6 @@ namespace {
 // A sample has at least so many rows, and so many of each cluster.
 constexpr std::int64_t least_sample = 1024;
 constexpr std::int64_t sample_of_cluster = 4;
-// Rows of a cluster whose moves are known at first: so many, one in so many, and so many for each that is too many.
-constexpr std::int64_t first_of_cluster = 16;
-constexpr std::int64_t first_share = 32;
-constexpr std::int64_t first_per_surplus = 2;
 constexpr std::int64_t rows_per_poll = 1 << 16;
 // A price is 0 beside one that is larger by this.
 constexpr double negligible = 1e-9;
@@ -26,8 +23,8 @@ constexpr double negligible = 1e-9;
 template <typename T>
 Balancer<T>::Balancer(const cpu::Rows<T> &rows, const SizeBounds &bounds)
     : rows_(rows), bounds_(bounds), prices_(at(rows.k), 0.0), labels_(rows_.budget(), at(rows.n)),
-      squares_(rows_.budget(), at(rows.n)), slacks_(rows_.budget(), at(rows.n)), room_(rows_.budget(), at(rows.n)),
-      costs_(at(rows.k))
+      squares_(rows_.budget(), at(rows.n)), room_(rows_.budget(), at(rows.n)),
+      floors_(rows_.budget(), at(rows.k) * at(rows.k)), costs_(at(rows.k))
 {
 }
 
@@ -65,7 +62,7 @@ template <typename T>
 Network Balancer<T>::begin(std::int64_t count)
 {
     forget_small_prices();
-    rows_.assign(count, prices_, labels_.data(), squares_.data(), slacks_.data());
+    rows_.assign(count, prices_, labels_.data(), squares_.data());
     members_.assign(prices_.size(), {});
     for (std::int64_t i = 0; i < count; ++i) {
         if (i % rows_per_poll == 0)
@@ -75,7 +72,7 @@ Network Balancer<T>::begin(std::int64_t count)
     std::vector<std::int64_t> sizes;
     for (const std::vector<std::int64_t> &members : members_)
         sizes.push_back(static_cast<std::int64_t>(members.size()));
-    return Network(bounds_of(count), sizes, prices_);
+    return Network(bounds_of(count), sizes, prices_, floors_.data());
 }
 
 // Brings prices_ and the labels of the first `count` places to their optimum.
@@ -93,54 +90,10 @@ void Balancer<T>::find_prices(std::int64_t count)
     }
     if (network.excess() == 0)
         return;
-    const cpu::Reservation reserved(rows_.budget(), add_moves(network) * 2 * sizeof(Move)); // vectors grow by half
+    rows_.find_floors(members_, squares_.data(), floors_.data());
     network.settle(*this);
     prices_ = network.prices();
-}
-
-// The moves that the network knows at first. Returns their number.
-template <typename T>
-std::size_t Balancer<T>::add_moves(Network &network)
-{
-    std::size_t count = 0;
-    std::vector<std::int64_t> places;
-    std::vector<double> reaches;
-    for (std::size_t j = 0; j < prices_.size(); ++j) {
-        reaches.push_back(choose_rows(network, j, places));
-        network.set_reach(static_cast<std::int32_t>(j), reaches[j]);
-    }
-    const std::vector<std::vector<Offer>> offers =
-        rows_.offers(places, prices_, labels_.data(), squares_.data(), reaches);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        if (i % 1024 == 0)
-            poll();
-        count += offers[i].size();
-        for (const Offer &offer : offers[i])
-            network.add(label(places[i]), offer.cluster, {offer.cost, places[i]});
-    }
-    return count;
-}
-
-// Adds the rows of a cluster that would lose least elsewhere to places: those with less slack than is returned.
-template <typename T>
-double Balancer<T>::choose_rows(const Network &network, std::size_t cluster, std::vector<std::int64_t> &places)
-{
-    const std::vector<std::int64_t> &members = members_[cluster];
-    const auto size = static_cast<std::int64_t>(members.size());
-    const std::int64_t wanted =
-        std::min(size, first_of_cluster + size / first_share +
-                           first_per_surplus * std::max<std::int64_t>(0, network.surplus(cluster)));
-    poll();
-    if (size == 0)
-        return 0.0;
-    for (std::int64_t i = 0; i < size; ++i)
-        room_[at(i)] = slacks_[at(members[at(i)])];
-    std::nth_element(room_.data(), room_.data() + wanted - 1, room_.data() + size);
-    const double reach = room_[at(wanted - 1)];
-    for (const std::int64_t place : members)
-        if (slacks_[at(place)] < reach)
-            places.push_back(place);
-    return reach;
+    rows_.budget().give_back(std::exchange(held_, 0));
 }
 
 // --- what the network asks ---
@@ -169,6 +122,16 @@ const std::vector<double> &Balancer<T>::move(std::int64_t place, std::int32_t to
     squares_[at(place)] = costs_[at(to)];
     members_[at(to)].push_back(place);
     return costs_;
+}
+
+template <typename T>
+void Balancer<T>::hold(std::int64_t bytes)
+{
+    if (bytes > 0)
+        rows_.budget().take(static_cast<std::uint64_t>(bytes));
+    else
+        rows_.budget().give_back(static_cast<std::uint64_t>(-bytes));
+    held_ += static_cast<std::uint64_t>(bytes);
 }
 
 template class Balancer<float>;

@@ -26,23 +26,24 @@ class Balancer : private RowCosts {
     std::vector<Move> moves(std::int32_t from, std::int32_t to) override;
     const std::vector<double> &move(std::int64_t place, std::int32_t to) override;
     std::int32_t label(std::int64_t place) const override { return labels_[static_cast<std::size_t>(place)]; }
+    void hold(std::int64_t bytes) override;
     void poll() const override { rows_.poll(); }
 
     SizeBounds bounds_of(std::int64_t count) const;
     void forget_small_prices();
     Network begin(std::int64_t count);
     void find_prices(std::int64_t count);
-    std::size_t add_moves(Network &network);
-    double choose_rows(const Network &network, std::size_t cluster, std::vector<std::int64_t> &places);
 
     PricedRows<T> rows_;
     const SizeBounds bounds_;
     std::vector<double> prices_;       // k
     cpu::Buffer<std::int32_t> labels_; // of places
-    cpu::Buffer<double> squares_, slacks_, room_;
+    cpu::Buffer<double> squares_, room_;
+    cpu::Buffer<double> floors_; // k x k
     // Of the rows at work, the places that came to each cluster; some may have left.
     std::vector<std::vector<std::int64_t>> members_;
     std::vector<double> costs_; // k
+    std::uint64_t held_ = 0;    // bytes of the network
 };
 
 } // namespace pgkm

@@ -1,10 +1,9 @@
-// network.cpp - successive shortest paths between clusters.
+// network.cpp - shortest paths between clusters, many at a time.
 #include "engine/sizes/network.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <queue>
+#include <utility>
 
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -24,14 +23,21 @@ bool later(const Move &a, const Move &b)
     return b < a;
 }
 
+// Where the arc to a node is, or belongs.
+auto place_of(auto &arcs, std::int32_t to)
+{
+    return std::lower_bound(arcs.begin(), arcs.end(), to,
+                            [](const auto &arc, std::int32_t node) { return arc.to < node; });
+}
+
 } // namespace
 
-Network::Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices)
-    : bounds_(bounds), arcs_(sizes.size()), prices_(prices), reaches_(sizes.size(), 0.0), distances_(sizes.size() + 1),
-      before_(sizes.size() + 1)
+Network::Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
+                 double *floors)
+    : bounds_(bounds), arcs_(sizes.size()), prices_(prices), floors_(floors), distances_(sizes.size() + 1),
+      open_(sizes.size() + 1), before_(sizes.size() + 1)
 {
     prices_.push_back(0.0);
-    first_prices_ = prices_;
     std::int64_t all = 0, sent = 0;
     for (std::size_t j = 0; j < sizes.size(); ++j) {
         // A cluster that costs sends all that it may have, one that is paid for sends no more than it must.
@@ -44,8 +50,14 @@ Network::Network(const SizeBounds &bounds, const std::vector<std::int64_t> &size
         sent += out;
     }
     surplus_.push_back(sent - all);
+}
+
+std::int64_t Network::excess() const
+{
+    std::int64_t excess = 0;
     for (const std::int64_t surplus : surplus_)
-        excess_ += std::max<std::int64_t>(surplus, 0);
+        excess += std::max<std::int64_t>(surplus, 0);
+    return excess;
 }
 
 std::vector<double> Network::prices() const
@@ -56,36 +68,25 @@ std::vector<double> Network::prices() const
     return prices;
 }
 
-// Moves that cost just as much are not among them.
-Move Network::known_at_first(std::int32_t from, std::int32_t to) const
-{
-    return {reaches_[at(from)] + first_prices_[at(from)] - first_prices_[at(to)], -1};
-}
-
-Network::Arc &Network::arc(std::int32_t from, std::int32_t to)
-{
-    std::vector<Arc> &arcs = arcs_[at(from)];
-    auto arc = std::lower_bound(arcs.begin(), arcs.end(), to, [](const Arc &a, std::int32_t b) { return a.to < b; });
-    if (arc == arcs.end() || arc->to != to)
-        arc = arcs.insert(arc, Arc{to, known_at_first(from, to), {}});
-    return *arc;
-}
-
-void Network::add(std::int32_t from, std::int32_t to, const Move &move)
-{
-    std::vector<Move> &moves = arc(from, to).moves;
-    moves.push_back(move);
-    std::push_heap(moves.begin(), moves.end(), later);
-}
-
+// Clusters first, which may leave the outside with too many.
 void Network::settle(RowCosts &rows)
 {
     rows_ = &rows;
-    while (excess_ > 0) {
-        find_path();
-        raise_prices();
-        follow_path();
-    }
+    for (std::int32_t v = 0; v <= outside(); ++v)
+        for (std::int64_t wanted = 1; surplus_[at(v)] > 0;) {
+            const std::int64_t before = surplus_[at(v)];
+            find_paths(v, std::min(wanted, before));
+            raise_prices();
+            for (const std::int32_t last : ends_)
+                follow_path(last);
+            wanted = 2 * (before - surplus_[at(v)]);
+        }
+}
+
+Network::Arc *Network::find_arc(std::int32_t from, std::int32_t to)
+{
+    const auto arc = place_of(arcs_[at(from)], to);
+    return arc == arcs_[at(from)].end() || arc->to != to ? nullptr : &*arc;
 }
 
 // The first move of a row that is still there, where it is known to be the first of all; or NULL.
@@ -105,121 +106,137 @@ double Network::reduced(double cost, std::int32_t from, std::int32_t to) const
     return std::max(0.0, cost + prices_[at(to)] - prices_[at(from)]);
 }
 
-// The cost of a step, or what it is at least.
-Network::Reached Network::step(std::int32_t from, Arc &arc) const
+// Makes the cheapest moves of a pair known, of all that there are now.
+void Network::ask_for_moves(std::int32_t from, std::int32_t to)
 {
-    const Move *move = cheapest(from, arc);
-    return {reduced(move == nullptr ? arc.known.cost : move->cost, from, arc.to), arc.to, from, move != nullptr};
-}
-
-// Calls body(step) for each step from a node, with its reduced cost, that may be of use: wanted(node, cost) says so of
-// what it costs at least, and of any node where that is nowhere.
-template <typename Wanted, typename Body>
-void Network::for_steps(std::int32_t from, Wanted &&wanted, Body &&body)
-{
-    if (from == outside()) {
-        for (std::int32_t j = 0; j < outside(); ++j)
-            if (sent_[at(j)] > bounds_.least)
-                body(Reached{reduced(0.0, from, j), j, from, true});
-        return;
+    Arc *arc = find_arc(from, to);
+    if (arc == nullptr) {
+        std::vector<Arc> &arcs = arcs_[at(from)];
+        rows_->hold(sizeof(Arc));
+        arc = &*arcs.insert(place_of(arcs, to), Arc{to, {}, {}, 0});
     }
-    if (sent_[at(from)] < bounds_.most)
-        body(Reached{reduced(0.0, from, outside()), outside(), from, true});
-    const auto look_at = [&](Arc &arc) {
-        const double least = arc.moves.empty() ? arc.known.cost : arc.moves.front().cost;
-        if (wanted(arc.to, reduced(least, from, arc.to)))
-            body(step(from, arc));
-    };
-    // Where prices of other clusters have not risen, the cheapest of the pairs without an arc.
-    const double rise = prices_[at(from)] - first_prices_[at(from)];
-    if (!wanted(nowhere, std::max(0.0, reaches_[at(from)] - rise))) {
-        for (Arc &arc : arcs_[at(from)])
-            look_at(arc);
-        return;
-    }
-    auto arc = arcs_[at(from)].begin();
-    for (std::int32_t j = 0; j < outside(); ++j)
-        if (arc != arcs_[at(from)].end() && arc->to == j) {
-            look_at(*arc++);
-        } else if (j != from) {
-            const double least = reduced(known_at_first(from, j).cost, from, j);
-            if (wanted(j, least))
-                body(Reached{least, j, from, false});
-        }
-}
-
-// Makes more moves of a pair known: the cheapest of all that there are now. What was known at first came of sums that
-// were rounded, so that moves of just that cost may not be among them.
-void Network::ask_for_moves(std::int32_t from, Arc &arc)
-{
-    std::vector<Move> moves = rows_->moves(from, arc.to);
-    arc.asked = std::max(least_asked + moves.size() / asked_share, 2 * arc.asked);
-    if (arc.asked < moves.size()) {
-        const auto end = moves.begin() + static_cast<std::ptrdiff_t>(arc.asked);
+    std::vector<Move> moves = rows_->moves(from, to);
+    const std::size_t before = std::exchange(
+        arc->asked, std::min(moves.size(), std::max(least_asked + moves.size() / asked_share, 2 * arc->asked)));
+    if (arc->asked < moves.size()) {
+        const auto end = moves.begin() + static_cast<std::ptrdiff_t>(arc->asked);
         std::nth_element(moves.begin(), end - 1, moves.end());
-        arc.known = *(end - 1);
-        moves.erase(end, moves.end());
+        arc->known = *(end - 1);
     } else {
-        arc.known = {infinity, -1};
+        arc->known = {infinity, -1};
     }
-    std::make_heap(moves.begin(), moves.end(), later);
-    arc.moves = std::move(moves);
+    rows_->hold((static_cast<std::int64_t>(arc->asked) - static_cast<std::int64_t>(before)) *
+                static_cast<std::int64_t>(sizeof(Move)));
+    arc->moves.assign(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(arc->asked));
+    std::make_heap(arc->moves.begin(), arc->moves.end(), later);
 }
 
-// Dijkstra's search from all nodes with too many rows to the nearest with too few. A step whose cost is not known is
-// looked at when it comes up.
-void Network::find_path()
+// Dijkstra's search from a node with too many rows to the nearest ones with too few, up to `wanted` of them: paths to
+// several seldom share a step. A cluster's search ends at the outside. What a step costs at least counts until the
+// search comes to it.
+void Network::find_paths(std::int32_t source, std::int64_t wanted)
 {
-    std::priority_queue<Reached, std::vector<Reached>, std::greater<>> open;
     std::fill(distances_.begin(), distances_.end(), infinity);
-    std::fill(before_.begin(), before_.end(), nowhere);
+    std::fill(open_.begin(), open_.end(), infinity);
     settled_.clear();
-    double shortest = infinity; // of the paths to nodes with too few
-    // distances_ are those that are known.
-    const auto is_nearer = [&](std::int32_t node, double distance) {
-        return distance < shortest && (node == nowhere || distance < distances_[at(node)]);
-    };
-    const auto reach = [&](double so_far, Reached step) {
-        step.distance += so_far;
-        if (!is_nearer(step.node, step.distance))
-            return;
-        if (step.known) {
-            distances_[at(step.node)] = step.distance;
-            before_[at(step.node)] = step.from;
-            if (surplus_[at(step.node)] < 0)
-                shortest = step.distance;
-        }
-        open.push(step);
-    };
-    for (std::int32_t v = 0; v <= outside(); ++v)
-        if (surplus_[at(v)] > 0)
-            reach(0.0, {0.0, v, nowhere, true});
-    for (;;) {
-        if (open.empty())
-            throw Error(PGKM_INTERNAL, "rows that are too many have no place to go");
-        const Reached next = open.top();
-        open.pop();
-        if (next.known ? next.distance > distances_[at(next.node)] || next.from != before_[at(next.node)]
-                       : next.distance >= distances_[at(next.node)])
-            continue;
-        if (!next.known) {
-            Arc &pair = arc(next.from, next.node);
-            ask_for_moves(next.from, pair);
-            reach(distances_[at(next.from)], step(next.from, pair));
+    ends_.clear();
+    distances_[at(source)] = open_[at(source)] = 0.0;
+    before_[at(source)] = nowhere;
+    std::int32_t next = source;
+    while (open_[at(next)] < infinity) {
+        if (!is_exact(next)) {
+            measure(next);
+            next = static_cast<std::int32_t>(std::min_element(open_.begin(), open_.end()) - open_.begin());
             continue;
         }
-        settled_.push_back(next.node);
         rows_->poll();
-        if (surplus_[at(next.node)] < 0)
-            return;
-        for_steps(
-            next.node, [&](std::int32_t node, double cost) { return is_nearer(node, next.distance + cost); },
-            [&](const Reached &step) { reach(next.distance, step); });
+        settled_.push_back(next);
+        open_[at(next)] = infinity;
+        if (next != source && is_end(next)) {
+            ends_.push_back(next);
+            if (next == outside() || static_cast<std::int64_t>(ends_.size()) == wanted)
+                return;
+        }
+        next = look_around(next);
     }
+    if (ends_.empty())
+        throw Error(PGKM_INTERNAL, "rows that are too many have no place to go");
 }
 
-// By what they are nearer to the beginning than the path's end, so that no step costs less than nothing, and those of
-// the path nothing.
+// Whether the last step to a node costs what the search took it to cost. If not, its floor has risen.
+bool Network::is_exact(std::int32_t to)
+{
+    const std::int32_t from = before_[at(to)];
+    if (from == nowhere || from == outside() || to == outside())
+        return true;
+    double &floor = floors(from)[to];
+    const double taken = floor;
+    Arc *arc = find_arc(from, to);
+    const Move *move = arc == nullptr ? nullptr : cheapest(from, *arc);
+    if (move == nullptr) {
+        ask_for_moves(from, to);
+        arc = find_arc(from, to);
+        move = cheapest(from, *arc);
+    }
+    floor = move == nullptr ? infinity : move->cost;
+    return floor <= taken;
+}
+
+// Finds the distance of an open node again.
+void Network::measure(std::int32_t to)
+{
+    double &distance = distances_[at(to)];
+    distance = infinity;
+    for (const std::int32_t from : settled_) {
+        const double through = distances_[at(from)] + least_cost(from, to);
+        if (through < distance) {
+            distance = through;
+            before_[at(to)] = from;
+        }
+    }
+    open_[at(to)] = distance;
+}
+
+// What a step costs at least; infinity: it cannot be taken.
+double Network::least_cost(std::int32_t from, std::int32_t to)
+{
+    if (from == outside())
+        return sent_[at(to)] > bounds_.least ? reduced(0.0, from, to) : infinity;
+    if (to == outside())
+        return sent_[at(from)] < bounds_.most ? reduced(0.0, from, to) : infinity;
+    return reduced(floors(from)[to], from, to);
+}
+
+// Takes the steps from a node that has been settled. Returns the nearest open node.
+std::int32_t Network::look_around(std::int32_t from)
+{
+    const double so_far = distances_[at(from)], own = prices_[at(from)];
+    const double *price = prices_.data();
+    const double *floor = from == outside() ? nullptr : floors(from);
+    const auto reach = [&](std::int32_t to, double distance) {
+        distances_[at(to)] = open_[at(to)] = distance;
+        before_[at(to)] = from;
+    };
+    const double beyond = so_far + (from == outside() ? infinity : least_cost(from, outside()));
+    if (beyond < distances_[at(outside())])
+        reach(outside(), beyond);
+    double least = open_[at(outside())];
+    std::int32_t nearest = outside();
+    for (std::int32_t j = 0; j < outside(); ++j) {
+        const double distance =
+            so_far + (floor == nullptr ? least_cost(from, j) : std::max(0.0, floor[j] + price[j] - own));
+        if (distance < distances_[at(j)])
+            reach(j, distance);
+        if (open_[at(j)] < least) {
+            least = open_[at(j)];
+            nearest = j;
+        }
+    }
+    return nearest;
+}
+
+// By what they are nearer to the beginning than the last node, so that no step costs less than nothing, and those of
+// the paths nothing.
 void Network::raise_prices()
 {
     const double length = distances_[at(settled_.back())];
@@ -228,36 +245,32 @@ void Network::raise_prices()
 }
 
 // As often as it costs nothing: rows that are equal follow one another.
-void Network::follow_path()
+void Network::follow_path(std::int32_t last)
 {
     path_.clear();
-    for (std::int32_t v = settled_.back(); v != nowhere; v = before_[at(v)])
+    for (std::int32_t v = last; v != nowhere; v = before_[at(v)])
         path_.push_back(v);
-    const std::int32_t first = path_.back(), last = path_.front();
-    do {
+    const std::int32_t first = path_.back();
+    while (surplus_[at(first)] > 0 && is_end(last) && path_is_free()) {
         for (std::size_t i = 0; i + 1 < path_.size(); ++i) // from its end: a row takes one step
             take_step(path_[i + 1], path_[i]);
         surplus_[at(first)] -= 1;
         surplus_[at(last)] += 1;
-        excess_ -= 1;
-    } while (surplus_[at(first)] > 0 && surplus_[at(last)] < 0 && path_is_free());
+    }
 }
 
+// Whether each step costs no more than when the path was found: floors say how much that was.
 bool Network::path_is_free()
 {
     for (std::size_t i = 0; i + 1 < path_.size(); ++i) {
         const std::int32_t from = path_[i + 1], to = path_[i];
-        double cost = 0.0;
         if (from == outside() || to == outside()) {
             if (from == outside() ? sent_[at(to)] <= bounds_.least : sent_[at(from)] >= bounds_.most)
                 return false;
-        } else {
-            const Move *move = cheapest(from, arc(from, to));
-            if (move == nullptr)
-                return false;
-            cost = move->cost;
+            continue;
         }
-        if (reduced(cost, from, to) > 0.0)
+        const Move *move = cheapest(from, *find_arc(from, to));
+        if (move == nullptr || move->cost > floors(from)[to])
             return false;
     }
     return true;
@@ -273,23 +286,18 @@ void Network::take_step(std::int32_t from, std::int32_t to)
         sent_[at(from)] += 1;
         return;
     }
-    const std::int64_t place = cheapest(from, arc(from, to))->place;
+    const std::int64_t place = cheapest(from, *find_arc(from, to))->place;
     const std::vector<double> &costs = rows_->move(place, to);
-    // What it can do from there, as far as such moves are known.
-    auto next = arcs_[at(to)].begin();
-    for (std::int32_t j = 0; j < outside(); ++j) {
-        const bool listed = next != arcs_[at(to)].end() && next->to == j;
-        const Move move = {costs[at(j)] - costs[at(to)], place};
-        const Move known = listed ? next->known : known_at_first(to, j);
-        if (j != to && !(known < move)) {
-            if (!listed)
-                next = arcs_[at(to)].insert(next, Arc{j, known, {}});
-            next->moves.push_back(move);
-            std::push_heap(next->moves.begin(), next->moves.end(), later);
-            ++next;
-        } else if (listed) {
-            ++next;
-        }
+    // What it can do from there.
+    double *least = floors(to);
+    for (std::int32_t j = 0; j < outside(); ++j)
+        least[j] = std::min(least[j], costs[at(j)] - costs[at(to)]);
+    for (Arc &arc : arcs_[at(to)]) {
+        const Move move = {costs[at(arc.to)] - costs[at(to)], place};
+        if (arc.known < move)
+            continue;
+        arc.moves.push_back(move);
+        std::push_heap(arc.moves.begin(), arc.moves.end(), later);
     }
 }
 

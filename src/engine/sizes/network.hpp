@@ -3,12 +3,13 @@
 // Which rows go to which clusters is a transportation problem. Its nodes are the clusters and one more, the outside:
 // cluster j sends between `least` and `most` of its rows there. Each cluster has a price. A row lies where its squared
 // distance plus the price is least, so that assignment is the cheapest of those with the same sizes. From there rows
-// move along cheapest paths from clusters with too many to clusters with too few, one row each step, and prices rise
-// so that this remains true (successive shortest paths; Ahuja, Magnanti, Orlin: Network Flows, 1993, section 9.7).
+// move along cheapest paths from clusters with too many to clusters with too few, and prices rise so that this remains
+// true (Ahuja, Magnanti, Orlin: Network Flows, 1993, sections 9.7 and 9.8). One search finds the cheapest paths to all
+// clusters with too few. Rows then follow every path whose steps no earlier path has used up.
 //
 // A step from j to l is the row of j that costs least to move there. All of them would be n x k moves, and few are
-// needed. So the network knows the cheapest moves of each pair of clusters up to some cost. What is not known costs at
-// least as much: a search that comes to such a step asks for more moves of that pair, and goes on.
+// needed. So the network knows for each pair what a move costs at least. A search that comes to such a step asks for
+// the cheapest moves of that pair, and goes on.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "engine/sizes/bounds.hpp"
+#include "numeric/index.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -37,23 +39,20 @@ class RowCosts {
     // Changes the label of a row. What it costs in each cluster, valid until the next call.
     virtual const std::vector<double> &move(std::int64_t place, std::int32_t to) = 0;
     virtual std::int32_t label(std::int64_t place) const = 0;
+    // Counts memory of the network; below 0: as given back.
+    virtual void hold(std::int64_t bytes) = 0;
     virtual void poll() const = 0;
 };
 
 class Network {
   public:
-    // prices: k, under which the rows of these sizes are where they cost least.
-    Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices);
+    // prices: k, under which the rows of these sizes are where they cost least. floors: k x k, what a move from cluster
+    // j to l costs at least; floors[j * k + l] stays the caller's, and is written to.
+    Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
+            double *floors);
 
     // Rows that are too many somewhere. None: all sizes are within their bounds.
-    std::int64_t excess() const { return excess_; }
-    // Of cluster j: rows too many, or below 0 too few.
-    std::int64_t surplus(std::size_t j) const { return surplus_[j]; }
-
-    // To begin with: moves from cluster j that cost less than `reach` more than staying, prices counted, are those that
-    // add() is given.
-    void set_reach(std::int32_t j, double reach) { reaches_[static_cast<std::size_t>(j)] = reach; }
-    void add(std::int32_t from, std::int32_t to, const Move &move);
+    std::int64_t excess() const;
 
     // Moves rows until none are too many.
     void settle(RowCosts &rows);
@@ -68,46 +67,36 @@ class Network {
         std::int32_t to;
         Move known;
         std::vector<Move> moves;
-        std::size_t asked = 0; // moves, the last time
+        std::size_t asked; // moves, the last time
     };
-    // A node that a search may come to.
-    struct Reached {
-        double distance;
-        std::int32_t node, from;
-        bool known; // else the distance is at least this
-
-        bool operator>(const Reached &other) const
-        {
-            return std::pair(distance, node) > std::pair(other.distance, other.node);
-        }
-    };
-
     std::int32_t outside() const { return static_cast<std::int32_t>(arcs_.size()); }
-    Move known_at_first(std::int32_t from, std::int32_t to) const;
-    Arc &arc(std::int32_t from, std::int32_t to);
+    double *floors(std::int32_t from) { return floors_ + static_cast<std::ptrdiff_t>(from) * outside(); }
+    Arc *find_arc(std::int32_t from, std::int32_t to);
     const Move *cheapest(std::int32_t from, Arc &arc) const;
     double reduced(double cost, std::int32_t from, std::int32_t to) const;
-    Reached step(std::int32_t from, Arc &arc) const;
-    template <typename Wanted, typename Body>
-    void for_steps(std::int32_t from, Wanted &&wanted, Body &&body);
-    void ask_for_moves(std::int32_t from, Arc &arc);
-    void find_path();
+    void ask_for_moves(std::int32_t from, std::int32_t to);
+    bool is_end(std::int32_t v) const { return v == outside() || surplus_[at(v)] < 0; }
+    void find_paths(std::int32_t source, std::int64_t wanted);
+    bool is_exact(std::int32_t to);
+    void measure(std::int32_t to);
+    double least_cost(std::int32_t from, std::int32_t to);
+    std::int32_t look_around(std::int32_t from);
     void raise_prices();
-    void follow_path();
+    void follow_path(std::int32_t last);
     bool path_is_free();
     void take_step(std::int32_t from, std::int32_t to);
 
     SizeBounds bounds_;
-    std::vector<std::vector<Arc>> arcs_;        // of each cluster, ascending; pairs without one: known_at_first()
-    std::vector<double> prices_, first_prices_; // k + 1
-    std::vector<double> reaches_;               // k
-    std::vector<std::int64_t> surplus_;         // k + 1: rows too many; below 0: too few
-    std::vector<std::int64_t> sent_;            // k: rows that go outside
-    std::int64_t excess_ = 0;
+    std::vector<std::vector<Arc>> arcs_; // of each cluster, those that were asked for, ascending
+    std::vector<double> prices_;         // k + 1
+    double *floors_;                     // k x k
+    std::vector<std::int64_t> surplus_;  // k + 1: rows too many; below 0: too few
+    std::vector<std::int64_t> sent_;     // k: rows that go outside
     RowCosts *rows_ = nullptr;
-    // Of the last search.
-    std::vector<double> distances_;
-    std::vector<std::int32_t> before_, settled_, path_;
+    // Of the last search. Of k + 1 nodes: the distance, as far as it is known; the same, infinity once it is settled;
+    // the node before it. Then nodes by distance, of them those with too few rows, and a path from its end.
+    std::vector<double> distances_, open_;
+    std::vector<std::int32_t> before_, settled_, ends_, path_;
 };
 
 } // namespace pgkm

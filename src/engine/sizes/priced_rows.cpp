@@ -2,7 +2,9 @@
 #include "engine/sizes/priced_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "cpu/kernels/direct_kernels.hpp"
@@ -22,7 +24,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // What is known of a tile's rows while clusters go by. Labels are float64, so that all of it is.
 struct alignas(64) Tile {
-    double best[tile_rows], next[tile_rows], square[tile_rows], label[tile_rows];
+    double best[tile_rows], square[tile_rows], label[tile_rows];
 };
 
 void look_for_best(Tile &tile, const double *distances, double price, double cluster)
@@ -30,12 +32,30 @@ void look_for_best(Tile &tile, const double *distances, double price, double clu
     for (int i = 0; i < tile_rows; ++i) {
         const double cost = distances[i] + price;
         const bool better = cost < tile.best[i];
-        const double other = cost < tile.next[i] ? cost : tile.next[i];
-        tile.next[i] = better ? tile.best[i] : other;
         tile.square[i] = better ? distances[i] : tile.square[i];
         tile.label[i] = better ? cluster : tile.label[i];
         tile.best[i] = better ? cost : tile.best[i];
     }
+}
+
+// Rows of one cluster: what they cost where they are.
+struct alignas(64) Members {
+    std::int32_t cluster;
+    double *floors; // k
+    double squares[tile_rows];
+};
+
+double least_difference(const double *distances, const double *squares)
+{
+    constexpr int lanes = 8;
+    double least[lanes];
+    std::fill_n(least, lanes, infinity);
+    for (int i = 0; i < tile_rows; i += lanes)
+        for (int lane = 0; lane < lanes; ++lane) {
+            const double difference = distances[i + lane] - squares[i + lane];
+            least[lane] = difference < least[lane] ? difference : least[lane];
+        }
+    return *std::min_element(least, least + lanes);
 }
 
 cpu::Buffer<cpu::RowNumber> order_of(cpu::Context &context, bool threaded, const auto &rows)
@@ -54,7 +74,8 @@ PricedRows<T>::PricedRows(const cpu::Rows<T> &rows)
 {
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.push_back({cpu::Buffer<double>(budget(), at(rows.d) * tile_rows),
-                            cpu::Buffer<double>(budget(), clusters_at_once * tile_rows)});
+                            cpu::Buffer<double>(budget(), clusters_at_once * tile_rows),
+                            cpu::Buffer<double>(budget(), at(rows.k))});
 }
 
 template <typename T>
@@ -81,14 +102,14 @@ void PricedRows<T>::for_tiles(std::int64_t count, Place &&place, Begin &&begin, 
             for (int i = 0; i < size; ++i)
                 x[i] = rows_.row(order_[at(place(first + i))]);
             direct.pack(x, size, rows_.d, tile_rows, scratch.block.data());
-            auto state = begin(first, size);
+            auto state = begin(worker, first, size);
             for (std::int32_t j = 0; j < k(); j += clusters_at_once) {
                 poll();
                 const std::int32_t some = std::min(clusters_at_once, k() - j);
                 list.distances(scratch.block.data(), tile_rows, rows_.d, wide_.data(), all.data() + j, some,
                                scratch.distances.data());
                 for (std::int32_t c = 0; c < some; ++c)
-                    body(state, size, j + c, scratch.distances.data() + std::ptrdiff_t{c} * tile_rows);
+                    body(state, j + c, scratch.distances.data() + std::ptrdiff_t{c} * tile_rows);
             }
             end(state, first, size);
         }
@@ -96,17 +117,15 @@ void PricedRows<T>::for_tiles(std::int64_t count, Place &&place, Begin &&begin, 
 }
 
 template <typename T>
-void PricedRows<T>::assign(std::int64_t count, const std::vector<double> &prices, std::int32_t *labels, double *squares,
-                           double *slacks)
+void PricedRows<T>::assign(std::int64_t count, const std::vector<double> &prices, std::int32_t *labels, double *squares)
 {
-    const auto begin = [](std::int64_t, int) {
+    const auto begin = [](int, std::int64_t, int) {
         Tile tile;
         std::fill_n(tile.best, tile_rows, infinity);
-        std::fill_n(tile.next, tile_rows, infinity);
         std::fill_n(tile.label, tile_rows, 0.0);
         return tile;
     };
-    const auto look = [&](Tile &tile, int, std::int32_t j, const double *distances) {
+    const auto look = [&](Tile &tile, std::int32_t j, const double *distances) {
         look_for_best(tile, distances, prices[at(j)], j);
     };
     for_tiles(
@@ -115,40 +134,45 @@ void PricedRows<T>::assign(std::int64_t count, const std::vector<double> &prices
             for (int i = 0; i < size; ++i) {
                 labels[first + i] = static_cast<std::int32_t>(tile.label[i]);
                 squares[first + i] = tile.square[i];
-                slacks[first + i] = tile.next[i] - tile.best[i];
             }
         });
 }
 
+// Each tile has rows of one cluster.
 template <typename T>
-std::vector<std::vector<Offer>> PricedRows<T>::offers(const std::vector<std::int64_t> &places,
-                                                      const std::vector<double> &prices, const std::int32_t *labels,
-                                                      const double *squares, const std::vector<double> &reaches)
+void PricedRows<T>::find_floors(const std::vector<std::vector<std::int64_t>> &members, const double *squares,
+                                double *floors)
 {
-    std::vector<std::vector<Offer>> offers(places.size());
-    // best: the row's own squared distance; next: what an offer must cost less than.
-    const auto begin = [&](std::int64_t first, int size) {
-        Tile tile;
-        for (int i = 0; i < size; ++i) {
-            const std::int64_t place = places[at(first + i)];
-            const std::int32_t own = labels[place];
-            tile.best[i] = squares[place];
-            tile.next[i] = tile.best[i] + prices[at(own)] + reaches[at(own)];
-            tile.label[i] = own;
-        }
-        return std::pair(first, tile);
-    };
-    const auto look = [&](const std::pair<std::int64_t, Tile> &state, int size, std::int32_t j,
-                          const double *distances) {
-        const auto &[first, tile] = state;
-        for (int i = 0; i < size; ++i)
-            if (tile.label[i] != j && distances[i] + prices[at(j)] < tile.next[i])
-                offers[at(first + i)].push_back({j, distances[i] - tile.best[i]});
-    };
+    std::vector<std::int32_t> clusters; // of tiles
+    std::vector<std::int64_t> places;
+    for (std::int32_t j = 0; j < k(); ++j) {
+        poll();
+        std::fill_n(floors + std::int64_t{j} * k(), k(), infinity);
+        places.insert(places.end(), members[at(j)].begin(), members[at(j)].end());
+        while (places.size() % tile_rows != 0) // the last one once more
+            places.push_back(places.back());
+        clusters.resize(places.size() / tile_rows, j);
+    }
+    std::array<std::mutex, 64> mutexes; // of clusters
     for_tiles(
-        static_cast<std::int64_t>(places.size()), [&](std::int64_t i) { return places[at(i)]; }, begin, look,
-        [](const std::pair<std::int64_t, Tile> &, std::int64_t, int) {});
-    return offers;
+        static_cast<std::int64_t>(places.size()), [&](std::int64_t i) { return places[at(i)]; },
+        [&](int worker, std::int64_t first, int) {
+            Members tile;
+            tile.cluster = clusters[at(first / tile_rows)];
+            tile.floors = scratch_[at(worker)].floors.data();
+            for (int i = 0; i < tile_rows; ++i)
+                tile.squares[i] = squares[places[at(first + i)]];
+            return tile;
+        },
+        [](Members &tile, std::int32_t j, const double *distances) {
+            tile.floors[j] = least_difference(distances, tile.squares);
+        },
+        [&](const Members &tile, std::int64_t, int) {
+            const std::lock_guard lock(mutexes[at(tile.cluster) % mutexes.size()]);
+            double *least = floors + std::int64_t{tile.cluster} * k();
+            for (std::int32_t j = 0; j < k(); ++j)
+                least[j] = std::min(least[j], tile.floors[j]);
+        });
 }
 
 template <typename T>

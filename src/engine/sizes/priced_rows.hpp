@@ -15,12 +15,6 @@
 
 namespace pgkm {
 
-// A row may go to another cluster, at a squared distance that is larger by this.
-struct Offer {
-    std::int32_t cluster;
-    double cost;
-};
-
 template <typename T>
 class PricedRows {
   public:
@@ -37,16 +31,13 @@ class PricedRows {
     // by_row[i] = by_place[the place of row i], of n.
     void put_by_row(const std::int32_t *by_place, std::int32_t *by_row) const;
 
-    // Of the first `count` places: labels[i] becomes the cluster where the row costs least, the lowest of several,
-    // squares[i] its squared distance, and slacks[i] how much more the next one costs.
-    void assign(std::int64_t count, const std::vector<double> &prices, std::int32_t *labels, double *squares,
-                double *slacks);
+    // Of the first `count` places: labels[i] becomes the cluster where the row costs least, the lowest of several, and
+    // squares[i] its squared distance.
+    void assign(std::int64_t count, const std::vector<double> &prices, std::int32_t *labels, double *squares);
 
-    // The offers of these places that cost less than the reach of their cluster (of k) more than staying, prices
-    // counted.
-    std::vector<std::vector<Offer>> offers(const std::vector<std::int64_t> &places, const std::vector<double> &prices,
-                                           const std::int32_t *labels, const double *squares,
-                                           const std::vector<double> &reaches);
+    // floors[j * k + l] becomes the least of what members[j], places of squares[i], would cost more in cluster l;
+    // infinity where there are none.
+    void find_floors(const std::vector<std::vector<std::int64_t>> &members, const double *squares, double *floors);
 
     // Squared distances of these places to one centroid.
     void distances_to(std::int32_t cluster, const std::vector<std::int64_t> &places, double *squares) const;
@@ -57,7 +48,7 @@ class PricedRows {
   private:
     // Room of a worker: a tile of rows by feature, its distances to some centroids.
     struct Scratch {
-        cpu::Buffer<double> block, distances;
+        cpu::Buffer<double> block, distances, floors;
     };
 
     // Calls body(worker, first, size, cluster, distances) for tiles of rows and each cluster, ascending: those of
