@@ -3,14 +3,33 @@
 #pragma once
 
 #include "cpu/context.hpp"
+#include "numeric/reduction.hpp"
 
 namespace pgkm::cpu {
+
+// Float64 sums over rows, with their memory.
+struct RowSums {
+    RowSums(Context &context, const SumPlan &of)
+        : plan(of), memory(Buffer<double>::zeros(context.budget, static_cast<std::size_t>(of.memory()))),
+          ordered(of, memory.data())
+    {
+    }
+    SumPlan plan;
+    Buffer<double> memory;
+    OrderedSums ordered;
+};
 
 // sums/: summaries[p] receives the statistics of problems[p]; mean and variance only with want_moments.
 void summarise(Data &data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                PgkmSummary *summaries);
 // moments[p] receives sums and products of problems[p]'s rows.
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments);
+
+// The same of rows that come in pieces: of whole blocks (block_rows), but the last.
+// moments: where the sums go in the end, with the shift. The bits are those of all n rows at once.
+RowSums begin_moments(Context &context, std::int64_t n, std::int32_t d, bool weighted);
+void add_moments(Data &piece, std::int64_t first, const PgkmMoments &moments, RowSums &sums);
+void finish_moments(Context &context, const RowSums &sums, std::int32_t d, bool weighted, PgkmMoments &moments);
 
 // seed/: sets the centroids of each problem and lowers its k to the number of distinct rows found.
 void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params);
@@ -24,6 +43,12 @@ void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Pg
 inline constexpr std::int64_t most_mixture_values = 32 << 20;
 void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
              PgkmMixtureSums *sums);
+
+// The same of rows that come in pieces, as moments. sums: what is wanted; labels of the mixture are the piece's.
+RowSums begin_em_step(Context &context, std::int64_t n, std::int32_t d, const PgkmMixture &mixture, bool want_sums);
+void add_em_step(Data &piece, std::int64_t first, const PgkmMixture &mixture, bool want_sums, RowSums &sums);
+void finish_em_step(Context &context, const RowSums &sums, std::int32_t d, const PgkmMixture &mixture,
+                    PgkmMixtureSums &out);
 
 // reduce/: a user's reduction. Throws Error(PGKM_INVALID) where a row fails, with reduced[p].fault set.
 void reduce(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,

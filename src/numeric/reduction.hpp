@@ -7,7 +7,7 @@
 // whose bits do not depend on order; here is the form for float64 sums, where order counts:
 // the rows are cut into segments that depend on the shape alone, each segment fills a copy
 // of R of its own, and the copies are combined in the segments' order. So the bits depend on
-// how process() adds up one segment, never on the number of threads.
+// how process() adds up one segment, never on the number of threads, nor on the pieces in which rows come.
 //
 // Where R is so large that few copies fit, it is cut into parts that different threads fill
 // from the same rows.
@@ -60,31 +60,83 @@ struct ReductionTask {
     std::int64_t part;
 };
 
-struct Add {
-    void operator()(double &total, double value) const { total += value; }
+// Of sums whose rows may come in pieces: no segment has many blocks, so that a piece has work for all threads.
+inline constexpr std::int64_t most_blocks_of_sums = 64;
+
+struct SumPlan : ReductionPlan {
+    std::int64_t copies; // of R, that are filled side by side
+
+    std::int64_t memory() const { return (copies + 1) * values; } // float64 values
+
+    // The one that a row belongs to.
+    std::int64_t segment_of(std::int64_t row) const
+    {
+        const std::int64_t blocks = (rows + block - 1) / block, size = blocks / segments, longer = blocks % segments;
+        const std::int64_t of_longer = longer * (size + 1), here = row / block;
+        return here < of_longer ? here / (size + 1) : longer + (here - of_longer) / size;
+    }
 };
 
-// Fills `copies` (plan.segments x plan.values, set to op's identity by the caller) and leaves R
-// in its first plan.values. run(tasks, body) calls body(task, worker) for each task from any
-// threads and returns when all are done; process(task, R, worker) reduces the rows of a task
-// into its part of R.
-template <typename Run, typename Process, typename Op = Add>
-void generalised_reduction(const ReductionPlan &plan, double *copies, Run &&run, Process &&process, Op op = {})
+// As plan_reduction().
+inline SumPlan plan_sums(std::int64_t rows, std::int64_t block, std::int64_t values, std::int64_t max_parts,
+                         std::int64_t most_values = most_reduction_values)
 {
-    run(plan.segments * plan.parts, [&](std::int64_t task, int worker) {
-        const std::int64_t segment = task / plan.parts;
-        process(ReductionTask{plan.first_row(segment), plan.first_row(segment + 1), task % plan.parts},
-                copies + segment * plan.values, worker);
-    });
-    if (plan.segments == 1)
-        return;
-    constexpr std::int64_t slice = 4096; // values that one thread combines at a time
-    run((plan.values + slice - 1) / slice, [&](std::int64_t task, int) {
-        const std::int64_t end = std::min(plan.values, (task + 1) * slice);
-        for (std::int64_t segment = 1; segment < plan.segments; ++segment)
-            for (std::int64_t i = task * slice; i < end; ++i)
-                op(copies[i], copies[segment * plan.values + i]);
-    });
+    SumPlan plan = {plan_reduction(rows, block, values, max_parts, most_values), 0};
+    plan.copies = plan.segments;
+    plan.segments = std::max(plan.segments, (rows + block - 1) / block / most_blocks_of_sums);
+    return plan;
 }
+
+// A reduction by addition.
+class OrderedSums {
+  public:
+    // memory: plan.memory() zeros, which stay the caller's.
+    OrderedSums(const SumPlan &plan, double *memory) : plan_(plan), memory_(memory) {}
+
+    // Reduces rows [first, last), which follow those of the call before. They begin where a block does, and end so or
+    // with the last row. run(tasks, body) calls body(task, worker) for each task from any threads and returns when all
+    // are done; process(task, R, worker) reduces the rows of a task into its part of R.
+    template <typename Run, typename Process>
+    void add(std::int64_t first, std::int64_t last, Run &&run, Process &&process)
+    {
+        while (first < last) {
+            const std::int64_t begin = plan_.segment_of(first);
+            const std::int64_t open = begin / plan_.copies * plan_.copies; // the first of those filled side by side
+            const std::int64_t close = std::min(open + plan_.copies, plan_.segments);
+            const std::int64_t end = std::min(last, plan_.first_row(close));
+            run((plan_.segment_of(end - 1) - begin + 1) * plan_.parts, [&](std::int64_t task, int worker) {
+                const std::int64_t segment = begin + task / plan_.parts;
+                process(ReductionTask{std::max(first, plan_.first_row(segment)),
+                                      std::min(end, plan_.first_row(segment + 1)), task % plan_.parts},
+                        memory_ + (1 + segment - open) * plan_.values, worker);
+            });
+            if (end == plan_.first_row(close))
+                combine(close - open, run);
+            first = end;
+        }
+    }
+
+    // R, of all rows so far whose segments are complete.
+    double *total() const { return memory_; }
+
+  private:
+    // Adds so many copies to the total, and clears them.
+    template <typename Run>
+    void combine(std::int64_t copies, Run &&run)
+    {
+        constexpr std::int64_t slice = 4096; // values that one thread combines at a time
+        run((plan_.values + slice - 1) / slice, [&](std::int64_t task, int) {
+            const std::int64_t begin = task * slice, end = std::min(plan_.values, begin + slice);
+            for (std::int64_t copy = 1; copy <= copies; ++copy)
+                for (std::int64_t i = begin; i < end; ++i) {
+                    memory_[i] += memory_[copy * plan_.values + i];
+                    memory_[copy * plan_.values + i] = 0.0;
+                }
+        });
+    }
+
+    const SumPlan plan_;
+    double *const memory_; // the total, then the copies
+};
 
 } // namespace pgkm

@@ -199,31 +199,46 @@ TEST(Reduction, EveryRowOfEveryPartOnce)
                 EXPECT_EQ(plan.first_row(s) % 384, 0);
             }
         }
-    const ReductionPlan plan = plan_reduction(5000, 10, 3, 1);
-    std::vector<double> copies(at(plan.segments * plan.values));
-    generalised_reduction(plan, copies.data(), Serial(), [](const ReductionTask &task, double *r, int) {
-        for (std::int64_t i = task.first; i < task.last; ++i)
-            r[i % 3] += static_cast<double>(i);
-    });
-    EXPECT_EQ(copies[0], 1666.0 * 1667 / 2 * 3);
-    EXPECT_EQ(copies[0] + copies[1] + copies[2], 4999.0 * 5000 / 2);
 }
 
-TEST(Reduction, AnyOperation)
+// In whatever pieces of whole blocks they come, and however many copies of R there are.
+TEST(Reduction, SumsHaveTheirOrder)
 {
-    const ReductionPlan plan = plan_reduction(100'000, 10, 1, 1);
-    std::vector<double> copies(at(plan.segments), -1.0);
-    generalised_reduction(
-        plan, copies.data(), Serial(),
-        [](const ReductionTask &task, double *r, int) {
-            for (std::int64_t i = task.first; i < task.last; ++i)
-                *r = std::max(*r, static_cast<double>((i * 7919) % 100'003));
-        },
-        [](double &total, double value) { total = std::max(total, value); });
-    double expected = 0;
-    for (std::int64_t i = 0; i < 100'000; ++i)
-        expected = std::max(expected, static_cast<double>((i * 7919) % 100'003));
-    EXPECT_EQ(copies[0], expected);
+    static constexpr std::int64_t rows = 5003, block = 10;
+    const auto sums_of = [](const SumPlan &plan, const std::vector<std::int64_t> &pieces) {
+        std::vector<double> memory(at(plan.memory()));
+        OrderedSums sums(plan, memory.data());
+        std::size_t next = 0;
+        for (std::int64_t first = 0; first < rows;) {
+            const std::int64_t last = std::min(rows, first + pieces[next++ % pieces.size()]);
+            sums.add(first, last, Serial(), [](const ReductionTask &task, double *r, int) {
+                for (std::int64_t i = task.first; i < task.last; ++i)
+                    r[i % 3] += 1.0 / static_cast<double>(i + 1);
+            });
+            first = last;
+        }
+        return std::vector<double>(memory.begin(), memory.begin() + 3);
+    };
+    SumPlan plan = plan_sums(rows, block, 3, 1);
+    EXPECT_EQ(plan.copies, plan.segments);
+    for (std::int64_t segment = 0; segment < plan.segments; ++segment) {
+        EXPECT_EQ(plan.segment_of(plan.first_row(segment)), segment);
+        EXPECT_EQ(plan.segment_of(plan.first_row(segment + 1) - 1), segment);
+    }
+    const std::vector<double> whole = sums_of(plan, {rows});
+    double total = 0.0;
+    for (std::int64_t i = 0; i < rows; ++i)
+        total += 1.0 / static_cast<double>(i + 1);
+    EXPECT_NEAR(whole[0] + whole[1] + whole[2], total, 1e-12);
+    for (const std::int64_t copies : {1, 5, 64}) {
+        plan.copies = copies;
+        for (const std::vector<std::int64_t> &pieces : {std::vector<std::int64_t>{rows}, {10}, {10, 2000, 350}})
+            EXPECT_EQ(sums_of(plan, pieces), whole) << copies << " copies";
+    }
+    // Of many rows no segment is long.
+    const SumPlan many = plan_sums(10'000'000, block, 3, 1);
+    EXPECT_EQ(many.copies, most_reduction_tasks);
+    EXPECT_EQ(many.segments, 10'000'000 / block / most_blocks_of_sums);
 }
 
 } // namespace

@@ -95,47 +95,71 @@ TEST(Stream, FillsEmptyClusters)
     each_with_empty_clusters(expect_same_in_chunks);
 }
 
-// Masses are summed in float64 chunk by chunk.
+// All figures of a mixture or of components.
+std::vector<double> figures_of(PgkmRequest request, Source *source)
+{
+    if (source != nullptr)
+        source->add_to(request);
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    PgkmResult result = {};
+    EXPECT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
+    while (pgkm_job_wait(job, source == nullptr ? 1000 : 0) == 0)
+        if (source != nullptr)
+            source->feed();
+    EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
+    std::vector<double> said;
+    const auto add = [&](const double *values, std::int64_t count) { said.insert(said.end(), values, values + count); };
+    const std::int64_t d = result.d;
+    if (request.algorithm == PGKM_MIXTURE) {
+        said = {result.log_likelihood, static_cast<double>(result.n_iter)};
+        add(result.means, result.k * d);
+        add(result.weights, result.k);
+        add(result.covariances,
+            pgkm_covariance_size(request.mixture.covariance_type, static_cast<int>(result.k), result.d));
+    } else {
+        add(result.mean, d);
+        add(result.components, d * d);
+        add(result.explained_variance, d);
+    }
+    pgkm_job_free(job);
+    return said;
+}
+
+template <typename T>
+void expect_same_sums(bool weighted, std::int64_t n)
+{
+    const auto rows = make_rows<T>(n, 4, weighted, normal);
+    const auto expect_same = [&](const PgkmRequest &request) {
+        const std::vector<double> one = figures_of(request, nullptr);
+        for (const std::vector<std::int64_t> &sizes :
+             std::vector<std::vector<std::int64_t>>{{1 << 20}, {1234, 2000}, {7, 1, 384, n / 2, 333}}) {
+            Source source(rows, sizes);
+            EXPECT_EQ(figures_of(request, &source), one) << sizes[0] << " rows in the first chunk";
+        }
+    };
+    PgkmRequest request = request_of(rows.points(0, rows.n()), 3);
+    request.algorithm = PGKM_PCA;
+    request.pca = {};
+    expect_same(request);
+    request.algorithm = PGKM_MIXTURE;
+    for (const PgkmCovariance type :
+         {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG, PGKM_COVARIANCE_SPHERICAL})
+        for (const std::int32_t standardize : {0, 1}) {
+            SCOPED_TRACE(std::to_string(type) + (standardize != 0 ? " standardized" : ""));
+            pgkm_mixture_options_default(&request.mixture);
+            request.mixture.covariance_type = type;
+            request.mixture.standardize = standardize;
+            expect_same(request);
+        }
+}
+
 TEST(Stream, SumsForMixturesAndComponents)
 {
-    const auto rows = make_rows<double>(5000, 4, false, normal);
-    for (const PgkmAlgorithm algorithm : {PGKM_PCA, PGKM_MIXTURE})
-        for (const PgkmCovariance type : {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED, PGKM_COVARIANCE_DIAG}) {
-            const auto figures = [&](PgkmRequest request, Source *source) {
-                std::vector<double> said;
-                request.algorithm = algorithm;
-                if (algorithm == PGKM_MIXTURE) {
-                    pgkm_mixture_options_default(&request.mixture);
-                    request.mixture.covariance_type = type;
-                } else {
-                    request.pca = {};
-                }
-                PgkmJob *job = nullptr;
-                PgkmError error = {};
-                PgkmResult result = {};
-                EXPECT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK) << error.text;
-                while (pgkm_job_wait(job, source == nullptr ? 1000 : 0) == 0)
-                    if (source != nullptr)
-                        source->feed();
-                EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_OK) << error.text;
-                if (algorithm == PGKM_MIXTURE) {
-                    said = {result.log_likelihood, static_cast<double>(result.n_iter)};
-                    said.insert(said.end(), result.means, result.means + 12);
-                } else {
-                    said.insert(said.end(), result.components, result.components + 16);
-                }
-                pgkm_job_free(job);
-                return said;
-            };
-            PgkmRequest request = request_of(rows.points(0, rows.n()), 3);
-            const std::vector<double> one = figures(request, nullptr);
-            Source source(rows, {1234, 2000});
-            source.add_to(request);
-            const std::vector<double> chunks = figures(request, &source);
-            ASSERT_EQ(chunks.size(), one.size());
-            for (std::size_t i = 0; i < one.size(); ++i)
-                EXPECT_NEAR(chunks[i], one[i], 1e-9 * std::max(1.0, std::fabs(one[i])));
-        }
+    expect_same_sums<double>(false, 5000);
+    expect_same_sums<double>(true, 3001);
+    expect_same_sums<float>(false, 383);
+    expect_same_sums<float>(true, 30000);
 }
 
 // A job that waits for a chunk heeds a cancel.

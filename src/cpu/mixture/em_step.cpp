@@ -40,11 +40,14 @@ struct Layout {
 template <typename T>
 class EmStep {
   public:
-    EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, PgkmMixtureSums &sums)
-        : context_(data.context), pool_(pool), problem_(problem), mixture_(mixture), out_(sums), d_(data.points.d),
+    // labels: NULL, or where those of the problem's rows go.
+    EmStep(Data &data, ThreadPool &pool, const PgkmProblem &problem, const PgkmMixture &mixture, bool want_sums,
+           std::int32_t *labels)
+        : context_(data.context), pool_(pool), n_(problem.n_rows), mixture_(mixture), want_sums_(want_sums),
+          labels_(labels), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
           weights_(data.points.weights == nullptr ? nullptr : data.points.weights + problem.first_row),
-          layout_(mixture, data.points.d, sums.masses != nullptr), products_(product_kernels(context_.instruction_set)),
+          layout_(mixture, data.points.d, want_sums), products_(product_kernels(context_.instruction_set)),
           kernels_(mixture_kernels(context_.instruction_set)), zeros_(d_, 0.0), features_(padded_features(d_)),
           rows_(std::min(block_rows, padded_rows(problem.n_rows))),
           own_size_((blocks() * features_ + mixture.k + 1) * rows_),
@@ -54,27 +57,17 @@ class EmStep {
             prepare();
     }
 
-    void run()
+    // Of those that the sums have a plan for, these rows are `first` and on.
+    void add_to(OrderedSums &sums, std::int64_t first)
     {
-        const ReductionPlan plan = plan_reduction(problem_.n_rows, block_rows, layout_.values, 1, most_mixture_values);
-        auto copies = Buffer<double>::zeros(context_.budget, plan.segments * plan.values);
-        generalised_reduction(
-            plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
+        sums.add(
+            first, first + n_, [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
             [&](const ReductionTask &task, double *r, int worker) {
                 for (std::int64_t i = task.first; i < task.last; i += block_rows)
-                    block(i, static_cast<int>(std::min<std::int64_t>(block_rows, task.last - i)), r, worker);
+                    block(i - first, static_cast<int>(std::min<std::int64_t>(block_rows, task.last - i)), r, worker);
             });
         if (!finite_.load())
             throw Error(PGKM_INVALID, "features are too large: their squares overflow");
-        out_.log_likelihood = copies[0];
-        if (out_.masses == nullptr)
-            return;
-        std::copy_n(layout_.mass(copies.data(), 0), layout_.k, out_.masses);
-        std::copy_n(layout_.first(copies.data(), 0), layout_.k * layout_.d, out_.first);
-        for (std::int64_t j = 0; layout_.second_size > 0 && j < layout_.k; ++j) {
-            context_.poll();
-            std::copy_n(layout_.second(copies.data(), j), layout_.second_size, out_.second + j * layout_.second_size);
-        }
     }
 
   private:
@@ -145,7 +138,7 @@ class EmStep {
             given_shares(first, rows, stride, shares);
         else
             find_shares(first, rows, stride, x, centred, weighted, weights, shares, r);
-        if (out_.masses == nullptr)
+        if (!want_sums_)
             return;
         for (std::int32_t j = 0; j < mixture_.k; ++j)
             add_sums(j, stride, x, centred, weighted, shares + std::int64_t{j} * stride, r);
@@ -196,7 +189,7 @@ class EmStep {
             }
         }
         const BlockDensity density = kernels_.normalise(shares, rows, stride, mixture_.k, constants_.data(), weights,
-                                                        out_.labels == nullptr ? nullptr : out_.labels + first);
+                                                        labels_ == nullptr ? nullptr : labels_ + first);
         r[0] += density.log_likelihood;
         if (!density.finite)
             finite_.store(false);
@@ -221,9 +214,10 @@ class EmStep {
 
     Context &context_;
     ThreadPool &pool_;
-    const PgkmProblem &problem_;
+    const std::int64_t n_;
     const PgkmMixture &mixture_;
-    PgkmMixtureSums &out_;
+    const bool want_sums_;
+    std::int32_t *const labels_;
     const std::int32_t d_;
     const T *const x_;
     const double *const weights_; // of the problem's rows, or NULL
@@ -243,6 +237,24 @@ class EmStep {
     std::atomic<bool> finite_{true};
 };
 
+SumPlan plan_em_step(const Layout &layout, std::int64_t n)
+{
+    return plan_sums(n, block_rows, layout.values, 1, most_mixture_values);
+}
+
+void copy_sums(const Context &context, const Layout &layout, double *total, PgkmMixtureSums &out)
+{
+    out.log_likelihood = total[0];
+    if (out.masses == nullptr)
+        return;
+    std::copy_n(layout.mass(total, 0), layout.k, out.masses);
+    std::copy_n(layout.first(total, 0), layout.k * layout.d, out.first);
+    for (std::int64_t j = 0; layout.second_size > 0 && j < layout.k; ++j) {
+        context.poll();
+        std::copy_n(layout.second(total, j), layout.second_size, out.second + j * layout.second_size);
+    }
+}
+
 } // namespace
 
 void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
@@ -254,10 +266,35 @@ void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, c
                (mixtures[p].covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
     };
     for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
+        const Layout layout(mixtures[p], data.points.d, sums[p].masses != nullptr);
+        RowSums all(data.context, plan_em_step(layout, problems[p].n_rows));
         with_element(data.points, [&](auto element) {
-            EmStep<decltype(element)>(data, pool, problems[p], mixtures[p], sums[p]).run();
+            EmStep<decltype(element)>(data, pool, problems[p], mixtures[p], sums[p].masses != nullptr, sums[p].labels)
+                .add_to(all.ordered, 0);
         });
+        copy_sums(data.context, layout, all.ordered.total(), sums[p]);
     });
+}
+
+RowSums begin_em_step(Context &context, std::int64_t n, std::int32_t d, const PgkmMixture &mixture, bool want_sums)
+{
+    return RowSums(context, plan_em_step(Layout(mixture, d, want_sums), n));
+}
+
+void add_em_step(Data &piece, std::int64_t first, const PgkmMixture &mixture, bool want_sums, RowSums &sums)
+{
+    PgkmProblem problem = {};
+    problem.n_rows = piece.points.n;
+    with_element(piece.points, [&](auto element) {
+        EmStep<decltype(element)>(piece, piece.context.pool, problem, mixture, want_sums, nullptr)
+            .add_to(sums.ordered, first);
+    });
+}
+
+void finish_em_step(Context &context, const RowSums &sums, std::int32_t d, const PgkmMixture &mixture,
+                    PgkmMixtureSums &out)
+{
+    copy_sums(context, Layout(mixture, d, out.masses != nullptr), sums.ordered.total(), out);
 }
 
 } // namespace pgkm::cpu

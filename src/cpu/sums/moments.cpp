@@ -25,13 +25,13 @@ std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
 }
 
 // d sums and the triangle. Each part of a large one packs its block anew; copies of it cost memory and time, too.
-ReductionPlan plan_moments(std::int64_t n, std::int32_t d)
+SumPlan plan_moments(std::int64_t n, std::int32_t d)
 {
     constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
     const std::int64_t values = d + triangle(d);
     return d >= packed_features
-               ? plan_reduction(n, block_rows, values, d / packed_features_per_part + 1, most_reduction_values / 4)
-               : plan_reduction(n, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
+               ? plan_sums(n, block_rows, values, d / packed_features_per_part + 1, most_reduction_values / 4)
+               : plan_sums(n, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
 }
 
 // float64 values that a thread needs for a block of rows.
@@ -72,34 +72,56 @@ class BlockSums {
     const double *const shift_;
 };
 
+// What weighted moments are the sums of.
+constexpr PgkmMixture one_component = {1, PGKM_COVARIANCE_FULL, nullptr, nullptr, nullptr, nullptr, nullptr};
+
+// Adds n rows, `first` of those of the plan and on.
+template <typename T>
+void add_rows(Context &context, ThreadPool &pool, const T *x, std::int64_t n, std::int64_t first, const SumPlan &plan,
+              std::int32_t d, const double *shift, OrderedSums &sums)
+{
+    const std::size_t own = block_memory(d);
+    const BlockSums<T> block(context.instruction_set, d, shift);
+    auto memory = Buffer<double>::zeros(context.budget, own * pool.size());
+    sums.add(
+        first, first + n, [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
+        [&](const ReductionTask &task, double *into, int worker) {
+            const std::int32_t begin = part_begin(task.part, plan.parts, d);
+            const std::int32_t end = part_begin(task.part + 1, plan.parts, d);
+            for (std::int64_t i = task.first; i < task.last; i += block_rows) {
+                context.poll();
+                block.add(x + (i - first) * d, std::min<std::int64_t>(block_rows, task.last - i), begin, end,
+                          task.part == 0, memory.data() + own * worker, into);
+            }
+        });
+}
+
+void copy_moments(const Context &context, const double *total, std::int64_t n, std::int32_t d, PgkmMoments &out)
+{
+    out.mass = static_cast<double>(n);
+    std::copy_n(total, d, out.sums);
+    for (std::int64_t a = 0; a < d; ++a) {
+        context.poll();
+        std::copy_n(total + d + triangle(a), a + 1, out.cross + triangle(a));
+    }
+}
+
 template <typename T>
 void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMoments &out)
 {
-    Context &context = data.context;
     const std::int32_t d = data.points.d;
-    const T *const x = static_cast<const T *>(data.points.values) + problem.first_row * d;
-    const ReductionPlan plan = plan_moments(problem.n_rows, d);
-    const std::size_t own = block_memory(d);
-    const BlockSums<T> block(context.instruction_set, d, out.shift);
-    auto copies = Buffer<double>::zeros(context.budget, plan.segments * plan.values);
-    auto memory = Buffer<double>::zeros(context.budget, own * pool.size());
-    generalised_reduction(
-        plan, copies.data(), [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
-        [&](const ReductionTask &task, double *sums, int worker) {
-            const std::int32_t first = part_begin(task.part, plan.parts, d);
-            const std::int32_t last = part_begin(task.part + 1, plan.parts, d);
-            for (std::int64_t i = task.first; i < task.last; i += block_rows) {
-                context.poll();
-                block.add(x + i * d, std::min<std::int64_t>(block_rows, task.last - i), first, last, task.part == 0,
-                          memory.data() + own * worker, sums);
-            }
-        });
-    out.mass = static_cast<double>(problem.n_rows);
-    std::copy_n(copies.data(), d, out.sums);
-    for (std::int64_t a = 0; a < d; ++a) {
-        context.poll();
-        std::copy_n(copies.data() + d + triangle(a), a + 1, out.cross + triangle(a));
-    }
+    const SumPlan plan = plan_moments(problem.n_rows, d);
+    RowSums sums(data.context, plan);
+    add_rows(data.context, pool, static_cast<const T *>(data.points.values) + problem.first_row * d, problem.n_rows, 0,
+             plan, d, out.shift, sums.ordered);
+    copy_moments(data.context, sums.ordered.total(), problem.n_rows, d, out);
+}
+
+PgkmProblem all_rows(const Data &data)
+{
+    PgkmProblem problem = {};
+    problem.n_rows = data.points.n;
+    return problem;
 }
 
 } // namespace
@@ -107,14 +129,13 @@ void moments_of(Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmMo
 double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted)
 {
     if (weighted) {
-        const ReductionPlan plan =
-            plan_reduction(std::max<std::int64_t>(n, 1), block_rows, d + triangle(d) + 2, 1, most_mixture_values);
+        const SumPlan plan =
+            plan_sums(std::max<std::int64_t>(n, 1), block_rows, d + triangle(d) + 2, 1, most_mixture_values);
         const auto block = static_cast<double>((3 * padded_features(d) + 2) * block_rows);
-        return 8.0 * (static_cast<double>(plan.segments * plan.values) + block * threads) +
-               4.0 * static_cast<double>(n);
+        return 8.0 * (static_cast<double>(plan.memory()) + block * threads);
     }
-    const ReductionPlan plan = plan_moments(std::max<std::int64_t>(n, 1), d);
-    return 8.0 * (static_cast<double>(plan.segments * plan.values) + static_cast<double>(block_memory(d)) * threads);
+    const SumPlan plan = plan_moments(std::max<std::int64_t>(n, 1), d);
+    return 8.0 * (static_cast<double>(plan.memory()) + static_cast<double>(block_memory(d)) * threads);
 }
 
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments)
@@ -134,6 +155,35 @@ void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, P
         with_element(data.points,
                      [&](auto element) { moments_of<decltype(element)>(data, pool, problems[p], moments[p]); });
     });
+}
+
+RowSums begin_moments(Context &context, std::int64_t n, std::int32_t d, bool weighted)
+{
+    return weighted ? begin_em_step(context, n, d, one_component, true) : RowSums(context, plan_moments(n, d));
+}
+
+void add_moments(Data &piece, std::int64_t first, const PgkmMoments &moments, RowSums &sums)
+{
+    const PgkmProblem problem = all_rows(piece);
+    PgkmMoments view = moments;
+    if (piece.points.weights != nullptr)
+        return weighted_moments(
+            &problem, 1, &view, [&](std::size_t n) { return Buffer<std::int32_t>::zeros(piece.context.budget, n); },
+            [&](const PgkmMixture *mixtures, PgkmMixtureSums *) {
+                add_em_step(piece, first, mixtures[0], true, sums);
+            });
+    with_element(piece.points, [&](auto element) {
+        add_rows(piece.context, piece.context.pool, static_cast<const decltype(element) *>(piece.points.values),
+                 piece.points.n, first, sums.plan, piece.points.d, moments.shift, sums.ordered);
+    });
+}
+
+void finish_moments(Context &context, const RowSums &sums, std::int32_t d, bool weighted, PgkmMoments &moments)
+{
+    if (!weighted)
+        return copy_moments(context, sums.ordered.total(), sums.plan.rows, d, moments);
+    PgkmMixtureSums view = {0.0, &moments.mass, moments.sums, moments.cross, nullptr};
+    finish_em_step(context, sums, d, one_component, view);
 }
 
 } // namespace pgkm::cpu

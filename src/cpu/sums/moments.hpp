@@ -8,7 +8,7 @@
 namespace pgkm::cpu {
 
 // Bytes that the moments of n rows of d features take on so many threads: copies of the sums, and a block of
-// rows for each thread.
+// rows for each thread. Labels of weighted rows are not among them.
 double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted);
 
 } // namespace pgkm::cpu

@@ -8,22 +8,14 @@
 namespace pgkm {
 namespace {
 
-// The mean of up to a thousand rows spread over all of the problem's. As a shift it is as good as their mean: the
-// difference costs less than a factor of n / 1000 on a rounding of 1e-16, in the worst case that these rows are the
-// outliers.
+constexpr std::int64_t most_sampled = 1000;
+
 template <typename T>
 std::vector<double> sample_mean(const T *rows, std::int64_t n, std::int32_t d)
 {
-    constexpr std::int64_t most_rows = 1000;
-    const std::int64_t count = std::min(n, most_rows);
-    std::vector<double> mean(at(d));
-    for (std::int64_t i = 0; i < count; ++i) {
-        // Without the product i * n, which could overflow.
-        const T *const row = rows + (n / count * i + n % count * i / count) * d;
-        for (std::int32_t f = 0; f < d; ++f)
-            mean[at(f)] += static_cast<double>(row[f]) / static_cast<double>(count);
-    }
-    return mean;
+    MeanOfSample mean(n, d);
+    mean.add(0, n, [&](std::int64_t i, double *row) { std::copy_n(rows + i * d, d, row); });
+    return mean.mean();
 }
 
 std::vector<double> shift_of(const PgkmPoints &points, const PgkmProblem &problem)
@@ -35,6 +27,24 @@ std::vector<double> shift_of(const PgkmPoints &points, const PgkmProblem &proble
 }
 
 } // namespace
+
+MeanOfSample::MeanOfSample(std::int64_t n, std::int32_t d)
+    : n_(n), count_(std::min(n, most_sampled)), mean_(at(d)), row_(at(d))
+{
+}
+
+void MeanOfSample::add(std::int64_t first, std::int64_t n, const std::function<void(std::int64_t, double *)> &get)
+{
+    for (; next_ < count_; ++next_) {
+        // Without the product next_ * n_, which could overflow.
+        const std::int64_t number = n_ / count_ * next_ + n_ % count_ * next_ / count_;
+        if (number >= first + n)
+            return;
+        get(number - first, row_.data());
+        for (std::size_t f = 0; f < mean_.size(); ++f)
+            mean_[f] += row_[f] / static_cast<double>(count_);
+    }
+}
 
 void CrossMoments::centre(const std::function<void()> &poll)
 {
@@ -49,7 +59,8 @@ void CrossMoments::centre(const std::function<void()> &poll)
         mean[at(f)] += sums[at(f)] / mass;
 }
 
-std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points, std::vector<PgkmProblem> &problems)
+std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points, std::vector<PgkmProblem> &problems,
+                                     const std::vector<double> &shift)
 {
     std::vector<CrossMoments> found;
     std::vector<PgkmMoments> views;
@@ -57,7 +68,9 @@ std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points,
         // Rows of other servers are not here to be sampled; their sums of integers are as good.
         const bool all_here = problem.first_row + problem.n_rows <= points.n;
         found.push_back({problem.n_rows, 0.0,
-                         all_here ? shift_of(points, problem) : session.summarise(problems, true)[0].mean,
+                         !shift.empty() ? shift
+                         : all_here     ? shift_of(points, problem)
+                                        : session.summarise(problems, true)[0].mean,
                          std::vector<double>(at(points.d)), std::vector<double>(at(triangle_size(points.d)))});
         views.push_back({found.back().mean.data(), found.back().sums.data(), found.back().cross.data(), 0.0});
     }

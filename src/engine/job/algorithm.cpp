@@ -75,6 +75,11 @@ std::vector<PgkmGroup> groups_of(const PgkmRequest &request)
     return {{request.points.values, request.points.weights, n, request.k}};
 }
 
+std::int64_t rows_of_sums(const PgkmRequest &request, const PgkmGroup &group)
+{
+    return request.stream == nullptr ? group.n : request.stream->n;
+}
+
 Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
 {
     Work all = {};

@@ -66,6 +66,9 @@ inline bool is_spread(const PgkmRequest &request)
     return request.n_nodes > 0 || request.stream != nullptr;
 }
 
+// Rows of a group by which the copies of float64 sums are planned: those of all chunks.
+std::int64_t rows_of_sums(const PgkmRequest &request, const PgkmGroup &group);
+
 inline bool has_rows(const PgkmRequest &request)
 {
     return request.n_groups > 0 || is_spread(request) || (request.points.values != nullptr && request.points.n > 0);

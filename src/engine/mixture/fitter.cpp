@@ -8,6 +8,7 @@
 #include "engine/backends/moments.hpp"
 #include "engine/kmeans/fitter.hpp"
 #include "engine/mixture/options.hpp"
+#include "engine/nodes/chunk_sums.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -70,7 +71,12 @@ std::vector<MixtureModel> MixtureFitter::run()
 // The covariances of all rows, which the components' responsibilities divide but do not change.
 void MixtureFitter::find_totals()
 {
-    std::vector<CrossMoments> moments = moments_of(session_, points_, problems_);
+    std::vector<double> shift;
+    if (request_.stream != nullptr)
+        shift = nodes::mean_of_sample(*request_.stream, points_.d,
+                                      rows_ == nullptr ? Standardization() : rows_->groups()[0].standardization,
+                                      monitor_.host());
+    std::vector<CrossMoments> moments = moments_of(session_, points_, problems_, shift);
     for_each(all_.size(), [&](std::size_t g) {
         const std::int64_t d = points_.d;
         moments[g].centre(poll_);

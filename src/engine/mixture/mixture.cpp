@@ -111,11 +111,12 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums.
     const bool weighted = group.weights != nullptr;
     const double clusters = bytes_of_fit(mixture, request.points.element, weighted, request.mixture.standardize != 0);
-    const double segments = std::clamp(mixture.n / cpu::block_rows, 1.0, 64.0);
-    const double copies = std::max(values, std::min(segments * values, 33554432.0));
+    const double segments = std::clamp(static_cast<double>(rows_of_sums(request, group)) / cpu::block_rows, 1.0, 64.0);
+    const double copies = values + std::max(values, std::min(segments * values, 33554432.0));
     // One for all components follows from the moments of all rows.
-    const double moments =
-        type == PGKM_COVARIANCE_TIED ? cpu::moments_bytes(group.n, request.points.d, 1, weighted) : 0.0;
+    const double moments = type == PGKM_COVARIANCE_TIED
+                               ? cpu::moments_bytes(rows_of_sums(request, group), request.points.d, 1, weighted)
+                               : 0.0;
     return clusters + 8.0 * (5.0 * values + copies + (has_matrices(type) ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
            moments + (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
 }

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "backend/host.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/seed/row_order.hpp"
+#include "engine/nodes/chunk_sums.hpp"
 #include "engine/nodes/key_masses.hpp"
 
 namespace pgkm::nodes {
@@ -57,7 +59,17 @@ void Chunks::keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, Shar
         keep_drawn<double>(chunk, open_, bits, reader, state);
 }
 
-void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge, Kind kind)
+Writer Chunks::serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state)
+{
+    Reader reader(asked);
+    Writer reply;
+    Share(session_, chunk, state, open_).serve(reader, reply);
+    return reply;
+}
+
+// Calls body(chunk, state) for each chunk of a pass, its rows brought into the space of the distance.
+template <typename Body>
+void Chunks::for_chunks(Kind kind, Body &&body)
 {
     PgkmPoints chunk;
     source_.begin_pass(open_.host);
@@ -68,27 +80,41 @@ void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &requ
         session_.unload();
         element_ = chunk.element;
         d_ = chunk.d;
-        const auto serve = [&](const Bytes &asked) {
-            Reader reader(asked);
-            Writer reply;
-            Share(session_, chunk, state, open_).serve(reader, reply);
-            return reply;
-        };
         if (!transform_.empty())
-            serve(transform_);
-        if (kind == Kind::drawn)
-            keep_drawn_rows(chunk, request, state);
+            serve(transform_, chunk, state);
         session_.unload();
-        if (state.drawn != 0) {
-            for (const Bytes *earlier : before)
-                if (!earlier->empty())
-                    serve(*earlier);
-            const Writer reply = serve(request);
-            Reader reader(reply.bytes());
-            merge(reader);
-        }
+        body(chunk, state);
         session_.unload(); // before the chunk goes, and its state
     }
+}
+
+void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge, Kind kind)
+{
+    for_chunks(kind, [&](const PgkmPoints &chunk, ShareState &state) {
+        if (kind == Kind::drawn)
+            keep_drawn_rows(chunk, request, state);
+        if (state.drawn == 0)
+            return;
+        for (const Bytes *earlier : before)
+            if (!earlier->empty())
+                serve(*earlier, chunk, state);
+        const Writer reply = serve(request, chunk, state);
+        Reader reader(reply.bytes());
+        merge(reader);
+    });
+}
+
+// One answer for all chunks, in float64. A device sums each chunk by itself.
+void Chunks::sum_up(const Bytes &request, const Merge &merge)
+{
+    if (session_.table() != cpu_backend())
+        return pass({}, request, merge);
+    ChunkSums sums(session_, source_.n, request);
+    for_chunks(Kind::rows,
+               [&](const PgkmPoints &chunk, const ShareState &state) { sums.add(clustered(chunk, state)); });
+    const Writer reply = sums.finish();
+    Reader reader(reply.bytes());
+    merge(reader);
 }
 
 // Keeps the rows that a request has made chosen ones.
@@ -160,6 +186,9 @@ void Chunks::ask(const Writer &asked, const Merge &merge)
         else
             pass({&begin_, &add_, &sums_, &gains_}, request, merge);
         return element_ == PGKM_FLOAT32 ? choose<float>(operation, reader) : choose<double>(operation, reader);
+    case Operation::cross:
+    case Operation::em_step:
+        return sum_up(request, merge);
     default:
         return pass({}, request, merge);
     }

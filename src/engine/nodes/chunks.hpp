@@ -38,6 +38,10 @@ class Chunks {
     enum class Kind { rows, ordered, drawn, labels };
     void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
               Kind kind = Kind::rows);
+    void sum_up(const Bytes &request, const Merge &merge);
+    template <typename Body>
+    void for_chunks(Kind kind, Body &&body);
+    Writer serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state);
     void keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const;
     template <typename T>
     void choose(Operation operation, Reader &request);

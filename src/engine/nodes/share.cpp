@@ -6,8 +6,8 @@
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
-#include "engine/backends/moments.hpp"
 #include "engine/nodes/cluster_sums.hpp"
+#include "engine/nodes/model_request.hpp"
 #include "engine/nodes/share_seed.hpp"
 #include "engine/rows/prepare.hpp"
 #include "numeric/contract.hpp"
@@ -227,59 +227,24 @@ void Share::assign(Reader &request, Writer &reply)
 
 void Share::cross(Reader &request, Writer &reply)
 {
-    const auto d = static_cast<std::size_t>(points_.d);
-    const std::vector<double> shift = request.get_all<double>(d);
-    std::vector<double> sums(d), products(d * (d + 1) / 2);
-    PgkmMoments moments = {shift.data(), sums.data(), products.data(), 0.0};
+    CrossRequest asked(request, points_.d);
     std::vector<PgkmProblem> problems = {whole()};
-    session_.run(&PgkmBackend::moments, problems, &moments);
-    reply.put(moments.mass);
-    reply.put(sums);
-    reply.put(products);
+    session_.run(&PgkmBackend::moments, problems, &asked.moments);
+    asked.reply(reply);
 }
 
-// Where there are no factors, each row belongs to the component of the nearest mean.
 template <typename T>
 void Share::em_step(Reader &request, Writer &reply)
 {
-    const auto d = static_cast<std::size_t>(points_.d);
-    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    PgkmMixture mixture = {};
-    mixture.k = static_cast<std::int32_t>(k);
-    mixture.covariance_type = request.get<PgkmCovariance>();
-    if (mixture.covariance_type < PGKM_COVARIANCE_FULL || mixture.covariance_type > PGKM_COVARIANCE_SPHERICAL)
-        raise_shape();
-    const bool want_sums = request.get<std::uint8_t>() != 0;
-    const std::vector<double> means = read_rows<double>(request, k, points_.d);
-    const std::vector<double> factors = request.get_all<double>();
-    const std::vector<double> log_weights = request.get_all<double>(), determinants = request.get_all<double>();
+    MixtureRequest asked(request, points_.d);
     std::vector<PgkmProblem> problems = {whole()};
     LargeArray<std::int32_t> labels;
-    mixture.means = means.data();
-    if (factors.empty()) {
-        labels = nearest_labels<T>(session_, points_, mixture.k, means);
-        mixture.labels = labels.data();
-    } else if (factors.size() !=
-                   static_cast<std::size_t>(pgkm_covariance_size(mixture.covariance_type, mixture.k, points_.d)) ||
-               log_weights.size() != k || determinants.size() != k) {
-        raise_shape();
+    if (asked.wants_labels()) {
+        labels = nearest_labels<T>(session_, points_, asked.mixture.k, asked.means);
+        asked.mixture.labels = labels.data();
     }
-    mixture.log_weights = log_weights.data();
-    mixture.factors = factors.data();
-    mixture.log_determinants = determinants.data();
-    std::vector<double> masses(want_sums ? k : 0), first(want_sums ? k * d : 0),
-        squares(want_sums ? static_cast<std::size_t>(second_size(mixture.covariance_type, mixture.k, points_.d)) : 0);
-    PgkmMixtureSums sums = {};
-    if (want_sums) {
-        sums.masses = masses.data();
-        sums.first = first.data();
-        sums.second = squares.data();
-    }
-    session_.run(&PgkmBackend::em_step, problems, &mixture, &sums);
-    reply.put(sums.log_likelihood);
-    reply.put(masses);
-    reply.put(first);
-    reply.put(squares);
+    session_.run(&PgkmBackend::em_step, problems, &asked.mixture, &asked.sums);
+    asked.reply(reply);
 }
 
 } // namespace pgkm::nodes

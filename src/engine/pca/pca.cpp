@@ -6,6 +6,7 @@
 
 #include "cpu/sums/moments.hpp"
 #include "engine/backends/moments.hpp"
+#include "engine/nodes/chunk_sums.hpp"
 #include "engine/job/algorithm.hpp"
 #include "engine/pca/symmetric_eigen.hpp"
 #include "numeric/contract.hpp"
@@ -190,9 +191,11 @@ double bytes(const PgkmRequest &request, const PgkmGroup &group)
     const double eigen = symmetric_eigen_bytes(request.points.d);
     if (!has_rows(request))
         return eigen;
-    return std::max(eigen, 4.0 * d * d + cpu::moments_bytes(group.n, request.points.d,
-                                                            threads_of(request, work(request, group)),
-                                                            request.points.weights != nullptr));
+    const bool weighted = request.points.weights != nullptr;
+    const double labels = weighted ? 4.0 * static_cast<double>(group.n) : 0.0;
+    return std::max(eigen, 4.0 * d * d + labels +
+                               cpu::moments_bytes(rows_of_sums(request, group), request.points.d,
+                                                  threads_of(request, work(request, group)), weighted));
 }
 
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
@@ -208,7 +211,10 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     place->session.load_own(points);
     std::vector<PgkmProblem> all(1);
     all[0].n_rows = groups_of(request)[0].n;
-    std::vector<CrossMoments> moments = moments_of(place->session, points, all);
+    std::vector<double> shift;
+    if (request.stream != nullptr)
+        shift = nodes::mean_of_sample(*request.stream, points.d, {}, monitor.host());
+    std::vector<CrossMoments> moments = moments_of(place->session, points, all, shift);
     moments[0].centre([&] { monitor.poll(); });
     return std::make_unique<Components>(std::move(moments[0]), request.pca);
 }

@@ -1,0 +1,157 @@
+// chunk_sums.cpp - chunks cut into blocks, and their sums in the order of all rows.
+#include "engine/nodes/chunk_sums.hpp"
+
+#include <algorithm>
+
+#include "cpu/kernels/product_kernels.hpp"
+#include "engine/backends/moments.hpp"
+#include "engine/nodes/share.hpp"
+
+namespace pgkm::nodes {
+namespace {
+
+std::size_t row_bytes(const PgkmPoints &points)
+{
+    return static_cast<std::size_t>(points.d) * (points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
+}
+
+PgkmPoints part_of(const PgkmPoints &points, std::int64_t first, std::int64_t n)
+{
+    PgkmPoints part = points;
+    part.values = static_cast<const std::byte *>(points.values) + static_cast<std::size_t>(first) * row_bytes(points);
+    part.n = n;
+    if (points.weights != nullptr)
+        part.weights += first;
+    return part;
+}
+
+template <typename T>
+void add_sampled(MeanOfSample &mean, const PgkmPoints &chunk, std::int64_t first, const Standardization &units)
+{
+    const bool standardized = !units.center.empty();
+    mean.add(first, chunk.n, [&](std::int64_t i, double *row) {
+        std::vector<T> own(static_cast<const T *>(chunk.values) + i * chunk.d,
+                           static_cast<const T *>(chunk.values) + (i + 1) * chunk.d);
+        if (standardized)
+            transform_row(own.data(), chunk.d, units.center.data(), units.scale.data(), PGKM_L2);
+        std::copy(own.begin(), own.end(), row);
+    });
+}
+
+} // namespace
+
+std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Standardization &units,
+                                   const PgkmHost &host)
+{
+    MeanOfSample mean(source.n, d);
+    PgkmPoints chunk;
+    std::int64_t first = 0;
+    source.begin_pass(host);
+    for (; source.take(host, chunk); first += chunk.n)
+        if (chunk.element == PGKM_FLOAT32)
+            add_sampled<float>(mean, chunk, first, units);
+        else
+            add_sampled<double>(mean, chunk, first, units);
+    return mean.mean();
+}
+
+void RowBlocks::keep(const PgkmPoints &rows)
+{
+    const auto *values = static_cast<const std::byte *>(rows.values);
+    values_.insert(values_.end(), values, values + static_cast<std::size_t>(rows.n) * row_bytes(rows));
+    if (rows.weights != nullptr)
+        weights_.insert(weights_.end(), rows.weights, rows.weights + rows.n);
+    kept_ += rows.n;
+}
+
+void RowBlocks::give_kept(const Body &body)
+{
+    PgkmPoints rows = shape_;
+    rows.values = values_.data();
+    rows.weights = shape_.weights == nullptr ? nullptr : weights_.data();
+    rows.n = kept_;
+    body(given_, rows);
+    given_ += kept_;
+    kept_ = 0;
+    values_.clear();
+    weights_.clear();
+}
+
+void RowBlocks::add(const PgkmPoints &chunk, const Body &body)
+{
+    shape_ = chunk;
+    std::int64_t begin = 0;
+    if (kept_ > 0) {
+        begin = std::min(chunk.n, cpu::block_rows - kept_);
+        keep(part_of(chunk, 0, begin));
+        if (kept_ < cpu::block_rows)
+            return;
+        give_kept(body);
+    }
+    const std::int64_t whole = (chunk.n - begin) / cpu::block_rows * cpu::block_rows;
+    if (whole > 0)
+        body(given_, part_of(chunk, begin, whole));
+    given_ += whole;
+    keep(part_of(chunk, begin + whole, chunk.n - begin - whole));
+}
+
+void RowBlocks::finish(const Body &body)
+{
+    if (kept_ > 0)
+        give_kept(body);
+}
+
+void ChunkSums::add(const PgkmPoints &chunk)
+{
+    blocks_.add(chunk, [&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
+}
+
+void ChunkSums::begin(const PgkmPoints &rows)
+{
+    context_ = &cpu_data(session_)->context;
+    d_ = rows.d;
+    weighted_ = rows.weights != nullptr;
+    Reader request(request_);
+    if (request.operation() == Operation::cross) {
+        cross_ = std::make_unique<CrossRequest>(request, d_);
+        sums_.emplace(cpu::begin_moments(*context_, n_, d_, weighted_));
+    } else {
+        mixture_ = std::make_unique<MixtureRequest>(request, d_);
+        sums_.emplace(cpu::begin_em_step(*context_, n_, d_, mixture_->mixture, mixture_->want_sums));
+    }
+}
+
+void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
+{
+    session_.load(piece);
+    if (!sums_.has_value())
+        begin(piece);
+    cpu::Data &data = *cpu_data(session_);
+    if (cross_ != nullptr)
+        return cpu::add_moments(data, first, cross_->moments, *sums_);
+    PgkmMixture mixture = mixture_->mixture;
+    LargeArray<std::int32_t> labels;
+    if (mixture_->wants_labels()) {
+        labels = piece.element == PGKM_FLOAT32 ? nearest_labels<float>(session_, piece, mixture.k, mixture_->means)
+                                               : nearest_labels<double>(session_, piece, mixture.k, mixture_->means);
+        mixture.labels = labels.data();
+    }
+    cpu::add_em_step(data, first, mixture, mixture_->want_sums, *sums_);
+}
+
+Writer ChunkSums::finish()
+{
+    Writer reply;
+    blocks_.finish([&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
+    session_.unload(); // what was kept
+    if (cross_ != nullptr) {
+        cpu::finish_moments(*context_, *sums_, d_, weighted_, cross_->moments);
+        cross_->reply(reply);
+    } else {
+        cpu::finish_em_step(*context_, *sums_, d_, mixture_->mixture, mixture_->sums);
+        mixture_->reply(reply);
+    }
+    return reply;
+}
+
+} // namespace pgkm::nodes
