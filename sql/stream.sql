@@ -45,6 +45,7 @@ SELECT count(*), count(silhouette) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, 
 SELECT scan FROM kmeans_last_run();
 SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 60, init => 'random', sample => 0, max_iter => 10);
 SELECT scan FROM kmeans_last_run();
+CREATE TABLE streamed_few AS SELECT i::double precision AS x FROM generate_series(1, 300) AS i;
 RESET pg_kmeans.memory_limit;
 
 -- its siblings
@@ -53,6 +54,7 @@ CREATE TABLE streamed_models AS
 SELECT gmm_fit('streamed', '{f}', 3, memory => 'resident') AS g, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'resident') AS t,
        pca_fit('streamed', '{f}', memory => 'resident') AS p;
 SET pg_kmeans.memory_limit = '5MB';
+SELECT count(*) FROM kmeans_sweep('streamed_few', '{x}', 299, 1000000000, init => 'random', memory => 'stream');
 SELECT s.k, s.inertia = r.inertia AND s.n_iter = r.n_iter AS same, abs(s.simplified_silhouette - r.simplified_silhouette) < 1e-9 AS near
 FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'stream') AS s JOIN streamed_sweep AS r USING (k);
 SELECT s = g AS same FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
@@ -123,4 +125,4 @@ DROP TABLE streamed_nowhere;
 DROP VIEW streamed_view;
 DROP FUNCTION streamed_fit(text);
 DROP FUNCTION streamed_labels(text, text);
-DROP TABLE streamed, streamed_parts, streamed_fits, streamed_sweep, streamed_models, streamed_none;
+DROP TABLE streamed_few, streamed, streamed_parts, streamed_fits, streamed_sweep, streamed_models, streamed_none;

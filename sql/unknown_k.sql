@@ -60,6 +60,16 @@ SELECT kmeans_unload();
 SELECT k, components FROM gmm_sweep('unknown_rows', '{x,y}', 2, 3, filter => NULL, nulls => 'skip', max_iter => 1, n_init => 2);
 CREATE TABLE unknown_few (x integer);
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 3);
+-- what the largest k needs counts before any fit
+DO $$
+DECLARE detail text;
+BEGIN
+    SET LOCAL pg_kmeans.memory_limit = '5MB';
+    PERFORM gmm_sweep('unknown_many', '{x,y}', 1, 2000);
+EXCEPTION WHEN program_limit_exceeded THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+    RAISE NOTICE '%', substring(detail FROM '^.* features');
+END $$;
 INSERT INTO unknown_few VALUES (1), (1), (5);
 SELECT k, components, suggestion FROM gmm_sweep('unknown_few', '{x}', 1, 9, reg_covar => 0.1);
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 3, 2);

@@ -105,7 +105,8 @@ std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request
     double bytes = 0.0, rows = 0.0;
     for (PgkmGroup group : groups_of(request)) {
         if (request.stream != nullptr) {
-            bytes += nodes::bytes_of_draws(group.n, std::max(request.k, request.k_last), request.points.d);
+            bytes += nodes::bytes_of_draws(group.n, std::max(request.k, std::min(request.k_last, group.n)),
+                                           request.points.d);
             group.n = std::min(group.n, request.stream->most);
         } else if (request.n_nodes > 0) {
             group.n = request.points.n; // the others' memory is theirs

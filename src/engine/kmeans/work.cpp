@@ -177,7 +177,8 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const Shape fit = shape_of({nullptr, nullptr, group.n, std::max(group.k, request.k_last)}, request.points.d);
+    const std::int64_t most = request.k_last == 0 ? group.k : pgkm_sweep_last(&request);
+    const Shape fit = shape_of({nullptr, nullptr, group.n, most}, request.points.d);
     const double swept = request.k_last == 0 ? 0.0 : bytes_of_sweep(request, fit);
     // Groups are copied anyway.
     const bool in_batches = request.kmeans.batch_size > 0;

@@ -49,6 +49,14 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo)
     return call;
 }
 
+/* 54000 before any fit, if that of the most components cannot be. */
+static void require_memory(TableCall *call, const TableRows *rows, int64 k_max)
+{
+    table_call_request(call, rows);
+    call->request.k = k_max;
+    pgkm_require_memory(&call->request);
+}
+
 static Fitted fit(TableCall *call, const TableRows *rows, int64 k, PgkmFitCount *finished)
 {
     table_call_request(call, rows);
@@ -103,6 +111,7 @@ Datum pgkm_gmm_sweep(PG_FUNCTION_ARGS)
         Fitted *const fits = (Fitted *)MemoryContextAllocHuge(call->context, (k_max - k_min + 1) * sizeof(Fitted));
 
         table_call_keep_rows(call);
+        require_memory(call, rows, k_max);
         for (int64 k = k_min; k <= k_max; ++k)
             fits[k - k_min] = fit(call, rows, k, &finished);
         pgkm_warn_unfinished(&finished);

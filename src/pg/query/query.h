@@ -41,6 +41,7 @@ struct TableQuery {
     TableNulls nulls;
     bool need_ctid;            /* else it is read only where the caller may */
     bool need_direction;       /* a row of zeros, which has none, is an error */
+    bool takes_nulls;          /* the caller may say what becomes of a NULL */
     bool new_snapshot;         /* see what was committed until now, not what the query sees */
     bool on_nodes;             /* other servers may work on the rows that they hold */
     bool unchanged;            /* the caller knows that the transaction has changed none of these rows there */

@@ -23,9 +23,30 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
     return shape->table < 0 ? ctid : psprintf("%s of %s", ctid, get_rel_name(origin->table));
 }
 
-[[noreturn]] static void raise_column(const char *column, PgkmRowFaultKind kind, const char *place)
+[[noreturn]] static void raise_null(const char *what, const char *place)
 {
-    pgkm_raise_value_fault(kind, psprintf("column \"%s\"", column), place);
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
+                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0,
+                    errhint("With nulls => 'skip' such rows take no part, with nulls => 'mean' they get the column's "
+                            "mean.")));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_column(const TableRowShape *shape, const char *column, PgkmRowFaultKind kind,
+                                      const char *place)
+{
+    const char *const what = psprintf("column \"%s\"", column);
+
+    if (kind == PGKM_ROW_NULL_ELEMENT && shape->query->takes_nulls)
+        raise_null(what, place);
+    pgkm_raise_value_fault(kind, what, place);
+}
+
+[[noreturn]] static void raise_array(const TableRowShape *shape, const PgkmRowFault *fault, const char *place)
+{
+    if (fault->kind == PGKM_ROW_NULL_ELEMENT && shape->query->takes_nulls)
+        raise_null(psprintf("feature %d", fault->position), place);
+    pgkm_raise_row_fault(fault, place);
 }
 
 [[noreturn]] static void raise_negative_weight(const char *column, const char *place)
@@ -72,7 +93,7 @@ static double read_weight(const TableRowShape *shape, const Datum *values, const
     if (nulls[shape->weight])
         return 0.0;
     if (!pgkm_read_number(values[shape->weight], column->type, 1, &weight, &fault))
-        raise_column(column->name, fault.kind, place_of(shape, origin));
+        raise_column(shape, column->name, fault.kind, place_of(shape, origin));
     if (weight < 0)
         raise_negative_weight(column->name, place_of(shape, origin));
     return weight;
@@ -161,7 +182,7 @@ static void append_incomplete_array(const TableRowShape *shape, Datum array, con
     fault.expected = used->d;
     fault.found = d;
     if (d != used->d)
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+        raise_array(shape, &fault, place_of(shape, origin));
 
     char *out = (char *)pgkm_rows_next(used);
 
@@ -169,7 +190,7 @@ static void append_incomplete_array(const TableRowShape *shape, Datum array, con
         if (nulls[i])
             write_missing(used->element, out);
         else if (!read_value(column, values[i], false, i + 1, used->element, out, &fault))
-            pgkm_raise_row_fault(&fault, place_of(shape, origin));
+            raise_array(shape, &fault, place_of(shape, origin));
 }
 
 static void append_array(const TableRowShape *shape, const PgkmVector *vector, const TableOrigin *origin,
@@ -179,7 +200,7 @@ static void append_array(const TableRowShape *shape, const PgkmVector *vector, c
     PgkmRowFault fault;
 
     if (!pgkm_copy_row(vector, used->element, used->d, pgkm_rows_next(used), &fault))
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+        raise_array(shape, &fault, place_of(shape, origin));
 }
 
 /* Opens the array of a column in a row that takes part. */
@@ -192,8 +213,8 @@ static void open_array(const TableRowShape *shape, int column, const Datum *valu
     if (!nulls[column] && pgkm_open_vector(values[column], vector, &fault))
         return;
     if (fault.kind == PGKM_ROW_NULL)
-        raise_column(shape->query->features[column].name, PGKM_ROW_NULL_ELEMENT, place_of(shape, origin));
-    pgkm_raise_row_fault(&fault, place_of(shape, origin));
+        raise_column(shape, shape->query->features[column].name, PGKM_ROW_NULL_ELEMENT, place_of(shape, origin));
+    raise_array(shape, &fault, place_of(shape, origin));
 }
 
 /* Arrays beside other columns. The first row decides how long each is. */
@@ -228,12 +249,12 @@ static void append_mixed(const TableRowShape *shape, const Datum *values, const 
     for (int i = 0; i < count; out += rows->widths[i++] * pgkm_element_size(element)) {
         if (columns[i].kind == COLUMN_NUMBER) {
             if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
-                raise_column(columns[i].name, fault.kind, place_of(shape, origin));
+                raise_column(shape, columns[i].name, fault.kind, place_of(shape, origin));
             continue;
         }
         open_array(shape, i, values, nulls, origin, &vector);
         if (!pgkm_copy_row(&vector, element, rows->widths[i], out, &fault))
-            pgkm_raise_row_fault(&fault, place_of(shape, origin));
+            raise_array(shape, &fault, place_of(shape, origin));
     }
 }
 
@@ -254,7 +275,7 @@ static void append_numbers(const TableRowShape *shape, const Datum *values, cons
         if (nulls[i] && shape->query->nulls == TABLE_NULLS_MEAN)
             write_missing(element, out);
         else if (!read_value(&columns[i], values[i], nulls[i], i + 1, element, out, &fault))
-            raise_column(columns[i].name, fault.kind, place_of(shape, origin));
+            raise_column(shape, columns[i].name, fault.kind, place_of(shape, origin));
     }
 }
 
@@ -283,7 +304,7 @@ bool table_row_append(const TableRowShape *shape, const Datum *values, const boo
     else if (shape->query->nulls == TABLE_NULLS_MEAN && fault.kind == PGKM_ROW_NULL_ELEMENT)
         append_incomplete_array(shape, values[0], origin, rows);
     else
-        pgkm_raise_row_fault(&fault, place_of(shape, origin));
+        raise_array(shape, &fault, place_of(shape, origin));
     if (shape->query->need_direction && pgkm_rows_next_is_zero(rows->used))
         raise_no_direction(place_of(shape, origin));
     if (rows->used->weighted)

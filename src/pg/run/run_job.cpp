@@ -166,6 +166,14 @@ static uint64 engine_memory_limit(const PgkmRequest *request, uint64 chunk_bytes
     return available - chunk_bytes;
 }
 
+void pgkm_require_memory(const PgkmRequest *of)
+{
+    PgkmRequest request = *of;
+
+    pgkm_settings_fill(&request.settings);
+    (void)engine_memory_limit(&request, 0);
+}
+
 /*
  * An interrupt ends the job before it becomes an ERROR. Until the transaction's locks are gone a server
  * before version 16 repeats a conflict with recovery every 5 ms, and one that comes when the ERROR has
@@ -358,18 +366,19 @@ bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k)
 {
     if (result->k >= k)
         return false;
-    if (algorithm == PGKM_MIXTURE)
-        ereport(
-            WARNING,
-            (errmsg("number of components (%d) is less than k (%lld)", result->k, (long long)k),
-             errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                       "feature).")));
-    else
-        ereport(
-            WARNING,
-            (errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long)k),
-             errdetail("Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-                       "feature), or the last iteration left clusters without rows.")));
+
+    const bool is_mixture = algorithm == PGKM_MIXTURE;
+    const char *const same =
+        "Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
+        "feature)";
+    const char *const detail = result->n < k ? psprintf("There are %lld rows.", (long long)result->n)
+                               : is_mixture  ? psprintf("%s.", same)
+                                             : psprintf("%s, or the last iteration left clusters without rows.", same);
+
+    ereport(WARNING,
+            (is_mixture ? errmsg("number of components (%d) is less than k (%lld)", result->k, (long long)k)
+                        : errmsg("number of clusters found (%d) is less than k (%lld)", result->k, (long long)k),
+             errdetail("%s", detail)));
     return true;
 }
 

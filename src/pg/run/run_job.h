@@ -62,7 +62,10 @@ const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context
 /* The same for a small calculation beside another job: on the CPU, and not noted. */
 const PgkmResult *pgkm_run_aside(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder);
 
-/* After that: result `i` as of pgkm_job_result, which lives as long. */
+/* 54000 if a job of this request would be refused for its estimate. */
+void pgkm_require_memory(const PgkmRequest *request);
+
+/* After a job: result `i` as of pgkm_job_result, which lives as long. */
 void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result);
 
 /* Frees the job and its result at once. */

@@ -24,6 +24,7 @@ static void set_query(TableQuery *query, const ScanPlan *plan)
     query->n_features = plan->n_features;
     query->weight = plan->weighted ? &features[plan->n_features] : NULL;
     query->need_direction = plan->need_direction;
+    query->takes_nulls = plan->takes_nulls;
     query->label = plan->labelled ? features[plan->n_features + plan->weighted].name : NULL;
     query->filter = plan->filtered ? &features[plan->n_columns - 1] : NULL;
     query->nulls = plan->nulls;

@@ -108,6 +108,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *leaves, uint32 chunks)
     plan->filtered = query->filter != NULL;
     plan->nulls = query->nulls;
     plan->need_direction = query->need_direction;
+    plan->takes_nulls = query->takes_nulls;
     /* A caller who may read only some columns is not told where a bad row is. */
     plan->with_ctid =
         query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;

@@ -54,6 +54,7 @@ struct ScanPlan {
     bool filtered;
     TableNulls nulls;    /* as in TableQuery */
     bool need_direction; /* as in TableQuery */
+    bool takes_nulls;    /* likewise */
     bool with_ctid;      /* messages may name it */
     bool with_table;     /* a ctid alone does not tell rows apart */
     bool temporary;      /* only this process can read it */

@@ -78,6 +78,7 @@ static void find_row_options(TableCall *call, FunctionCallInfo fcinfo, int numbe
     if (!PG_ARGISNULL(number) && !pgkm_word_find(&all_nulls, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
         pgkm_raise_option("nulls", all_nulls.takes, all_nulls.hint);
     call->nulls = (TableNulls)nulls;
+    call->takes_nulls = true;
     if (PG_NARGS() > number + 2)
         find_memory(call, fcinfo, number + 2);
     if (PG_ARGISNULL(number + 1))
@@ -234,6 +235,7 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     query.need_direction = call->need_direction;
     query.filter = call->filter;
     query.nulls = call->nulls;
+    query.takes_nulls = call->takes_nulls;
     /* Other servers read rows as they are. */
     query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
