@@ -111,9 +111,10 @@ class Splitter {
                std::all_of(farthest.begin(), farthest.end(), [&](std::int64_t i) { return is_at_centroid(g, i); });
     }
 
-    // Whether a centroid of the row alone may be no nearer than the one that it has: centroids have 44 bits below the
-    // range of a feature, with weights 90 bits below that of the heaviest row (numeric/contract.hpp), and those of
-    // their type.
+    // Whether a centroid of the row alone may be no nearer than the one that it has. Such a centroid is the row's sum,
+    // which has 44 bits below the range of a feature, with weights 90 bits below that of the heaviest row
+    // (numeric/contract.hpp); to round it to its type brings it nearer to the row, if anything, twice as far at most.
+    // For the metric cosine it is brought to unit length.
     bool is_at_centroid(std::size_t g, std::int64_t i) const
     {
         const Summary &summary = rows_.groups()[g].summary;
@@ -122,9 +123,11 @@ class Splitter {
         const T *const values = row(g, i);
         const T *const centroid = centroids_[g].data() + std::int64_t{assigned_[g].labels[at(i)]} * rows_.d();
         for (std::int32_t f = 0; f < rows_.d(); ++f) {
-            const double of_type = 4.0 * std::numeric_limits<T>::epsilon() * std::fabs(double{centroid[f]});
             const double of_sums = (0x1p-43 + 0x1p-88 / share) * (summary.max[at(f)] - summary.min[at(f)]);
-            if (std::fabs(double{values[f]} - double{centroid[f]}) > of_sums + of_type)
+            const double of_length = task_.options.metric == PGKM_COSINE
+                                         ? 4.0 * std::numeric_limits<T>::epsilon() * std::fabs(double{centroid[f]})
+                                         : 0.0;
+            if (std::fabs(double{values[f]} - double{centroid[f]}) > 2.0 * of_sums + of_length)
                 return false;
         }
         return true;
