@@ -14,6 +14,13 @@ extern "C" {
 /* One row (d) against a model's centroids (k x d): the exact distances of the contract. Writes the lowest
  * index of the nearest to *label and its squared distance to *distance. */
 void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance);
+
+/* The same for many rows, from centroids that lie feature by feature in eights: pgkm_octets writes them there, as
+ * pgkm_octets_size(k, d) values. */
+int64_t pgkm_octets_size(int32_t k, int32_t d);
+void pgkm_octets(const double *centroids, int32_t k, int32_t d, double *octets);
+void pgkm_nearest_of_octets(const double *row, const double *octets, int32_t k, int32_t d, int32_t *label,
+                            double *distance);
 /* Squared distances to all k centroids. */
 void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances);
 /* Brings a row into the model's space, in place: standardizes (center, scale: d values; NULL: not) and

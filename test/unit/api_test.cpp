@@ -82,6 +82,16 @@ TEST(Rows, NearestIsTheContracts)
         const auto best = std::min_element(distances.begin(), distances.end());
         EXPECT_EQ(label, best - distances.begin());
         EXPECT_EQ(distance, *best);
+        for (const std::int32_t k : {1, 7, 8, 9, 131}) {
+            Values octets(static_cast<std::size_t>(pgkm_octets_size(k, 5)));
+            pgkm_octets(centroids.data(), k, 5, octets.data());
+            std::int32_t other;
+            double square;
+            pgkm_nearest(row, centroids.data(), k, 5, &label, &distance);
+            pgkm_nearest_of_octets(row, octets.data(), k, 5, &other, &square);
+            EXPECT_EQ(other, label) << k;
+            EXPECT_EQ(square, distance) << k;
+        }
     }
 }
 
@@ -93,6 +103,11 @@ TEST(Rows, LowestIndexOnATie)
     pgkm_nearest(row.data(), centroids.data(), 200, 2, &label, &distance);
     EXPECT_EQ(label, 0);
     EXPECT_EQ(distance, 18.0);
+    std::vector<double> octets(static_cast<std::size_t>(pgkm_octets_size(200, 2)));
+    pgkm_octets(centroids.data(), 200, 2, octets.data());
+    label = -1;
+    pgkm_nearest_of_octets(row.data(), octets.data(), 200, 2, &label, &distance);
+    EXPECT_EQ(label, 0);
 }
 
 TEST(Rows, OfZerosHaveNoDirection)

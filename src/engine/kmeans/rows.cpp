@@ -29,6 +29,33 @@ __attribute__((always_inline)) inline void all_distances(const double *row, cons
         distances[j] = pgkm::exact_distance(row, centroids + std::int64_t{j} * d, d);
 }
 
+// Lanes go over centroids.
+__attribute__((always_inline)) inline void nearest_of_octets(const double *row, const double *octets, int32_t k,
+                                                             int32_t d, int32_t *label, double *distance)
+{
+    *label = 0;
+    *distance = std::numeric_limits<double>::infinity();
+    for (int32_t first = 0; first < k; first += chains, octets += std::int64_t{chains} * d) {
+        double sums[chains] = {};
+        for (int32_t f = 0; f < d; ++f)
+            for (int c = 0; c < chains; ++c) {
+                const double difference = row[f] - octets[std::int64_t{f} * chains + c];
+                sums[c] = __builtin_fma(difference, difference, sums[c]);
+            }
+        for (int c = 0; c < chains; ++c)
+            if (sums[c] < *distance) {
+                *distance = sums[c];
+                *label = first + c;
+            }
+    }
+}
+
+void nearest_of_octets_portable(const double *row, const double *octets, int32_t k, int32_t d, int32_t *label,
+                                double *distance)
+{
+    nearest_of_octets(row, octets, k, d, label, distance);
+}
+
 void distances_portable(const double *row, const double *centroids, int32_t k, int32_t d, double *distances)
 {
     all_distances(row, centroids, k, d, distances);
@@ -41,15 +68,30 @@ __attribute__((target("avx2,fma"))) void distances_fma(const double *row, const 
 {
     all_distances(row, centroids, k, d, distances);
 }
+
+__attribute__((target("avx2,fma"))) void nearest_of_octets_fma(const double *row, const double *octets, int32_t k,
+                                                               int32_t d, int32_t *label, double *distance)
+{
+    nearest_of_octets(row, octets, k, d, label, distance);
+}
 #endif
+
+bool has_fma()
+{
+#if defined(__x86_64__)
+    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return has;
+#else
+    return false;
+#endif
+}
 
 } // namespace
 
 void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances)
 {
 #if defined(__x86_64__)
-    static const bool has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (has_fma)
+    if (has_fma())
         return distances_fma(row, centroids, k, d, distances);
 #endif
     distances_portable(row, centroids, k, d, distances);
@@ -70,6 +112,29 @@ void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t
                 *label = first + j;
             }
     }
+}
+
+int64_t pgkm_octets_size(int32_t k, int32_t d)
+{
+    return (std::int64_t{k} + chains - 1) / chains * chains * d;
+}
+
+void pgkm_octets(const double *centroids, int32_t k, int32_t d, double *octets)
+{
+    std::fill_n(octets, pgkm_octets_size(k, d), std::numeric_limits<double>::infinity()); // beside the last: never near
+    for (int32_t j = 0; j < k; ++j)
+        for (int32_t f = 0; f < d; ++f)
+            octets[(std::int64_t{j} / chains * d + f) * chains + j % chains] = centroids[std::int64_t{j} * d + f];
+}
+
+void pgkm_nearest_of_octets(const double *row, const double *octets, int32_t k, int32_t d, int32_t *label,
+                            double *distance)
+{
+#if defined(__x86_64__)
+    if (has_fma())
+        return nearest_of_octets_fma(row, octets, k, d, label, distance);
+#endif
+    nearest_of_octets_portable(row, octets, k, d, label, distance);
 }
 
 int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,

@@ -78,21 +78,25 @@ static double score_of(const PgkmModel *model, int32 cluster, double square)
 static void find(const TableRows *rows, const PgkmModel *model, double threshold, Outliers *outliers)
 {
     double *const row = (double *)palloc(model->d * sizeof(double));
+    double *const octets =
+        (double *)palloc_extended(pgkm_octets_size(model->k, model->d) * sizeof(double), MCXT_ALLOC_HUGE);
     TableCursor cursor;
     Outlier one;
 
+    pgkm_octets(model->centroids, model->k, model->d, octets);
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows)) {
         if (cursor.used < 0)
             continue;
         CHECK_FOR_INTERRUPTS();
         read_row(rows->used, cursor.used, model, row);
-        pgkm_nearest(row, model->centroids, model->k, model->d, &one.cluster, &one.square);
+        pgkm_nearest_of_octets(row, octets, model->k, model->d, &one.cluster, &one.square);
         one.position = cursor.position;
         one.score = score_of(model, one.cluster, one.square);
         if (one.score > threshold)
             add(outliers, &one);
     }
+    pfree(octets);
     pfree(row);
 }
 
