@@ -40,7 +40,7 @@ phases=(
     "iterating|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
     "restarts|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 10, n_init => 1000000)"
     "bounded sizes, all rows|2.5|SELECT kmeans_fit('interrupt_rows', '{f}', 300, init => 'random', tol => 0, min_size => 1300)"
-    "bounded sizes, equal rows|1.5|SELECT kmeans(ARRAY[i % 3], 50, kmeans_options(init => 'random', tol => 0, max_iter => 100000, min_size => 3000)) FROM generate_series(1, 200000) AS i"
+    "bounded sizes, equal rows|1.5|SELECT kmeans(ARRAY[i % 3], 400, kmeans_options(init => 'random', tol => 0, max_iter => 100000, min_size => 700)) FROM generate_series(1, 300000) AS i"
     "refining|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 1000, init => 'random', max_iter => 1, n_init => 100000, refine => true)"
     "one long assignment|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 100000, init => 'first', max_iter => 1)"
     "the aggregate|1.5|SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
