@@ -1,9 +1,8 @@
 // pack-inl.hpp - transposes a block of rows to feature-major order, converting on the way.
 //
 // block[f * width + i] = row i's feature f (less a shift, if there is one). Lanes over points need
-// it; done once per block, in L1, with 4 x 4 transposes in registers (two shuffles per 4 elements
-// instead of one strided scalar load per element). Included once per target, as Highway's own -inl
-// files.
+// it; done once per block, in L1, with square transposes in registers: as many rows as a vector has values, so that
+// whole vectors are stored. Included once per target, as Highway's own -inl files.
 #include <algorithm>
 #include <cstddef>
 
@@ -40,42 +39,77 @@ HWY_INLINE void transpose4(V &a, V &b, V &c, V &d)
     d = hn::BitCast(tag, hn::InterleaveUpper(wide, ah, ch));
 }
 
-// Stores four values as four of type Out.
-HWY_INLINE void store4(hn::Vec<hn::FixedTag<std::int32_t, 4>> v, std::int32_t *to)
+// Stores a vector as values of type Out.
+template <typename V>
+HWY_INLINE void store_as(V v, hn::TFromV<V> *to)
 {
-    hn::StoreU(v, hn::FixedTag<std::int32_t, 4>(), to);
+    hn::StoreU(v, hn::DFromV<V>(), to);
 }
-HWY_INLINE void store4(hn::Vec<hn::FixedTag<float, 4>> v, float *to)
+template <typename V>
+HWY_INLINE void store_as(V v, double *to)
 {
-    hn::StoreU(v, hn::FixedTag<float, 4>(), to);
-}
-HWY_INLINE void store4(hn::Vec<hn::FixedTag<float, 4>> v, double *to)
-{
-    const hn::FixedTag<double, 2> half;
-    const hn::FixedTag<float, 2> low;
-    hn::StoreU(hn::PromoteTo(half, hn::LowerHalf(low, v)), half, to);
-    hn::StoreU(hn::PromoteTo(half, hn::UpperHalf(low, v)), half, to + 2);
+    const hn::Half<hn::DFromV<V>> half;
+    const hn::Rebind<double, decltype(half)> wide;
+    hn::StoreU(hn::PromoteTo(wide, hn::LowerHalf(half, v)), wide, to);
+    hn::StoreU(hn::PromoteTo(wide, hn::UpperHalf(half, v)), wide, to + hn::Lanes(wide));
 }
 
-// Rows i .. i+3, features f .. f+3.
-template <typename T, typename Out>
-HWY_INLINE void pack4x4(const T *const *rows, int f, const T *shift, int width, Out *to)
+// The most rows and features that are transposed at once.
+inline constexpr int pack_side = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, 16>()));
+
+// Rows 0 .. Side-1, features f .. f+Side-1. The 4 x 4 squares are transposed first. Then block b of v[4 g + t] has
+// feature 4 b + t of rows 4 g .. 4 g + 3, and blocks of one feature are brought together.
+template <int Side, typename T, typename Out>
+HWY_INLINE void pack_square(const T *const *rows, int f, const T *shift, int width, Out *to)
 {
-    const hn::FixedTag<T, 4> tag;
-    auto a = hn::LoadU(tag, rows[0] + f), b = hn::LoadU(tag, rows[1] + f);
-    auto c = hn::LoadU(tag, rows[2] + f), d = hn::LoadU(tag, rows[3] + f);
+    const hn::FixedTag<T, Side> tag;
+    hn::Vec<decltype(tag)> v[Side];
+    HWY_UNROLL(16)
+    for (int i = 0; i < Side; ++i)
+        v[i] = hn::LoadU(tag, rows[i] + f);
     if (shift != nullptr) {
         const auto s = hn::LoadU(tag, shift + f);
-        a = hn::Sub(a, s);
-        b = hn::Sub(b, s);
-        c = hn::Sub(c, s);
-        d = hn::Sub(d, s);
+        HWY_UNROLL(16)
+        for (int i = 0; i < Side; ++i)
+            v[i] = hn::Sub(v[i], s);
     }
-    transpose4(a, b, c, d);
-    store4(a, to);
-    store4(b, to + width);
-    store4(c, to + 2 * width);
-    store4(d, to + 3 * width);
+    HWY_UNROLL(4)
+    for (int i = 0; i < Side; i += 4)
+        transpose4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+    const auto store = [&](int feature, auto values) {
+        store_as(values, to + static_cast<std::ptrdiff_t>(feature) * width);
+    };
+    HWY_UNROLL(4)
+    for (int t = 0; t < 4; ++t) {
+        if constexpr (Side == 4) {
+            store(t, v[t]);
+        } else if constexpr (Side == 8) {
+            store(t, hn::ConcatLowerLower(tag, v[4 + t], v[t]));
+            store(4 + t, hn::ConcatUpperUpper(tag, v[4 + t], v[t]));
+        } else {
+            const auto low = hn::ConcatLowerLower(tag, v[8 + t], v[t]);
+            const auto odd_low = hn::ConcatLowerLower(tag, v[12 + t], v[4 + t]);
+            const auto high = hn::ConcatUpperUpper(tag, v[8 + t], v[t]);
+            const auto odd_high = hn::ConcatUpperUpper(tag, v[12 + t], v[4 + t]);
+            store(t, hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_low), low));
+            store(4 + t, hn::OddEvenBlocks(odd_low, hn::SwapAdjacentBlocks(low)));
+            store(8 + t, hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_high), high));
+            store(12 + t, hn::OddEvenBlocks(odd_high, hn::SwapAdjacentBlocks(high)));
+        }
+    }
+}
+
+// The rows and features that squares of this side cover: of every row a cache line at a time, since with many features
+// the block does not stay in cache until the next rows come.
+template <int Side, typename T, typename Out>
+HWY_INLINE void pack_squares(const T *const *rows, int count, int first, int last, const T *shift, int width,
+                             Out *block)
+{
+    for (int part = first; part < last; part += pack_part)
+        for (int i = 0; i < count; i += Side)
+            for (int f = part; f < std::min(part + pack_part, last); f += Side)
+                pack_square<Side>(rows + i, f, shift, width,
+                                  block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
 }
 #endif
 
@@ -100,13 +134,15 @@ HWY_INLINE void pack_rows(const T *const *rows, int count, int d, const T *shift
     if constexpr (sizeof(T) == 4) {
         packed_rows = count / 4 * 4;
         packed_features = d / 4 * 4;
-        // Of every row a cache line at a time: with many features the block does not stay in
-        // cache until the next four rows come.
-        for (int part = 0; part < packed_features; part += pack_part)
-            for (int i = 0; i < packed_rows; i += 4)
-                for (int f = part; f < std::min(part + pack_part, packed_features); f += 4)
-                    pack4x4(rows + i, f, shift, width,
-                            block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
+        const int side_rows = count / pack_side * pack_side, side_features = d / pack_side * pack_side;
+        if constexpr (pack_side > 4) {
+            pack_squares<pack_side>(rows, side_rows, 0, side_features, shift, width, block);
+            pack_squares<4>(rows, side_rows, side_features, packed_features, shift, width, block);
+            pack_squares<4>(rows + side_rows, packed_rows - side_rows, 0, packed_features, shift, width,
+                            block + side_rows);
+        } else {
+            pack_squares<4>(rows, packed_rows, 0, packed_features, shift, width, block);
+        }
     }
 #endif
     pack_scalar(rows, packed_rows, packed_features, d, shift, width, block);
