@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "cpu/kernels/direct_kernels.hpp"
 #include "cpu/kernels/pair_kernels.hpp"
@@ -94,18 +93,17 @@ void Geometry<T>::measure()
 {
     constexpr int width = block_step;
     const DirectKernels &pack = direct_kernels(rows_.context.instruction_set);
-    std::vector<std::int32_t> all(k_);
-    std::iota(all.begin(), all.end(), 0);
-    std::vector<Buffer<double>> block, square;
+    std::vector<Buffer<double>> block;
+    std::vector<Buffer<float>> apart;
     // Centroids between two looks at the cancel flag.
-    const auto at_once =
-        static_cast<std::int32_t>(std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d), 4, 256));
+    const auto at_once = static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d) / list_panel, 1, 64) * list_panel);
     for (int worker = 0; worker < rows_.pool.size(); ++worker) {
         block.emplace_back(rows_.context.budget, std::int64_t{width} * rows_.d);
-        square.emplace_back(rows_.context.budget, std::int64_t{width} * at_once);
+        apart.emplace_back(rows_.context.budget, std::int64_t{width} * at_once);
     }
     rows_.for_ranges(k_, width, [&](std::int64_t first, std::int64_t last, int worker) {
-        double *points = block[worker].data(), *out = square[worker].data();
+        double *points = block[worker].data();
         const int count = static_cast<int>(last - first);
         const T *rows[width];
         float nearest[width];
@@ -116,14 +114,15 @@ void Geometry<T>::measure()
         for (std::int32_t j = 0; j < k_; j += at_once) {
             rows_.context.poll();
             const int size = std::min(at_once, k_ - j);
-            kernels_.distances(points, width, rows_.d, wide_.data(), all.data() + j, size, out);
-            for (int i = 0; i < count; ++i) {
-                float *line = distance_.data() + (first + i) * k_ + j;
-                for (int q = 0; q < size; ++q) {
-                    line[q] = std::max(0.0f, distance_below(out[q * width + i]));
-                    if (j + q != first + i)
-                        nearest[i] = std::min(nearest[i], line[q]);
-                }
+            float *own = apart[worker].data();
+            kernels_.apart(points, width, rows_.d, wide_.data() + std::int64_t{j} * rows_.d, size, own);
+            for (int q = 0; q < size; ++q, own += width) {
+                // Distances are symmetric: these go to the line of the other centroid.
+                std::copy_n(own, count, distance_.data() + std::int64_t{j + q} * k_ + first);
+                if (j + q >= first && j + q < last)
+                    own[j + q - first] = std::numeric_limits<float>::infinity();
+                for (int i = 0; i < width; ++i)
+                    nearest[i] = std::min(nearest[i], own[i]);
             }
         }
         for (int i = 0; i < count; ++i)

@@ -13,6 +13,16 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
+// Writes the integers of the mask, and then others to a whole vector; returns how many are right. (A compressing store
+// to memory takes a hundred cycles on some processors.)
+template <typename V, typename M>
+HWY_INLINE int list(V integers, M mask, std::int32_t *to)
+{
+    const hn::DFromV<V> tag;
+    hn::StoreU(hn::Compress(integers, mask), tag, to);
+    return static_cast<int>(hn::CountTrue(tag, mask));
+}
+
 int screen(const std::int32_t *labels, int count, const Drift &drift, float *upper, float *lower, std::int32_t *rows)
 {
     const hn::ScalableTag<float> tag;
@@ -29,8 +39,7 @@ int screen(const std::int32_t *labels, int count, const Drift &drift, float *upp
         hn::StoreU(l, tag, lower + i);
         const auto safe = hn::Lt(u, hn::Max(l, hn::GatherIndex(tag, drift.half, label)));
         const auto index = hn::Add(hn::Iota(integers, 0), hn::Set(integers, i));
-        found +=
-            static_cast<int>(hn::CompressStore(index, hn::RebindMask(integers, hn::Not(safe)), integers, rows + found));
+        found += list(index, hn::RebindMask(integers, hn::Not(safe)), rows + found);
     }
     for (; i < count; ++i) {
         const auto label = static_cast<std::size_t>(labels[i]);
@@ -80,7 +89,7 @@ int tighten(const T *values, int d, const double *wide, const std::int32_t *labe
     return open;
 }
 
-int select(const float *distance, int count, float radius, std::int32_t *list, float *beyond)
+int select(const float *distance, int count, float radius, std::int32_t *to, float *beyond)
 {
     const hn::ScalableTag<float> tag;
     const hn::RebindToSigned<decltype(tag)> integers;
@@ -93,13 +102,15 @@ int select(const float *distance, int count, float radius, std::int32_t *list, f
         const auto value = hn::LoadU(tag, distance + j);
         const auto near = hn::Le(value, limit);
         smallest = hn::Min(smallest, hn::IfThenElse(near, infinity, value));
+        if (hn::AllFalse(tag, near))
+            continue;
         const auto index = hn::Add(hn::Iota(integers, 0), hn::Set(integers, j));
-        found += static_cast<int>(hn::CompressStore(index, hn::RebindMask(integers, near), integers, list + found));
+        found += list(index, hn::RebindMask(integers, near), to + found);
     }
     float rest = hn::GetLane(hn::MinOfLanes(tag, smallest));
     for (; j < count; ++j) {
         if (distance[j] <= radius)
-            list[found++] = j;
+            to[found++] = j;
         else
             rest = std::min(rest, distance[j]);
     }
@@ -191,7 +202,14 @@ void nearest(const double *block, int width, int d, const double *wide, const st
     by_features[d <= 4 ? d : 0](block, width, d, wide, list, count, best, second, label);
 }
 
-// distance_above() and distance_below() of geometry.hpp on vectors.
+// distance_below() of bounds.hpp on roots that float32 holds.
+HWY_INLINE auto root_below(Vector root)
+{
+    const hn::Rebind<float, Tag> narrow;
+    return hn::Sub(hn::Mul(hn::DemoteTo(narrow, root), hn::Set(narrow, 1.0f - outward)), hn::Set(narrow, outward_step));
+}
+
+// distance_above() and distance_below() of bounds.hpp on vectors.
 void roots(const double *squares, int count, float *above, float *below)
 {
     const hn::Rebind<float, Tag> narrow;
@@ -202,9 +220,7 @@ void roots(const double *squares, int count, float *above, float *below)
         hn::StoreU(hn::Add(hn::Mul(hn::DemoteTo(narrow, root), hn::Set(narrow, 1.0f + outward)), step), narrow,
                    above + i);
         if (below != nullptr)
-            hn::StoreU(
-                hn::Sub(hn::Mul(hn::DemoteTo(narrow, hn::Min(root, largest)), hn::Set(narrow, 1.0f - outward)), step),
-                narrow, below + i);
+            hn::StoreU(root_below(hn::Min(root, largest)), narrow, below + i);
     }
 }
 
@@ -224,7 +240,35 @@ void distances(const double *block, int width, int d, const double *wide, const 
     }
 }
 
+template <int D_>
+void apart_for(const double *block, int width, int d, const double *wide, int count, float *out)
+{
+    const hn::Rebind<float, Tag> narrow;
+    const auto largest = hn::Set(tag, static_cast<double>(std::numeric_limits<float>::max()));
+    for (int q = 0; q < count; q += list_panel) {
+        std::int32_t ids[list_panel];
+        for (int j = 0; j < list_panel; ++j)
+            ids[j] = std::min(q + j, count - 1);
+        for (int i = 0; i < width; i += lanes) {
+            Vector sum[list_panel][1];
+            tile<D_, 1>(block + i, width, d, wide, ids, sum);
+            HWY_UNROLL(4)
+            for (int j = 0; j < list_panel; ++j)
+                hn::StoreU(hn::Max(hn::Zero(narrow), root_below(hn::Min(hn::Sqrt(sum[j][0]), largest))), narrow,
+                           out + static_cast<std::ptrdiff_t>(q + j) * width + i);
+        }
+    }
+}
+
+void apart(const double *block, int width, int d, const double *wide, int count, float *out)
+{
+    static constexpr decltype(&apart_for<0>) by_features[] = {apart_for<0>, apart_for<1>, apart_for<2>, apart_for<3>,
+                                                              apart_for<4>};
+    by_features[d <= 4 ? d : 0](block, width, d, wide, count, out);
+}
+
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(ListKernels, list_kernels, screen, {tighten<float>, tighten<double>}, select, nearest, roots, distances)
+PGKM_KERNELS(ListKernels, list_kernels, screen, {tighten<float>, tighten<double>}, select, nearest, roots, distances,
+             apart)

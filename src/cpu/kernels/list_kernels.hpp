@@ -51,6 +51,10 @@ struct ListKernels {
     // out[q * width + i] = D(point i, centroid list[q]).
     void (*distances)(const double *block, int width, int d, const double *wide, const std::int32_t *list, int count,
                       double *out);
+
+    // out[j * width + i]: the distance from point i to row j of `wide`, rounded down, at least 0. width is a multiple
+    // of list_step; there is room for a multiple of list_panel rows, of which only `count` are right.
+    void (*apart)(const double *block, int width, int d, const double *wide, int count, float *out);
 };
 
 const ListKernels &list_kernels(InstructionSet set);
