@@ -50,22 +50,27 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
 }
 
 template <typename T>
+bool new_centroid(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Int128 *totals, Int128 mass,
+                  T *fresh)
+{
+    if (mass == 0)
+        return false;
+    for (std::int32_t f = 0; f < d; ++f) {
+        const PgkmFeatureScale &scale = problem.feature_scales[f];
+        fresh[f] = static_cast<T>(mean_of(totals[f], mass, scale.origin, scale.exponent, problem.weight_exponent));
+    }
+    return metric != PGKM_COSINE || normalise(fresh, d);
+}
+
+template <typename T>
 double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Sums &sums)
 {
     auto *centroids = static_cast<T *>(problem.centroids);
     std::vector<T> fresh(d);
     double shift = 0.0;
     for (std::int32_t j = 0; j < problem.k; ++j) {
-        const Int128 mass = sums.masses[j];
-        if (mass == 0)
-            continue;
         const std::size_t base = std::int64_t{j} * d;
-        for (std::int32_t f = 0; f < d; ++f) {
-            const PgkmFeatureScale &scale = problem.feature_scales[f];
-            fresh[f] = static_cast<T>(
-                mean_of(sums.totals[base + f], mass, scale.origin, scale.exponent, problem.weight_exponent));
-        }
-        if (metric == PGKM_COSINE && !normalise(fresh.data(), d))
+        if (!new_centroid(problem, d, metric, sums.totals.data() + base, sums.masses[j], fresh.data()))
             continue;
         shift += exact_distance(fresh.data(), centroids + base, d);
         std::copy(fresh.begin(), fresh.end(), centroids + base);
@@ -79,6 +84,8 @@ template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProb
                                               const double *, Sums &);
 template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
 template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
+template bool new_centroid<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, float *);
+template bool new_centroid<double>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, double *);
 template double update_centroids<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
 template double update_centroids<double>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);
 

@@ -133,6 +133,11 @@ void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, 
     }
 }
 
+// The new centroid of a cluster from its sums; false where it keeps its old one.
+template <typename T>
+bool new_centroid(const PgkmProblem &problem, std::int32_t d, PgkmMetric metric, const Int128 *totals, Int128 mass,
+                  T *fresh);
+
 // Writes the new centroids (a cluster of mass 0 keeps its old one; cosine: unit length, a
 // zero mean keeps the old one) and returns the summed squared shift: per cluster
 // exact_distance(new, old), added in ascending order of clusters.

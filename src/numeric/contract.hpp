@@ -131,6 +131,8 @@ PGKM_HD inline Limbs quantise_weighted(double product, double scale)
 // Rounds to the nearest double, ties to even.
 PGKM_HD inline double to_double(Int128 value)
 {
+    if (const auto narrow = static_cast<std::int64_t>(value); narrow == value)
+        return static_cast<double>(narrow);
     const bool negative = value < 0;
     UInt128 magnitude = negative ? -static_cast<UInt128>(value) : static_cast<UInt128>(value);
     double scale = 1.0;

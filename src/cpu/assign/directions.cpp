@@ -64,12 +64,13 @@ class Sample {
             return false;
         int exponent = 0;
         std::frexp(largest, &exponent);
+        const float factor = std::ldexp(1.0f, std::min(-exponent, 127));
         rows_.for_ranges(blocks_, 1, [&](std::int64_t b, std::int64_t, int) {
             for (std::int64_t f = 0; f < rows_.d; ++f) {
                 float *line = block(b) + f * tiled_width;
                 float *to = by_features_.data() + (f / tiled_width * size() + b * tiled_width) * tiled_width;
                 for (std::int64_t i = 0; i < tiled_width; ++i)
-                    to[i * tiled_width + f % tiled_width] = line[i] = std::ldexp(line[i], -exponent);
+                    to[i * tiled_width + f % tiled_width] = line[i] *= factor;
             }
         });
         return true;

@@ -16,6 +16,24 @@ double residual_above(double measured, double d)
     return measured * (1.0 + 2.0 * unit * (d + 4.0)) + 0.004 * std::sqrt(d) + 0.01;
 }
 
+// The square of (c - shift) * factor, by four sums.
+template <typename T>
+double centred_square(const T *c, const T *shift, std::int32_t d, double factor)
+{
+    const auto square = [&](std::int32_t f) {
+        const double value = (static_cast<double>(c[f]) - static_cast<double>(shift[f])) * factor;
+        return value * value;
+    };
+    double sums[4] = {};
+    std::int32_t f = 0;
+    for (; f + 4 <= d; f += 4)
+        for (int i = 0; i < 4; ++i)
+            sums[i] += square(f + i);
+    for (; f < d; ++f)
+        sums[0] += square(f);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 double power_near(double length)
 {
     int exponent = 0;
@@ -90,11 +108,7 @@ double Narrow<T>::set_panel(const T *centroids, const std::int32_t *ids, std::in
             continue;
         }
         const T *c = centroids + std::int64_t{ids[cluster]} * rows_.d;
-        double square = 0.0;
-        for (std::int32_t f = 0; f < rows_.d; ++f) {
-            const double value = (static_cast<double>(c[f]) - static_cast<double>(shift_[f])) / unit_;
-            square += value * value;
-        }
+        const double square = centred_square(c, shift_, rows_.d, 1.0 / unit_);
         const float residual = kernels_.narrow(&c, 1, rows_.d, shift_, 1.0 / unit_, words.data());
         NarrowRow about;
         std::memcpy(&about, words.data(), sizeof about);

@@ -27,18 +27,24 @@ std::int64_t range_for(std::int64_t features, std::int64_t most)
     return std::clamp<std::int64_t>(work / features / tiled_panel * tiled_panel, tiled_panel, most);
 }
 
-// Of the bits of a point.
+// Of the bits of a point, by four chains.
 template <typename T>
 std::uint64_t hash(const T *values, std::int64_t d)
 {
-    std::uint64_t sum = 0x9E3779B97F4A7C15U;
-    for (std::int64_t f = 0; f < d; ++f) {
+    std::uint64_t sums[4] = {0x9E3779B97F4A7C15U, 1, 2, 3};
+    const auto add = [](std::uint64_t &sum, T value) {
         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t> bits;
-        std::memcpy(&bits, values + f, sizeof bits);
+        std::memcpy(&bits, &value, sizeof bits);
         sum = (sum ^ bits) * 0xFF51AFD7ED558CCDU;
         sum ^= sum >> 32;
-    }
-    return sum;
+    };
+    std::int64_t f = 0;
+    for (; f + 4 <= d; f += 4)
+        for (int chain = 0; chain < 4; ++chain)
+            add(sums[chain], values[f + chain]);
+    for (; f < d; ++f)
+        add(sums[0], values[f]);
+    return sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * sums[3];
 }
 
 } // namespace

@@ -11,23 +11,35 @@
 namespace pgkm::cpu {
 namespace {
 
-constexpr std::int64_t sums_per_task = 8192;
+constexpr std::int64_t sums_per_task = 8192, clusters_per_task = 64;
 
-// Each cluster is updated as a problem of its own, so the arithmetic is the engine's; `load` gives
-// the sums of cluster j. Shifts are added in ascending order, as there.
-template <typename T, typename Load>
-double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, Load &&load)
+// The arithmetic of update_centroids(), with the shifts of some clusters at a time. They are added in ascending order,
+// as there.
+template <typename T>
+double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const Int128 *totals,
+              const Int128 *masses)
 {
-    const std::int64_t per_task = std::max<std::int64_t>(1, sums_per_task / rows.d);
-    Buffer<double> shifts(rows.context.budget, rows.k);
-    rows.for_ranges(rows.k, per_task, [&](std::int64_t j, std::int64_t last, int) {
-        Sums sums;
-        PgkmProblem cluster = problem;
-        cluster.k = 1;
-        for (; j < last; ++j) {
-            cluster.centroids = static_cast<T *>(problem.centroids) + j * rows.d;
-            load(j, sums);
-            shifts[j] = update_centroids<T>(cluster, rows.d, metric, sums);
+    const std::int64_t d = rows.d, per_task = std::clamp<std::int64_t>(sums_per_task / d, 1, clusters_per_task);
+    const PairKernels &pairs = pair_kernels(rows.context.instruction_set);
+    auto *centroids = static_cast<T *>(problem.centroids);
+    Buffer<double> shifts(rows.context.budget, rows.k, 0.0);
+    rows.for_ranges(rows.k, per_task, [&](std::int64_t first, std::int64_t last, int) {
+        Buffer<T> fresh(rows.context.budget, (last - first) * d);
+        const T *from[clusters_per_task], *to[clusters_per_task];
+        double squares[clusters_per_task];
+        std::int64_t moved = 0, cluster[clusters_per_task];
+        for (std::int64_t j = first; j < last; ++j) {
+            T *own = fresh.data() + moved * d;
+            if (!new_centroid(problem, rows.d, metric, totals + j * d, masses[j], own))
+                continue;
+            from[moved] = centroids + j * d;
+            to[moved] = own;
+            cluster[moved++] = j;
+        }
+        pairs.distances(to, from, moved, rows.d, squares);
+        for (std::int64_t i = 0; i < moved; ++i) {
+            shifts[cluster[i]] = squares[i];
+            std::copy_n(to[i], d, centroids + cluster[i] * d);
         }
     });
     double shift = 0.0;
@@ -91,17 +103,14 @@ double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric
                      const std::int32_t *labels)
 {
     if (problem.peers == nullptr && !sums.has_empty())
-        return update(rows, problem, metric, [&](std::int64_t j, Sums &one) { sums.copy(j, 1, one); });
+        return update(rows, problem, metric, sums.totals().data(), sums.masses().data());
     const Reservation for_copies(rows.context.budget, 2 * sums.totals().size() * sizeof(Int128));
     Sums all;
     sums.copy(0, rows.k, all);
     add_over(problem.peers, all);
     if (has_empty_cluster(all))
         relocate(rows, problem, labels, all);
-    return update(rows, problem, metric, [&](std::int64_t j, Sums &one) {
-        one.totals.assign(all.totals.begin() + j * rows.d, all.totals.begin() + (j + 1) * rows.d);
-        one.masses.assign(1, all.masses[j]);
-    });
+    return update(rows, problem, metric, all.totals.data(), all.masses.data());
 }
 
 template double new_centroids(const Rows<float> &, const PgkmProblem &, PgkmMetric, const ClusterSums<float> &,
