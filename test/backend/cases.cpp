@@ -133,6 +133,10 @@ void add_ties(Collection &to)
     twice.insert(twice.end(), twice.begin(), twice.end());
     to.add("equal_centroids", random.grid(301, 4, 3), 4, 12, {.start = twice});
     to.add("wide_grid", random.grid(203, 130, 2), 130, 9, {.start = random.grid(9, 130, 2)});
+    twice = random.grid(2, 300, 2);
+    twice.insert(twice.end(), twice.begin(), twice.end());
+    to.add("few_centroids", random.grid(403, 300, 2), 300, 3, {.start = random.grid(3, 300, 2)});
+    to.add("few_equal_centroids", random.grid(203, 300, 2), 300, 4, {.start = twice});
     to.add("zeros_and_ones", random.grid(1009, 37, 2), 37, 40);
     const Rows few = random.blobs(20, 3, 5);
     Rows repeated;
@@ -171,6 +175,7 @@ void add_magnitudes(Collection &to)
         to.add("offset_1e6_d" + std::to_string(d), shifted(random.blobs(n, d, 8), 1.0, 1e6), d, 8);
         to.add("mixed_magnitudes_d" + std::to_string(d), mixed_magnitudes(random, n, d), d, 9);
     }
+    to.add("mixed_magnitudes_few", mixed_magnitudes(random, 211, 300), 300, 3);
     // Spread of a few units in the last place around a large offset.
     to.add("tight_on_offset", shifted(random.blobs(803, 3, 5), 0.25, 1.6e6), 3, 7);
     Rows tiny, denormal, huge, large;

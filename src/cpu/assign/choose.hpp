@@ -1,6 +1,7 @@
 // choose.hpp - which assignment strategy serves a shape: a pure function of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/strategies.hpp"
@@ -40,12 +41,19 @@ inline Assignment choose_dense(const Shape &shape)
     return tiled_cost(shape) < direct_cost(shape) ? Assignment::tiled : Assignment::direct;
 }
 
+// Whether rows that bounds leave are compared with few centroids as they lie (few.hpp): where packing would cost more.
+inline bool has_few(const Shape &shape)
+{
+    const double cost = 60.0 + shape.k * (0.1 * shape.d + 25.0);
+    return shape.fused && shape.k >= 2 && shape.k <= 16 && cost < std::min(direct_cost(shape), tiled_cost(shape));
+}
+
 inline Assignment choose_assignment(const Shape &shape)
 {
     // Bounds cost two numbers per row and a second visit; in a single pass only lists are left
     // of them, and those take more centroids to pay. With few rows the distances between the
     // centroids would cost more than they save.
-    const std::int32_t enough = shape.repeats ? 32 : 128;
+    const std::int32_t enough = shape.repeats ? (has_few(shape) ? 2 : 32) : 128;
     if (shape.fused && shape.k >= enough && shape.n >= 8 * std::int64_t{shape.k})
         return Assignment::hamerly;
     return choose_dense(shape);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace pgkm::cpu {
@@ -20,8 +19,6 @@ constexpr double filter_share(int d)
 }
 // Iterations to stay with the filter when nearly all rows went to it.
 constexpr int dense_stay = 4;
-// Rows after which a worker judges that.
-constexpr std::int64_t trial_rows = 2048;
 
 // With fewer centroids pivots would not save any distance worth their own.
 constexpr std::int32_t pivot_clusters = 32;
@@ -55,7 +52,9 @@ Hamerly<T>::Hamerly(const Rows<T> &rows)
       direct_(direct_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
       lower_(rows.context.budget, rows.n)
 {
-    if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
+    if (has_few(shape_of(rows, Purpose::iterations)))
+        few_ = std::make_unique<Few<T>>(rows);
+    else if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows, Purpose::iterations);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
@@ -78,6 +77,11 @@ void Hamerly<T>::begin(const T *centroids)
     if (is_quick()) {
         geometry_.set(centroids, false);
         tiled_->halve_distances(geometry_.half());
+        return;
+    }
+    if (few_) {
+        geometry_.set(centroids, true);
+        few_->begin(centroids);
         return;
     }
     dense_iterations_ = dense_iterations_ > 0 ? dense_iterations_ - 1 : passed * 10 > looked * 9 ? dense_stay : 0;
@@ -111,7 +115,9 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         // A short part first shows whether lists help, before pivots are tried on all.
         const int size =
             std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
-        if (is_quick())
+        if (few_)
+            assign_by_few(scratch, first + done, size, labels + done);
+        else if (is_quick())
             assign_by_filter(scratch, worker, first + done, size, labels + done);
         else
             assign_rows(scratch, worker, first + done, size, labels + done);
@@ -150,69 +156,6 @@ void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, i
         }
     }
     flush(scratch, worker, first, labels);
-}
-
-// Rows that the bounds leave go to the filter.
-template <typename T>
-void Hamerly<T>::assign_by_filter(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
-{
-    int active = count;
-    if (first_) {
-        std::iota(scratch.active.begin(), scratch.active.begin() + count, 0);
-    } else {
-        active = kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
-                                 scratch.active.data());
-    }
-    filter(scratch, worker, first, active, labels);
-}
-
-// Labels the active rows by the filter. If that spares enough of them, their upper bounds are made exact first.
-template <typename T>
-void Hamerly<T>::filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels)
-{
-    if (!first_ && !tiled_->has_marks() && (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
-        active = tighten_alone(scratch, first, active, labels);
-    for (int done = 0; done < active; done += tiled_width) {
-        const int size = std::min(tiled_width, active - done);
-        const std::int32_t *list = scratch.active.data() + done;
-        std::int64_t rows[tiled_width];
-        std::int32_t found[tiled_width];
-        float upper[tiled_width], lower[tiled_width];
-        for (int i = 0; i < size; ++i)
-            rows[i] = first + list[i];
-        rows_.context.poll();
-        tiled_->assign_block(worker, rows, size, found, {upper, lower});
-        for (int i = 0; i < size; ++i) {
-            labels[list[i]] = found[i];
-            upper_[rows[i]] = upper[i];
-            lower_[rows[i]] = lower[i];
-        }
-    }
-}
-
-// Replaces the upper bounds of the active rows by their distances, and keeps those that must be searched.
-template <typename T>
-int Hamerly<T>::tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels)
-{
-    const PairKernels &pairs = pair_kernels(rows_.context.instruction_set);
-    const std::int64_t per_poll = std::max<std::int64_t>(1, work_per_poll / rows_.d);
-    const Drift drift = geometry_.drift();
-    int open = 0;
-    for (int i = 0; i < active; ++i) {
-        const std::int32_t row = scratch.active[i], label = labels[row];
-        const T *own = centroids_ + std::int64_t{label} * rows_.d;
-        if (i % per_poll == 0)
-            rows_.context.poll();
-        T square;
-        pairs.estimates(rows_.row(first + row), &own, 1, rows_.d, &square);
-        const float upper = distance_above(tiled_->square_bounds().above(static_cast<double>(square)));
-        upper_[first + row] = upper;
-        if (!(upper < std::max(lower_[first + row], drift.half[label])))
-            scratch.active[open++] = row;
-    }
-    scratch.tried += active;
-    scratch.kept += open;
-    return open;
 }
 
 // Replaces the upper bounds of the active rows by distances; returns how many must be searched.

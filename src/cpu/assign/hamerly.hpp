@@ -7,7 +7,7 @@
 // the first iteration the nearest of a few centroids that lie apart takes the part of a. When to
 // use: more than one iteration, or clusters that lie apart; blocks whose list is nearly everything
 // go to the float32 filter (tiled.hpp). Where the filter has images or marks of the rows, it is faster than lists: all
-// rows that need another look go to it.
+// rows that need another look go to it. Rows of many features and few centroids have no lists: all go to few.hpp.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
+#include "cpu/assign/few.hpp"
 #include "cpu/assign/geometry.hpp"
 #include "cpu/assign/own_distances.hpp"
 #include "cpu/kernels/list_kernels.hpp"
@@ -35,6 +36,8 @@ class Hamerly final : public Assigner<T> {
 
   private:
     static constexpr int width = block_step;
+    // Rows after which a worker judges whether lists, or exact upper bounds, spare enough of them.
+    static constexpr std::int64_t trial_rows = 2048;
 
     struct Scratch {
         Scratch(Budget &budget, std::int32_t d, std::int32_t k, int rows_at_once);
@@ -58,6 +61,10 @@ class Hamerly final : public Assigner<T> {
     void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
                       std::int32_t a, std::int32_t *labels);
     void assign_by_filter(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    void assign_by_few(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels);
+    int screen(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels);
+    template <typename Assign>
+    void by_blocks(const Scratch &scratch, std::int64_t first, int active, std::int32_t *labels, Assign &&assign);
     void filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels);
     int tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
     int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
@@ -73,6 +80,7 @@ class Hamerly final : public Assigner<T> {
     const ListKernels &kernels_;
     const DirectKernels &direct_;
     Geometry<T> geometry_;
+    std::unique_ptr<Few<T>> few_;     // or NULL
     std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
     Buffer<float> upper_, lower_;
     std::vector<Scratch> scratch_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cpu/assign/assigner.hpp"
+#include "cpu/assign/bounds_of_rows.hpp"
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/images.hpp"
 #include "cpu/assign/marks.hpp"
@@ -37,13 +38,6 @@ inline float float_above(double value)
 {
     return static_cast<float>(value + std::fabs(value) * 0x1p-22 + 0x1p-140);
 }
-
-// What the filter knows about rows beside their labels: their distance to it, at most, and to any other centroid, at
-// least.
-struct Bounds {
-    float *upper;
-    float *lower;
-};
 
 template <typename T>
 class Tiled final : public Assigner<T> {

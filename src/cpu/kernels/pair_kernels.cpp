@@ -100,6 +100,8 @@ void estimates(const T *x, const T *const *c, int count, int d, T *out)
     int i = 0;
     for (; i + 4 <= count; i += 4)
         estimate<4, 2>(x, c + i, d, out + i);
+    for (; i + 2 <= count; i += 2)
+        estimate<2, 4>(x, c + i, d, out + i);
     for (; i < count; ++i)
         estimate<1, 4>(x, c + i, d, out + i);
 }
