@@ -31,26 +31,34 @@ class SeedMasses {
 
     std::int64_t row_at(std::int64_t place) const { return order_ == nullptr ? place : order_[place]; }
 
-    // Sums mass(row) of all rows anew.
+    // Sums mass(row) of all rows anew: rows as they lie, since masses are read faster so, into sums of each worker.
     template <typename Mass>
     void sum(Mass &&mass)
     {
-        runner_.run(tasks(), [&](std::int64_t task) {
-            const std::int64_t last = std::min(n_, (task + 1) * task_rows);
-            for (std::int64_t place = task * task_rows; place < last; place += bucket_rows) {
-                std::uint64_t all = 0;
-                for (std::int64_t p = place; p < std::min(last, place + bucket_rows); ++p)
-                    all += static_cast<std::uint64_t>(mass(row_at(p)));
-                sums_[place / bucket_rows] = all;
+        const std::int64_t workers = std::min<std::int64_t>(runner_.workers(), tasks());
+        Buffer<std::uint64_t> parts(runner_.budget(), (workers - 1) * buckets_, 0);
+        std::fill(sums_.begin(), sums_.end(), 0);
+        runner_.run(workers, [&](std::int64_t part) {
+            std::uint64_t *own = part == 0 ? sums_.data() : parts.data() + (part - 1) * buckets_;
+            const std::int64_t last = n_ * (part + 1) / workers;
+            for (std::int64_t row = n_ * part / workers; row < last; ++row) {
+                if (row % task_rows == 0)
+                    runner_.poll();
+                own[place_of(row) / bucket_rows] += static_cast<std::uint64_t>(mass(row));
             }
         });
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(parts.size()); ++i)
+            sums_[i % buckets_] += parts[i];
     }
 
     // Takes from a row's mass; from any thread.
     void subtract(std::int64_t row, std::uint64_t mass)
     {
-        const std::int64_t place = order_ == nullptr ? row : places_[row];
-        std::atomic_ref(sums_[place / bucket_rows]).fetch_sub(mass, std::memory_order_relaxed);
+        std::uint64_t &sum = sums_[place_of(row) / bucket_rows];
+        if (runner_.workers() == 1)
+            sum -= mass;
+        else
+            std::atomic_ref(sum).fetch_sub(mass, std::memory_order_relaxed);
     }
 
     // To be called between a change of the sums and draws.
@@ -81,6 +89,7 @@ class SeedMasses {
 
   private:
     static constexpr std::int64_t bucket_rows = 256, task_rows = 16 * bucket_rows;
+    std::int64_t place_of(std::int64_t row) const { return order_ == nullptr ? row : places_[row]; }
     std::int64_t tasks() const { return (n_ + task_rows - 1) / task_rows; }
 
     const BlockRunner &runner_;

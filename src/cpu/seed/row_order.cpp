@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/seed/key_kernels.hpp"
@@ -38,18 +39,46 @@ std::size_t part_of(std::uint64_t entry, int bits)
     return bits == 0 ? 0 : entry >> (64 - bits);
 }
 
-// Parts are long where rows repeat: they are halved until a sort takes a moment.
-void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t *last)
+// Sorts entries that share so many upper bits: they are dealt out by the next ones, to a few each where rows do not
+// repeat.
+void sort_by_digit(std::uint64_t *first, std::uint64_t *last, int bits)
 {
+    constexpr int digit_bits = 9;
+    constexpr std::size_t digits = std::size_t{1} << digit_bits;
+    const auto digit = [&](std::uint64_t entry) { return entry << bits >> (64 - digit_bits); };
+    std::uint32_t next[digits] = {};
+    for (const std::uint64_t *entry = first; entry != last; ++entry)
+        ++next[digit(*entry)];
+    std::uint32_t end = 0;
+    for (std::uint32_t &count : next)
+        count = std::exchange(end, end + count);
+    const std::vector<std::uint64_t> all(first, last);
+    for (const std::uint64_t entry : all)
+        first[next[digit(entry)]++] = entry;
+    std::uint64_t *from = first;
+    for (const std::uint32_t to : next) {
+        std::sort(from, first + to);
+        from = first + to;
+    }
+}
+
+// Parts are long where rows repeat: they are halved until a sort takes a moment.
+void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t *last, int bits)
+{
+    constexpr std::int64_t few = 256; // for which digits would not pay
     runner.poll();
-    if (last - first <= steps_per_poll) {
+    if (last - first <= few) {
         std::sort(first, last);
+        return;
+    }
+    if (last - first <= steps_per_poll) {
+        sort_by_digit(first, last, bits);
         return;
     }
     std::uint64_t *middle = first + (last - first) / 2;
     std::nth_element(first, middle, last);
-    sort_entries(runner, first, middle);
-    sort_entries(runner, middle, last);
+    sort_entries(runner, first, middle, bits);
+    sort_entries(runner, middle, last, bits);
 }
 
 // Sorts rows that share the upper half of their keys. Most often they are equal. So the rows that equal one of them
@@ -81,9 +110,9 @@ void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *f
 }
 
 template <typename T>
-void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
+void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last, int bits)
 {
-    sort_entries(runner, first, last);
+    sort_entries(runner, first, last, bits);
     while (first != last) {
         std::uint64_t *end =
             std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
@@ -161,7 +190,7 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
     }
     Buffer<RowNumber> order(runner.budget(), rows.n);
     runner.run(static_cast<std::int64_t>(ends.size()) - 1, [&](std::int64_t part) {
-        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1]);
+        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1], bits);
         std::transform(entries.data() + ends[part], entries.data() + ends[part + 1], order.data() + ends[part], row_of);
     });
     return order;
