@@ -21,20 +21,6 @@ using SingleVector = hn::Vec<decltype(single)>;
 using WordVector = hn::Vec<decltype(words)>;
 inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(single));
 
-// sum + the product of the lower halves + that of the upper halves, lane by lane.
-HWY_INLINE WordVector add_pair(WordVector x, WordVector y, WordVector sum)
-{
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
-    const hn::Repartition<std::int16_t, decltype(words)> halves;
-    WordVector unused = hn::Zero(words);
-    return hn::ReorderWidenMulAccumulate(words, hn::BitCast(halves, x), hn::BitCast(halves, y), sum, unused);
-#else
-    const auto lower = [](WordVector v) { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
-    const auto upper = [](WordVector v) { return hn::ShiftRight<16>(v); };
-    return hn::Add(sum, hn::Add(hn::Mul(lower(x), lower(y)), hn::Mul(upper(x), upper(y))));
-#endif
-}
-
 // `count` values of a row, single_lanes at most, centred and times the factor; the other lanes are 0.
 HWY_INLINE SingleVector centred(const float *x, const float *shift, int count, double factor)
 {

@@ -5,6 +5,7 @@
 // HWY_AFTER_NAMESPACE(). It ends with PGKM_KERNELS. No #pragma once: each target needs its own copy of what follows.
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 
 #include "cpu/kernels/targets.hpp"
@@ -59,6 +60,22 @@ HWY_INLINE Vector add_square(Vector difference, Vector sum)
     for (int i = 0; i < lanes; ++i)
         s[i] = std::fma(x[i], x[i], s[i]);
     return hn::Load(tag, s);
+#endif
+}
+
+// Of words (32-bit integers): sum + the product of the lower halves + that of the upper halves, lane by lane.
+template <typename V>
+HWY_INLINE V add_pair(V x, V y, V sum)
+{
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+    const hn::DFromV<V> words;
+    const hn::Repartition<std::int16_t, decltype(words)> halves;
+    V unused = hn::Zero(words);
+    return hn::ReorderWidenMulAccumulate(words, hn::BitCast(halves, x), hn::BitCast(halves, y), sum, unused);
+#else
+    const auto lower = [](V v) { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
+    const auto upper = [](V v) { return hn::ShiftRight<16>(v); };
+    return hn::Add(sum, hn::Add(hn::Mul(lower(x), lower(y)), hn::Mul(upper(x), upper(y))));
 #endif
 }
 

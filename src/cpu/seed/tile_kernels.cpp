@@ -1,4 +1,4 @@
-// tile_kernels.cpp - products of 16-bit rows and float32 candidates in float32; one chain over all features.
+// tile_kernels.cpp - exact products of 16-bit rows and candidates, two features to a lane.
 #include "cpu/seed/tile_kernels.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ using Single = decltype(single);
 using SingleVector = hn::Vec<Single>;
 inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(single));
 inline constexpr int strip_vectors = HWY_TARGET == HWY_SCALAR ? 1 : 2;
-inline constexpr hn::RebindToSigned<Single> integers;
-inline constexpr hn::Rebind<std::int16_t, Single> halves;
+inline constexpr hn::RebindToSigned<Single> words;
+using WordVector = hn::Vec<decltype(words)>;
 
 template <typename T>
 void centre(const T *const *rows, int count, int d, const T *parent, double inverse, bool narrow, float *block)
@@ -38,112 +38,129 @@ void centre(const T *const *rows, int count, int d, const T *parent, double inve
     }
 }
 
-void round(const float *block, int d, std::int16_t *tile, float *squares, float *lost)
+void round(const float *block, int d, std::int32_t *tile, float *squares, float *lost)
 {
     for (int i = 0; i < seed_tile_rows; i += single_lanes) {
-        std::int16_t *to = tile + std::int64_t{i / seed_strip_rows} * d * seed_strip_rows + i % seed_strip_rows;
+        std::int32_t *to = tile + i / seed_strip_rows * tile_pairs(d) * seed_strip_rows + i % seed_strip_rows;
         SingleVector square = hn::Zero(single), less = hn::Zero(single);
-        for (int f = 0; f < d; ++f) {
+        const auto whole = [&](int f) {
             const SingleVector value = hn::LoadU(single, block + std::int64_t{f} * seed_tile_rows + i);
-            const auto whole = hn::NearestInt(value);
-            const SingleVector back = hn::ConvertTo(single, whole), difference = hn::Sub(value, back);
+            const WordVector rounded = hn::NearestInt(value);
+            const SingleVector back = hn::ConvertTo(single, rounded), difference = hn::Sub(value, back);
             square = hn::MulAdd(back, back, square);
             less = hn::MulAdd(difference, difference, less);
-            hn::StoreU(hn::DemoteTo(halves, whole), halves, to + std::int64_t{f} * seed_strip_rows);
+            return rounded;
+        };
+        for (int f = 0; f < d; f += 2, to += seed_strip_rows) {
+            const WordVector lower = hn::And(whole(f), hn::Set(words, 0xffff));
+            hn::StoreU(f + 1 < d ? hn::Or(lower, hn::ShiftLeft<16>(whole(f + 1))) : lower, words, to);
         }
         hn::StoreU(square, single, squares + i);
         hn::StoreU(less, single, lost + i);
     }
 }
 
-// V vectors of rows against N candidates: enough sums to hide the latency of a fused operation, and few enough for 16
-// registers beside what is loaded once.
-template <int N, int V>
-HWY_INLINE void screen_rows(const std::int16_t *strip, int d, const float *const *candidates, const float *starts,
-                            const float *limits, int place, float *scores, std::uint64_t *hits)
+// The square of how far a row may be from the candidate that wins it, both as integers; at most.
+HWY_INLINE SingleVector far_squares(SingleVector own, SingleVector limit)
 {
-    SingleVector sum[N][V];
+    const SingleVector square = hn::Sub(own, hn::Mul(hn::Set(single, 2.0f), limit));
+    return hn::MulAdd(own, hn::Set(single, 0x1p-20f), hn::Max(hn::Zero(single), square));
+}
+
+// What a product must reach.
+HWY_INLINE SingleVector bound_of(SingleVector limit, SingleVector far, const ScreenedCandidate &candidate)
+{
+    const SingleVector less = hn::Mul(far, hn::Set(single, candidate.lost * (1.0f + 0x1p-20f)));
+    return hn::Sub(hn::Add(limit, hn::Set(single, candidate.start)), less);
+}
+
+// V vectors of rows against N candidates: enough sums to hide the latency of a product, and few enough for 16 registers
+// beside what is loaded once.
+template <int N, int V>
+HWY_INLINE void multiply(const std::int32_t *strip, int pairs, const ScreenedCandidate *const *candidates,
+                         std::int32_t *out)
+{
+    WordVector sum[N][V];
     HWY_UNROLL(6)
     for (int c = 0; c < N; ++c)
         HWY_UNROLL(4)
     for (int v = 0; v < V; ++v)
-        sum[c][v] = hn::Zero(single);
-    const float *from[N];
+        sum[c][v] = hn::Zero(words);
+    const std::int32_t *from[N];
     for (int c = 0; c < N; ++c)
-        from[c] = candidates[c];
-    const auto load = [&](int f, int v) {
-        return hn::ConvertTo(
-            single,
-            hn::PromoteTo(integers, hn::LoadU(halves, strip + std::int64_t{f} * seed_strip_rows + v * single_lanes)));
-    };
-    for (int f = 0; f < d; ++f) {
-        if constexpr (N < V) {
-            SingleVector value[N];
+        from[c] = candidates[c]->values;
+    for (int p = 0; p < pairs; ++p) {
+        WordVector x[V];
+        HWY_UNROLL(4)
+        for (int v = 0; v < V; ++v)
+            x[v] = hn::LoadU(words, strip + p * seed_strip_rows + v * single_lanes);
+        HWY_UNROLL(6)
+        for (int c = 0; c < N; ++c) {
+            const WordVector value = hn::Set(words, from[c][p]);
             HWY_UNROLL(4)
-            for (int c = 0; c < N; ++c)
-                value[c] = hn::Set(single, from[c][f]);
-            HWY_UNROLL(4)
-            for (int v = 0; v < V; ++v) {
-                const SingleVector x = load(f, v);
-                HWY_UNROLL(4)
-                for (int c = 0; c < N; ++c)
-                    sum[c][v] = hn::MulAdd(x, value[c], sum[c][v]); // two roundings without FMA: the bound allows it
-            }
-        } else {
-            SingleVector x[V];
-            HWY_UNROLL(2)
             for (int v = 0; v < V; ++v)
-                x[v] = load(f, v);
-            HWY_UNROLL(6)
-            for (int c = 0; c < N; ++c) {
-                const SingleVector value = hn::Set(single, from[c][f]);
-                HWY_UNROLL(2)
-                for (int v = 0; v < V; ++v)
-                    sum[c][v] = hn::MulAdd(x[v], value, sum[c][v]);
-            }
+                sum[c][v] = add_pair(x[v], value, sum[c][v]);
         }
     }
+    HWY_UNROLL(6)
     for (int c = 0; c < N; ++c)
-        for (int v = 0; v < V; ++v) {
-            const int at = place + v * single_lanes;
-            const SingleVector bound = hn::Add(hn::LoadU(single, limits + at), hn::Set(single, starts[c]));
-            hn::StoreU(sum[c][v], single, scores + c * seed_tile_rows + at);
+        HWY_UNROLL(4)
+    for (int v = 0; v < V; ++v)
+        hn::StoreU(sum[c][v], words, out + (c * V + v) * single_lanes);
+}
+
+template <int N, int V>
+HWY_INLINE void screen_rows(const std::int32_t *strip, int d, const ScreenedCandidate *const *candidates,
+                            const ScreenedTile &about, int place, float *scores, std::uint64_t *hits)
+{
+    HWY_ALIGN_MAX std::int32_t products[N * V * single_lanes];
+    multiply<N, V>(strip, static_cast<int>(tile_pairs(d)), candidates, products);
+    for (int v = 0; v < V; ++v) {
+        const int at = place + v * single_lanes;
+        const SingleVector limit = hn::LoadU(single, about.limits + at);
+        const SingleVector far = hn::Sqrt(far_squares(hn::LoadU(single, about.squares + at), limit));
+        for (int c = 0; c < N; ++c) {
+            const SingleVector score =
+                hn::Mul(hn::ConvertTo(single, hn::LoadU(words, products + (c * V + v) * single_lanes)),
+                        hn::Set(single, candidates[c]->scale));
+            hn::StoreU(score, single, scores + c * seed_tile_rows + at);
             std::uint8_t bytes[8] = {}; // one bit per lane; Highway wants at least 8 bytes of room
-            hn::StoreMaskBits(single, hn::Ge(sum[c][v], bound), bytes);
+            hn::StoreMaskBits(single, hn::Ge(score, bound_of(limit, far, *candidates[c])), bytes);
             const std::uint64_t bits = bytes[0] | std::uint64_t{bytes[1]} << 8;
             hits[c] |= bits << at;
         }
+    }
 }
 
 template <int N>
-void screen_for(const std::int16_t *tile, int d, const float *const *candidates, const float *starts,
-                const float *limits, float *scores, std::uint64_t *hits)
+void screen_for(const std::int32_t *tile, int d, const ScreenedCandidate *const *candidates, const ScreenedTile &about,
+                float *scores, std::uint64_t *hits)
 {
     constexpr int vectors = N < 4 && 4 * single_lanes <= seed_strip_rows && strip_vectors > 1 ? 4 : strip_vectors;
     std::fill_n(hits, N, 0);
     for (int i = 0; i < seed_tile_rows; i += vectors * single_lanes)
-        screen_rows<N, vectors>(tile + std::int64_t{i / seed_strip_rows} * d * seed_strip_rows + i % seed_strip_rows, d,
-                                candidates, starts, limits, i, scores, hits);
+        screen_rows<N, vectors>(tile + i / seed_strip_rows * tile_pairs(d) * seed_strip_rows + i % seed_strip_rows, d,
+                                candidates, about, i, scores, hits);
 }
 
-void screen(const std::int16_t *tile, int d, const float *const *candidates, int count, const float *starts,
-            const float *limits, float *scores, std::uint64_t *hits)
+void screen(const std::int32_t *tile, int d, const ScreenedCandidate *const *candidates, int count,
+            const ScreenedTile &about, float *scores, std::uint64_t *hits)
 {
     static constexpr decltype(&screen_for<1>) by_count[] = {screen_for<1>, screen_for<2>, screen_for<3>,
                                                             screen_for<4>, screen_for<5>, screen_for<6>};
-    by_count[count - 1](tile, d, candidates, starts, limits, scores, hits);
+    by_count[count - 1](tile, d, candidates, about, scores, hits);
 }
 
 GainBounds estimate(const ScreenedTile &tile, const ScreenedCandidate &candidate, float *gains)
 {
     const auto set = [](float value) { return hn::Set(single, value); };
-    const SingleVector start = set(candidate.start), square = set(candidate.square), lost = set(candidate.lost);
+    const SingleVector square = set(candidate.square), lost = set(candidate.lost);
     const SingleVector share = set(candidate.share), zero = hn::Zero(single), one = set(1.0f), two = set(2.0f);
     SingleVector least = zero, most = zero;
     for (int i = 0; i < seed_tile_rows; i += single_lanes) {
         const SingleVector score = hn::LoadU(single, candidate.scores + i), limit = hn::LoadU(single, tile.limits + i);
-        const auto hit = hn::Ge(score, hn::Add(limit, start));
         const SingleVector own = hn::LoadU(single, tile.squares + i), off = hn::LoadU(single, tile.lost + i);
+        const auto hit = hn::Ge(score, bound_of(limit, hn::Sqrt(far_squares(own, limit)), candidate));
         const SingleVector apart = hn::Sub(hn::Add(own, square), hn::Mul(two, score));    // |q - v|^2
         const SingleVector far_square = hn::Max(zero, hn::Sub(own, hn::Mul(two, limit))); // (r + e)^2
         const SingleVector far = hn::Sqrt(far_square);

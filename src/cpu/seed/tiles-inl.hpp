@@ -26,21 +26,18 @@ void SeedTiles<T>::View::find(std::int64_t tile, Hit &&hit)
             hit(near[c], all, nullptr);
         return;
     }
-    const std::int16_t *values = values_of(tile);
+    const std::int32_t *values = values_of(tile);
     const int passes = (count + max_kernel_candidates - 1) / max_kernel_candidates;
     for (int pass = 0; pass < passes; ++pass) {
         const int first = count * pass / passes, last = count * (pass + 1) / passes;
-        const float *turned[max_kernel_candidates];
-        float starts[max_kernel_candidates];
+        const ScreenedCandidate *turned[max_kernel_candidates];
         float scores[max_kernel_candidates * seed_tile_rows];
         std::uint64_t hits[max_kernel_candidates];
         for (int c = first; c < last; ++c) {
             turn(near[c]);
-            turned[c - first] = turned_.data() + std::int64_t{near[c]} * tiles_.rows_.d;
-            starts[c - first] = screened_[near[c]].start;
+            turned[c - first] = &screened_[near[c]];
         }
-        tiles_.kernels_.screen(values, tiles_.rows_.d, turned, last - first, starts,
-                               tiles_.limits_.data() + tile * seed_tile_rows, scores, hits);
+        tiles_.kernels_.screen(values, tiles_.rows_.d, turned, last - first, tiles_.about(tile), scores, hits);
         for (int c = first; c < last; ++c)
             if (hits[c - first] != 0) {
                 screened_[near[c]].scores = scores + std::int64_t{c - first} * seed_tile_rows;

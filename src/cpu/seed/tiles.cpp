@@ -13,18 +13,19 @@
 // |z - c|.
 //
 // Filter. Lengths are taken in the group's unit: y = (x - z) inverse, w = (c - z) inverse; the largest |y| is 2^15.
-// q is y in whole numbers, e a bound of |y - q|, v is w in float32, g a bound of |w - v|, r = above(N) inverse.
-// If c wins x, then |y - w| <= r, so |q - v| <= r + e + g, which is the same as
-//      q.v >= (|q|^2 - (r + e)^2) / 2 + |v|^2 / 2 - (r + e) g - g^2 / 2.
-// The first term is the row's limit, the rest the candidate's start. With u = 2^-24 and R roundings a chain (d, or 2 d
-// without a fused operation), the computed q.v is off by at most 1.01 R u |q| |v| <= 1.01 R u (|q|^2 + |v|^2) / 2, half
-// of which each side bears. |q|^2 itself is a float32 sum, off by 1.01 d u of it. Limit and start are rounded to
-// float32 and added: 2^-21 of each covers that. All numbers are below 2^33, and whole ones of that unit are what they
-// are made of: a slack of 2^-8 covers what vanishes beside them.
+// q is y in whole numbers, e a bound of |y - q|, v is w in whole multiples of a scale, g a bound of |w - v|, r =
+// above(N) inverse. If c wins x, then |y - w| <= r, so |q - v| <= r + e + g, which is the same as
+//      q.v >= (|q|^2 - (r + e)^2) / 2 + |v|^2 / 2 - g^2 / 2 - (r + e) g.
+// The first term is the row's limit, the second and third are the candidate's start; r + e comes back from the limit.
+// Integers of a row are no longer than 2^15 + 2^7, those of a candidate than 64,000 + 2^7, so that products stay below
+// 2^31. With u = 2^-24 the computed q.v is off by at most 2.01 u |q| |v| <= 2.01 u (|q|^2 + |v|^2) / 2, half of which
+// each side bears. |q|^2 itself is a float32 sum, off by 1.01 d u of it. Limit, start and the last term are rounded to
+// float32 and added: 2^-21 of limit and start covers that, and 2^-20 of |q|^2 what r + e may have lost. All numbers are
+// below 2^33, and whole ones of that unit are what they are made of: a slack of 2^-8 covers what vanishes beside them.
 //
 // Estimates. c takes r^2 - |y - w|^2 from the square of x, if that is positive. With a = e + g, |y - w|^2 is within
-// 2 |q - v| a + a^2 of |q - v|^2 = |q|^2 + |v|^2 - 2 q.v. r + e comes back from the limit. What is computed of these in
-// float32 is off by the chains' errors, 2 R u and 2 d u, and by less than 64 roundings of |q|^2 + |v|^2 + (r + e)^2.
+// 2 |q - v| a + a^2 of |q - v|^2 = |q|^2 + |v|^2 - 2 q.v. What is computed of these in float32 is off by the chain's
+// error, 2 d u, and by less than 68 roundings of |q|^2 + |v|^2 + (r + e)^2.
 #include "cpu/seed/tiles.hpp"
 
 #include <cmath>
@@ -44,9 +45,12 @@ constexpr double smallest_unit = 0x1p-400;
 // Below this a computed square may have lost bits to underflow.
 constexpr double smallest_trusted = 0x1p-900;
 constexpr double slack = 0x1p-8;
-constexpr double rounded = 0x1p-21;
+constexpr double rounded_share = 0x1p-21;
 constexpr double unit = 0x1p-24;                // of float32 rounding
 constexpr std::int32_t most_filtered = 1 << 16; // features
+constexpr double product_share = 6.0 * unit;    // of the error of products, in terms of the squares of lengths
+// Candidates in whole numbers: the longest, and the largest of its values.
+constexpr double candidate_length = 64000.0, candidate_value = 32760.0;
 
 // Levels of distance from the parent by which the rows of a group are put together.
 constexpr std::int32_t levels = 16;
@@ -71,10 +75,9 @@ SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows, std:
     : runner_(runner), kernels_(tile_kernels(runner.instruction_set())), rows_(rows), bounds_(d), error_(error),
       filters_(rows.d <= most_filtered)
 {
-    const double roundings = (kernels_.fused ? 1.0 : 2.0) * rows.d;
-    product_share_ = 1.01 * unit * (roundings + 4.0);
-    square_share_ = product_share_ + 1.01 * unit * (rows.d + 4.0);
-    gain_share_ = static_cast<float>(1.02 * unit * (2.0 * roundings + 2.0 * rows.d + 64.0));
+    const double roundings = (kernels_.fused ? 1.0 : 2.0) * rows.d; // of a sum of squares
+    square_share_ = product_share + 1.01 * unit * (roundings + 4.0);
+    gain_share_ = static_cast<float>(1.02 * unit * (2.0 * roundings + 68.0));
 }
 
 // Gives every row its place: by group, then by distance from the parent, then by number.
@@ -137,7 +140,7 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
     groups_.assign(n_chosen, {});
     for (std::int32_t g = 0; g < n_chosen; ++g)
         groups_[g].parent = chosen[g];
-    values_ = Buffer<std::int16_t>(); // what stood there, before there is more
+    values_ = Buffer<std::int32_t>(); // what stood there, before there is more
     deal(n_chosen, labels, own, nearest);
     const std::int64_t places = count_ * seed_tile_rows;
     nearest_ = Buffer<double>();
@@ -149,7 +152,7 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
     lost_ = Buffer<float>(runner_.budget(), places);
     limits_ = Buffer<float>(runner_.budget(), places);
     if (filters_ && runner_.budget().allows(bytes_with_copies()))
-        values_ = Buffer<std::int16_t>(runner_.budget(), places * rows_.d);
+        values_ = Buffer<std::int32_t>(runner_.budget(), places * tile_pairs(rows_.d));
     const std::int64_t per_task = std::max<std::int64_t>(1, (1 << 18) / (std::int64_t{rows_.d} * seed_tile_rows));
     runner_.run((count_ + per_task - 1) / per_task, [&](std::int64_t task) {
         for (std::int64_t tile = task * per_task; tile < std::min(count_, (task + 1) * per_task); ++tile)
@@ -164,15 +167,15 @@ std::uint64_t SeedTiles<T>::bytes_with_copies() const
 {
     constexpr std::uint64_t padding = 4096; // of all buffers of a worker, or of all others
     const std::uint64_t places = static_cast<std::uint64_t>(count_) * seed_tile_rows, d = rows_.d;
-    const std::uint64_t of_place = d * sizeof(std::int16_t) + sizeof(std::uint32_t);
+    const std::uint64_t of_place = tile_pairs(d) * sizeof(std::int32_t) + sizeof(std::uint32_t);
     const std::uint64_t of_task = 2 * sizeof(double) + max_seed_candidates * (sizeof(GainBounds) + sizeof(double));
-    const std::uint64_t of_worker = d * sizeof(float) * (seed_tile_rows + max_seed_candidates) + padding;
+    const std::uint64_t of_worker = d * sizeof(float) * (seed_tile_rows + max_seed_candidates + 2) + padding;
     return places * of_place + (count_ / seed_task_tiles + 1) * of_task + runner_.workers() * of_worker + padding;
 }
 
 // The copies of a tile's rows.
 template <typename T>
-void SeedTiles<T>::pack(std::int64_t tile, float *block, std::int16_t *values, float *squares, float *lost) const
+void SeedTiles<T>::pack(std::int64_t tile, float *block, std::int32_t *values, float *squares, float *lost) const
 {
     const SeedTile &one = tiles_[tile];
     const SeedGroup<T> &group = groups_[one.group];
@@ -191,8 +194,9 @@ void SeedTiles<T>::fill(std::int64_t tile, const double *own, const double *near
     std::fill_n(limits_.data() + first, seed_tile_rows, std::numeric_limits<float>::infinity());
     if (filters_) {
         Buffer<float> block(runner_.budget(), std::int64_t{rows_.d} * seed_tile_rows);
-        Buffer<std::int16_t> unkept(runner_.budget(), values_.size() == 0 ? rows_.d * seed_tile_rows : 0);
-        pack(tile, block.data(), values_.size() == 0 ? unkept.data() : values_.data() + first * rows_.d,
+        const std::int64_t pairs = tile_pairs(rows_.d);
+        Buffer<std::int32_t> unkept(runner_.budget(), values_.size() == 0 ? pairs * seed_tile_rows : 0);
+        pack(tile, block.data(), values_.size() == 0 ? unkept.data() : values_.data() + first * pairs,
              squares_.data() + first, lost_.data() + first);
         // Centring by float32 is off by four roundings of |y| at most, sums of d terms by d roundings.
         for (std::int64_t i = first; i < first + seed_tile_rows; ++i)
@@ -228,7 +232,7 @@ void SeedTiles<T>::lower(std::int64_t tile, int i, double square)
     const double far =
         (bounds_.above(square) + error_) * groups_[tiles_[tile].group].inverse + static_cast<double>(lost_[place]);
     const double limit = (own - far * far - square_share_ * own) / 2.0;
-    to = static_cast<float>(limit - std::fabs(limit) * rounded - slack);
+    to = static_cast<float>(limit - std::fabs(limit) * rounded_share - slack);
 }
 
 template <typename T>
@@ -249,8 +253,7 @@ void SeedTiles<T>::refresh(std::int64_t tile)
 template <typename T>
 GainBounds SeedTiles<T>::estimate(std::int64_t tile, std::uint64_t bits, const ScreenedCandidate &candidate) const
 {
-    const std::int64_t first = tile * seed_tile_rows;
-    const ScreenedTile screened = {squares_.data() + first, lost_.data() + first, limits_.data() + first};
+    const ScreenedTile screened = about(tile);
     float gains[2 * seed_tile_rows];
     GainBounds bounds = kernels_.estimate(screened, candidate, rows_.weights == nullptr ? nullptr : gains);
     if (rows_.weights != nullptr) {
@@ -269,8 +272,9 @@ GainBounds SeedTiles<T>::estimate(std::int64_t tile, std::uint64_t bits, const S
 
 template <typename T>
 SeedTiles<T>::View::View(const SeedTiles &tiles, int most)
-    : tiles_(tiles), turned_(tiles.runner_.budget(), std::int64_t{most} * tiles.rows_.d), below_(most), above_(most),
-      squares_(most), screened_(most), is_turned_(most)
+    : tiles_(tiles), turned_(tiles.runner_.budget(), most * tile_pairs(tiles.rows_.d)),
+      centred_(tiles.runner_.budget(), tiles.rows_.d), below_(most), above_(most), squares_(most), screened_(most),
+      is_turned_(most)
 {
 }
 
@@ -297,7 +301,7 @@ void SeedTiles<T>::View::enter(std::int32_t group)
     std::fill(is_turned_.begin(), is_turned_.end(), 0);
 }
 
-// The candidate about the group's parent, in its unit, and its start.
+// The candidate about the group's parent, in whole multiples of a scale, and its start.
 template <typename T>
 void SeedTiles<T>::View::turn(int candidate)
 {
@@ -306,31 +310,46 @@ void SeedTiles<T>::View::turn(int candidate)
     is_turned_[candidate] = 1;
     const SeedGroup<T> &group = tiles_.groups_[group_];
     const std::int64_t d = tiles_.rows_.d;
-    float *to = turned_.data() + candidate * d;
-    double square = 0.0, less = 0.0;
+    const T *from = candidates_[candidate];
+    double whole = 0.0, largest = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
-        const double value =
-            (static_cast<double>(candidates_[candidate][f]) - static_cast<double>(group.parent[f])) * group.inverse;
-        to[f] = static_cast<float>(value);
-        const double kept = static_cast<double>(to[f]);
+        const double value = (static_cast<double>(from[f]) - static_cast<double>(group.parent[f])) * group.inverse;
+        centred_[f] = value;
+        whole += value * value;
+        largest = std::max(largest, std::fabs(value));
+    }
+    const double least = std::max({std::sqrt(whole) / candidate_length, largest / candidate_value, 0x1p-20});
+    const auto scale = static_cast<double>(static_cast<float>(least * (1.0 + 0x1p-20)));
+    std::int32_t *to = turned_.data() + candidate * tile_pairs(d);
+    std::fill_n(to, tile_pairs(d), 0);
+    double square = 0.0, less = 0.0;
+    constexpr double rounder = 0x1.8p52; // added and taken away, it leaves a whole number
+    const double inverse = 1.0 / scale;
+    for (std::int64_t f = 0; f < d; ++f) {
+        const double rounded = centred_[f] * inverse + rounder - rounder, kept = rounded * scale;
+        const auto bits = static_cast<std::uint16_t>(static_cast<std::int32_t>(rounded));
+        to[f / 2] |= static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) << (f % 2 * 16));
         square += kept * kept;
-        less += (value - kept) * (value - kept);
+        less += (centred_[f] - kept) * (centred_[f] - kept);
     }
     const double g = std::sqrt(less) * 1.01 + 0x1p-20;
-    // |y| <= reach, and so is the distance of a row to its nearest; rounding adds half a unit a feature.
-    const double most = 1.01 * reach + std::sqrt(static_cast<double>(d)) + 1.0;
-    const double start = (square - tiles_.product_share_ * square) / 2.0 - most * g - g * g / 2.0;
-    screened_[candidate] = {nullptr, static_cast<float>(start - std::fabs(start) * rounded - slack),
-                            static_cast<float>(square), static_cast<float>(g * (1.0 + rounded)), tiles_.gain_share_};
+    const double start = (square - product_share * square) / 2.0 - g * g / 2.0;
+    screened_[candidate] = {to,
+                            static_cast<float>(scale),
+                            nullptr,
+                            static_cast<float>(start - std::fabs(start) * rounded_share - slack),
+                            static_cast<float>(square),
+                            static_cast<float>(g * (1.0 + rounded_share)),
+                            tiles_.gain_share_};
 }
 
 template <typename T>
-const std::int16_t *SeedTiles<T>::View::values_of(std::int64_t tile)
+const std::int32_t *SeedTiles<T>::View::values_of(std::int64_t tile)
 {
     if (tiles_.values_.size() != 0)
-        return tiles_.values_.data() + tile * seed_tile_rows * tiles_.rows_.d;
+        return tiles_.values_.data() + tile * seed_tile_rows * tile_pairs(tiles_.rows_.d);
     if (packed_.size() == 0) {
-        packed_ = Buffer<std::int16_t>(tiles_.runner_.budget(), std::int64_t{tiles_.rows_.d} * seed_tile_rows);
+        packed_ = Buffer<std::int32_t>(tiles_.runner_.budget(), tile_pairs(tiles_.rows_.d) * seed_tile_rows);
         block_ = Buffer<float>(tiles_.runner_.budget(), std::int64_t{tiles_.rows_.d} * seed_tile_rows);
     }
     float squares[seed_tile_rows], lost[seed_tile_rows];

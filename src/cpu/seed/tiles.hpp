@@ -87,14 +87,15 @@ class SeedTiles {
       private:
         void enter(std::int32_t group);
         void turn(int candidate);
-        const std::int16_t *values_of(std::int64_t tile);
+        const std::int32_t *values_of(std::int64_t tile);
 
         const SeedTiles &tiles_;
         const T *const *candidates_ = nullptr;
         int count_ = 0;
         std::int32_t group_ = -1;
-        Buffer<float> turned_;        // most x d: the candidates about the parent, in the group's unit
-        Buffer<std::int16_t> packed_; // a tile, where no copies are kept
+        Buffer<std::int32_t> turned_; // most x pairs: the candidates about the parent, in units of their own
+        Buffer<double> centred_;      // d
+        Buffer<std::int32_t> packed_; // a tile, where no copies are kept
         Buffer<float> block_;
         std::vector<double> below_, above_, squares_; // distances of the candidates to the parent
         std::vector<ScreenedCandidate> screened_;
@@ -106,24 +107,29 @@ class SeedTiles {
     void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest);
     void fill(std::int64_t tile, const double *own, const double *nearest);
     std::uint64_t bytes_with_copies() const;
-    void pack(std::int64_t tile, float *block, std::int16_t *values, float *squares, float *lost) const;
+    void pack(std::int64_t tile, float *block, std::int32_t *values, float *squares, float *lost) const;
+    ScreenedTile about(std::int64_t tile) const
+    {
+        const std::int64_t first = tile * seed_tile_rows;
+        return {squares_.data() + first, lost_.data() + first, limits_.data() + first};
+    }
 
     const BlockRunner &runner_;
     const TileKernels &kernels_;
     SeedRows<T> rows_;
     DistanceBounds bounds_;
     double error_;
-    double product_share_, square_share_; // of the filter's bound
-    float gain_share_;                    // of the bound of estimates
-    bool filters_;                        // float32 holds the products
-    std::int64_t count_ = 0;              // tiles
+    double square_share_;    // of the filter's bound
+    float gain_share_;       // of the bound of estimates
+    bool filters_;           // integers hold the products
+    std::int64_t count_ = 0; // tiles
     std::vector<SeedGroup<T>> groups_;
     Buffer<SeedTile> tiles_;
     Buffer<RowNumber> places_;     // tiles x seed_tile_rows
     Buffer<double> nearest_;       // once more, in the order of places
     Buffer<float> squares_, lost_; // of the copies: their squared lengths, and how far the rows are from them
     Buffer<float> limits_;         // the product with a candidate that a row must reach
-    Buffer<std::int16_t> values_;  // the copies; empty where memory does not allow them
+    Buffer<std::int32_t> values_;  // the copies, two features to a word; empty where memory does not allow them
 };
 
 } // namespace pgkm::cpu
