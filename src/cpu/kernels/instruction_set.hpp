@@ -28,4 +28,15 @@ InstructionSet parse_instruction_set(const char *name);
 // here, or a kind of backend/strategies.hpp.
 const char *const *strategy_names(const char *kind) noexcept;
 
+// Whether the processor has AVX-512's products of pairs of 16-bit integers with their sums.
+inline bool has_vnni()
+{
+#if defined(__x86_64__)
+    static const bool has = __builtin_cpu_supports("avx512vnni") != 0;
+    return has;
+#else
+    return false;
+#endif
+}
+
 } // namespace pgkm::cpu

@@ -102,6 +102,7 @@ void pack(const std::int32_t *const *rows, int count, int row_words, std::int32_
 
 // The products of tile_vectors of rows with one panel. A function of its own: beside the lowest scores the compiler
 // runs out of registers, and sums that wait for memory halve the speed.
+template <bool Vnni>
 HWY_NOINLINE void multiply(const std::int32_t *rows, int pairs, const std::int32_t *panel, std::int32_t *out)
 {
     WordVector sum[tiled_panel][tile_vectors];
@@ -121,7 +122,7 @@ HWY_NOINLINE void multiply(const std::int32_t *rows, int pairs, const std::int32
             const WordVector c = hn::Set(words, panel[p * tiled_panel + j]);
             HWY_UNROLL(4)
             for (int v = 0; v < tile_vectors; ++v)
-                sum[j][v] = add_pair(x[v], c, sum[j][v]);
+                sum[j][v] = add_pair<Vnni>(x[v], c, sum[j][v]);
         }
     }
     HWY_UNROLL(4)
@@ -133,12 +134,13 @@ HWY_NOINLINE void multiply(const std::int32_t *rows, int pairs, const std::int32
 }
 
 // tile_vectors of rows against one panel.
+template <bool Vnni>
 HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32_t *panel, const NarrowPanels &about,
                            std::int64_t first, const SingleVector *inverse, float number, float *scores,
                            SingleVector *best, SingleVector *second, SingleVector *index)
 {
     HWY_ALIGN_MAX std::int32_t products[tiled_panel * tile_vectors * single_lanes];
-    multiply(rows, pairs, panel, products);
+    multiply<Vnni>(rows, pairs, panel, products);
     HWY_UNROLL(4)
     for (int j = 0; j < tiled_panel; ++j) {
         const SingleVector start = hn::Set(single, about.start[first + j]);
@@ -160,8 +162,9 @@ HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32
     }
 }
 
-void score(const NarrowBlock &block, int pairs, const NarrowPanels &panels, std::int64_t count, float *scores,
-           const Lowest &lowest)
+template <bool Vnni>
+void score_by(const NarrowBlock &block, int pairs, const NarrowPanels &panels, std::int64_t count, float *scores,
+              const Lowest &lowest)
 {
     const std::int64_t panel_size = std::int64_t{tiled_panel} * pairs;
     const std::int64_t range = std::max<std::int64_t>(1, 2048 / panel_size);
@@ -176,9 +179,9 @@ void score(const NarrowBlock &block, int pairs, const NarrowPanels &panels, std:
                 index[v] = hn::Load(single, lowest.index + at);
             }
             for (std::int64_t q = from; q < std::min(count, from + range); ++q)
-                score_tile(block.values + i, pairs, panels.values + q * panel_size, panels, q * tiled_panel, inverse,
-                           lowest.first + static_cast<float>(q * tiled_panel),
-                           scores + q * tiled_panel * tiled_width + i, best, second, index);
+                score_tile<Vnni>(block.values + i, pairs, panels.values + q * panel_size, panels, q * tiled_panel,
+                                 inverse, lowest.first + static_cast<float>(q * tiled_panel),
+                                 scores + q * tiled_panel * tiled_width + i, best, second, index);
             for (int v = 0; v < tile_vectors; ++v) {
                 const int at = i + v * single_lanes;
                 hn::Store(best[v], single, lowest.best + at);
@@ -186,6 +189,13 @@ void score(const NarrowBlock &block, int pairs, const NarrowPanels &panels, std:
                 hn::Store(index[v], single, lowest.index + at);
             }
         }
+}
+
+void score(const NarrowBlock &block, int pairs, const NarrowPanels &panels, std::int64_t count, float *scores,
+           const Lowest &lowest)
+{
+    const auto run = knows_vnni && has_vnni() ? score_by<knows_vnni> : score_by<false>;
+    run(block, pairs, panels, count, scores, lowest);
 }
 
 void limits(const NarrowBlock &block, const NarrowPanels &centroids, const Lowest &lowest, float of_length,

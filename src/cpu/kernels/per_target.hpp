@@ -63,10 +63,24 @@ HWY_INLINE Vector add_square(Vector difference, Vector sum)
 #endif
 }
 
+// Whether this target has one instruction for add_pair() on some processors: AVX-512's VNNI, which Highway's target for
+// AVX-512 goes without. Then add_pair<true>() is for those that have it (has_vnni()).
+#if HWY_TARGET == HWY_AVX3 && defined(__GNUC__)
+inline constexpr bool knows_vnni = true;
+#else
+inline constexpr bool knows_vnni = false;
+#endif
+
 // Of words (32-bit integers): sum + the product of the lower halves + that of the upper halves, lane by lane.
-template <typename V>
+template <bool Vnni, typename V>
 HWY_INLINE V add_pair(V x, V y, V sum)
 {
+#if HWY_TARGET == HWY_AVX3 && defined(__GNUC__)
+    if constexpr (Vnni) {
+        asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(y.raw));
+        return sum;
+    }
+#endif
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
     const hn::DFromV<V> words;
     const hn::Repartition<std::int16_t, decltype(words)> halves;

@@ -76,7 +76,7 @@ HWY_INLINE SingleVector bound_of(SingleVector limit, SingleVector far, const Scr
 
 // V vectors of rows against N candidates: enough sums to hide the latency of a product, and few enough for 16 registers
 // beside what is loaded once.
-template <int N, int V>
+template <bool Vnni, int N, int V>
 HWY_INLINE void multiply(const std::int32_t *strip, int pairs, const ScreenedCandidate *const *candidates,
                          std::int32_t *out)
 {
@@ -99,7 +99,7 @@ HWY_INLINE void multiply(const std::int32_t *strip, int pairs, const ScreenedCan
             const WordVector value = hn::Set(words, from[c][p]);
             HWY_UNROLL(4)
             for (int v = 0; v < V; ++v)
-                sum[c][v] = add_pair(x[v], value, sum[c][v]);
+                sum[c][v] = add_pair<Vnni>(x[v], value, sum[c][v]);
         }
     }
     HWY_UNROLL(6)
@@ -109,12 +109,12 @@ HWY_INLINE void multiply(const std::int32_t *strip, int pairs, const ScreenedCan
         hn::StoreU(sum[c][v], words, out + (c * V + v) * single_lanes);
 }
 
-template <int N, int V>
+template <bool Vnni, int N, int V>
 HWY_INLINE void screen_rows(const std::int32_t *strip, int d, const ScreenedCandidate *const *candidates,
                             const ScreenedTile &about, int place, float *scores, std::uint64_t *hits)
 {
     HWY_ALIGN_MAX std::int32_t products[N * V * single_lanes];
-    multiply<N, V>(strip, static_cast<int>(tile_pairs(d)), candidates, products);
+    multiply<Vnni, N, V>(strip, static_cast<int>(tile_pairs(d)), candidates, products);
     for (int v = 0; v < V; ++v) {
         const int at = place + v * single_lanes;
         const SingleVector limit = hn::LoadU(single, about.limits + at);
@@ -132,23 +132,33 @@ HWY_INLINE void screen_rows(const std::int32_t *strip, int d, const ScreenedCand
     }
 }
 
-template <int N>
+template <bool Vnni, int N>
 void screen_for(const std::int32_t *tile, int d, const ScreenedCandidate *const *candidates, const ScreenedTile &about,
                 float *scores, std::uint64_t *hits)
 {
     constexpr int vectors = N < 4 && 4 * single_lanes <= seed_strip_rows && strip_vectors > 1 ? 4 : strip_vectors;
     std::fill_n(hits, N, 0);
     for (int i = 0; i < seed_tile_rows; i += vectors * single_lanes)
-        screen_rows<N, vectors>(tile + i / seed_strip_rows * tile_pairs(d) * seed_strip_rows + i % seed_strip_rows, d,
-                                candidates, about, i, scores, hits);
+        screen_rows<Vnni, N, vectors>(tile + i / seed_strip_rows * tile_pairs(d) * seed_strip_rows +
+                                          i % seed_strip_rows,
+                                      d, candidates, about, i, scores, hits);
+}
+
+template <bool Vnni>
+void screen_by(const std::int32_t *tile, int d, const ScreenedCandidate *const *candidates, int count,
+               const ScreenedTile &about, float *scores, std::uint64_t *hits)
+{
+    static constexpr decltype(&screen_for<Vnni, 1>) by_count[] = {screen_for<Vnni, 1>, screen_for<Vnni, 2>,
+                                                                  screen_for<Vnni, 3>, screen_for<Vnni, 4>,
+                                                                  screen_for<Vnni, 5>, screen_for<Vnni, 6>};
+    by_count[count - 1](tile, d, candidates, about, scores, hits);
 }
 
 void screen(const std::int32_t *tile, int d, const ScreenedCandidate *const *candidates, int count,
             const ScreenedTile &about, float *scores, std::uint64_t *hits)
 {
-    static constexpr decltype(&screen_for<1>) by_count[] = {screen_for<1>, screen_for<2>, screen_for<3>,
-                                                            screen_for<4>, screen_for<5>, screen_for<6>};
-    by_count[count - 1](tile, d, candidates, about, scores, hits);
+    const auto run = knows_vnni && has_vnni() ? screen_by<knows_vnni> : screen_by<false>;
+    run(tile, d, candidates, count, about, scores, hits);
 }
 
 GainBounds estimate(const ScreenedTile &tile, const ScreenedCandidate &candidate, float *gains)
