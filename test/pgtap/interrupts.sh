@@ -32,59 +32,74 @@ FROM (SELECT i, array_agg((i = j)::integer::float8 ORDER BY j) AS r FROM generat
 CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
 SQL
 
-# NAME|SECONDS BEFORE THE STRIKE|STATEMENT
+# NAME@WHEN@STATEMENT. WHEN is the phase of pg_stat_progress_kmeans in which the strike comes, or, where the view does not
+# tell, the seconds before it.
 phases=(
-    "reading|0.3|SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
-    "seeding by k-means++|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 20000, max_iter => 1)"
-    "seeding by k-means|||1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 20000, init => 'k-means||', max_iter => 1)"
-    "iterating|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
-    "restarts|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 10, n_init => 1000000)"
-    "bounded sizes, all rows|2.5|SELECT kmeans_fit('interrupt_rows', '{f}', 300, init => 'random', tol => 0, min_size => 1300)"
-    "bounded sizes, equal rows|1.5|SELECT kmeans(ARRAY[i % 3], 400, kmeans_options(init => 'random', tol => 0, max_iter => 100000, min_size => 700)) FROM generate_series(1, 300000) AS i"
-    "refining|1.5|SELECT kmeans_fit('interrupt_few', '{x,y}', 1000, init => 'random', max_iter => 1, n_init => 100000, refine => true)"
-    "one long assignment|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 100000, init => 'first', max_iter => 1)"
-    "the aggregate|1.5|SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
-    "the window function|1.5|SELECT kmeans_label(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) OVER () FROM interrupt_rows"
-    "kmeans_step|0.5|SELECT kmeans_step(f, array_fill(0.5::float8, ARRAY[20000, 8])) FROM interrupt_rows"
-    "kmeans_labels|1.5|SELECT count(*) FROM kmeans_labels('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
-    "many groups|1.5|SELECT g, kmeans(f, 20, kmeans_options(n_init => 100000)) FROM (SELECT f, (f[1] * 1000)::integer AS g FROM interrupt_rows) AS s GROUP BY g"
-    "very many groups|0.8|SET work_mem = '1GB'; SELECT count(m) FROM (SELECT kmeans(ARRAY[i::real], 1) AS m FROM generate_series(1, 200000) AS i GROUP BY i) AS s"
-    "labels being written|0.3|SELECT kmeans_cluster('interrupt_rows', '{x,y}', 1, init => 'first', max_iter => 1)"
-    "streaming, seeding|1.5|SET pg_kmeans.memory_limit = '40MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3000, init => 'k-means++', memory => 'stream')"
-    "streaming, iterating|1.5|SET pg_kmeans.memory_limit = '12MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3, init => 'random', tol => 0, n_init => 100000, memory => 'stream')"
-    "kmeans_sweep|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 3, 1000000)"
-    "the quality of many clusters|1.5|SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 30000, 30020, init => 'first', max_iter => 1)"
-    "silhouettes|1.5|SELECT * FROM kmeans_sweep('interrupt_rows', '{f}', 2, 2, init => 'first', max_iter => 1, sample => 2000000)"
-    "levels of a tree|1.5|SELECT count(*) FROM kmeans_tree('interrupt_rows', '{f}', '{500,100}', tol => 0, max_iter => 100000)"
-    "a tree by bisecting|1.5|SELECT count(*) FROM kmeans_tree('interrupt_rows', '{f}', 'bisecting', 1000000)"
-    "clusters within a radius|1.5|SELECT kmeans_fit('interrupt_rows', '{f}', 1, max_radius => 1e-3)"
-    "gmm_sweep|1.5|SELECT * FROM gmm_sweep('interrupt_few', '{x,y}', 1, 1000)"
-    "kmeans_cluster|1.5|SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
-    "expectation and maximisation|1.5|SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
-    "mixtures of many features|2|SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
-    "a small mixture without end|1|SELECT gmm(ARRAY[i, i * i % 7, i % 3], 3, gmm_options(tol => 0, max_iter => 2147483647)) FROM generate_series(1, 50) AS i"
-    "a small mixture again and again|1|SELECT gmm(ARRAY[i], 1, gmm_options(n_init => 2147483647)) FROM generate_series(1, 3) AS i"
-    "products of many features|1|SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
-    "products of very many features|1|SELECT pca(i.f) FROM interrupt_widest AS i, generate_series(1, 1000)"
-    "factors of a large mixture|0.7|SELECT gmm_predict(m, array_fill(0, ARRAY[2500])) FROM interrupt_mixture"
-    "eigenvectors of many features|1.5|SELECT pca_fit('interrupt_widest', '{f}')"
-    "components of few rows|0.5|SELECT pca(f) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
-    "a full covariance of few rows|0.5|SELECT gmm(f, 1) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
-    "a tied covariance of few rows|0.5|SELECT gmm_fit('interrupt_some', '{f}', 1, covariance_type => 'tied')"
-    "variances of few rows|0.5|SELECT gmm(f[1:10000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
-    "one variance of few rows|0.5|SELECT gmm(f[1:10000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
-    "clusters of few rows|0.5|SELECT kmeans(f, 3, kmeans_options(init => 'random', n_init => 100000)) FROM interrupt_long"
-    "seeding few rows by k-means++|0.5|SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
+    "reading@scanning rows@SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
+    "seeding by k-means++@seeding@SELECT kmeans_fit('interrupt_rows', '{f}', 20000, max_iter => 1)"
+    "seeding by k-means||@seeding@SELECT kmeans_fit('interrupt_rows', '{f}', 20000, init => 'k-means||', max_iter => 1)"
+    "iterating@iterating@SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "restarts@iterating@SELECT kmeans_fit('interrupt_few', '{x,y}', 10, n_init => 1000000)"
+    "bounded sizes, all rows@2.5@SELECT kmeans_fit('interrupt_rows', '{f}', 300, init => 'random', tol => 0, min_size => 1300)"
+    "bounded sizes, equal rows@1.5@SELECT kmeans(ARRAY[i % 3], 400, kmeans_options(init => 'random', tol => 0, max_iter => 100000, min_size => 700)) FROM generate_series(1, 300000) AS i"
+    "refining@refining@SELECT kmeans_fit('interrupt_few', '{x,y}', 1000, init => 'random', max_iter => 1, n_init => 100000, refine => true)"
+    "one long assignment@iterating@SELECT kmeans_fit('interrupt_rows', '{f}', 100000, init => 'first', max_iter => 1)"
+    "the aggregate@iterating@SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
+    "the window function@iterating@SELECT kmeans_label(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) OVER () FROM interrupt_rows"
+    "kmeans_step@0.5@SELECT kmeans_step(f, array_fill(0.5::float8, ARRAY[20000, 8])) FROM interrupt_rows"
+    "kmeans_labels@iterating@SELECT count(*) FROM kmeans_labels('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "many groups@iterating@SELECT g, kmeans(f, 20, kmeans_options(n_init => 100000)) FROM (SELECT f, (f[1] * 1000)::integer AS g FROM interrupt_rows) AS s GROUP BY g"
+    "very many groups@0.8@SET work_mem = '1GB'; SELECT count(m) FROM (SELECT kmeans(ARRAY[i::real], 1) AS m FROM generate_series(1, 200000) AS i GROUP BY i) AS s"
+    "labels being written@writing@SELECT kmeans_cluster('interrupt_rows', '{x,y}', 1, init => 'first', max_iter => 1)"
+    "streaming, seeding@seeding@SET pg_kmeans.memory_limit = '40MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3000, init => 'k-means++', memory => 'stream')"
+    "streaming, iterating@iterating@SET pg_kmeans.memory_limit = '12MB'; SELECT kmeans_fit('interrupt_rows', '{f}', 3, init => 'random', tol => 0, n_init => 100000, memory => 'stream')"
+    "kmeans_sweep@labelling@SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 3, 1000000)"
+    "the quality of many clusters@labelling@SELECT * FROM kmeans_sweep('interrupt_few', '{x,y}', 30000, 30020, init => 'first', max_iter => 1)"
+    "silhouettes@labelling@SELECT * FROM kmeans_sweep('interrupt_rows', '{f}', 2, 2, init => 'first', max_iter => 1, sample => 2000000)"
+    "levels of a tree@iterating@SELECT count(*) FROM kmeans_tree('interrupt_rows', '{f}', '{500,100}', tol => 0, max_iter => 100000)"
+    "a tree by bisecting@iterating@SELECT count(*) FROM kmeans_tree('interrupt_rows', '{f}', 'bisecting', 1000000)"
+    "clusters within a radius@iterating@SELECT kmeans_fit('interrupt_rows', '{f}', 1, max_radius => 1e-3)"
+    "gmm_sweep@iterating@SELECT * FROM gmm_sweep('interrupt_few', '{x,y}', 1, 1000)"
+    "kmeans_cluster@iterating@SELECT kmeans_cluster('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
+    "expectation and maximisation@iterating@SELECT gmm_fit('interrupt_rows', '{f}', 40, tol => 0, max_iter => 100000)"
+    "mixtures of many features@iterating@SELECT gmm_fit('interrupt_wide', '{f}', 3, reg_covar => 1, tol => 0, max_iter => 100000)"
+    "a small mixture without end@iterating@SELECT gmm(ARRAY[i, i * i % 7, i % 3], 3, gmm_options(tol => 0, max_iter => 2147483647)) FROM generate_series(1, 50) AS i"
+    "a small mixture again and again@iterating@SELECT gmm(ARRAY[i], 1, gmm_options(n_init => 2147483647)) FROM generate_series(1, 3) AS i"
+    "products of many features@1@SELECT pca(i.f) FROM interrupt_wide AS i, generate_series(1, 1000)"
+    "products of very many features@1@SELECT pca(i.f) FROM interrupt_widest AS i, generate_series(1, 1000)"
+    "factors of a large mixture@0.7@SELECT gmm_predict(m, array_fill(0, ARRAY[2500])) FROM interrupt_mixture"
+    "eigenvectors of many features@iterating@SELECT pca_fit('interrupt_widest', '{f}')"
+    "components of few rows@iterating@SELECT pca(f) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
+    "a full covariance of few rows@seeding@SELECT gmm(f, 1) FROM (SELECT f FROM interrupt_widest LIMIT 3) AS s"
+    "a tied covariance of few rows@seeding@SELECT gmm_fit('interrupt_some', '{f}', 1, covariance_type => 'tied')"
+    "variances of few rows@iterating@SELECT gmm(f[1:10000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
+    "one variance of few rows@iterating@SELECT gmm(f[1:10000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
+    "clusters of few rows@iterating@SELECT kmeans(f, 3, kmeans_options(init => 'random', n_init => 100000)) FROM interrupt_long"
+    "seeding few rows by k-means++@iterating@SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
 )
 
-# attempt KIND DELAY STATEMENT: strikes once; prints "MILLISECONDS SQLSTATE", or nothing when
+# await_moment PID WHEN: into the phase, not to its first moment.
+await_moment() {
+    if [[ $2 == [0-9]* ]]; then
+        sleep "$2"
+    else
+        query -c "SET statement_timeout = '60s'" -c "DO \$\$BEGIN
+            WHILE NOT EXISTS (SELECT FROM pg_stat_progress_kmeans WHERE pid = $1 AND phase = '$2') LOOP
+                PERFORM pg_sleep(0.005), pg_stat_clear_snapshot();
+            END LOOP;
+            PERFORM pg_sleep(0.15);
+            END\$\$"
+    fi
+}
+
+# attempt KIND WHEN STATEMENT: strikes once; prints "MILLISECONDS SQLSTATE", or nothing when
 # the statement ended before.
 attempt() {
-    local kind=$1 delay=$2 statement=$3 pid struck ended state victim
+    local kind=$1 when=$2 statement=$3 pid struck ended state victim
     {
         echo '\set VERBOSITY sqlstate'
         echo 'SELECT pg_backend_pid();'
-        [ "$kind" != timeout ] || echo "SET statement_timeout = '${delay}s';"
+        [ "$kind" != timeout ] || echo "SET statement_timeout = '${when}s';"
         echo "SELECT 'started ' || $now;"
         echo "$statement;"
         echo "\\echo state :LAST_ERROR_SQLSTATE"
@@ -98,7 +113,7 @@ attempt() {
     victim=$!
     if [ "$kind" != timeout ]; then
         until pid=$(head -n 1 "$folder/victim.out") && [ -n "$pid" ]; do sleep 0.01; done
-        sleep "$delay"
+        await_moment "$pid" "$when"
         struck=$(query -c "SELECT $now, pg_${kind}_backend($pid)" | cut -d'|' -f1)
     fi
     if [ "$kind" = terminate ]; then
@@ -112,7 +127,7 @@ attempt() {
         state=$(grep -oE '57P01' "$folder/victim.err" | head -n 1)
     fi
     if [ "$kind" = timeout ]; then
-        struck=$(awk -v delay="$delay" '/^started/ { printf "%.3f", $2 + delay * 1000 }' "$folder/victim.out")
+        struck=$(awk -v delay="$when" '/^started/ { printf "%.3f", $2 + delay * 1000 }' "$folder/victim.out")
     fi
     if [ "$kind" != terminate ]; then
         ended=$(awk '/^ended/ { print $2 }' "$folder/victim.out")
@@ -122,7 +137,7 @@ attempt() {
     awk -v a="$struck" -v b="$ended" -v state="${state:-none}" 'BEGIN { printf "%.0f %s\n", b - a, state }'
 }
 
-# strike KIND SQLSTATE NAME DELAY STATEMENT
+# strike KIND SQLSTATE NAME WHEN STATEMENT
 strike() {
     local best=999999 state=none i milliseconds seen
     for i in $(seq "$(attempts)"); do
@@ -136,15 +151,14 @@ strike() {
 }
 
 for phase in "${phases[@]}"; do
-    name=${phase%%|[0-9]*}
-    rest=${phase#"$name"|}
-    strike cancel 57014 "$name" "${rest%%|*}" "${rest#*|}"
+    IFS=@ read -r name when statement <<<"$phase"
+    strike cancel 57014 "$name" "$when" "$statement"
 done
 iterating="SELECT kmeans_fit('interrupt_rows', '{f}', 2000, init => 'first', tol => 0, max_iter => 100000)"
 strike timeout 57014 iterating 1.5 "$iterating"
 strike timeout 57014 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
-strike terminate 57P01 iterating 1.5 "$iterating"
-strike terminate 57P01 reading 0.3 "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
+strike terminate 57P01 iterating iterating "$iterating"
+strike terminate 57P01 reading 'scanning rows' "SELECT kmeans_fit('interrupt_endless', '{x}', 2)"
 
 # What a cancelled statement held is free again (some 40 MB): cancelled ten times under a limit that only
 # one at a time fits, the session still has room for the next.
