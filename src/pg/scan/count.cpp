@@ -1,7 +1,7 @@
 /*
  * count.cpp - counts the rows of each chunk before any is read.
  */
-#include "pg/scan/count.h"
+#include "pg/scan/parallel.h"
 
 extern "C" {
 #include "access/table.h"

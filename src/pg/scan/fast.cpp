@@ -9,7 +9,6 @@
 #include "pg/compat.h"
 #include "pg/values/datum.h"
 #include "pg/values/toast.h"
-#include "pg/scan/half.h"
 
 extern "C" {
 #include "access/tupmacs.h"

@@ -3,7 +3,7 @@
  *
  * Every process tells how many rows its chunks have. From that follows where the rows of each chunk belong,
  * whoever has read it, and every process copies its own there. Where the chunks were counted in advance
- * (count.h) the points are in their places already.
+ * (parallel.h) the points are in their places already.
  */
 #ifndef PGKM_PG_SCAN_GATHER_H
 #define PGKM_PG_SCAN_GATHER_H

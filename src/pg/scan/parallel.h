@@ -4,7 +4,6 @@
 #ifndef PGKM_PG_SCAN_PARALLEL_H
 #define PGKM_PG_SCAN_PARALLEL_H
 
-#include "pg/scan/count.h"
 #include "pg/scan/gather.h"
 
 extern "C" {
@@ -20,6 +19,13 @@ enum TocKey : uint64 {
     SCAN_KEY_QUERY,
     SCAN_KEY_PROGRAM, /* of a reduction, likewise the next one */
     SCAN_KEY_COPIES
+};
+
+/* What the processes that count share. */
+struct ScanCounting {
+    pg_atomic_uint32 next_chunk; /* that nobody has counted */
+    pg_atomic_uint32 n_costly;   /* blocks whose tuples had to be looked at */
+    pg_atomic_uint32 given_up;   /* 1: it would cost too much, or some rows take no part */
 };
 
 /* How a reduction is made of the rows (reduce.cpp). */
@@ -68,6 +74,18 @@ void scan_read_all(ScanReader *reader, int n_processes);
 
 /* Waits until all processes have come so far. */
 void scan_meet(ScanShared *shared);
+
+/* --- counting ---
+ * Where pages are visible to all and lie in shared buffers, their line pointers tell how many rows each chunk has, in
+ * little time. Then the place of each chunk's rows is known in advance: whoever reads a chunk writes its rows there at
+ * once, and need not keep them until all chunks are counted. */
+
+/* Counting begins with the chunk that the reader would read next. */
+void scan_counting_init(ScanCounting *counting, const ScanReader *reader);
+
+/* Counts chunks as one of the processes, until none is left or they have given up. Sets counts[chunk] to the
+ * number of tuples that the snapshot sees, as if all took part. Closes the reader's table. */
+void scan_count(ScanReader *reader, ScanCounting *counting, ScanPlace *counts);
 
 /* --- reductions --- */
 

@@ -4,7 +4,6 @@
 #include "pg/scan/access.h"
 
 #include "pg/compat.h"
-#include "pg/scan/half.h"
 #include "pg/values/toast.h"
 
 extern "C" {
