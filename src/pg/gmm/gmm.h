@@ -1,5 +1,5 @@
 /*
- * gmm.h - gmm_options and gmm_model, and running a fit of a Gaussian mixture.
+ * gmm.h - gmm_options and gmm_model.
  */
 #ifndef PGKM_PG_GMM_H
 #define PGKM_PG_GMM_H

@@ -1,5 +1,5 @@
 /*
- * pca.h - pca_options and pca_model, and running the analysis.
+ * pca.h - pca_options and pca_model.
  */
 #ifndef PGKM_PG_PCA_H
 #define PGKM_PG_PCA_H
