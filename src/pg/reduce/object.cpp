@@ -3,6 +3,8 @@
  */
 #include "pg/reduce/object.h"
 
+#include "pg/reduce/parameters.h"
+
 extern "C" {
 #include "utils/builtins.h"
 }
@@ -62,25 +64,16 @@ static void set_text(ReduceObjects *objects, ReduceObject *object, int i, const 
 
 static void read_lets(ReduceObjects *objects, JsonbContainer *container)
 {
-    JsonbIterator *iterator = JsonbIteratorInit(container);
-    JsonbIteratorToken token;
-    JsonbValue value;
-    const char *name = NULL;
-
     if (!JsonContainerIsObject(container))
         raise_let();
     objects->lets.lets = (ReduceLet *)palloc0(Max(JsonContainerSize(container), 1) * sizeof(ReduceLet));
-    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
-        if (token == WJB_KEY) {
-            name = pnstrdup(value.val.string.val, value.val.string.len);
-        } else if (token == WJB_VALUE) {
-            if (value.type != jbvString)
-                raise_let();
-            objects->lets.lets[objects->lets.n_lets++].text = {
-                name, pnstrdup(value.val.string.val, value.val.string.len), objects->end};
-            objects->end += Min(value.val.string.len, REDUCE_MAX_TEXT) + 1;
-        }
-    }
+    reduce_each_field(container, [objects](const char *name, const JsonbValue *value) {
+        if (value->type != jbvString)
+            raise_let();
+        objects->lets.lets[objects->lets.n_lets++].text = {name, pnstrdup(value->val.string.val, value->val.string.len),
+                                                           objects->end};
+        objects->end += Min(value->val.string.len, REDUCE_MAX_TEXT) + 1;
+    });
 }
 
 void reduce_objects_let(ReduceObjects *objects, Jsonb *lets)
@@ -125,20 +118,12 @@ static void set_field(ReduceObjects *objects, ReduceObject *object, const char *
 static void read_object(ReduceObjects *objects, JsonbContainer *container, const char *name, bool *exact)
 {
     ReduceObject *const object = &objects->objects[objects->n_objects++];
-    JsonbIterator *iterator = JsonbIteratorInit(container);
-    JsonbIteratorToken token;
-    JsonbValue value;
-    const char *key = NULL;
 
     object->name = name;
     if (!JsonContainerIsObject(container))
         raise_object(object, "a reduction object must be a JSON object of texts");
-    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
-        if (token == WJB_KEY)
-            key = pnstrdup(value.val.string.val, value.val.string.len);
-        else if (token == WJB_VALUE)
-            set_field(objects, object, key, &value, exact);
-    }
+    reduce_each_field(container,
+                      [=](const char *key, const JsonbValue *value) { set_field(objects, object, key, value, exact); });
 }
 
 ReduceObjects *reduce_objects_of_definition(Jsonb *definition, bool *exact)
@@ -151,27 +136,18 @@ ReduceObjects *reduce_objects_of_definition(Jsonb *definition, bool *exact)
 
 ReduceObjects *reduce_objects_of_jsonb(Jsonb *jsonb)
 {
-    JsonbIterator *iterator;
-    JsonbIteratorToken token;
-    JsonbValue value;
-    const char *name = NULL;
-
     if (!JB_ROOT_IS_OBJECT(jsonb))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("objects must be a JSON object")));
 
     ReduceObjects *const objects = make_objects(JB_ROOT_COUNT(jsonb));
 
-    iterator = JsonbIteratorInit(&jsonb->root);
-    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
-        if (token == WJB_KEY)
-            name = pnstrdup(value.val.string.val, value.val.string.len);
-        else if (token == WJB_VALUE && value.type == jbvBinary)
-            read_object(objects, value.val.binary.data, name, NULL);
-        else if (token == WJB_VALUE)
+    reduce_each_field(&jsonb->root, [objects](const char *name, const JsonbValue *value) {
+        if (value->type != jbvBinary)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("a reduction object must be a JSON object of texts"),
                             errdetail("The object is \"%s\".", name)));
-    }
+        read_object(objects, value->val.binary.data, name, NULL);
+    });
     return objects;
 }
 

@@ -122,11 +122,6 @@ static void read_parameter(ReduceParameters *parameters, const char *text, const
 
 ReduceParameters *reduce_parameters_read(Jsonb *object)
 {
-    JsonbIterator *iterator;
-    JsonbValue value;
-    JsonbIteratorToken token;
-    const char *name = NULL;
-
     if (object == NULL)
         return make_parameters(0);
     if (!JB_ROOT_IS_OBJECT(object))
@@ -134,13 +129,9 @@ ReduceParameters *reduce_parameters_read(Jsonb *object)
 
     ReduceParameters *const parameters = make_parameters(JB_ROOT_COUNT(object));
 
-    iterator = JsonbIteratorInit(&object->root);
-    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
-        if (token == WJB_KEY)
-            name = pnstrdup(value.val.string.val, value.val.string.len);
-        else if (token == WJB_VALUE)
-            read_parameter(parameters, name, &value);
-    }
+    reduce_each_field(&object->root, [parameters](const char *name, const JsonbValue *value) {
+        read_parameter(parameters, name, value);
+    });
     return parameters;
 }
 

@@ -10,6 +10,23 @@ extern "C" {
 #include "utils/jsonb.h"
 }
 
+/* Calls visit(name, value) for each field of a JSON object. */
+template <typename Visit>
+static void reduce_each_field(JsonbContainer *object, Visit visit)
+{
+    JsonbIterator *iterator = JsonbIteratorInit(object);
+    JsonbIteratorToken token;
+    JsonbValue value;
+    const char *name = NULL;
+
+    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
+        if (token == WJB_KEY)
+            name = pnstrdup(value.val.string.val, value.val.string.len);
+        else if (token == WJB_VALUE)
+            visit(name, &value);
+    }
+}
+
 /* So many numbers in the current memory context; 54000 where the memory limit has no room for them. */
 double *reduce_numbers(int64 count);
 
