@@ -140,7 +140,7 @@ result $? "errors in workers, between and in the fit: $(sort "$folder/errors" | 
 } | psql -XqAt >"$folder/killed" 2>"$folder/errors" &
 victim=$!
 while kill -0 $victim 2>/dev/null; do
-    query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE '%md5%'" >>"$folder/strikes" 2>&1
+    query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database() AND query LIKE '%md5%'" >>"$folder/strikes" 2>&1
     sleep 0.05
 done
 wait $victim

@@ -85,5 +85,5 @@ for value in 'y' 'y ^ 2, exact'; do
         cmp -s <(head -10 "$folder/out") <(tail -10 "$folder/out")
     result $? "$value: $(grep -c 57014 "$folder/errors") timeouts leave nothing"
 done
-is "$(query -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'")" 0 'no worker is left'
+is "$(query -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database()")" 0 'no worker is left'
 echo 1..$number

@@ -79,7 +79,7 @@ result $? "after bad rows the session works and holds no segment"
 victim=$!
 until grep -q '^before' "$folder/killed" || ! kill -0 $victim 2>/dev/null; do sleep 0.01; done
 while kill -0 $victim 2>/dev/null; do
-    query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE '%kmeans_labels%'" >>"$folder/strikes" 2>&1
+    query -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database() AND query LIKE '%kmeans_labels%'" >>"$folder/strikes" 2>&1
     sleep 0.1
 done
 wait $victim
@@ -99,7 +99,7 @@ result $? "the memory limit holds, and what failed is given back"
 sound "$folder/memory"
 result $? "after that the session works and holds no segment"
 
-left=$(query -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE '%scan_%'")
+left=$(query -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND datname = current_database() AND query LIKE '%scan_%'")
 [ "$left" = 0 ]
 result $? "no worker is left"
 echo 1..$number

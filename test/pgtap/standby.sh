@@ -36,7 +36,7 @@ same 'kmeans_sweep on loaded rows' "SELECT kmeans_load('standby_rows', '{x,y}');
 same 'the aggregate' "SET max_parallel_workers_per_gather = 0; SELECT g, kmeans(ARRAY[x, y], 3) FROM standby_rows GROUP BY g ORDER BY g"
 same 'the aggregate in a parallel plan' "SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_centroids => '{{0,0},{1,1}}')) FROM standby_rows"
 same 'the window function' "SELECT sum(l) FROM (SELECT kmeans_label(ARRAY[x, y], 3) OVER (PARTITION BY g ORDER BY id) AS l FROM standby_rows) AS s"
-same 'progress and status' "SELECT count(*), (SELECT count(*) FROM kmeans_status() WHERE backend = 'cpu') FROM pg_stat_progress_kmeans"
+same 'progress and status' "SELECT count(*), (SELECT count(*) FROM kmeans_status() WHERE backend = 'cpu') FROM pg_stat_progress_kmeans WHERE datname = current_database()"
 
 state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('standby_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')
 [ "$state" = 25006 ]
