@@ -12,10 +12,10 @@ endif()
 target_compile_options(pgkm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${pgkm_host_flags}>")
 
 if(PGKM_SANITIZE)
-  # No -DNDEBUG: the asserts shall run too. Optimised, since the vector code would be ten
-  # times slower without. Errors end the program; a signed overflow ends it by a run-time
-  # option instead (scripts/sanitize), because only then can it be suppressed by file.
-  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+  # No -DNDEBUG: the asserts shall run too. Optimised, since the vector code would be ten times slower without; but
+  # -O2 would take the compiler as long again, and the tests no less. Errors end the program; a signed overflow ends
+  # it by a run-time option instead (scripts/sanitize), because only then can it be suppressed by file.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
   set(pgkm_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all
     -fsanitize-recover=signed-integer-overflow -fno-omit-frame-pointer)
   target_compile_options(pgkm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${pgkm_sanitizers}>")
