@@ -127,7 +127,7 @@ TEST(Nodes, GoOnFromTheIterationBefore)
             [&](PgkmRequest &request) {
                 request.kmeans.init = PGKM_INIT_RANDOM;
                 request.kmeans.tol = 0.0;
-                request.kmeans.max_iter = 40;
+                request.kmeans.max_iter = iterations(40);
                 request.kmeans.n_init = 2;
             },
             k);

@@ -72,7 +72,7 @@ void expect_same_in_chunks(const RowSet &rows, const Change &change, std::int64_
     const Said one = run(request);
     EXPECT_EQ(one.status, PGKM_OK) << one.text;
     for (const std::vector<std::int64_t> &sizes :
-         std::vector<std::vector<std::int64_t>>{{1 << 20}, {rows.n() / 3 + 1}, {7, 1, rows.n() / 2, 333}}) {
+         cuts<std::vector<std::int64_t>>({{1 << 20}, {rows.n() / 3 + 1}, {7, 1, rows.n() / 2, 333}})) {
         const Said chunks = run_in_chunks(rows, request, sizes);
         EXPECT_EQ(chunks.status, PGKM_OK) << chunks.text;
         EXPECT_EQ(chunks.numbers, one.numbers) << sizes[0] << " rows in the first chunk";
