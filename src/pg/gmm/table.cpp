@@ -42,6 +42,13 @@ static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
     return table_call_fit(call, rows);
 }
 
+/* Returns the model; NULL where there are no rows. */
+static Datum end_call(TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result, TupleDesc tupdesc)
+{
+    return table_call_return(call, fcinfo,
+                             result == NULL ? (Datum)0 : pgkm_gmm_model_build(result, &call->request.mixture, tupdesc));
+}
+
 /*
  * gmm_fit(relation, features, k, ..., loaded) -> gmm_model
  *
@@ -53,21 +60,12 @@ Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
     const TupleDesc tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
     TableCall *const call = begin_call(fcinfo);
     TableQuery query;
-    Datum model = (Datum)0;
 
     memset(&query, 0, sizeof query);
     query.on_nodes = query.may_stream = true;
     table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
-    const PgkmResult *result = fit_rows(call, table_call_read(call, "gmm_fit", &query));
-    const bool isnull = result == NULL;
-
-    if (!isnull)
-        model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
-    table_call_destroy(call);
-    if (isnull)
-        PG_RETURN_NULL();
-    PG_RETURN_DATUM(model);
+    return end_call(call, fcinfo, fit_rows(call, table_call_read(call, "gmm_fit", &query)), tupdesc);
 }
 
 static void put_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result, ReturnSetInfo *target)
@@ -125,7 +123,6 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
     const Oid id = table_call_relation(fcinfo);
     TableCall *const call = begin_call(fcinfo);
     LabelTarget target;
-    Datum model = (Datum)0;
 
     label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
 
@@ -134,14 +131,8 @@ Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
     TableRows *rows =
         table_read_for_update(call, fcinfo, id, &target, ARGUMENT_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
-    const bool isnull = result == NULL;
 
     pgkm_progress_writing();
     table_write_labels(call, rows, result, &target, fcinfo->flinfo->fn_oid);
-    if (!isnull)
-        model = pgkm_gmm_model_build(result, &call->request.mixture, tupdesc);
-    table_call_destroy(call);
-    if (isnull)
-        PG_RETURN_NULL();
-    PG_RETURN_DATUM(model);
+    return end_call(call, fcinfo, result, tupdesc);
 }

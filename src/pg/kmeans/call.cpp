@@ -60,7 +60,8 @@ static char *row_options(const TableCall *call)
     return json.data;
 }
 
-PgkmOrigin kmeans_call_origin(const TableCall *call)
+/* Where the model of a call comes from. */
+static PgkmOrigin origin_of(const TableCall *call)
 {
     Datum *const names = (Datum *)palloc(call->n_features * sizeof(Datum));
     PgkmOrigin origin;
@@ -93,4 +94,16 @@ const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_la
     call->request.want_labels = want_labels;
     call->request.want_distances = want_distances;
     return table_call_fit(call, rows);
+}
+
+Datum kmeans_call_return(TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result, TupleDesc tupdesc)
+{
+    Datum model = (Datum)0;
+
+    if (result != NULL) {
+        const PgkmOrigin origin = origin_of(call);
+
+        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
+    }
+    return table_call_return(call, fcinfo, model);
 }

@@ -144,21 +144,11 @@ Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
     const Oid id = table_call_relation(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
-    Datum model = (Datum)0;
 
     label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
 
     const PgkmResult *const result = node_rows_elsewhere(id) ? cluster_elsewhere(call, fcinfo, id, &target)
                                                              : cluster_here(call, fcinfo, id, &target);
-    const bool isnull = result == NULL;
 
-    if (!isnull) {
-        const PgkmOrigin origin = kmeans_call_origin(call);
-
-        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
-    }
-    table_call_destroy(call);
-    if (isnull)
-        PG_RETURN_NULL();
-    PG_RETURN_DATUM(model);
+    return kmeans_call_return(call, fcinfo, result, tupdesc);
 }

@@ -19,7 +19,6 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
 {
     TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
-    Datum model = (Datum)0;
     TableQuery query;
 
     table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
@@ -31,14 +30,5 @@ Datum pgkm_table_fit(PG_FUNCTION_ARGS)
     TableRows *const rows = table_call_read(call, "kmeans_fit", &query);
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
-    if (result != NULL) {
-        const PgkmOrigin origin = kmeans_call_origin(call);
-
-        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
-    }
-    const bool isnull = result == NULL;
-    table_call_destroy(call);
-    if (isnull)
-        PG_RETURN_NULL();
-    PG_RETURN_DATUM(model);
+    return kmeans_call_return(call, fcinfo, result, tupdesc);
 }

@@ -33,14 +33,10 @@ Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
     table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
-    const bool isnull = table_call_used(call, rows) == 0;
 
-    if (!isnull) {
+    if (table_call_used(call, rows) > 0) {
         table_call_request(call, rows);
         model = pgkm_pca_model_build(table_call_fit(call, rows), &call->request.pca, tupdesc);
     }
-    table_call_destroy(call);
-    if (isnull)
-        PG_RETURN_NULL();
-    PG_RETURN_DATUM(model);
+    return table_call_return(call, fcinfo, model);
 }

@@ -385,3 +385,11 @@ void table_call_destroy(TableCall *call)
     pgkm_run_end(&call->run);
     MemoryContextDelete(call->context);
 }
+
+Datum table_call_return(TableCall *call, FunctionCallInfo fcinfo, Datum value)
+{
+    table_call_destroy(call);
+    if (value == (Datum)0)
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(value);
+}

@@ -107,4 +107,7 @@ const PgkmResult *table_call_fit(TableCall *call, TableRows *rows);
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */
 void table_call_destroy(TableCall *call);
 
+/* The same at the end of a function: returns that value, which is none of the call's, or NULL for 0. */
+Datum table_call_return(TableCall *call, FunctionCallInfo fcinfo, Datum value);
+
 #endif
