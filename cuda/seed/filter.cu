@@ -122,6 +122,7 @@ __global__ void __launch_bounds__(threads) filter_kernel(GreedyRows<T> rows)
     auto *counts = reinterpret_cast<std::uint32_t *>(squares + 3 * columns);
     for (int i = static_cast<int>(threadIdx.x); i < warps * columns; i += threads)
         counts[i] = 0;
+    __syncthreads(); // a block may have no tiles
     const OpenLists open = {counts + warp * columns, counts + warps * columns + warp * columns * list_room, lane};
     const std::uint32_t *first_tile = rows.state->first_tile;
     const std::uint32_t share = (first_tile[rows.pivot_count] + gridDim.x - 1) / gridDim.x, from = blockIdx.x * share;

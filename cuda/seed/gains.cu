@@ -17,7 +17,7 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int list_threads = 128; // of a block that goes over lists
+constexpr int list_threads = 64; // of a block that goes over lists: its rows fit into 64 KB
 
 // True in all threads of the block that is the last one here.
 __device__ bool last_block(GreedyState *state)

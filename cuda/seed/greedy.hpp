@@ -32,8 +32,8 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
 // ---- what a step's kernels hand to each other ----
 
 inline constexpr int tile_slots = 16;
-inline constexpr std::uint32_t no_row = 0xffffffffu; // the place of a slot that fills up a tile
-inline constexpr float never_open = -1.0f;           // a reach
+inline constexpr std::uint32_t no_row = 0xffffffffu;              // the place of a slot that fills up a tile
+inline constexpr float never_open = -1.0f, always_open = 0x1p60f; // reaches; half the square of one is finite
 
 struct GreedyState {
     SeedState seed;
@@ -47,7 +47,7 @@ struct GreedyState {
 
 // What is known of a row and its halves x~, which are relative to its pivot y (filter.cu).
 struct HalfFacts {
-    float reach;    // a trial that lies as far away changes nothing; infinity: any trial may; never_open: none does
+    float reach;    // a trial that lies as far away changes nothing; or never_open, or always_open
     float length;   // at least |x~|
     float rounding; // at least |x' - y - x~|
 };

@@ -93,7 +93,7 @@ __device__ inline float reach_of(const GreedyRows<T> &rows, std::int64_t positio
         return never_open;
     const double distance = rows.weights == nullptr ? nearest : nearest / rows.weights[position];
     if (nearest <= 0x1p-900 || distance <= 0x1p-900)
-        return INFINITY;
+        return always_open;
     return __double2float_ru((sqrt(distance) * rows.scale * (1.0 + 0x1p-20) + rounding) * (1.0 + 0x1p-19));
 }
 
