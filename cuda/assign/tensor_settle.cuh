@@ -38,7 +38,7 @@ __global__ void settle_kernel(View<T> view, const Control *control, SettleList l
     const int count = *list.count;
     // The flag is read again for every row: the list may be long.
     for (int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32); i < count; i += warps) {
-        if (stopped(control))
+        if (__any_sync(~0u, stopped(control)))
             return;
         const std::int32_t row = list.rows[i];
         const Nearest best = settle_by_warp(view.values + std::int64_t{row} * view.d, view.centroids, view.k, view.d);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(settle_threads)
                 open[atomicAdd(&open_rows, 1)] = rows[4 * y + m];
         }
         __syncthreads();
-        for (int i = self / 32; i < open_rows && !stopped(control); i += settle_threads / 32) {
+        for (int i = self / 32; i < open_rows && !__any_sync(~0u, stopped(control)); i += settle_threads / 32) {
             const float *row = view.values + std::int64_t{open[i]} * view.d;
             const Nearest best = settle_by_warp(row, view.centroids, view.k, view.d);
             if (self % 32 == 0)
