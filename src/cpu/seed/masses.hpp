@@ -19,7 +19,7 @@ class SeedMasses {
     SeedMasses(const BlockRunner &runner, std::int64_t n, const RowNumber *order)
         : runner_(runner), n_(n), order_(order), buckets_((n + bucket_rows - 1) / bucket_rows),
           places_(runner.budget(), order == nullptr ? 0 : n), sums_(runner.budget(), buckets_, 0),
-          ends_(runner.budget(), buckets_)
+          parts_(runner.budget(), (workers() - 1) * buckets_), ends_(runner.budget(), buckets_)
     {
         if (order_ == nullptr)
             return;
@@ -35,20 +35,19 @@ class SeedMasses {
     template <typename Mass>
     void sum(Mass &&mass)
     {
-        const std::int64_t workers = std::min<std::int64_t>(runner_.workers(), tasks());
-        Buffer<std::uint64_t> parts(runner_.budget(), (workers - 1) * buckets_, 0);
         std::fill(sums_.begin(), sums_.end(), 0);
-        runner_.run(workers, [&](std::int64_t part) {
-            std::uint64_t *own = part == 0 ? sums_.data() : parts.data() + (part - 1) * buckets_;
-            const std::int64_t last = n_ * (part + 1) / workers;
-            for (std::int64_t row = n_ * part / workers; row < last; ++row) {
+        std::fill(parts_.begin(), parts_.end(), 0);
+        runner_.run(workers(), [&](std::int64_t part) {
+            std::uint64_t *own = part == 0 ? sums_.data() : parts_.data() + (part - 1) * buckets_;
+            const std::int64_t last = n_ * (part + 1) / workers();
+            for (std::int64_t row = n_ * part / workers(); row < last; ++row) {
                 if (row % task_rows == 0)
                     runner_.poll();
                 own[place_of(row) / bucket_rows] += static_cast<std::uint64_t>(mass(row));
             }
         });
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(parts.size()); ++i)
-            sums_[i % buckets_] += parts[i];
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(parts_.size()); ++i)
+            sums_[i % buckets_] += parts_[i];
     }
 
     // Takes from a row's mass; from any thread.
@@ -91,14 +90,18 @@ class SeedMasses {
     static constexpr std::int64_t bucket_rows = 256, task_rows = 16 * bucket_rows;
     std::int64_t place_of(std::int64_t row) const { return order_ == nullptr ? row : places_[row]; }
     std::int64_t tasks() const { return (n_ + task_rows - 1) / task_rows; }
+    std::int64_t workers() const
+    {
+        return std::clamp<std::int64_t>(tasks(), 1, std::max<std::int64_t>(1, runner_.workers()));
+    }
 
     const BlockRunner &runner_;
     std::int64_t n_;
     const RowNumber *order_;
     std::int64_t buckets_;
-    Buffer<RowNumber> places_; // of each row, unless that is its number
-    Buffer<std::uint64_t> sums_;
-    Buffer<UInt128> ends_; // prefix sums
+    Buffer<RowNumber> places_;           // of each row, unless that is its number
+    Buffer<std::uint64_t> sums_, parts_; // by bucket; parts_: of workers beyond the first
+    Buffer<UInt128> ends_;               // prefix sums
 };
 
 } // namespace pgkm::cpu
