@@ -75,7 +75,7 @@ phases=(
     "variances of few rows@iterating@SELECT gmm(f[1:10000], 1, gmm_options('diag', n_init => 100000)) FROM interrupt_long"
     "one variance of few rows@iterating@SELECT gmm(f[1:10000], 1, gmm_options('spherical', n_init => 100000)) FROM interrupt_long"
     "clusters of few rows@iterating@SELECT kmeans(f, 3, kmeans_options(init => 'random', n_init => 100000)) FROM interrupt_long"
-    "seeding few rows by k-means++@iterating@SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
+    "seeding and fitting few rows@iterating@SELECT kmeans_fit('interrupt_long', '{f}', 3, n_init => 100000)"
 )
 
 # await_moment PID WHEN: into the phase, not to its first moment.
@@ -113,7 +113,11 @@ attempt() {
     victim=$!
     if [ "$kind" != timeout ]; then
         until pid=$(head -n 1 "$folder/victim.out") && [ -n "$pid" ]; do sleep 0.01; done
-        await_moment "$pid" "$when"
+        if ! await_moment "$pid" "$when" >&2; then # then nothing is printed, which fails the test
+            query -c "SELECT pg_terminate_backend($pid)" >/dev/null
+            wait $victim
+            return
+        fi
         struck=$(query -c "SELECT $now, pg_${kind}_backend($pid)" | cut -d'|' -f1)
     fi
     if [ "$kind" = terminate ]; then

@@ -5,6 +5,7 @@
 #include <numeric>
 
 namespace pgkm::cpu {
+
 // Labels and bounds of the active rows by assign(rows, size, labels, bounds) of a block of them.
 template <typename T>
 template <typename Assign>

@@ -1,9 +1,7 @@
 // tile_kernels.hpp - rows of a tile as 16-bit integers, and which of them a candidate may win.
 //
-// A tile has 64 rows in strips of 32, and two features to a word: strip s has pair p of its rows at word (s * pairs +
-// p)
-// * 32. Lanes run over rows, a few candidates share the loads. tiles.cpp says what the integers mean and proves the
-// bound.
+// A tile has 64 rows in strips of 32, and two features to a word: pair p of strip s begins at word 32 (s pairs + p).
+// Lanes run over rows, a few candidates share the loads. tiles.cpp says what the integers mean and proves the bound.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 // above(N) and the error of two images, which is added to each above(N) here and below. D is that of images in |x - z|,
 // |z - c|.
 //
-// Filter. Lengths are taken in the group's unit: y = (x - z) inverse, w = (c - z) inverse; the largest |y| is 2^15.
+// Filter. Lengths are taken in the group's unit: y = (x - z) inverse, w = (c - z) inverse; the largest |y| is 32,760.
 // q is y in whole numbers, e a bound of |y - q|, v is w in whole multiples of a scale, g a bound of |w - v|, r =
 // above(N) inverse. If c wins x, then |y - w| <= r, so |q - v| <= r + e + g, which is the same as
 //      q.v >= (|q|^2 - (r + e)^2) / 2 + |v|^2 / 2 - g^2 / 2 - (r + e) g.
