@@ -203,6 +203,11 @@ void add_magnitudes(Collection &to)
     for (int i = 0; i < 2003 * 8; ++i)
         small.push_back(random.uniform(-3e-162, 3e-162));
     to.add("squares_underflow", small, 8, 20, {}, Elements::float64);
+    // Beside a large one: squares that a filter in units of the range must not take for 0.
+    Rows beside;
+    for (int i = 0; i < 1501 * 2; ++i)
+        beside.push_back(i == 7 ? 1.0 : random.log_uniform(-150, -130));
+    to.add("tiny_beside_one", beside, 2, 5, {}, Elements::float64);
     // Each centroid that is found leaves squares orders of magnitude smaller.
     Rows steep;
     for (int i = 0; i < 101; ++i)
