@@ -57,9 +57,20 @@ SET pg_kmeans.memory_limit = '5MB';
 SELECT count(*) FROM kmeans_sweep('streamed_few', '{x}', 299, 1000000000, init => 'random', memory => 'stream');
 SELECT s.k, s.inertia = r.inertia AND s.n_iter = r.n_iter AS same, abs(s.simplified_silhouette - r.simplified_silhouette) < 1e-9 AS near
 FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'stream') AS s JOIN streamed_sweep AS r USING (k);
+SELECT abs((s).log_likelihood - (g).log_likelihood) < 1e-6 AS near, (s).n_iter = (g).n_iter AS same
+FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
+SELECT abs((s).components[1][1] - (p).components[1][1]) < 1e-9 AS near, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
+-- of which the CPU promises the bits
+SET pg_kmeans.backend = cpu;
+RESET pg_kmeans.memory_limit;
+UPDATE streamed_models SET g = gmm_fit('streamed', '{f}', 3, memory => 'resident'), p = pca_fit('streamed', '{f}', memory => 'resident'),
+       t = gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'resident');
+SET pg_kmeans.memory_limit = '5MB';
 SELECT s = g AS same FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
 SELECT s = t AS same FROM streamed_models, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'stream') AS s;
 SELECT s = p AS same, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
+RESET pg_kmeans.backend;
+
 
 -- labels in a column: those of the nearest centroids
 CREATE FUNCTION streamed_labels(label text, memory text) RETURNS void LANGUAGE sql AS $$
