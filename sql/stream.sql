@@ -71,7 +71,6 @@ SELECT s = t AS same FROM streamed_models, gmm_fit('streamed', '{f}', 2, covaria
 SELECT s = p AS same, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
 RESET pg_kmeans.backend;
 
-
 -- labels in a column: those of the nearest centroids
 CREATE FUNCTION streamed_labels(label text, memory text) RETURNS void LANGUAGE sql AS $$
     SELECT kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => label, memory => memory)
