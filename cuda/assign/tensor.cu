@@ -67,7 +67,7 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
         find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
         launched("find_kernel");
     }
-    if (!l.second_pass) // so long rows seldom come here
+    if (!l.second_pass) // few rows come here: lists hold what such long rows leave open
         return settle(stage, view, {&l.head->settle, l.settle}, false, labels);
     // The lists of the second pass take room: its tiles may have to be smaller.
     using Smaller = Shape<S::rows == 128 ? 2 : 1, 128>;

@@ -1,4 +1,4 @@
-// tensor_filter.cuh - scores, the leaders of a row, and the threshold of what may be nearest.
+// tensor_filter.cuh - scores, and the threshold of what may be nearest.
 #pragma once
 
 #include "assign/tensor_stream.cuh"
@@ -58,33 +58,6 @@ __device__ inline int tile_row(int i)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
     return warp / S::warp_columns * 32 + i / 2 * 16 + i % 2 * 8 + lane / 4;
-}
-
-struct Leading {
-    float best;
-    float second;
-    std::int32_t column; // -1: no score was a number
-
-    __device__ void add(int at, float score)
-    {
-        const bool better = score < best;
-        second = fminf(second, better ? best : score);
-        best = better ? score : best;
-        column = better ? at : column;
-    }
-    __device__ void merge(const Leading &other)
-    {
-        const bool wins = other.best < best;
-        second = fminf(fminf(second, other.second), wins ? best : other.best);
-        best = wins ? other.best : best;
-        column = wins ? other.column : column;
-    }
-};
-
-__device__ inline Leading from_lane(const Leading &mine, int offset)
-{
-    return {__shfl_xor_sync(~0u, mine.best, offset), __shfl_xor_sync(~0u, mine.second, offset),
-            __shfl_xor_sync(~0u, mine.column, offset)};
 }
 
 // The largest widened score that a nearest centroid of this row can have, from the leading

@@ -1,13 +1,14 @@
 // tensor_settle.cuh - rows that a filter could not decide, settled over all centroids.
 //
-// Filters append row numbers to a list on the device, whose length is known to the device alone. float32 rows go
-// through sums of squares in float32 first, in tiles in shared memory. These err in proportion to the distance, not to
-// the lengths of rows and centroids as products of fp16 do. Rows far from many centroids that lie together are decided
-// so. What is nearer to each other than that, and float64 rows, a warp a row measures by the contract's distance.
+// Filters append row numbers to a list on the device, whose length is known to the device alone. Where there may be
+// many, float32 rows go through sums of squares in float32 first, in tiles in shared memory. These err in proportion to
+// the distance, not to the lengths of rows and centroids as products of fp16 do. So they decide rows far from many
+// centroids that lie together. All other rows are measured by the contract's distance, a warp a row.
 #pragma once
 
 #include <type_traits>
 
+#include "assign/tensor_leading.cuh"
 #include "device/exact.cuh"
 #include "plan/stages.hpp"
 
@@ -55,32 +56,13 @@ struct SettleTile {
     float columns[settle_features][settle_columns + 4];
 };
 
-// The least and second least of some sums, and whose the least is.
-struct Closest {
-    float least, second;
-    std::int32_t label;
-
-    __device__ void add(float sum, std::int32_t at)
-    {
-        second = fminf(second, fmaxf(least, sum));
-        label = sum < least ? at : label;
-        least = fminf(least, sum);
-    }
-    __device__ void add_lane(int offset)
-    {
-        const float other_second = __shfl_xor_sync(~0u, second, offset), other = __shfl_xor_sync(~0u, least, offset);
-        const std::int32_t other_label = __shfl_xor_sync(~0u, label, offset);
-        add(other, other_label);
-        second = fminf(second, other_second);
-    }
-    // Whether the contract's distances have the same order. A term is rounded three times, then as often as it takes
-    // part in a sum: within its chunk of features, and with the chunks.
-    __device__ bool certain(int d) const
-    {
-        const int roundings = 3 + settle_features + (d + settle_features - 1) / settle_features;
-        return second > least * (1.0f + static_cast<float>(2 * roundings + 12) * 0x1.02p-24f) + 0x1p-100f;
-    }
-};
+// Whether the contract's distances have the order of these sums. A term is rounded three times, then as often as it
+// takes part in a sum: within its chunk of features, and with the chunks.
+__device__ inline bool is_certain(const Leading &sums, int d)
+{
+    const int roundings = 3 + settle_features + (d + settle_features - 1) / settle_features;
+    return sums.second > sums.best * (1.0f + static_cast<float>(2 * roundings + 12) * 0x1.02p-24f) + 0x1p-100f;
+}
 
 // Sums of squares of 64 rows and the centroids from `first` on.
 __device__ inline void sum_tile(const View<float> &view, const std::int32_t (&rows)[settle_rows], int first,
@@ -134,8 +116,8 @@ __global__ void __launch_bounds__(settle_threads)
             rows[self] = list.rows[min(first + self, count - 1)];
         if (self == 0)
             open_rows = 0;
-        Closest closest[4];
-        for (Closest &mine : closest)
+        Leading leading[4];
+        for (Leading &mine : leading)
             mine = {__int_as_float(0x7f800000), __int_as_float(0x7f800000), 0};
         for (int column = 0; column < view.k; column += settle_columns) {
             if (block_stopped(control))
@@ -147,16 +129,16 @@ __global__ void __launch_bounds__(settle_threads)
 #pragma unroll
                 for (int n = 0; n < 4; ++n)
                     if (column + 4 * x + n < view.k)
-                        closest[m].add(sum[m][n], column + 4 * x + n);
+                        leading[m].add(column + 4 * x + n, sum[m][n]);
         }
 #pragma unroll
         for (int m = 0; m < 4; ++m) {
             for (int offset = 1; offset < 16; offset *= 2)
-                closest[m].add_lane(offset);
+                leading[m].merge(from_lane(leading[m], offset));
             if (x != 0 || first + 4 * y + m >= count)
                 continue;
-            if (closest[m].certain(view.d))
-                labels[rows[4 * y + m]] = closest[m].label;
+            if (is_certain(leading[m], view.d))
+                labels[rows[4 * y + m]] = leading[m].column;
             else
                 open[atomicAdd(&open_rows, 1)] = rows[4 * y + m];
         }

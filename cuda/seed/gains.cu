@@ -4,10 +4,10 @@
 // The trial that leaves the least potential is the one that gains the most: masses of v_i less those of the new v_i,
 // added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
 // largest, since that alone is in the scale; where none does, all are weighed again.
-// Data: a list of slots for each trial. A slot leads to a row's position, that to its v_i, and by the order to its
-// values. Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y;
-// atomics add integers. The block that finishes last decides for all. Reference: test/reference/seed.cpp, the same
-// rows.
+// Data: each trial has a list of slots. A slot has a row's position; by that go its v_i and, through the order, values.
+// Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y; atomics add
+// integers. The block that finishes last decides for all.
+// Reference: test/reference/seed.cpp, the same rows.
 #include "plan/stages.hpp"
 #include "seed/draws.cuh"
 #include "seed/halves.cuh"

@@ -6,8 +6,8 @@
 
 #include "cpu/sums/moments.hpp"
 #include "engine/backends/moments.hpp"
-#include "engine/nodes/chunk_sums.hpp"
 #include "engine/job/algorithm.hpp"
+#include "engine/nodes/chunk_sums.hpp"
 #include "engine/pca/symmetric_eigen.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
