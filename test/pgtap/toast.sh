@@ -100,10 +100,11 @@ for call in "kmeans_load('wide_long', '{f}')" '(SELECT kmeans(f, 1) IS NULL FROM
     {
         echo '\set VERBOSITY sqlstate'
         for ((ms = 2; ms <= 60; ms += 2)); do
-            echo "SET statement_timeout = $ms; SELECT 'start $ms ' || extract(epoch from clock_timestamp()) * 1000;"
-            echo "SELECT $call;"
+            echo "SELECT 'start $ms ' || extract(epoch from clock_timestamp()) * 1000;"
+            # For the call alone: on a busy machine any other statement could end by it, too.
+            echo "SET LOCAL statement_timeout = $ms \\; SELECT $call;"
             echo "\\echo state :LAST_ERROR_SQLSTATE :ERROR"
-            echo "RESET statement_timeout; SELECT 'end ' || extract(epoch from clock_timestamp()) * 1000;"
+            echo "SELECT 'end ' || extract(epoch from clock_timestamp()) * 1000;"
         done
         # A pin that was left would make it wait.
         echo "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) wide_long; SELECT 'sum ' || (kmeans_fit('wide_long', '{f}', 1)).centroids[1][1536];"
