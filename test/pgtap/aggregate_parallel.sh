@@ -111,11 +111,11 @@ sound() {
     [ "$(awk '/^before/ { print $2 }' "$1")" = "$(awk '/^after/ { print $2 }' "$1")" ] && grep -qxF "$expected" "$1"
 }
 prologue="$parallel; SELECT ($whole) IS NULL; SELECT 'before ' || mapped();"
-epilogue="RESET statement_timeout; $whole; SELECT 'after ' || mapped();"
+epilogue="$whole; SELECT 'after ' || mapped();"
 
 {
     echo '\set VERBOSITY sqlstate' && echo "$prologue"
-    for ((ms = 2; ms <= 400; ms += 8)); do echo "SET statement_timeout = $ms; SELECT md5(($whole)::text); RESET statement_timeout;"; done
+    for ((ms = 2; ms <= 400; ms += 8)); do echo "SET LOCAL statement_timeout = $ms \\; SELECT md5(($whole)::text);"; done
     echo "$epilogue"
 } | psql -XqAt >"$folder/timeouts" 2>"$folder/errors"
 grep -q 57014 "$folder/errors" && ! grep -v 57014 "$folder/errors" | grep -q . && sound "$folder/timeouts"

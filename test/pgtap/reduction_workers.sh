@@ -78,7 +78,7 @@ for value in 'y' 'y ^ 2, exact'; do
     statement="SELECT * FROM reduce('reduced', index => 'floor(x)', cells => '10', value => '{${value%, exact}}', exact => $([ "$value" = y ] && echo false || echo true))"
     {
         echo '\set VERBOSITY sqlstate' && echo "SET max_parallel_workers_per_gather = 3; $statement; $mapped;"
-        for ((ms = 1; ms <= 60; ms += 1)); do echo "SET statement_timeout = $ms; $statement; RESET statement_timeout;"; done
+        for ((ms = 1; ms <= 60; ms += 1)); do echo "SET LOCAL statement_timeout = $ms \\; $statement;"; done
         echo "$mapped; $statement;"
     } | psql -XqAt >"$folder/out" 2>"$folder/errors"
     ! grep -v 57014 "$folder/errors" | grep -q . && [ "$(grep -c mapped "$folder/out")" = 2 ] && [ "$(grep mapped "$folder/out" | sort -u | wc -l)" = 1 ] &&

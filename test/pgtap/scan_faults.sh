@@ -32,7 +32,7 @@ sound() {
     after=$(awk '/^after/ { print $2 }' "$1")
     [ -n "$before" ] && [ "$before" = "$after" ] && grep -qxF "$expected" "$1"
 }
-epilogue="RESET statement_timeout; $fit; SELECT 'after ' || mapped();"
+epilogue="$fit; SELECT 'after ' || mapped();"
 # The first parallel statement of a session maps what it shares with all its later workers.
 prologue="$settings $labels; SELECT 'before ' || mapped();"
 
@@ -41,10 +41,10 @@ prologue="$settings $labels; SELECT 'before ' || mapped();"
 {
     echo '\set VERBOSITY sqlstate' && echo "$prologue"
     for ((ms = 4; ms <= 240; ms += 4)); do
-        echo "SET statement_timeout = $ms; SELECT 'start $ms ' || extract(epoch from clock_timestamp()) * 1000;"
-        echo "$labels;"
+        echo "SELECT 'start $ms ' || extract(epoch from clock_timestamp()) * 1000;"
+        echo "SET LOCAL statement_timeout = $ms \\; $labels;"
         echo "\\echo state :LAST_ERROR_SQLSTATE :ERROR"
-        echo "RESET statement_timeout; SELECT 'end ' || extract(epoch from clock_timestamp()) * 1000;"
+        echo "SELECT 'end ' || extract(epoch from clock_timestamp()) * 1000;"
     done
     echo "$epilogue"
 } | psql -XqAt >"$folder/timeouts" 2>"$folder/errors"
