@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -150,17 +151,21 @@ class DeviceMemory : public Budget {
         while (!aside_.empty())
             unlist(aside_.begin());
     }
-    // Gives large kept blocks back to the device.
-    void drop_large() noexcept
+    // Gives kept blocks back to the device, the largest first, until at most so many bytes are kept.
+    void drop_spare(std::uint64_t most) noexcept
     {
-        for (auto block = spare_.upper_bound(small_block); block != spare_.end(); block = spare_.erase(block)) {
-            cudaFree(block->second);
-            spare_bytes_ -= block->first;
+        while (spare_bytes_ > most) {
+            const auto largest = std::prev(spare_.end());
+            cudaFree(largest->second);
+            spare_bytes_ -= largest->first;
+            spare_.erase(largest);
         }
     }
+    // The same where the work at hand is done: what the next fit of moderate size would have to ask the driver for.
+    void drop_large() noexcept { drop_spare(most_spare_ / 8); }
 
   private:
-    static constexpr std::size_t small_block = std::size_t{1} << 20, most_aside = 256;
+    static constexpr std::size_t most_aside = 256;
 
     struct Aside {
         std::shared_ptr<void> what;
@@ -193,10 +198,7 @@ class DeviceMemory : public Budget {
     void flush() noexcept
     {
         drop_aside();
-        for (const auto &[bytes, block] : spare_)
-            cudaFree(block);
-        spare_.clear();
-        spare_bytes_ = 0;
+        drop_spare(0);
     }
     std::multimap<std::size_t, void *> spare_;
     std::size_t spare_bytes_ = 0, most_spare_ = std::size_t{16} << 20;

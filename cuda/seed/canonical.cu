@@ -126,7 +126,7 @@ bool has_room(Context &context, std::uint64_t bytes)
     if (device_has(bytes))
         return true;
     context.budget.drop_aside();
-    context.budget.drop_large();
+    context.budget.drop_spare(0);
     return device_has(bytes);
 }
 

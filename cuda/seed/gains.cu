@@ -126,11 +126,6 @@ __global__ void __launch_bounds__(list_threads)
         choose(state, rows.trials, chosen);
 }
 
-__device__ bool is_top(double nearest, int exponent)
-{
-    return nearest > 0.0 && square_exponent(nearest) == exponent;
-}
-
 template <typename T>
 __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows)
 {

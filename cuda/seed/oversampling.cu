@@ -1,8 +1,7 @@
 // oversampling.cu (seed) - k-means||: five rounds of 2k draws each, and the mass of the rows nearest to each candidate.
 //
 // The draws of a round are the centroids of an assignment by the plan's strategy: a round costs what an iteration with
-// 2k clusters costs. k stays, so that memory serves all rounds: where draws repeat, the last one stands for those left
-// out, and loses every tie to itself. A kernel then keeps, for each row, the nearer of its nearest draw and
+// 2k clusters costs, or fewer where draws repeat. A kernel then keeps, for each row, the nearer of its nearest draw and
 // its candidate so far, so that the masses need no pass over all candidates.
 // Where the device's limit has no room for that, each row is compared with all draws (seeder.hpp), and with all
 // candidates again for the masses.
@@ -18,6 +17,7 @@
 #include "assign/measure.hpp"
 #include "fit/device_problem.hpp"
 #include "numeric/row_key.hpp"
+#include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -25,31 +25,37 @@ namespace {
 constexpr int threads = 256;
 
 template <typename T>
-const T *row_of(const Data &data, const PgkmProblem &problem, std::int64_t row)
+__global__ void __launch_bounds__(threads)
+    gather_kernel(const T *values, std::int32_t d, const std::int64_t *rows, std::int64_t n, T *to)
 {
-    return static_cast<const T *>(data.host.values) + (problem.first_row + row) * data.host.d;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n * d; i += stride)
+        to[i] = values[rows[i / d] * d + i % d];
 }
 
-// Those of `rows` whose content none before them has.
+// Those of `rows` whose content none before them has; `values`, which are theirs, become those of the rows that stay.
 template <typename T>
-std::vector<std::int64_t> without_repeats(const Data &data, const PgkmProblem &problem,
-                                          const std::vector<std::int64_t> &rows)
+std::vector<std::int64_t> without_repeats(const Context &context, std::int32_t d, const std::vector<std::int64_t> &rows,
+                                          std::vector<T> &values)
 {
     constexpr std::size_t rows_per_poll = 1024;
+    const auto row_at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i) * d; };
     std::vector<std::int64_t> kept;
-    std::unordered_multimap<std::uint64_t, const T *> seen; // by key
+    std::unordered_multimap<std::uint64_t, std::size_t> seen; // by key: places among those that stay
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i % rows_per_poll == 0)
-            data.context.poll();
-        const T *row = row_of<T>(data, problem, rows[i]);
-        const std::uint64_t key = row_key(row, data.host.d);
+            context.poll();
+        const T *row = &*row_at(i);
+        const std::uint64_t key = row_key(row, d);
         const auto [first, last] = seen.equal_range(key);
         if (std::any_of(first, last,
-                        [&](const auto &other) { return compare_content(other.second, row, data.host.d) == 0; }))
+                        [&](const auto &other) { return compare_content(&*row_at(other.second), row, d) == 0; }))
             continue;
-        seen.emplace(key, row);
+        seen.emplace(key, kept.size());
+        std::copy_n(row, d, row_at(kept.size()));
         kept.push_back(rows[i]);
     }
+    values.resize(kept.size() * static_cast<std::size_t>(d));
     return kept;
 }
 
@@ -156,13 +162,11 @@ class Assigned {
     }
 
     // Adds `count` candidates behind the first `known`.
-    void add(std::vector<T> values, std::int32_t known, std::int32_t count, Seeder<T> &seeder)
+    void add(const std::vector<T> &values, std::int32_t known, std::int32_t count, Seeder<T> &seeder)
     {
         const auto d = static_cast<std::size_t>(problem_.d);
         candidates_.upload(values.data(), values.size(), problem_.stream(), static_cast<std::size_t>(known) * d);
-        const std::vector<T> last(values.end() - problem_.d, values.end());
-        for (std::int32_t i = count; i < problem_.k; ++i)
-            values.insert(values.end(), last.begin(), last.end());
+        problem_.k = count;     // at most the draws, for which there is memory
         problem_.prepared = {}; // rows in an order by the last round's labels, which say nothing of these draws
         problem_.upload_centroids(values.data());
         seeder.forget_largest();
@@ -219,15 +223,36 @@ Claim claim_rows(const Data &data, std::int64_t count)
 }
 
 template <typename T>
+void gather_rows(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows, T *to)
+{
+    const cudaStream_t stream = data.context.compute.get();
+    const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * data.host.d;
+    DeviceArray<std::int64_t> numbers(data.context.budget, rows.size());
+    numbers.upload(rows.data(), rows.size(), stream);
+    const auto count = static_cast<std::int64_t>(rows.size());
+    gather_kernel<<<blocks_for(count * data.host.d, threads, data.context.facts.multiprocessors * 8), threads, 0,
+                    stream>>>(values, data.host.d, numbers.get(), count, to);
+    launched("gather_kernel");
+}
+
+template <typename T>
 std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows)
 {
+    constexpr std::size_t few = 64; // the host has them sooner
     const auto d = static_cast<std::size_t>(data.host.d);
     std::vector<T> values(rows.size() * d);
-    auto out = values.begin();
-    for (const std::int64_t row : rows) {
-        const T *from = row_of<T>(data, problem, row);
-        out = std::transform(from, from + d, out, without_minus_zero<T>);
-    }
+    const bool gathered =
+        data.resident && rows.size() > few && within_limit([&] {
+            const DeviceArray<T> there(data.context.budget, values.size());
+            gather_rows(data, problem, rows, there.get());
+            data.context.wait(data.context.compute.get()); // a copy would wait without a look at the cancel flag
+            download(data.context, values.data(), there.get(), there.bytes());
+        });
+    for (std::size_t i = 0; !gathered && i < rows.size(); ++i)
+        std::copy_n(static_cast<const T *>(data.host.values) +
+                        static_cast<std::size_t>(problem.first_row + rows[i]) * d,
+                    d, values.data() + i * d);
+    std::transform(values.begin(), values.end(), values.begin(), without_minus_zero<T>);
     return values;
 }
 
@@ -249,16 +274,17 @@ Candidates oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder)
     }
     for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
         const Claim claim = claim_rows(data, draws);
-        const std::vector<std::int64_t> taken =
-            without_repeats<T>(data, problem, seeder.draw_round(round, static_cast<std::size_t>(draws)));
+        const std::vector<std::int64_t> drawn = seeder.draw_round(round, static_cast<std::size_t>(draws));
+        std::vector<T> values = rows_of<T>(data, problem, drawn);
+        const std::vector<std::int64_t> taken = without_repeats(context, data.host.d, drawn, values);
         if (taken.empty())
             break;
         const auto known = static_cast<std::int32_t>(result.rows.size()),
                    count = static_cast<std::int32_t>(taken.size());
         if (assigned)
-            assigned->add(rows_of<T>(data, problem, taken), known, count, seeder);
+            assigned->add(values, known, count, seeder);
         else
-            seeder.add(rows_of<T>(data, problem, taken), count);
+            seeder.add(values, count);
         result.rows.insert(result.rows.end(), taken.begin(), taken.end());
     }
     if (assigned && static_cast<std::int64_t>(result.rows.size()) > problem.k)
@@ -283,6 +309,8 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, con
                                });
 }
 
+template void gather_rows<float>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &, float *);
+template void gather_rows<double>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &, double *);
 template std::vector<float> rows_of<float>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
 template std::vector<double> rows_of<double>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
 template Candidates oversample<float>(Data &, const PgkmProblem &, Seeder<float> &);

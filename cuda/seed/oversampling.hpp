@@ -25,6 +25,10 @@ std::vector<Int128> candidate_masses(Data &data, const PgkmProblem &problem, con
 // On the host's limit, for rows that are drawn: their numbers and values.
 Claim claim_rows(const Data &data, std::int64_t count);
 
+// Copies the values of these rows to device memory; of resident rows.
+template <typename T>
+void gather_rows(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows, T *to);
+
 // The rows' values, with +0 for -0.
 template <typename T>
 std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::vector<std::int64_t> &rows);

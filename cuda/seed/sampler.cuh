@@ -56,6 +56,12 @@ __device__ inline double seed_scale(const SeedState *state)
     return power_of_two(square_exponent(__longlong_as_double(static_cast<long long>(state->largest))));
 }
 
+// Whether v_i has the exponent of the largest, which masses are scaled by.
+__device__ inline bool is_top(double nearest, int exponent)
+{
+    return nearest > 0.0 && square_exponent(nearest) == exponent;
+}
+
 // Raises the largest v_i by what each lane of a warp found; by all lanes.
 __device__ inline void raise_largest(unsigned long long *bits, double largest)
 {

@@ -12,25 +12,43 @@
 #include "plan/choose.hpp"
 #include "seed/canonical.hpp"
 #include "seed/greedy.hpp"
+#include "seed/held_rows.hpp"
 #include "seed/oversampling.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
+// Greedy k-means++ by one of the two ways that keep all they need on the device; nothing where neither has room.
+template <typename T>
+std::optional<std::vector<std::int64_t>> positions_of(Data &data, const PgkmProblem &problem, const SeedRows<T> &rows,
+                                                      const SeedKey &key)
+{
+    std::optional<std::vector<std::int64_t>> positions;
+    if (data.context.forced.execution != Execution::multi_pass)
+        positions = held_positions(data.context, rows, key, problem.k);
+    if (!positions)
+        positions = greedy_positions(data.context, rows, frame_of<T>(data, problem), key, problem.k);
+    return positions;
+}
+
 // Weighted greedy k-means++ among the candidates of k-means||.
 template <typename T>
 std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params,
-                                           const Candidates &candidates, const Frame<T> &frame)
+                                           const Candidates &candidates)
 {
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     const std::vector<std::int64_t> &rows = candidates.rows;
     const std::vector<Int128> &masses = candidates.masses;
     const Claim claim = claim_rows(data, static_cast<std::int64_t>(rows.size()));
-    const std::vector<T> values = rows_of<T>(data, problem, rows);
     const auto count = static_cast<std::int32_t>(rows.size());
-    NearArray<T> device_values(context.budget, context.host_budget, values.size(), context.budget.limit / 4);
-    device_values.upload(values.data(), values.size(), stream);
+    NearArray<T> values(context.budget, context.host_budget, rows.size() * static_cast<std::size_t>(data.host.d),
+                        context.budget.limit / 4);
+    if (data.resident)
+        gather_rows(data, problem, rows, values.get());
+    else
+        values.upload(rows_of<T>(data, problem, rows).data(), rows.size() * static_cast<std::size_t>(data.host.d),
+                      stream);
     Int128 total = 0;
     for (const Int128 mass : masses)
         total += mass;
@@ -45,10 +63,9 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     device_weights.upload(weights.data(), weights.size(), stream);
     DeviceArray<std::int64_t> device_masses(context.budget, integers.size());
     device_masses.upload(integers.data(), integers.size(), stream);
-    const SeedRows<T> among = {
-        device_values.get(), device_weights.get(), device_masses.get(), count, data.host.d, 0, nullptr};
+    const SeedRows<T> among = {values.get(), device_weights.get(), device_masses.get(), count, data.host.d, 0, nullptr};
     const SeedKey key = {params.seed, params.restart, Stream::candidate_first, Stream::candidate_trial};
-    std::optional<std::vector<std::int64_t>> chosen = greedy_positions(context, among, frame, key, problem.k);
+    std::optional<std::vector<std::int64_t>> chosen = positions_of(data, problem, among, key);
     if (!chosen) {
         Seeder<T> seeder(context, among, key, problem.k);
         seeder.add_first();
@@ -73,10 +90,9 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         rows.weights = data.host.weights == nullptr ? nullptr : data.weights.get() + problem.first_row;
     }
     const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
-    const Frame<T> frame = frame_of<T>(data, problem);
     const bool on_host = travel_of(context.forced.execution) == Travel::round_trip && data.resident;
     if (params.init != PGKM_INIT_KMEANS_PARALLEL && data.resident && !on_host) {
-        std::optional<std::vector<std::int64_t>> chosen = greedy_positions(context, rows, frame, key, problem.k);
+        std::optional<std::vector<std::int64_t>> chosen = positions_of(data, problem, rows, key);
         if (chosen) {
             look_up_rows(context, order, *chosen);
             return *chosen;
@@ -99,7 +115,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         order = {};
         if (candidates.masses.empty())
             candidates.masses = candidate_masses<T>(data, problem, candidates.rows);
-        return among_candidates<T>(data, problem, params, candidates, frame);
+        return among_candidates<T>(data, problem, params, candidates);
     }
     seeder.set_chosen(candidates.rows);
     seeder.extend(problem.k, static_cast<std::int32_t>(candidates.rows.size()));

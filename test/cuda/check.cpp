@@ -82,8 +82,10 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
     const std::uint64_t bytes = static_cast<std::uint64_t>(c.n) * static_cast<std::uint64_t>(c.d) * 4;
     if (c.max_iter == 0 && bytes > 2000000 && c.d >= 4) // the rows do not fit: streamed
         compare(name + " streamed", want, run(backend, c, rows, {{}, bytes * 3 / 4, max_iter, -1}));
-    if (c.any_order)
+    if (c.any_order) {
         compare_seeds(name + " in another order", want, run(backend, c, reversed(c, rows), {{}, 0, 1, -1}));
+        compare_seeds(name + " by passes", want, run(backend, c, rows, {{nullptr, "multi_pass"}, 0, 1, -1}));
+    }
     if (c.far_start && c.max_iter == 0) { // the rows fit, and labels for some of them
         const std::uint64_t values = c.element == PGKM_FLOAT32 ? bytes : 2 * bytes;
         const std::uint64_t others = static_cast<std::uint64_t>(c.n) * (c.weighted ? 24 : 16);
