@@ -5,9 +5,11 @@
 // other blocks three times: with the masses of all blocks each block finds which rows are drawn, and the block that has
 // them says so; with these rows come all distances, and what each trial gains; with the gains each block knows the
 // trial that is chosen. Masses keep their scale while some v_i has the exponent of the largest. Where none has, two
-// more meetings find the largest anew. Layout: values by feature, so that neighbours in a warp read neighbours; trials
-// in groups of four, in float64. Threads: a row and four trials a thread; a warp a draw, and the gain of a trial;
-// atomics add integers. Reference: test/reference/seed.cpp, the same rows.
+// more meetings find the largest anew.
+//
+// Layout: values by feature, so that neighbours in a warp read neighbours; trials in groups of four, in float64.
+// Threads: a row and four trials a thread; a warp a draw, and the gain of a trial; atomics add integers.
+// Reference: test/reference/seed.cpp, the same rows.
 #include "seed/held_rows.hpp"
 
 #include <algorithm>
