@@ -120,7 +120,8 @@ __device__ inline std::int64_t find_row(const SeedRows<T> &rows, const UInt128 *
                                         UInt128 target, bool first, double scale)
 {
     const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice, share = slices_each(n_slices);
-    const Found part = find_in_warp(seed_parts, target, [&](std::int64_t i) { return parts[i]; });
+    const std::int64_t n_parts = (n_slices + share - 1) / share; // the others have none
+    const Found part = find_in_warp(n_parts, target, [&](std::int64_t i) { return parts[i]; });
     const std::int64_t slice0 = part.index * share;
     const Found slice =
         find_in_warp(min(share, n_slices - slice0), part.left, [&](std::int64_t i) { return slices[slice0 + i]; });

@@ -16,9 +16,12 @@
 //
 // Layout: rows lie in the order of their pivots, in slots; 16 slots make a tile, whose rows have one pivot. Of 32
 // features (a chunk) lane 4 g + q of a warp holds values 8 q .. 8 q + 7 of slots g and g + 8: two products m16n8k16
-// with the features in another order, the same for rows and trials. Threads: a block takes tiles that follow one
+// with the features in another order, the same for rows and trials. Of up to 16 features it holds values 4 q .. 4 q + 3
+// for one product. Threads: a block takes tiles that follow one
 // another, a warp a tile; it gathers what stays open in lists of its own, and sends 32 at a time to the trial's list.
 // Trials are made anew in shared memory where the pivot changes.
+#include <type_traits>
+
 #include "plan/stages.hpp"
 #include "seed/halves.cuh"
 
@@ -107,8 +110,8 @@ struct Trials {
     }
 };
 
-// N: tiles of eight trials.
-template <typename T, int N>
+// N: tiles of eight trials. Narrow: rows of up to 16 features.
+template <typename T, int N, bool Narrow>
 __global__ void __launch_bounds__(threads) filter_kernel(GreedyRows<T> rows)
 {
     if (rows.state->seed.done != 0)
@@ -141,19 +144,27 @@ __global__ void __launch_bounds__(threads) filter_kernel(GreedyRows<T> rows)
                 rounding[t][j] = trials.roundings[t * 8 + q * 2 + j];
             }
         for (std::uint32_t tile = begin + static_cast<std::uint32_t>(warp); tile < end; tile += warps) {
-            const uint4 *of_tile = rows.halves + std::int64_t{tile} * rows.chunks * 64 + lane;
+            using Halves = std::conditional_t<Narrow, uint2, uint4>;
+            const auto *of_tile =
+                reinterpret_cast<const Halves *>(rows.halves) + std::int64_t{tile} * rows.chunks * 64 + lane;
             const HalfFacts facts[2] = {rows.facts[std::int64_t{tile} * 16 + g],
                                         rows.facts[std::int64_t{tile} * 16 + g + 8]};
             float acc[N][4] = {};
 #pragma unroll 4
             for (int chunk = 0; chunk < rows.chunks; ++chunk) {
-                const uint4 low = of_tile[chunk * 64], high = of_tile[chunk * 64 + 32];
-                const unsigned first[4] = {low.x, high.x, low.y, high.y}, second[4] = {low.z, high.z, low.w, high.w};
+                const Halves low = of_tile[chunk * 64], high = of_tile[chunk * 64 + 32];
+                const unsigned first[4] = {low.x, high.x, low.y, high.y};
 #pragma unroll
                 for (int t = 0; t < N; ++t) {
-                    const uint4 b = memory[(chunk * N + t) * 32 + lane];
-                    tensor::multiply_fp16(acc[t], first, b.x, b.y);
-                    tensor::multiply_fp16(acc[t], second, b.z, b.w);
+                    if constexpr (Narrow) {
+                        const uint2 b = reinterpret_cast<const uint2 *>(memory + t * 32 + g * 4)[q];
+                        tensor::multiply_fp16(acc[t], first, b.x, b.y);
+                    } else {
+                        const unsigned second[4] = {low.z, high.z, low.w, high.w};
+                        const uint4 b = memory[(chunk * N + t) * 32 + lane];
+                        tensor::multiply_fp16(acc[t], first, b.x, b.y);
+                        tensor::multiply_fp16(acc[t], second, b.z, b.w);
+                    }
                 }
             }
             unsigned mask = 0; // bit 4 t + e: acc[t][e] leaves a slot open
@@ -183,11 +194,11 @@ __global__ void __launch_bounds__(threads) filter_kernel(GreedyRows<T> rows)
     open.send(rows, 1);
 }
 
-template <typename T, int N>
+template <int N, typename T>
 void launch_filter(const Context &context, const GreedyRows<T> &rows)
 {
     const std::size_t bytes = filter_bytes(rows.chunks, rows.trials);
-    const auto kernel = filter_kernel<T, N>;
+    const auto kernel = rows.pieces == 2 ? filter_kernel<T, N, true> : filter_kernel<T, N, false>;
     const int most = resident_blocks(context, kernel, threads, bytes);
     kernel<<<blocks_for(rows.n, 16 * warps, most), threads, bytes, context.compute.get()>>>(rows);
     launched("filter_kernel");
@@ -206,11 +217,11 @@ template <typename T>
 void filter_trials(const Context &context, const GreedyRows<T> &rows)
 {
     if (rows.trials <= 8)
-        launch_filter<T, 1>(context, rows);
+        launch_filter<1>(context, rows);
     else if (rows.trials <= 16)
-        launch_filter<T, 2>(context, rows);
+        launch_filter<2>(context, rows);
     else
-        launch_filter<T, 3>(context, rows);
+        launch_filter<3>(context, rows);
 }
 
 template void filter_trials<float>(const Context &, const GreedyRows<float> &);

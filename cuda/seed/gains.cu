@@ -17,7 +17,7 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int list_threads = 64; // of a block that goes over lists: its rows fit into 64 KB
+constexpr int list_threads = 64; // of a block that goes over lists: its rows fit into 32 KB
 
 // True in all threads of the block that is the last one here.
 __device__ bool last_block(GreedyState *state)
@@ -47,21 +47,31 @@ __device__ double weighted(const GreedyRows<T> &rows, std::int64_t position, dou
 }
 
 // Calls take(slot, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
-// threads of the blocks with this blockIdx.y.
-template <typename T, typename Take>
+// threads of the blocks with this blockIdx.y. Again: distances that the call before kept are there.
+template <bool Again, typename T, typename Take>
 __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t first, std::int64_t end, Take &&take)
 {
     extern __shared__ uint4 list_memory[];
-    const std::size_t bytes = ListedRows<T>::bytes(rows.values, rows.d);
+    const std::size_t bytes = ListedRows<T>::bytes(rows.d);
+    double *measured = rows.measured + trial * rows.most_measured;
     const ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, rows.d);
     const T *centroid = row_at(rows, rows.state->seed.picks[trial]);
     const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
     for (std::int64_t i = first + std::int64_t{blockIdx.x} * list_threads + threadIdx.x; i - lane < end; i += stride) {
         const bool there = i < end;
         const std::uint32_t slot = there ? rows.lists[trial * rows.n + i] : 0, position = there ? rows.places[slot] : 0;
-        const double distance = listed.distance(there ? row_at(rows, position) : nullptr, centroid);
+        const bool kept = i - lane < rows.most_measured; // of all lanes
+        double distance = 0.0;
+        if (Again && kept) {
+            distance = there ? measured[i] : 0.0;
+        } else {
+            distance = listed.distance(there ? row_at(rows, position) : nullptr, centroid);
+            distance = there ? weighted(rows, position, distance) : 0.0;
+            if (!Again && kept && there)
+                measured[i] = distance;
+        }
         if (there)
-            take(slot, position, weighted(rows, position, distance));
+            take(slot, position, distance);
     }
 }
 
@@ -110,13 +120,13 @@ __global__ void __launch_bounds__(list_threads)
     const double scale = seed_scale(&state->seed);
     const int t = static_cast<int>(blockIdx.y);
     unsigned long long mine = 0; // of fewer than 2^18 rows
-    each_listed(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
-                [&](std::uint32_t, std::uint32_t position, double distance) {
-                    const double before = rows.nearest[position];
-                    if (distance < before)
-                        mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
-                                                                quantise_mass(distance, scale));
-                });
+    each_listed<false>(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
+                       [&](std::uint32_t, std::uint32_t position, double distance) {
+                           const double before = rows.nearest[position];
+                           if (distance < before)
+                               mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
+                                                                       quantise_mass(distance, scale));
+                       });
     const unsigned long long sum = sum_in_block<list_threads>(mine);
     if (threadIdx.x == 0 && sum != 0) {
         atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
@@ -136,18 +146,19 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
     const int exponent = square_exponent(largest), best = state->seed.best;
     const double scale = power_of_two(exponent);
     unsigned long long fallen = 0;
-    each_listed(rows, best, 0, state->open[best], [&](std::uint32_t slot, std::uint32_t position, double distance) {
-        const double before = rows.nearest[position];
-        if (!(distance < before))
-            return;
-        rows.nearest[position] = distance;
-        HalfFacts &facts = rows.facts[slot];
-        facts.reach = reach_of(rows, position, distance, facts.rounding);
-        const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(distance, scale);
-        if (loss != 0)
-            atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
-        fallen += is_top(before, exponent) && !is_top(distance, exponent) ? 1 : 0;
-    });
+    each_listed<true>(rows, best, 0, state->open[best],
+                      [&](std::uint32_t slot, std::uint32_t position, double distance) {
+                          const double before = rows.nearest[position];
+                          if (!(distance < before))
+                              return;
+                          rows.nearest[position] = distance;
+                          HalfFacts &facts = rows.facts[slot];
+                          facts.reach = reach_of(rows, position, distance, facts.rounding);
+                          const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(distance, scale);
+                          if (loss != 0)
+                              atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
+                          fallen += is_top(before, exponent) && !is_top(distance, exponent) ? 1 : 0;
+                      });
     const unsigned long long sum = sum_in_block<list_threads>(fallen);
     if (threadIdx.x == 0 && sum != 0)
         atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
@@ -206,7 +217,7 @@ __global__ void __launch_bounds__(threads) masses_kernel(GreedyRows<T> rows)
 template <typename T>
 std::size_t list_bytes(const GreedyRows<T> &rows)
 {
-    return list_threads / 32 * ListedRows<T>::bytes(rows.values, rows.d);
+    return list_threads / 32 * ListedRows<T>::bytes(rows.d);
 }
 
 template <typename T>
@@ -243,14 +254,14 @@ void update_nearest(const Context &context, const GreedyRows<T> &rows)
 {
     const std::size_t bytes = list_bytes(rows);
     const int resident = resident_blocks(context, update_kernel<T>, list_threads, bytes);
-    update_kernel<<<blocks_for(rows.n, list_threads, resident), list_threads, bytes, context.compute.get()>>>(rows);
+    update_kernel<<<blocks_for(rows.n, 4 * list_threads, resident), list_threads, bytes, context.compute.get()>>>(rows);
     launched("update_kernel");
 }
 
 template <typename T>
 void weigh_again(const Context &context, const GreedyRows<T> &rows)
 {
-    const int blocks = most_blocks<T>(context, rows.n);
+    const int blocks = blocks_for(rows.n, threads, context.facts.multiprocessors * 2); // most steps leave at once
     largest_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);
     launched("largest_kernel");
     masses_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);

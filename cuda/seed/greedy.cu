@@ -34,6 +34,7 @@ template <typename T>
 class Greedy {
   public:
     static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
+    static std::int32_t pieces_of(std::int32_t d) { return d <= chunk_features / 2 ? 2 : 4; }
 
     Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k)
         : context_(context), k_(k), trials_(greedy_trials(k)), n_(rows.n), shift_(context.budget, frame.shift.size()),
@@ -41,10 +42,12 @@ class Greedy {
           pivots_(context.budget, frame.pivots.size() / frame.shift.size() * count(chunks_of(rows.d)) * 4),
           pivot_count_(static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size())),
           slots_((n_ / tile_slots + pivot_count_) * tile_slots), places_(context.budget, count(slots_)),
-          halves_(context.budget, count(slots_ / tile_slots) * count(chunks_of(rows.d)) * 64),
+          halves_(context.budget, count(slots_) * count(chunks_of(rows.d)) * count(pieces_of(rows.d))),
           facts_(context.budget, count(slots_)), lists_(context.budget, count(n_ * trials_)),
-          nearest_(context.budget, count(n_)), slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)),
-          state_(context.budget, 1), chosen_(context.budget, count(k))
+          measured_each_((std::min(n_, measured_slots) + 31) / 32 * 32),
+          measured_(context.budget, count(measured_each_ * trials_)), nearest_(context.budget, count(n_)),
+          slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
+          chosen_(context.budget, count(k))
     {
         shift_.upload(frame.shift.data(), frame.shift.size(), stream());
         pivot_values_.upload(frame.pivots.data(), frame.pivots.size(), stream());
@@ -58,10 +61,10 @@ class Greedy {
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
-        rows_ = {rows.values,  rows.order,        weights,       nearest_.get(), n_,
-                 rows.d,       chunks_of(rows.d), trials_,       frame.scale,    shift_.get(),
-                 slots_,       places_.get(),     halves_.get(), pivots_.get(),  pivot_count_,
-                 facts_.get(), lists_.get(),      slices_.get(), state_.get()};
+        rows_ = {rows.values,       rows.order,     weights,       nearest_.get(), n_,           rows.d,
+                 chunks_of(rows.d), trials_,        frame.scale,   shift_.get(),   slots_,       places_.get(),
+                 pieces_of(rows.d), halves_.get(),  pivots_.get(), pivot_count_,   facts_.get(), lists_.get(),
+                 measured_.get(),   measured_each_, slices_.get(), state_.get()};
         kernels_ = {&state_.get()->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
     }
 
@@ -154,6 +157,8 @@ class Greedy {
     DeviceArray<uint4> halves_;
     DeviceArray<HalfFacts> facts_;
     DeviceArray<std::uint32_t> lists_;
+    std::int64_t measured_each_;
+    DeviceArray<double> measured_;
     DeviceArray<double> nearest_;
     DeviceArray<unsigned long long> slices_;
     DeviceArray<GreedyState> state_;

@@ -32,6 +32,7 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
 // ---- what a step's kernels hand to each other ----
 
 inline constexpr int tile_slots = 16;
+inline constexpr std::int64_t measured_slots = 1 << 16;           // distances that are kept of each list
 inline constexpr std::uint32_t no_row = 0xffffffffu;              // the place of a slot that fills up a tile
 inline constexpr float never_open = -1.0f, always_open = 0x1p60f; // reaches; half the square of one is finite
 
@@ -67,11 +68,14 @@ struct GreedyRows {
     const T *shift;             // d: what is taken from the values before
     std::int64_t slots;         // of halves, at least n: each pivot's rows fill up tiles
     std::uint32_t *places;      // slots: the position of the row there, or no_row
-    uint4 *halves;              // tiles of 16 slots: chunks x 2 x 32 lanes (filter.cu)
+    std::int32_t pieces;        // of eight halves that a slot has of a chunk: 4, or 2 where there are no more
+    uint4 *halves;              // tiles of 16 slots: chunks x slots x pieces (filter.cu)
     uint4 *pivots;              // pivot_count x chunks x 4: halves of the pivots, scaled as values are
     std::int32_t pivot_count;   // at most most_pivots
     HalfFacts *facts;           // slots
     std::uint32_t *lists;       // trials x n: slots that the filter leaves open
+    double *measured;           // trials x most_measured: distances of the first slots of each list
+    std::int64_t most_measured; // a multiple of 32
     unsigned long long *slices; // masses of seed_slice positions each
     GreedyState *state;
 };

@@ -137,7 +137,9 @@ __global__ void __launch_bounds__(threads) halves_kernel(GreedyRows<T> rows, std
                 float x[8];
                 scaled_eight(rows, row, chunk * 4 + q, x);
                 const uint4 rounded = round_eight(x, rows.pivots[(pivot * rows.chunks + chunk) * 4 + q], sums);
-                rows.halves[(tile * rows.chunks + chunk) * 64 + half * 32 + lane] = there ? rounded : uint4{0, 0, 0, 0};
+                if (q < rows.pieces)
+                    rows.halves[((tile * rows.chunks + chunk) * tile_slots + half * 8 + g) * rows.pieces + q] =
+                        there ? rounded : uint4{0, 0, 0, 0};
             }
             sums.add_lane(1);
             sums.add_lane(2);

@@ -94,6 +94,25 @@ std::vector<Case> seed_cases()
                          .init = init,
                          .minus_zeros = true,
                          .any_order = true});
+        // Rows whose places allow copies of 4 and of 8 bytes alone, and rows of few features; lists of more entries
+        // than distances are kept of.
+        cases.push_back({.name = "seed odd rows",
+                         .n = 4000,
+                         .d = 131,
+                         .k = 40,
+                         .weighted = true,
+                         .distinct = 3000,
+                         .init = init,
+                         .any_order = true});
+        cases.push_back({.name = "seed even rows", .n = 3000, .d = 134, .k = 60, .init = init, .any_order = true});
+        cases.push_back({.name = "seed odd rows",
+                         .n = 2000,
+                         .d = 75,
+                         .k = 33,
+                         .element = PGKM_FLOAT64,
+                         .init = init,
+                         .any_order = true});
+        cases.push_back({.name = "seed few features", .n = 70000, .d = 13, .k = 30, .init = init, .any_order = true});
         cases.push_back({.name = "seed far away",
                          .n = 4100,
                          .d = 65,
