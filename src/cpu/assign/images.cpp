@@ -34,6 +34,9 @@ constexpr int sizes[] = {8, 16, 24, 32, 48, most_features};
 constexpr std::int64_t most_centroids = 1024; // that are looked at to choose
 constexpr std::int32_t most_scored = 1 << 24; // the filter numbers them in float32
 
+// Rows of so many times the features of an image are worth one.
+constexpr std::int32_t least_gain = 4;
+
 // Cycles for one row. A product takes 16 of its terms a cycle, a distance apart from it 8 and a call.
 template <typename T>
 double estimate_cost(std::int32_t d)
@@ -42,7 +45,8 @@ double estimate_cost(std::int32_t d)
 }
 double product_cost(double features, double k)
 {
-    return features + k * (features + 16.0) / 14.0;
+    constexpr double besides = 60.0; // limits, and what a row is found to be near
+    return besides + features + k * (features + 16.0) / 14.0;
 }
 
 // The same with rows as 16-bit integers (narrow.hpp).
@@ -183,7 +187,7 @@ std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, 
     const double whole = narrow_cost(rows.d, rows.k);
     if (rows.k >= most_scored)
         return nullptr;
-    std::int32_t most = std::min(most_features, rows.d / 2) - 1;
+    std::int32_t most = std::min(most_features, rows.d / least_gain) - 1;
     while (most >= 7 && preparation_cost(rows.d, rows.k, most) > 0.1 * passes * whole * static_cast<double>(rows.n))
         most = (most + 1) / 2 - 1;
     if (most < 7)
