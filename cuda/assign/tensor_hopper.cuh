@@ -361,8 +361,9 @@ void hopper_pass(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     kernel<<<static_cast<unsigned>(stage.context.facts.multiprocessors), S::threads, S::bytes, stage.stream>>>(
         rows, columns, view, stage.control, l, tiles);
     launched("filter_kernel");
-    measure_kernel<T><<<static_cast<unsigned>(stage.context.facts.multiprocessors * 8), 256, 0, stage.stream>>>(
-        view, stage.control, l);
+    const std::size_t bytes = measure_threads / 32 * Pairs<T>::bytes(view.d);
+    const int blocks = resident_blocks(stage.context, measure_kernel<T>, measure_threads, bytes);
+    measure_kernel<T><<<blocks, measure_threads, bytes, stage.stream>>>(view, stage.control, l);
     launched("measure_kernel");
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "assign/tensor_limits.cuh"
+#include "device/row_copies.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -171,10 +172,86 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
         l.settle[position] = row;
 }
 
-// Rows with a short list, measured by the contract's distance: four lanes a row.
+// The contract's distances of 32 pairs of a row and a centroid, a pair a lane. Long rows that do not start at multiples
+// of 16 bytes come by device/row_copies.cuh.
 template <typename T>
-__global__ void __launch_bounds__(256) measure_kernel(View<T> view, const Control *control, Layout<T> l)
+class Pairs {
+  public:
+    // Shared memory of a warp.
+    static __host__ __device__ std::size_t bytes(int d) { return takes(d) ? 2 * Copies::bytes : 0; }
+
+    __device__ Pairs(char *memory, const View<T> &view)
+        : rows_(memory, view.values, view.d), centroids_(memory + Copies::bytes, view.centroids, view.d), d_(view.d)
+    {
+    }
+
+    // Of each lane's pair, nullptr: none. By all lanes.
+    __device__ double distance(const T *row, const T *centroid) const
+    {
+        if (!takes(d_))
+            return row == nullptr ? 0.0 : distance_ahead(row, centroid, d_);
+        rows_.set(row);
+        centroids_.set(row == nullptr ? nullptr : centroid);
+        for (int chunk = 0; chunk < Copies::stages - 1; ++chunk)
+            bring(chunk);
+        double sum = 0.0;
+        for (int chunk = 0; chunk < Copies::chunks_of(d_); ++chunk) {
+            wait_copies<Copies::stages - 2>();
+            __syncwarp(); // all copies are there, and all have read the stage that is written next
+            bring(chunk + Copies::stages - 1);
+            const T *x = rows_.chunk_of_lane(chunk), *c = centroids_.chunk_of_lane(chunk);
+            const int count = min(Copies::values_of_chunk, d_ - chunk * Copies::values_of_chunk);
+            if (count == Copies::values_of_chunk) {
+#pragma unroll
+                for (int i = 0; i < Copies::values_of_chunk / Values::width; ++i) {
+                    const Values a = reinterpret_cast<const Values *>(x)[i], b = reinterpret_cast<const Values *>(c)[i];
+#pragma unroll
+                    for (int j = 0; j < Values::width; ++j)
+                        add(a.value[j], b.value[j], sum);
+                }
+            } else {
+                for (int f = 0; f < count; ++f)
+                    add(x[f], c[f], sum);
+            }
+        }
+        wait_copies<0>();
+        return sum;
+    }
+
+  private:
+    using Copies = RowCopies<T, 3>;
+    using Values = typename Copies::Values;
+
+    // A thread's own loads of 16 bytes are as fast, and leave more warps at work. Copies of four bytes pay for longer
+    // rows alone.
+    static __host__ __device__ bool takes(int d)
+    {
+        const int places = d * static_cast<int>(sizeof(T)) % 16;
+        return places != 0 && d >= (places == 8 ? 4 : 16) * Copies::values_of_chunk;
+    }
+    __device__ void bring(int chunk) const
+    {
+        rows_.bring(chunk);
+        centroids_.bring(chunk);
+        commit_copies();
+    }
+    static __device__ void add(T a, T b, double &sum)
+    {
+        const double difference = static_cast<double>(a) - static_cast<double>(b);
+        sum = ::fma(difference, difference, sum);
+    }
+
+    const Copies rows_, centroids_;
+    const int d_;
+};
+
+// Rows with a short list, measured by the contract's distance: four lanes a row.
+constexpr int measure_threads = 64;
+template <typename T>
+__global__ void __launch_bounds__(measure_threads) measure_kernel(View<T> view, const Control *control, Layout<T> l)
 {
+    extern __shared__ uint4 pair_memory[];
+    const Pairs<T> pairs(reinterpret_cast<char *>(pair_memory) + threadIdx.x / 32 * Pairs<T>::bytes(view.d), view);
     const int lane = static_cast<int>(threadIdx.x & 3), stride = static_cast<int>(gridDim.x * (blockDim.x / 4));
     const int count = l.head->found;
     for (int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 4); __any_sync(~0u, i < count);
@@ -183,11 +260,13 @@ __global__ void __launch_bounds__(256) measure_kernel(View<T> view, const Contro
             return;
         Nearest mine = {__longlong_as_double(0x7ff0000000000000LL), 0x7fffffff};
         const FoundRow &found = l.found[i < count ? i : 0];
-        for (int j = lane; j < (i < count ? found.count : 0); j += 4) {
-            const Nearest next = {distance_ahead(view.values + std::int64_t{found.row} * view.d,
-                                                 view.centroids + std::int64_t{found.centroid[j]} * view.d, view.d),
-                                  found.centroid[j]};
-            if (before(next, mine))
+        const int candidates = i < count ? found.count : 0;
+        for (int j = lane; __any_sync(~0u, j < candidates); j += 4) {
+            const bool there = j < candidates;
+            const std::int32_t label = there ? found.centroid[j] : 0;
+            const T *row = there ? view.values + std::int64_t{found.row} * view.d : nullptr;
+            const Nearest next = {pairs.distance(row, view.centroids + std::int64_t{label} * view.d), label};
+            if (there && before(next, mine))
                 mine = next;
         }
         for (int offset = 2; offset > 0; offset >>= 1) {
