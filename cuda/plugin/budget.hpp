@@ -161,8 +161,8 @@ class DeviceMemory : public Budget {
             spare_.erase(largest);
         }
     }
-    // The same where the work at hand is done: what the next fit of moderate size would have to ask the driver for.
-    void drop_large() noexcept { drop_spare(most_spare_ / 8); }
+    // What stays where loaded rows go: a fit of moderate size would have to ask the driver for it again.
+    std::uint64_t lasting_spare() const { return most_spare_ / 8; }
 
   private:
     static constexpr std::size_t most_aside = 256;

@@ -69,7 +69,7 @@ Data::~Data()
     values = DeviceArray<char>();
     weights = DeviceArray<double>();
     chunks = {};
-    context.budget.drop_large();
+    context.budget.drop_spare(context.budget.lasting_spare());
 }
 
 void Data::stream()

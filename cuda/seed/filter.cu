@@ -17,9 +17,9 @@
 // Layout: rows lie in the order of their pivots, in slots; 16 slots make a tile, whose rows have one pivot. Of 32
 // features (a chunk) lane 4 g + q of a warp holds values 8 q .. 8 q + 7 of slots g and g + 8: two products m16n8k16
 // with the features in another order, the same for rows and trials. Of up to 16 features it holds values 4 q .. 4 q + 3
-// for one product. Threads: a block takes tiles that follow one
-// another, a warp a tile; it gathers what stays open in lists of its own, and sends 32 at a time to the trial's list.
-// Trials are made anew in shared memory where the pivot changes.
+// for one product. Threads: a block takes tiles that follow one another, a warp a tile; it gathers what stays open in
+// lists of its own, and sends 32 at a time to the trial's list. Trials are made anew in shared memory where the pivot
+// changes.
 #include <type_traits>
 
 #include "plan/stages.hpp"

@@ -113,7 +113,8 @@ class Greedy {
     void in_parts(std::int64_t all, int distances, Body &&body)
     {
         const auto terms = static_cast<std::int64_t>(terms_per_wait / distances / rows_.d);
-        const std::int64_t most = std::max(terms, std::int64_t{1024}) / tile_slots * tile_slots;
+        const std::int64_t most =
+            std::max(terms, std::int64_t{1024}) / 32 * 32; // whole tiles, and whole warps' entries
         for (std::int64_t first = 0; first < all; first += most) {
             if (first != 0)
                 context_.wait(stream());

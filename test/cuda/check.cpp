@@ -84,7 +84,9 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
         compare(name + " streamed", want, run(backend, c, rows, {{}, bytes * 3 / 4, max_iter, -1}));
     if (c.any_order) {
         compare_seeds(name + " in another order", want, run(backend, c, reversed(c, rows), {{}, 0, 1, -1}));
-        compare_seeds(name + " by passes", want, run(backend, c, rows, {{nullptr, "multi_pass"}, 0, 1, -1}));
+        PgkmTuning passes = {};
+        passes.execution = "multi_pass";
+        compare_seeds(name + " by passes", want, run(backend, c, rows, {passes, 0, 1, -1}));
     }
     if (c.far_start && c.max_iter == 0) { // the rows fit, and labels for some of them
         const std::uint64_t values = c.element == PGKM_FLOAT32 ? bytes : 2 * bytes;
