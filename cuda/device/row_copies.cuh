@@ -11,10 +11,13 @@ namespace pgkm::cuda {
 
 template <typename T, int Stages>
 class RowCopies {
+    static constexpr int row_bytes = 128 + 16; // neighbours start in other banks
+    static constexpr int stage_bytes = 32 * row_bytes;
+
   public:
     static constexpr int values_of_chunk = 128 / static_cast<int>(sizeof(T)), stages = Stages;
     // Shared memory of a warp.
-    static constexpr std::size_t bytes = Stages * std::size_t{32} * (128 + 16) + 32 * sizeof(const T *);
+    static constexpr std::size_t bytes = Stages * stage_bytes + 32 * sizeof(const T *);
     static __host__ __device__ constexpr int chunks_of(int d) { return (d + values_of_chunk - 1) / values_of_chunk; }
 
     // Values of a row that are read together.
@@ -55,9 +58,6 @@ class RowCopies {
     }
 
   private:
-    static constexpr int row_bytes = 128 + 16; // neighbours start in other banks
-    static constexpr int stage_bytes = 32 * row_bytes;
-
     static __device__ int lane() { return static_cast<int>(threadIdx.x & 31); }
 
     template <int Bytes>

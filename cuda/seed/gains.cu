@@ -220,18 +220,13 @@ std::size_t list_bytes(const GreedyRows<T> &rows)
     return list_threads / 32 * ListedRows<T>::bytes(rows.d);
 }
 
-template <typename T>
-int most_blocks(const Context &context, std::int64_t items)
-{
-    return blocks_for(items, threads, context.facts.multiprocessors * 8);
-}
-
 } // namespace
 
 template <typename T>
 void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count)
 {
-    begin_kernel<<<most_blocks<T>(context, count), threads, 0, context.compute.get()>>>(rows, first, count);
+    const int blocks = blocks_for(count, threads, context.facts.multiprocessors * 8);
+    begin_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows, first, count);
     launched("begin_kernel");
 }
 

@@ -32,7 +32,6 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
 // ---- what a step's kernels hand to each other ----
 
 inline constexpr int tile_slots = 16;
-inline constexpr std::int64_t measured_slots = 1 << 16;           // distances that are kept of each list
 inline constexpr std::uint32_t no_row = 0xffffffffu;              // the place of a slot that fills up a tile
 inline constexpr float never_open = -1.0f, always_open = 0x1p60f; // reaches; half the square of one is finite
 
