@@ -1,25 +1,12 @@
 // peer_sums.cu - copies of a peer's sums for the others, and their addition.
 //
 // A peer's copy of an iteration is written again two iterations later. Before that its stream has waited for the copies
-// that the others wrote after they had read it. Copies lie in memory of the context, which stays while others may still
-// read it after this peer has failed.
+// that the others wrote after they had read it.
 #include "fit/peer_sums.hpp"
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
-
-// What a peer tells the others of itself; all are threads of one process.
-struct PeerSums::Peer {
-    std::int32_t device;
-    std::int64_t *copies[2];
-    cudaEvent_t written[2];
-};
-
 namespace {
 
 constexpr int threads = 256;
@@ -60,71 +47,20 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-bool reads(int device, int other)
-{
-    if (device == other)
-        return true;
-    int can = 0;
-    checked("cudaDeviceCanAccessPeer", [&] { return cudaDeviceCanAccessPeer(&can, device, other); });
-    if (can == 0)
-        return false;
-    checked("cudaDeviceEnablePeerAccess", [&] {
-        const cudaError_t state = cudaDeviceEnablePeerAccess(other, 0);
-        if (state != cudaErrorPeerAccessAlreadyEnabled)
-            return state;
-        cudaGetLastError(); // that it was enabled before must not be found by the next check
-        return cudaSuccess;
-    });
-    return true;
-}
-
 } // namespace
 
 PeerSums::PeerSums(Context &context, const PgkmPeers &peers, std::size_t count, bool resident)
-    : context_(context), peers_(peers), count_(count), all_(context.budget, count)
+    : context_(context), count_(count), all_(context.budget, count), link_(context, peers)
 {
-    link(resident);
-    if (!direct_)
+    lent_ = link_.tell(link_.lend(2 * count));
+    ahead_ = link_.direct() && !any_of_peers(&peers, !resident);
+    if (!link_.direct())
         on_host_ = PinnedArray<std::int64_t>(count);
-}
-
-// PGKM_CUDA_PEERS=0 sends all sums by the host, as where devices do not reach one another.
-void PeerSums::link(bool resident)
-{
-    if (context_.for_peers.count() < 2 * count_) {
-        context_.for_peers = {};
-        context_.for_peers = DeviceArray<std::int64_t>(context_.budget, 2 * count_);
-    }
-    Peer own = {context_.device, {}, {}};
-    for (int turn = 0; turn < 2; ++turn) {
-        Event &written = context_.written_for_peers[turn];
-        if (written.get() == nullptr)
-            written = make_event();
-        own.copies[turn] = context_.for_peers.get() + static_cast<std::size_t>(turn) * count_;
-        own.written[turn] = written.get();
-    }
-    const PgkmPiece *const pieces = exchange(peers_, &own, sizeof own);
-    others_.resize(static_cast<std::size_t>(peers_.shares));
-    for (std::size_t share = 0; share < others_.size(); ++share)
-        std::memcpy(&others_[share], pieces[share].data, sizeof(Peer));
-    const char *setting = std::getenv("PGKM_CUDA_PEERS");
-    const bool wanted = (setting == nullptr || setting[0] != '0') && peers_.shares <= PGKM_MOST_DEVICES;
-    const bool reached = wanted && std::all_of(others_.begin(), others_.end(),
-                                               [&](const Peer &other) { return reads(context_.device, other.device); });
-    direct_ = !any_of_peers(&peers_, !reached);
-    ahead_ = direct_ && !any_of_peers(&peers_, !resident);
-}
-
-// After a failure iterations may be left in the stream; they end early when the call is cancelled.
-PeerSums::~PeerSums()
-{
-    guarded(nullptr, [&] { context_.wait(context_.compute.get(), context_.stop_flag); });
-    cudaStreamSynchronize(context_.compute.get()); // also where that wait failed
 }
 
 void PeerSums::add_up(const Own &own, const Control *control)
 {
-    if (direct_)
+    if (link_.direct())
         add_by_devices(own, control);
     else
         add_by_host(own, control);
@@ -134,17 +70,13 @@ void PeerSums::add_by_devices(const Own &own, const Control *control)
 {
     const cudaStream_t stream = context_.compute.get();
     const int blocks = blocks_for(static_cast<std::int64_t>(count_), 4 * threads, 2 * context_.facts.multiprocessors);
-    const Peer &self = others_[static_cast<std::size_t>(peers_.share)];
-    collect_kernel<<<blocks, threads, 0, stream>>>(own, self.copies[turn_], control);
+    Copies copies = {{}, link_.peers().shares};
+    for (std::size_t share = 0; share < lent_.size(); ++share)
+        copies.of[share] = lent_[share] + static_cast<std::size_t>(turn_) * count_;
+    collect_kernel<<<blocks, threads, 0, stream>>>(
+        own, lent_[static_cast<std::size_t>(link_.peers().share)] + static_cast<std::size_t>(turn_) * count_, control);
     launched("collect_kernel");
-    checked("cudaEventRecord", [&] { return cudaEventRecord(self.written[turn_], stream); });
-    exchange(peers_, nullptr, 0); // all have recorded theirs
-    Copies copies = {{}, peers_.shares};
-    for (std::size_t share = 0; share < others_.size(); ++share) {
-        const Peer &other = others_[share];
-        copies.of[share] = other.copies[turn_];
-        checked("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream, other.written[turn_], 0); });
-    }
+    link_.meet();
     add_kernel<<<blocks, threads, 0, stream>>>(copies, count_, all_.get(), control);
     launched("add_kernel");
     turn_ ^= 1;
@@ -158,7 +90,7 @@ void PeerSums::add_by_host(const Own &own, const Control *control)
     launched("collect_kernel");
     all_.download(on_host_.get(), count_, stream);
     context_.wait(stream, const_cast<std::int32_t *>(&control->stop));
-    add_over(&peers_, on_host_.get(), count_);
+    add_over(&link_.peers(), on_host_.get(), count_);
     all_.upload(on_host_.get(), count_, stream);
     context_.bytes_moved += 2 * count_ * sizeof(std::int64_t);
 }

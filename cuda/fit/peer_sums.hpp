@@ -1,16 +1,14 @@
 // peer_sums.hpp - integer sums of all shares of a problem, added up on the device of each.
 //
 // Where every device reads every other one's memory, each peer leaves a copy of its sums on its own device and adds up
-// all copies (Li et al. 2010, Algorithm 8, without a master). Streams wait for one another by events: the host only
-// sees to it that these are recorded, so that iterations are enqueued ahead. Elsewhere sums go by the host. Both add
-// the same integers.
+// all copies (Li et al. 2010, Algorithm 8, without a master). Streams wait for one another (PeerLink), so that
+// iterations are enqueued ahead. Elsewhere sums go by the host. Both add the same integers.
 #pragma once
 
 #include <vector>
 
-#include "backend/peers.hpp"
 #include "device/view.cuh"
-#include "plugin/context.hpp"
+#include "plugin/peer_link.hpp"
 
 namespace pgkm::cuda {
 
@@ -18,10 +16,6 @@ class PeerSums {
   public:
     // count: 64-bit integers of one share. All peers make it at the same time. resident: whether this one's rows are.
     PeerSums(Context &context, const PgkmPeers &peers, std::size_t count, bool resident);
-    // Waits until no kernel reads the others' memory.
-    ~PeerSums();
-    PeerSums(const PeerSums &) = delete;
-    PeerSums &operator=(const PeerSums &) = delete;
 
     // Iterations may be enqueued before it is known that the fit goes on to them; the same for all peers.
     bool ahead() const { return ahead_; }
@@ -39,19 +33,17 @@ class PeerSums {
     std::int64_t *all() const { return all_.get(); }
 
   private:
-    struct Peer;
-    void link(bool resident);
     void add_by_devices(const Own &own, const Control *control);
     void add_by_host(const Own &own, const Control *control);
 
     Context &context_;
-    const PgkmPeers &peers_;
     std::size_t count_;
-    bool ahead_ = false, direct_ = false;
+    bool ahead_ = false;
     DeviceArray<std::int64_t> all_;
     PinnedArray<std::int64_t> on_host_; // where they go by it
-    std::vector<Peer> others_;          // all peers, this one too
+    std::vector<std::int64_t *> lent_;  // of each peer: two copies
     int turn_ = 0;
+    PeerLink link_; // its end waits for kernels that use what is above
 };
 
 } // namespace pgkm::cuda
