@@ -54,10 +54,13 @@ void add_cpu(std::vector<Subject> &subjects)
         }
 }
 
-// The same device three times: rows and sums are spread as over three of them.
-std::vector<std::int32_t> same_device(std::int32_t device)
+// Three devices that rows and sums are spread over, where there are fewer the same ones again.
+std::vector<std::int32_t> three_of(const std::vector<std::int32_t> &devices)
 {
-    return std::vector<std::int32_t>(3, device);
+    std::vector<std::int32_t> three;
+    for (std::size_t i = 0; i < 3; ++i)
+        three.push_back(devices[i % devices.size()]);
+    return three;
 }
 
 // The service with the list, which it opens itself.
@@ -66,7 +69,7 @@ const PgkmBackend *spread_service()
     static const PgkmBackend table = [] {
         PgkmBackend made = *service_table();
         made.open = [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
-            const std::vector<std::int32_t> devices = same_device(0);
+            const std::vector<std::int32_t> devices = three_of({0});
             PgkmOpen open = *options;
             open.devices = devices.data();
             open.n_devices = static_cast<std::int32_t>(devices.size());
@@ -81,33 +84,40 @@ struct Plugin {
     const PgkmBackend *table = nullptr;
     std::int32_t device = -1;
     std::string absence;
+    std::vector<std::int32_t> devices; // all that can be used
 };
 
 Plugin load_plugin()
 {
     const char *path = std::getenv("PGKM_PLUGIN");
     if (path == nullptr)
-        return {nullptr, -1, "PGKM_PLUGIN is not set"};
+        return {nullptr, -1, "PGKM_PLUGIN is not set", {}};
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
-        return {nullptr, -1, dlerror()};
+        return {nullptr, -1, dlerror(), {}};
     using Entry = const PgkmBackend *(*)(std::uint32_t);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, PGKM_BACKEND_ENTRY));
     const PgkmBackend *table = entry == nullptr ? nullptr : entry(PGKM_BACKEND_ABI);
     if (table == nullptr)
-        return {nullptr, -1, std::string(path) + " does not serve this version of the table"};
+        return {nullptr, -1, std::string(path) + " does not serve this version of the table", {}};
     std::array<PgkmDevice, 16> devices = {};
     std::int32_t count = 0;
     PgkmError error = {};
     if (table->probe(devices.data(), static_cast<std::int32_t>(devices.size()), &count, &error) != PGKM_OK)
-        return {nullptr, -1, error.text};
-    std::string reason = "no device";
+        return {nullptr, -1, error.text, {}};
+    Plugin found = {nullptr, -1, "no device", {}};
     for (std::size_t i = 0; i < devices.size() && static_cast<std::int32_t>(i) < count; ++i) {
         if (devices[i].usable != 0)
-            return {table, devices[i].ordinal, ""};
-        reason = devices[i].reason;
+            found.devices.push_back(devices[i].ordinal);
+        else
+            found.absence = devices[i].reason;
     }
-    return {nullptr, -1, reason};
+    if (!found.devices.empty()) {
+        found.table = table;
+        found.device = found.devices[0];
+        found.absence.clear();
+    }
+    return found;
 }
 
 const Plugin &plugin()
@@ -118,13 +128,13 @@ const Plugin &plugin()
 
 const PgkmBackend *spread_cpu()
 {
-    static const PgkmBackend *const table = pgkm::test::spread_over<0>(pgkm::cpu_backend(), same_device(0));
+    static const PgkmBackend *const table = pgkm::test::spread_over<0>(pgkm::cpu_backend(), three_of({0}));
     return table;
 }
 
 const PgkmBackend *spread_plugin()
 {
-    static const PgkmBackend *const table = pgkm::test::spread_over<1>(plugin().table, same_device(plugin().device));
+    static const PgkmBackend *const table = pgkm::test::spread_over<1>(plugin().table, three_of(plugin().devices));
     return table;
 }
 
