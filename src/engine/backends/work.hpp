@@ -42,6 +42,7 @@ struct Extent {
     double iterations; // of all restarts
     double value_bytes;
     double restarts = 1.0; // of all k: those that can go on at once
+    double steps = 0.0;    // of k-means++, of all restarts
 };
 std::int32_t devices_worth(const Extent &fit, std::int32_t most);
 // Whether so many devices are likely to take less time when each does some of the restarts by itself than when all
