@@ -7,8 +7,9 @@
 #include <cmath>
 #include <vector>
 
-#include "plugin/operations.hpp"
+#include "backend/peers.hpp"
 #include "plan/stages.hpp"
+#include "plugin/operations.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -201,6 +202,9 @@ class Summariser {
         device_bounds_.download(bounds_.data(), n_features_, stream());
         device_weight_.download(weight_.data(), count_, stream());
         data_.context.wait(stream());
+        for (std::size_t p = 0; p < count_; ++p)
+            if (problems_[p].peers != nullptr)
+                widen(p);
     }
 
     void find_moments()
@@ -220,13 +224,17 @@ class Summariser {
         std::vector<MomentSums> sums(n_features_);
         device_sums.download(sums.data(), n_features_, stream());
         data_.context.wait(stream());
+        const auto d = static_cast<std::size_t>(data_.host.d);
+        static_assert(sizeof(MomentSums) == 6 * sizeof(std::int64_t));
+        for (std::size_t p = 0; p < count_; ++p)
+            add_over(problems_[p].peers, reinterpret_cast<std::int64_t *>(sums.data() + p * d), 6 * d);
         moments_.resize(n_features_);
         for (std::size_t i = 0; i < n_features_; ++i) {
             const MomentSums &s = sums[i];
             moments_[i] = moments_of(
                 scales[i], join_limb_sums(s.value[0], s.value[1]),
                 join_limbs(join_limb_sums(s.square[0], s.square[1]), join_limb_sums(s.square[2], s.square[3])),
-                problems_[i / static_cast<std::size_t>(data_.host.d)].n_rows);
+                all_rows(problems_[i / d]));
         }
     }
 
@@ -258,6 +266,17 @@ class Summariser {
 
   private:
     cudaStream_t stream() const { return data_.context.compute.get(); }
+
+    // To the ranges of all peers' rows.
+    void widen(std::size_t problem)
+    {
+        Box own = box(problem);
+        double weight = from_ordered(weight_[problem]);
+        widen_over(problems_[problem].peers, own.min.size(), own.min.data(), own.max.data(), &weight);
+        weight_[problem] = ordered(weight);
+        for (std::size_t f = 0; f < own.min.size(); ++f)
+            bounds_[problem * own.min.size() + f] = {ordered(own.min[f]), ordered(own.max[f])};
+    }
 
     // Streamed data has one problem (count_ is 1) and its chunks are the ranges.
     template <typename Body>
@@ -330,8 +349,10 @@ Box feature_box(Data &data, const PgkmProblem &problem)
     const auto found = data.boxes.find({problem.first_row, problem.n_rows});
     if (found != data.boxes.end())
         return found->second;
+    PgkmProblem own = problem;
+    own.peers = nullptr; // these may know theirs already
     with_element(data, [&](auto element) {
-        Summariser<decltype(element)> summariser(data, &problem, 1);
+        Summariser<decltype(element)> summariser(data, &own, 1);
         summariser.find_bounds();
         data.boxes[{problem.first_row, problem.n_rows}] = summariser.box(0);
     });

@@ -3,7 +3,8 @@
 // Equal keys most often belong to equal rows, whose order does not matter. Where neighbours in the order of the keys
 // have equal keys and different contents, or rows are streamed and cannot be compared here, the host goes over the
 // runs of equal keys (host_order.cu). It sorts all rows where the device has no room: 24 bytes a row.
-// Data: rows as they lie, resident or in chunks; 64-bit keys and 32-bit row numbers, each twice for the sort.
+// Data: rows as they lie, resident, in chunks, or on the devices of several peers, each of which makes the keys of its
+// own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for the sort.
 // Threads: 1 to 32 lanes share a row and add its terms by shuffles. No barrier.
 #include "seed/canonical.hpp"
 
@@ -17,6 +18,7 @@
 #include "plan/stages.hpp"
 #include "plugin/upload.hpp"
 #include "seed/host_order.hpp"
+#include "seed/shared_rows.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -33,10 +35,9 @@ int lanes_for(std::int32_t d)
     return lanes;
 }
 
-// Row i of the chunk is row first + i of the problem.
 template <typename T>
-__global__ void __launch_bounds__(threads) key_kernel(const T *values, std::int64_t n, std::int32_t d, int lanes,
-                                                      std::int64_t first, std::uint64_t *keys, std::uint32_t *rows)
+__global__ void __launch_bounds__(threads)
+    key_kernel(const T *values, std::int64_t n, std::int32_t d, int lanes, std::uint64_t *keys)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), part = lane & (lanes - 1);
     const std::int64_t rows_each = 32 / lanes, warps = std::int64_t{gridDim.x} * (threads / 32);
@@ -49,18 +50,23 @@ __global__ void __launch_bounds__(threads) key_kernel(const T *values, std::int6
                 sum += feature_term(values[row * d + f], f);
         for (int offset = lanes / 2; offset > 0; offset /= 2)
             sum += __shfl_xor_sync(~0u, sum, offset);
-        if (row < n && part == 0) {
-            keys[first + row] = finish_key(sum);
-            rows[first + row] = static_cast<std::uint32_t>(first + row);
-        }
+        if (row < n && part == 0)
+            keys[row] = finish_key(sum);
     }
 }
 
+__global__ void __launch_bounds__(threads) number_kernel(std::int64_t n, std::uint32_t *rows)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < n; row += stride)
+        rows[row] = static_cast<std::uint32_t>(row);
+}
+
 // *open becomes 1 where neighbours at positions [first, end) and before them share a key, but not their content.
-// values is nullptr where rows are not on the device: then equal keys will do.
+// Where rows are streamed equal keys will do.
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    compare_kernel(const T *values, std::int32_t d, int lanes, const std::uint64_t *keys, const std::uint32_t *rows,
+    compare_kernel(RowTable<T> table, int lanes, const std::uint64_t *keys, const std::uint32_t *rows,
                    std::int64_t first, std::int64_t end, std::int32_t *open)
 {
     const int part = static_cast<int>(threadIdx.x) & (lanes - 1);
@@ -69,10 +75,10 @@ __global__ void __launch_bounds__(threads)
     for (std::int64_t place = first + pair; place < end; place += pairs) {
         if (keys[place] != keys[place - 1])
             continue;
-        bool differ = values == nullptr;
-        if (values != nullptr) {
-            const T *x = values + std::int64_t{rows[place]} * d, *y = values + std::int64_t{rows[place - 1]} * d;
-            for (std::int32_t f = part; f < d && !differ; f += lanes)
+        bool differ = table.of[0] == nullptr;
+        if (!differ) {
+            const T *x = table.row(rows[place]), *y = table.row(rows[place - 1]);
+            for (std::int32_t f = part; f < table.d && !differ; f += lanes)
                 differ = x[f] != y[f];
         }
         if (differ) {
@@ -116,6 +122,80 @@ bool device_has(std::uint64_t bytes)
     return bytes + bytes / 16 <= free_bytes;
 }
 
+// Keys of n rows on their way into order: 24 bytes a row, and what the sort takes.
+class KeySort {
+  public:
+    // Nothing where the device has no room.
+    static std::optional<KeySort> make(Context &context, std::int64_t n)
+    {
+        std::optional<KeySort> made;
+        cub::DoubleBuffer<std::uint64_t> no_keys;
+        cub::DoubleBuffer<std::uint32_t> no_rows;
+        std::size_t bytes = 0;
+        checked("cub::DeviceRadixSort",
+                [&] { return sort_pairs(nullptr, bytes, no_keys, no_rows, n, context.compute.get()); });
+        const std::uint64_t pairs = 2 * HostOrder::row_bytes * static_cast<std::uint64_t>(n);
+        if (has_room(context, pairs + bytes + sizeof(std::int32_t)))
+            made.emplace(KeySort(context, n, bytes));
+        return made;
+    }
+
+    std::uint64_t *keys() const { return keys_[0].get(); } // by row, before order()
+
+    // Makes the keys of rows first .. first + n - 1, which lie at `values`.
+    template <typename T>
+    void add(const T *values, std::int64_t first, std::int64_t n, std::int32_t d)
+    {
+        const int lanes = lanes_for(d);
+        in_parts(context_, n, d, [&](std::int64_t from, std::int64_t some) {
+            key_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
+                values + from * d, some, d, lanes, keys() + first + from);
+            launched("key_kernel");
+        });
+    }
+
+    template <typename T>
+    KeyedRows order(const RowTable<T> &table)
+    {
+        number_kernel<<<blocks_for(n_, threads, most_blocks()), threads, 0, stream()>>>(n_, rows_[0].get());
+        launched("number_kernel");
+        cub::DoubleBuffer<std::uint64_t> keys(keys_[0].get(), keys_[1].get());
+        cub::DoubleBuffer<std::uint32_t> rows(rows_[0].get(), rows_[1].get());
+        std::size_t bytes = storage_.bytes();
+        checked("cub::DeviceRadixSort", [&] { return sort_pairs(storage_.get(), bytes, keys, rows, n_, stream()); });
+        DeviceArray<std::int32_t> device_open(context_.budget, 1);
+        device_open.fill_zero(stream());
+        const int lanes = lanes_for(table.d);
+        in_parts(context_, n_ - 1, table.d, [&](std::int64_t first, std::int64_t some) {
+            compare_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
+                table, lanes, keys.Current(), rows.Current(), first + 1, first + some + 1, device_open.get());
+            launched("compare_kernel");
+        });
+        std::int32_t open = 0;
+        device_open.download(&open, 1, stream());
+        context_.wait(stream());
+        return {std::move(keys_[keys.selector]), std::move(rows_[rows.selector]), open != 0};
+    }
+
+  private:
+    KeySort(Context &context, std::int64_t n, std::size_t storage_bytes)
+        : context_(context), n_(n), storage_(context.budget, storage_bytes)
+    {
+        for (int i = 0; i < 2; ++i) {
+            keys_[i] = DeviceArray<std::uint64_t>(context.budget, static_cast<std::size_t>(n));
+            rows_[i] = DeviceArray<std::uint32_t>(context.budget, static_cast<std::size_t>(n));
+        }
+    }
+    cudaStream_t stream() const { return context_.compute.get(); }
+    int most_blocks() const { return context_.facts.multiprocessors * 16; }
+
+    Context &context_;
+    std::int64_t n_;
+    DeviceArray<char> storage_;
+    DeviceArray<std::uint64_t> keys_[2];
+    DeviceArray<std::uint32_t> rows_[2];
+};
+
 } // namespace
 
 bool has_room(Context &context, std::uint64_t bytes)
@@ -133,50 +213,31 @@ bool has_room(Context &context, std::uint64_t bytes)
 template <typename T>
 std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::int64_t n)
 {
-    Context &context = data.context;
-    const cudaStream_t stream = context.compute.get();
-    const auto count = static_cast<std::size_t>(n);
-    cub::DoubleBuffer<std::uint64_t> key_buffers;
-    cub::DoubleBuffer<std::uint32_t> row_buffers;
-    std::size_t bytes = 0;
-    checked("cub::DeviceRadixSort", [&] { return sort_pairs(nullptr, bytes, key_buffers, row_buffers, n, stream); });
-    if (!has_room(context, 2 * HostOrder::row_bytes * count + bytes + sizeof(std::int32_t)))
+    std::optional<KeySort> sort = KeySort::make(data.context, n);
+    if (!sort)
         return {};
-    DeviceArray<std::uint64_t> keys[2];
-    DeviceArray<std::uint32_t> rows[2];
-    for (int i = 0; i < 2; ++i) {
-        keys[i] = DeviceArray<std::uint64_t>(context.budget, count);
-        rows[i] = DeviceArray<std::uint32_t>(context.budget, count);
-    }
-    const DeviceArray<char> storage(context.budget, bytes);
-    const int lanes = lanes_for(data.host.d), most_blocks = context.facts.multiprocessors * 16;
-    const T *resident = nullptr;
-    data.template each_chunk<T>(
-        first_row, n, [&](const T *values, const double *, std::int64_t chunk, std::int64_t chunk_rows) {
-            resident = data.resident ? values : nullptr;
-            in_parts(context, chunk_rows, data.host.d, [&](std::int64_t first, std::int64_t some) {
-                key_kernel<<<blocks_for(some, threads / lanes, most_blocks), threads, 0, stream>>>(
-                    values + first * data.host.d, some, data.host.d, lanes, chunk + first, keys[0].get(),
-                    rows[0].get());
-                launched("key_kernel");
-            });
-        });
-    key_buffers = {keys[0].get(), keys[1].get()};
-    row_buffers = {rows[0].get(), rows[1].get()};
-    checked("cub::DeviceRadixSort",
-            [&] { return sort_pairs(storage.get(), bytes, key_buffers, row_buffers, n, stream); });
-    DeviceArray<std::int32_t> device_open(context.budget, 1);
-    device_open.fill_zero(stream);
-    in_parts(context, n - 1, data.host.d, [&](std::int64_t first, std::int64_t some) {
-        compare_kernel<<<blocks_for(some, threads / lanes, most_blocks), threads, 0, stream>>>(
-            resident, data.host.d, lanes, key_buffers.Current(), row_buffers.Current(), first + 1, first + some + 1,
-            device_open.get());
-        launched("compare_kernel");
-    });
-    std::int32_t open = 0;
-    device_open.download(&open, 1, stream);
-    context.wait(stream);
-    return KeyedRows{std::move(keys[key_buffers.selector]), std::move(rows[row_buffers.selector]), open != 0};
+    RowTable<T> table = {{}, {0, n}, 1, data.host.d};
+    data.template each_chunk<T>(first_row, n,
+                                [&](const T *values, const double *, std::int64_t first, std::int64_t some) {
+                                    table.of[0] = data.resident ? values : nullptr;
+                                    sort->add(values, first, some, data.host.d);
+                                });
+    return sort->order(table);
+}
+
+template <typename T>
+DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows)
+{
+    std::optional<KeySort> sort = KeySort::make(rows.context(), rows.n());
+    if (!sort)
+        throw Error(PGKM_LIMIT, "a device has no room for the keys of all rows");
+    sort->add(rows.own_values(), rows.first(), rows.own(), rows.table().d);
+    rows.complete(sort->keys());
+    KeyedRows keyed = sort->order(rows.table());
+    rows.link().meet(); // from here on nobody reads others' rows for this
+    if (keyed.open)
+        throw Error(PGKM_UNSUPPORTED, "rows of equal keys and different contents are put in order by one host");
+    return std::move(keyed.rows);
 }
 
 template <typename T>
@@ -218,7 +279,7 @@ NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std
     return order;
 }
 
-void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::vector<std::int64_t> &positions)
+void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions)
 {
     if (positions.empty())
         return;
@@ -226,8 +287,8 @@ void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::
     const auto count = static_cast<std::int64_t>(positions.size());
     DeviceArray<std::int64_t> rows(context.budget, positions.size());
     rows.upload(positions.data(), positions.size(), stream);
-    look_up_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream>>>(order.get(),
-                                                                                                   rows.get(), count);
+    look_up_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream>>>(order, rows.get(),
+                                                                                                   count);
     launched("look_up_kernel");
     context.wait(stream);
     rows.download(positions.data(), positions.size(), stream);
@@ -236,6 +297,8 @@ void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::
 
 template std::optional<KeyedRows> sort_by_key<float>(Data &, std::int64_t, std::int64_t);
 template std::optional<KeyedRows> sort_by_key<double>(Data &, std::int64_t, std::int64_t);
+template DeviceArray<std::uint32_t> canonical_order<float>(SharedRows<float> &);
+template DeviceArray<std::uint32_t> canonical_order<double>(SharedRows<double> &);
 template NearArray<std::uint32_t> canonical_order<float>(Data &, std::int64_t, std::int64_t);
 template NearArray<std::uint32_t> canonical_order<double>(Data &, std::int64_t, std::int64_t);
 

@@ -28,10 +28,16 @@ std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::in
 template <typename T>
 NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
 
+// The row at each position, by the number of SharedRows; PGKM_UNSUPPORTED where rows of equal keys differ.
+template <typename T>
+class SharedRows;
+template <typename T>
+DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
+
 // Whether the limit and the device hold so much more; what is kept for later goes where they do not.
 bool has_room(Context &context, std::uint64_t bytes);
 
 // Turns positions into the rows that stand there.
-void look_up_rows(Context &context, const NearArray<std::uint32_t> &order, std::vector<std::int64_t> &positions);
+void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions);
 
 } // namespace pgkm::cuda

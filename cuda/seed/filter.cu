@@ -55,7 +55,7 @@ struct OpenLists {
                 at = atomicAdd(rows.state->open + column, some);
             at = __shfl_sync(~0u, at, 0);
             if (static_cast<std::uint32_t>(lane) < some)
-                rows.lists[column * rows.n + at + static_cast<std::uint32_t>(lane)] = own[lane];
+                rows.lists[column * rows.own + at + static_cast<std::uint32_t>(lane)] = own[lane];
             const bool left = batch + static_cast<std::uint32_t>(lane) < count;
             const std::uint32_t later = left ? own[batch + lane] : 0;
             __syncwarp();
@@ -91,7 +91,7 @@ struct Trials {
         __syncthreads(); // all have read those of the pivot before
         for (int column = static_cast<int>(threadIdx.x / 32); column < columns; column += warps) {
             const bool there = column < rows.trials;
-            const T *row = there ? rows.values + row_number(rows, rows.state->seed.picks[column]) * rows.d : nullptr;
+            const T *row = there ? picked_row(rows, column) : nullptr;
             Rounded all = {};
             for (int i = lane; i < pieces; i += 32) {
                 float x[8];
@@ -200,7 +200,7 @@ void launch_filter(const Context &context, const GreedyRows<T> &rows)
     const std::size_t bytes = filter_bytes(rows.chunks, rows.trials);
     const auto kernel = rows.pieces == 2 ? filter_kernel<T, N, true> : filter_kernel<T, N, false>;
     const int most = resident_blocks(context, kernel, threads, bytes);
-    kernel<<<blocks_for(rows.n, 16 * warps, most), threads, bytes, context.compute.get()>>>(rows);
+    kernel<<<blocks_for(rows.own, 16 * warps, most), threads, bytes, context.compute.get()>>>(rows);
     launched("filter_kernel");
 }
 

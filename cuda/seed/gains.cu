@@ -8,8 +8,10 @@
 // Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y; atomics add
 // integers. The block that finishes last decides for all.
 // Reference: test/reference/seed.cpp, the same rows.
+#include <cooperative_groups.h>
+
 #include "plan/stages.hpp"
-#include "seed/draws.cuh"
+#include "seed/greedy_step.cuh"
 #include "seed/halves.cuh"
 #include "seed/listed_rows.cuh"
 
@@ -19,31 +21,23 @@ namespace {
 constexpr int threads = 256;
 constexpr int list_threads = 64; // of a block that goes over lists: its rows fit into 32 KB
 
-// True in all threads of the block that is the last one here.
-__device__ bool last_block(GreedyState *state)
-{
-    __threadfence();
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-        last = atomicAdd(&state->arrived, 1u) == gridDim.x * gridDim.y - 1;
-        if (last)
-            state->arrived = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
-template <typename T>
-__device__ const T *row_at(const GreedyRows<T> &rows, std::int64_t position)
-{
-    return rows.values + row_number(rows, position) * rows.d;
-}
-
 template <typename T>
 __device__ double weighted(const GreedyRows<T> &rows, std::int64_t position, double distance)
 {
     return rows.weights == nullptr ? distance : rows.weights[position] * distance;
+}
+
+// Tells the peers of a v_i.
+template <typename T>
+__device__ void tell(const GreedyRows<T> &rows, std::uint32_t position, double nearest)
+{
+    if (rows.changes.positions == nullptr)
+        return;
+    const auto lanes = cooperative_groups::coalesced_threads();
+    const std::uint32_t first = lanes.thread_rank() == 0 ? atomicAdd(&rows.state->changed, lanes.size()) : 0;
+    const std::uint32_t at = lanes.shfl(first, 0) + lanes.thread_rank();
+    rows.changes.positions[at] = position;
+    rows.changes.nearest[at] = nearest;
 }
 
 // Calls take(slot, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
@@ -55,11 +49,12 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
     const std::size_t bytes = ListedRows<T>::bytes(rows.d);
     double *measured = rows.measured + trial * rows.most_measured;
     const ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, rows.d);
-    const T *centroid = row_at(rows, rows.state->seed.picks[trial]);
+    const T *centroid = picked_row(rows, trial);
     const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
     for (std::int64_t i = first + std::int64_t{blockIdx.x} * list_threads + threadIdx.x; i - lane < end; i += stride) {
         const bool there = i < end;
-        const std::uint32_t slot = there ? rows.lists[trial * rows.n + i] : 0, position = there ? rows.places[slot] : 0;
+        const std::uint32_t slot = there ? rows.lists[trial * rows.own + i] : 0,
+                            position = there ? rows.places[slot] : 0;
         const bool kept = i - lane < rows.most_measured; // of all lanes
         double distance = 0.0;
         if (Again && kept) {
@@ -78,7 +73,7 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
 template <typename T>
 __global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std::int64_t first, std::int64_t count)
 {
-    const T *centroid = row_at(rows, rows.state->seed.picks[0]);
+    const T *centroid = picked_row(rows, 0);
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count; i += stride) {
         const std::uint32_t position = rows.places[first + i];
@@ -86,28 +81,12 @@ __global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std:
             continue;
         const double nearest = weighted(rows, position, distance_ahead(row_at(rows, position), centroid, rows.d));
         rows.nearest[position] = nearest;
+        tell(rows, position, nearest);
         HalfFacts &facts = rows.facts[first + i];
         facts.reach = reach_of(rows, position, nearest, facts.rounding);
     }
     if (first + count == rows.slots && blockIdx.x == 0 && threadIdx.x == 0)
         rows.state->rescan = 1;
-}
-
-__device__ void choose(GreedyState *state, int trials, std::int64_t *chosen)
-{
-    SeedState &seed = state->seed;
-    UInt128 most = 0;
-    seed.best = 0;
-    for (int t = 0; t < trials; ++t) {
-        const volatile unsigned long long *parts = seed.potential[t];
-        const UInt128 gain = (UInt128{parts[1]} << 32) + parts[0];
-        if (gain > most) {
-            most = gain;
-            seed.best = t;
-        }
-    }
-    chosen[seed.count] = seed.picks[seed.best];
-    seed.count += 1;
 }
 
 template <typename T>
@@ -133,7 +112,7 @@ __global__ void __launch_bounds__(list_threads)
         atomicAdd(&state->seed.potential[t][1], sum >> 32);
     }
     if (last && last_block(state) && threadIdx.x == 0)
-        choose(state, rows.trials, chosen);
+        choose(state, rows.trials, chosen, [&](int t) { return gain_of(*state, t); });
 }
 
 template <typename T>
@@ -144,7 +123,6 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
         return;
     const double largest = __longlong_as_double(static_cast<long long>(state->seed.largest));
     const int exponent = square_exponent(largest), best = state->seed.best;
-    const double scale = power_of_two(exponent);
     unsigned long long fallen = 0;
     each_listed<true>(rows, best, 0, state->open[best],
                       [&](std::uint32_t slot, std::uint32_t position, double distance) {
@@ -152,24 +130,14 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
                           if (!(distance < before))
                               return;
                           rows.nearest[position] = distance;
+                          tell(rows, position, distance);
                           HalfFacts &facts = rows.facts[slot];
                           facts.reach = reach_of(rows, position, distance, facts.rounding);
-                          const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(distance, scale);
-                          if (loss != 0)
-                              atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
-                          fallen += is_top(before, exponent) && !is_top(distance, exponent) ? 1 : 0;
+                          fallen += lower_mass(rows, position, before, distance, exponent) ? 1 : 0;
                       });
-    const unsigned long long sum = sum_in_block<list_threads>(fallen);
-    if (threadIdx.x == 0 && sum != 0)
-        atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
-    if (!last_block(state) || threadIdx.x != 0)
-        return;
-    for (std::uint32_t &open : state->open)
-        open = 0;
-    if (*const_cast<volatile unsigned long long *>(&state->tops) == 0) {
-        state->rescan = 1;
-        state->seed.largest = 0;
-    }
+    lower_tops<list_threads>(state, fallen);
+    if (rows.changes.positions == nullptr && last_block(state) && threadIdx.x == 0)
+        end_step(state);
 }
 
 template <typename T>
@@ -249,7 +217,8 @@ void update_nearest(const Context &context, const GreedyRows<T> &rows)
 {
     const std::size_t bytes = list_bytes(rows);
     const int resident = resident_blocks(context, update_kernel<T>, list_threads, bytes);
-    update_kernel<<<blocks_for(rows.n, 4 * list_threads, resident), list_threads, bytes, context.compute.get()>>>(rows);
+    update_kernel<<<blocks_for(rows.own, 4 * list_threads, resident), list_threads, bytes, context.compute.get()>>>(
+        rows);
     launched("update_kernel");
 }
 

@@ -22,6 +22,19 @@ constexpr int threads = 256;
 constexpr std::int64_t least_rows = 1024; // fewer are not worth their halves
 constexpr int chunk_features = 32;
 
+// The lent memory of a peer.
+struct Lent {
+    GreedyState *state;
+    Changes changes;
+};
+
+Lent lent_at(std::int64_t *memory, std::int64_t own)
+{
+    std::int64_t *const behind_state = memory + (sizeof(GreedyState) + 7) / 8;
+    return {reinterpret_cast<GreedyState *>(memory),
+            {reinterpret_cast<std::uint32_t *>(behind_state + own), reinterpret_cast<double *>(behind_state)}};
+}
+
 __global__ void __launch_bounds__(threads)
     weights_kernel(const double *weights, const std::uint32_t *order, std::int64_t n, double *out)
 {
@@ -33,25 +46,37 @@ __global__ void __launch_bounds__(threads)
 template <typename T>
 class Greedy {
   public:
+    static bool takes(const Context &context, const Frame<T> &frame, std::int32_t d, std::int32_t k)
+    {
+        const std::size_t shared = filter_bytes(chunks_of(d), greedy_trials(k));
+        return frame.scale != 0.0 && context.facts.capability >= 80 &&
+               shared <= static_cast<std::size_t>(context.facts.shared_bytes_per_block);
+    }
     static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
     static std::int32_t pieces_of(std::int32_t d) { return d <= chunk_features / 2 ? 2 : 4; }
 
-    Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k)
-        : context_(context), k_(k), trials_(greedy_trials(k)), n_(rows.n), shift_(context.budget, frame.shift.size()),
+    // rows: of one device, or the numbers and weights of all that several share.
+    Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k,
+           SharedRows<T> *shared = nullptr)
+        : context_(context), shared_(shared), k_(k), trials_(greedy_trials(k)), n_(rows.n),
+          own_(shared == nullptr ? rows.n : shared->own()), shift_(context.budget, frame.shift.size()),
           pivot_values_(context.budget, frame.pivots.size()),
           pivots_(context.budget, frame.pivots.size() / frame.shift.size() * count(chunks_of(rows.d)) * 4),
           pivot_count_(static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size())),
-          slots_((n_ / tile_slots + pivot_count_) * tile_slots), places_(context.budget, count(slots_)),
+          slots_((own_ / tile_slots + pivot_count_) * tile_slots), places_(context.budget, count(slots_)),
           halves_(context.budget, count(slots_) * count(chunks_of(rows.d)) * count(pieces_of(rows.d))),
-          facts_(context.budget, count(slots_)), lists_(context.budget, count(n_ * trials_)),
-          measured_each_((std::min(n_, measured_slots) + 31) / 32 * 32),
+          facts_(context.budget, count(slots_)), lists_(context.budget, count(own_ * trials_)),
+          measured_each_((std::min(own_, measured_slots) + 31) / 32 * 32),
           measured_(context.budget, count(measured_each_ * trials_)), nearest_(context.budget, count(n_)),
           slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
           chosen_(context.budget, count(k))
     {
+        if (shared != nullptr)
+            share(rows.order);
+        GreedyState *const state = shared == nullptr ? state_.get() : lent_at(shared->lent(), own_).state;
+        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(state, 0, sizeof *state, stream()); });
         shift_.upload(frame.shift.data(), frame.shift.size(), stream());
         pivot_values_.upload(frame.pivots.data(), frame.pivots.size(), stream());
-        state_.fill_zero(stream());
         const double *weights = rows.weights;
         if (weights != nullptr && rows.order != nullptr) {
             weights_ = DeviceArray<double>(context.budget, count(n_));
@@ -61,24 +86,47 @@ class Greedy {
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
-        rows_ = {rows.values,       rows.order,     weights,       nearest_.get(), n_,           rows.d,
-                 chunks_of(rows.d), trials_,        frame.scale,   shift_.get(),   slots_,       places_.get(),
-                 pieces_of(rows.d), halves_.get(),  pivots_.get(), pivot_count_,   facts_.get(), lists_.get(),
-                 measured_.get(),   measured_each_, slices_.get(), state_.get()};
-        kernels_ = {&state_.get()->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
+        rows_ = {shared == nullptr ? rows.values : shared->own_values() - shared->first() * rows.d,
+                 rows.order,
+                 mine_.get(),
+                 picked_.get(),
+                 shared == nullptr ? Changes{} : lent_at(shared->lent(), own_).changes,
+                 weights,
+                 nearest_.get(),
+                 n_,
+                 own_,
+                 rows.d,
+                 chunks_of(rows.d),
+                 trials_,
+                 frame.scale,
+                 shift_.get(),
+                 slots_,
+                 places_.get(),
+                 pieces_of(rows.d),
+                 halves_.get(),
+                 pivots_.get(),
+                 pivot_count_,
+                 facts_.get(),
+                 lists_.get(),
+                 measured_.get(),
+                 measured_each_,
+                 slices_.get(),
+                 state};
+        kernels_ = {&state->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
     }
 
     std::vector<std::int64_t> run()
     {
         make_halves();
         kernels_.weigh(masses_, true);
-        kernels_.pick(masses_, true, 1);
+        pick(true, 1);
         kernels_.choose(1, chosen_.get());
         in_parts(slots_, 1,
                  [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
+        meet_with_changes(true);
         weigh_again(context_, rows_);
         // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
-        const double terms = static_cast<double>(n_) * rows_.d * (trials_ + 1);
+        const double terms = static_cast<double>(n_) * rows_.d * (trials_ + 1); // the same for all peers
         const auto at_once = static_cast<std::int32_t>(std::clamp(terms_per_wait / terms, 1.0, 32.0));
         for (std::int32_t i = 1; i < k_; ++i) {
             if (i % at_once == 0 && fetch().done != 0)
@@ -102,7 +150,7 @@ class Greedy {
         SeedState state;
         context_.wait(stream()); // the copy itself would wait without a look at the cancel flag
         checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(&state, &state_.get()->seed, sizeof state, cudaMemcpyDeviceToHost, stream());
+            return cudaMemcpyAsync(&state, &rows_.state->seed, sizeof state, cudaMemcpyDeviceToHost, stream());
         });
         context_.wait(stream());
         return state;
@@ -125,7 +173,7 @@ class Greedy {
     void make_halves()
     {
         halve_pivots(rows_, pivot_values_.get(), stream());
-        in_parts(n_, pivot_count_,
+        in_parts(own_, pivot_count_,
                  [&](std::int64_t first, std::int64_t some) { group_rows(rows_, first, some, stream()); });
         checked("cudaMemsetAsync",
                 [&] { return cudaMemsetAsync(rows_.places, 0xff, count(slots_) * sizeof *rows_.places, stream()); });
@@ -134,21 +182,58 @@ class Greedy {
                  [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
     }
 
+    // What peers take beside: own rows by position, and who lends what.
+    void share(const std::uint32_t *order)
+    {
+        mine_ = DeviceArray<std::uint32_t>(context_.budget, count(own_));
+        find_own(*shared_, order, mine_.get());
+        picked_ = DeviceArray<T>(context_.budget, count(trials_) * count(shared_->table().d));
+        peers_.rows = shared_->table();
+        peers_.share = shared_->share();
+        for (int share = 0; share < shared_->shares(); ++share) {
+            const Lent lent =
+                lent_at(shared_->all_lent()[count(share)], peers_.rows.first[share + 1] - peers_.rows.first[share]);
+            peers_.states[share] = lent.state;
+            peers_.changes[share] = lent.changes;
+        }
+    }
+
+    void pick(bool first, int trials)
+    {
+        kernels_.pick(masses_, first, trials);
+        if (shared_ != nullptr)
+            bring_picked(context_, rows_, peers_, trials, picked_.get());
+    }
+
+    void meet_with_changes(bool fresh)
+    {
+        if (shared_ == nullptr)
+            return;
+        shared_->link().meet();
+        take_changes(context_, rows_, peers_, fresh);
+    }
+
     void step()
     {
-        kernels_.pick(masses_, false, trials_);
+        pick(false, trials_);
         filter_trials(context_, rows_);
-        in_parts(n_, trials_, [&](std::int64_t first, std::int64_t some) {
-            sum_gains(context_, rows_, first, some, first + some == n_, chosen_.get());
+        in_parts(own_, trials_, [&](std::int64_t first, std::int64_t some) {
+            sum_gains(context_, rows_, first, some, shared_ == nullptr && first + some == n_, chosen_.get());
         });
+        if (shared_ != nullptr) {
+            shared_->link().meet();
+            choose_with_peers(context_, rows_, peers_, chosen_.get());
+        }
         update_nearest(context_, rows_);
+        meet_with_changes(false);
         weigh_again(context_, rows_);
     }
 
     Context &context_;
+    SharedRows<T> *shared_;
     std::int32_t k_;
     int trials_;
-    std::int64_t n_;
+    std::int64_t n_, own_;
     DeviceArray<T> shift_;
     DeviceArray<T> pivot_values_;
     DeviceArray<uint4> pivots_;
@@ -165,7 +250,10 @@ class Greedy {
     DeviceArray<GreedyState> state_;
     DeviceArray<std::int64_t> chosen_;
     DeviceArray<double> weights_; // by position
-    SeedRows<T> masses_;          // what draws look at
+    DeviceArray<std::uint32_t> mine_;
+    DeviceArray<T> picked_;
+    GreedyPeers<T> peers_{};
+    SeedRows<T> masses_; // what draws look at
     GreedyRows<T> rows_;
     SeedKernels<T> kernels_;
 };
@@ -206,19 +294,41 @@ Frame<T> frame_of(Data &data, const PgkmProblem &problem)
     return frame;
 }
 
+std::size_t greedy_lent_bytes(std::int64_t own)
+{
+    return sizeof(GreedyState) + 8 + static_cast<std::size_t>(own) * sizeof(std::uint32_t);
+}
+
+template <typename T>
+std::vector<std::int64_t> greedy_positions(SharedRows<T> &shared, const std::uint32_t *order, const double *weights,
+                                           const PgkmProblem &problem, const SeedKey &key)
+{
+    Context &context = shared.context();
+    const std::int32_t d = shared.table().d;
+    const Frame<T> frame = frame_of<T>(shared.data(), problem);
+    if (!Greedy<T>::takes(context, frame, d, problem.k))
+        throw Error(PGKM_UNSUPPORTED, "such rows are seeded by one device");
+    const std::uint64_t of_others = (weights == nullptr ? 8 : 16) * static_cast<std::uint64_t>(shared.n());
+    if (!has_room(context, of_others + greedy_bytes({shared.own(), d, problem.k, sizeof(T) == 8, false}, most_pivots)))
+        throw Error(PGKM_LIMIT, "a device has no room to seed its rows");
+    const SeedRows<T> rows = {nullptr, weights, nullptr, shared.n(), d, problem.weight_exponent, nullptr, order};
+    return Greedy<T>(context, rows, frame, key, problem.k, &shared).run();
+}
+
 template <typename T>
 std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
                                                           const Frame<T> &frame, const SeedKey &key, std::int32_t k)
 {
-    const int trials = greedy_trials(k);
-    const std::size_t shared = filter_bytes(Greedy<T>::chunks_of(rows.d), trials);
-    if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || frame.scale == 0.0 ||
-        shared > static_cast<std::size_t>(context.facts.shared_bytes_per_block) || context.facts.capability < 80 ||
+    if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || !Greedy<T>::takes(context, frame, rows.d, k) ||
         !has_room(context, greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false}, most_pivots)))
         return {};
     return Greedy<T>(context, rows, frame, key, k).run();
 }
 
+template std::vector<std::int64_t> greedy_positions<float>(SharedRows<float> &, const std::uint32_t *, const double *,
+                                                           const PgkmProblem &, const SeedKey &);
+template std::vector<std::int64_t> greedy_positions<double>(SharedRows<double> &, const std::uint32_t *, const double *,
+                                                            const PgkmProblem &, const SeedKey &);
 template Frame<float> frame_of<float>(Data &, const PgkmProblem &);
 template Frame<double> frame_of<double>(Data &, const PgkmProblem &);
 template std::optional<std::vector<std::int64_t>> greedy_positions<float>(Context &, const SeedRows<float> &,

@@ -9,6 +9,7 @@
 #include "device/pivots.hpp"
 #include "plugin/context.hpp"
 #include "seed/sampler.cuh"
+#include "seed/shared_rows.hpp"
 
 namespace pgkm::cuda {
 
@@ -29,6 +30,14 @@ template <typename T>
 std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
                                                           const Frame<T> &frame, const SeedKey &key, std::int32_t k);
 
+// The same of the rows of several peers in their canonical order; weights: of all rows by number, or nullptr. Throws
+// PGKM_UNSUPPORTED or PGKM_LIMIT in place of nothing.
+template <typename T>
+std::vector<std::int64_t> greedy_positions(SharedRows<T> &shared, const std::uint32_t *order, const double *weights,
+                                           const PgkmProblem &problem, const SeedKey &key);
+// Of memory that each peer lends for it, beside 8 bytes a row.
+std::size_t greedy_lent_bytes(std::int64_t own);
+
 // ---- what a step's kernels hand to each other ----
 
 inline constexpr int tile_slots = 16;
@@ -43,6 +52,13 @@ struct GreedyState {
     unsigned long long tops;                   // rows whose v_i has the exponent of the largest
     std::uint32_t arrived;                     // blocks of the kernel at hand that are done
     std::int32_t rescan;                       // no row has that exponent any more: the largest v_i is found anew
+    std::uint32_t changed;                     // rows whose v_i the step has changed, where peers are told of them
+};
+
+// What peers are told of a step: positions of rows whose v_i has changed, and the new ones.
+struct Changes {
+    std::uint32_t *positions; // nullptr: there are no peers
+    double *nearest;
 };
 
 // What is known of a row and its halves x~, which are relative to its pivot y (filter.cu).
@@ -52,27 +68,31 @@ struct HalfFacts {
     float rounding; // at least |x' - y - x~|
 };
 
-// Rows by position; order says where their values are.
+// Rows by position; order says where their values are. Where peers have some of them, `own` are this one's, and the
+// rest of the n rows has weights, v_i and masses alone.
 template <typename T>
 struct GreedyRows {
-    const T *values;            // n x d, by row
+    const T *values;            // of row 0 by number; own rows alone may be read
     const std::uint32_t *order; // the row at each position; nullptr: rows are their own positions
-    const double *weights;      // by position, or nullptr
-    double *nearest;            // v_i
-    std::int64_t n;
+    const std::uint32_t *mine;  // own: the positions of own rows; nullptr: they are all
+    const T *picked;            // trials x d: the picked rows, wherever they lie; nullptr: they are own ones
+    Changes changes;
+    const double *weights; // by position, or nullptr
+    double *nearest;       // v_i
+    std::int64_t n, own;
     std::int32_t d;
     std::int32_t chunks; // of 32 features, which a row's halves have
     std::int32_t trials;
     double scale;               // of the halves: a power of two
     const T *shift;             // d: what is taken from the values before
-    std::int64_t slots;         // of halves, at least n: each pivot's rows fill up tiles
+    std::int64_t slots;         // of halves, at least own: each pivot's rows fill up tiles
     std::uint32_t *places;      // slots: the position of the row there, or no_row
     std::int32_t pieces;        // of eight halves that a slot has of a chunk: 4, or 2 where there are no more
     uint4 *halves;              // tiles of 16 slots: chunks x slots x pieces (filter.cu)
     uint4 *pivots;              // pivot_count x chunks x 4: halves of the pivots, scaled as values are
     std::int32_t pivot_count;   // at most most_pivots
     HalfFacts *facts;           // slots
-    std::uint32_t *lists;       // trials x n: slots that the filter leaves open
+    std::uint32_t *lists;       // trials x own: slots that the filter leaves open
     double *measured;           // trials x most_measured: distances of the first slots of each list
     std::int64_t most_measured; // a multiple of 32
     unsigned long long *slices; // masses of seed_slice positions each
@@ -84,7 +104,7 @@ struct GreedyRows {
 // Halves of the pivots at `values` (device memory).
 template <typename T>
 void halve_pivots(const GreedyRows<T> &rows, const T *values, cudaStream_t stream);
-// The pivots of `count` positions from `first` on.
+// The pivots of `count` own rows from `first` on.
 template <typename T>
 void group_rows(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
 // Then the slots of all rows; all places say no_row before.
@@ -108,6 +128,32 @@ void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t f
 // v_i and masses with the chosen row among the centroids.
 template <typename T>
 void update_nearest(const Context &context, const GreedyRows<T> &rows);
+// ---- the same where peers have some of the rows: greedy_peers.cu ----
+
+// Rows of the peers, and what they tell: their states, and changes.
+template <typename T>
+struct GreedyPeers {
+    RowTable<T> rows;
+    const GreedyState *states[PGKM_MOST_DEVICES];
+    Changes changes[PGKM_MOST_DEVICES];
+    int share;
+};
+
+// The positions of own rows, in the order of the rows.
+template <typename T>
+void find_own(const SharedRows<T> &shared, const std::uint32_t *order, std::uint32_t *mine);
+// The rows that were picked, to `picked`.
+template <typename T>
+void bring_picked(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, int trials,
+                  T *picked);
+// The trial that gains most, from what all peers have summed up.
+template <typename T>
+void choose_with_peers(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers,
+                       std::int64_t *chosen);
+// v_i and masses of the others' rows, as they have told; fresh: v_i alone, and all masses are to be weighed again.
+template <typename T>
+void take_changes(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, bool fresh);
+
 // The largest v_i and all masses anew, where the step says so.
 template <typename T>
 void weigh_again(const Context &context, const GreedyRows<T> &rows);

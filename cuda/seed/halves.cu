@@ -57,7 +57,7 @@ __device__ inline int nearest_pivot(const GreedyRows<T> &rows, const T *row, int
     return nearest;
 }
 
-// The pivot of `count` positions from `first` on, into the first list, and how many rows each pivot has.
+// The pivot of `count` own rows from `first` on, into the first list, and how many rows each pivot has.
 template <typename T>
 __global__ void __launch_bounds__(threads) group_kernel(GreedyRows<T> rows, std::int64_t first, std::int64_t count)
 {
@@ -67,14 +67,14 @@ __global__ void __launch_bounds__(threads) group_kernel(GreedyRows<T> rows, std:
     __syncthreads();
     const int q = static_cast<int>(threadIdx.x & 3);
     const std::int64_t stride = std::int64_t{gridDim.x} * (threads / 4), end = first + count;
-    std::int64_t position = first + std::int64_t{blockIdx.x} * (threads / 4) + threadIdx.x / 4;
-    for (; __any_sync(~0u, position < end); position += stride) {
-        const bool there = position < end;
-        const T *row = there ? rows.values + row_number(rows, position) * rows.d : nullptr;
+    std::int64_t i = first + std::int64_t{blockIdx.x} * (threads / 4) + threadIdx.x / 4;
+    for (; __any_sync(~0u, i < end); i += stride) {
+        const bool there = i < end;
+        const T *row = there ? row_at(rows, own_position(rows, i)) : nullptr;
         const int pivot = nearest_pivot(rows, row, q);
         if (!there || q != 0)
             continue;
-        rows.lists[position] = static_cast<std::uint32_t>(pivot);
+        rows.lists[i] = static_cast<std::uint32_t>(pivot);
         atomicAdd(members + pivot, 1u);
     }
     __syncthreads();
@@ -100,19 +100,19 @@ __global__ void __launch_bounds__(threads) place_kernel(GreedyRows<T> rows)
 {
     __shared__ unsigned members[most_pivots], begin[most_pivots];
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t first = std::int64_t{blockIdx.x} * threads; first < rows.n; first += stride) {
-        const std::int64_t position = first + threadIdx.x;
+    for (std::int64_t first = std::int64_t{blockIdx.x} * threads; first < rows.own; first += stride) {
+        const std::int64_t i = first + threadIdx.x;
         if (threadIdx.x < most_pivots)
             members[threadIdx.x] = 0;
         __syncthreads();
-        const std::uint32_t pivot = position < rows.n ? rows.lists[position] : 0;
-        const unsigned rank = position < rows.n ? atomicAdd(members + pivot, 1u) : 0;
+        const std::uint32_t pivot = i < rows.own ? rows.lists[i] : 0;
+        const unsigned rank = i < rows.own ? atomicAdd(members + pivot, 1u) : 0;
         __syncthreads();
         if (threadIdx.x < most_pivots && members[threadIdx.x] != 0)
             begin[threadIdx.x] = atomicAdd(rows.state->next_slot + threadIdx.x, members[threadIdx.x]);
         __syncthreads();
-        if (position < rows.n)
-            rows.places[begin[pivot] + rank] = static_cast<std::uint32_t>(position);
+        if (i < rows.own)
+            rows.places[begin[pivot] + rank] = static_cast<std::uint32_t>(own_position(rows, i));
     }
 }
 
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(threads) halves_kernel(GreedyRows<T> rows, std
             const std::int64_t slot = tile * tile_slots + half * 8 + g;
             const std::uint32_t position = rows.places[slot];
             const bool there = position != no_row;
-            const T *row = there ? rows.values + row_number(rows, position) * rows.d : nullptr;
+            const T *row = there ? row_at(rows, position) : nullptr;
             Rounded sums = {};
             for (int chunk = 0; chunk < rows.chunks; ++chunk) {
                 float x[8];
@@ -171,7 +171,7 @@ void place_rows(const GreedyRows<T> &rows, cudaStream_t stream)
 {
     borders_kernel<<<1, 1, 0, stream>>>(rows.state, rows.pivot_count);
     launched("borders_kernel");
-    place_kernel<<<blocks_for(rows.n, threads, 1 << 12), threads, 0, stream>>>(rows);
+    place_kernel<<<blocks_for(rows.own, threads, 1 << 12), threads, 0, stream>>>(rows);
     launched("place_kernel");
 }
 

@@ -12,6 +12,25 @@ __device__ inline std::int64_t row_number(const GreedyRows<T> &rows, std::int64_
     return rows.order == nullptr ? position : rows.order[position];
 }
 
+template <typename T>
+__device__ inline const T *row_at(const GreedyRows<T> &rows, std::int64_t position)
+{
+    return rows.values + row_number(rows, position) * rows.d;
+}
+
+// The position of own row i.
+template <typename T>
+__device__ inline std::int64_t own_position(const GreedyRows<T> &rows, std::int64_t i)
+{
+    return rows.mine == nullptr ? i : rows.mine[i];
+}
+
+template <typename T>
+__device__ inline const T *picked_row(const GreedyRows<T> &rows, int trial)
+{
+    return rows.picked == nullptr ? row_at(rows, rows.state->seed.picks[trial]) : rows.picked + trial * rows.d;
+}
+
 // Values 8 piece .. 8 piece + 7 of a row, shifted and scaled; zeros beyond d, and where there is no row.
 template <typename T>
 __device__ inline void scaled_eight(const GreedyRows<T> &rows, const T *row, int piece, float (&x)[8])

@@ -205,6 +205,7 @@ class Assigned {
     {
         PgkmProblem result = problem;
         result.k = draws;
+        result.peers = nullptr; // each assigns its own rows
         return result;
     }
 
@@ -257,25 +258,33 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
 }
 
 template <typename T>
-Candidates oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder)
+Candidates<T> oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder, SharedRows<T> *shared)
 {
     Context &context = data.context;
-    Candidates result = {seeder.chosen(), {}};
+    Candidates<T> result = {seeder.chosen(), {}, {}};
+    const auto values_of = [&](const std::vector<std::int64_t> &rows) {
+        return shared == nullptr ? rows_of<T>(data, problem, rows) : shared->values_of(rows);
+    };
+    const auto keep = [&](const std::vector<T> &values) {
+        if (shared != nullptr)
+            result.values.insert(result.values.end(), values.begin(), values.end());
+    };
+    const std::vector<T> first = values_of(result.rows);
+    keep(first);
     const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
     std::optional<Assigned<T>> assigned;
     if (draws * oversampling_rounds < std::numeric_limits<std::int32_t>::max()) {
         const std::uint64_t bytes = Assigned<T>::bytes(data, draws);
         context.make_room(bytes);
         if (context.budget.fits(bytes))
-            within_limit([&] {
-                assigned.emplace(data, problem, rows_of<T>(data, problem, result.rows),
-                                 static_cast<std::int32_t>(draws));
-            });
+            within_limit([&] { assigned.emplace(data, problem, first, static_cast<std::int32_t>(draws)); });
     }
+    if (shared != nullptr && !assigned)
+        throw Error(PGKM_LIMIT, "a device has no room for the candidates of its rows");
     for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
         const Claim claim = claim_rows(data, draws);
         const std::vector<std::int64_t> drawn = seeder.draw_round(round, static_cast<std::size_t>(draws));
-        std::vector<T> values = rows_of<T>(data, problem, drawn);
+        std::vector<T> values = values_of(drawn);
         const std::vector<std::int64_t> taken = without_repeats(context, data.host.d, drawn, values);
         if (taken.empty())
             break;
@@ -285,10 +294,14 @@ Candidates oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder)
             assigned->add(values, known, count, seeder);
         else
             seeder.add(values, count);
+        seeder.meet_peers();
+        keep(values);
         result.rows.insert(result.rows.end(), taken.begin(), taken.end());
     }
     if (assigned && static_cast<std::int64_t>(result.rows.size()) > problem.k)
         result.masses = assigned->masses(problem, static_cast<std::int32_t>(result.rows.size()));
+    if (shared != nullptr)
+        add_over(problem.peers, result.masses.data(), result.masses.size());
     return result;
 }
 
@@ -313,8 +326,8 @@ template void gather_rows<float>(const Data &, const PgkmProblem &, const std::v
 template void gather_rows<double>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &, double *);
 template std::vector<float> rows_of<float>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
 template std::vector<double> rows_of<double>(const Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
-template Candidates oversample<float>(Data &, const PgkmProblem &, Seeder<float> &);
-template Candidates oversample<double>(Data &, const PgkmProblem &, Seeder<double> &);
+template Candidates<float> oversample<float>(Data &, const PgkmProblem &, Seeder<float> &, SharedRows<float> *);
+template Candidates<double> oversample<double>(Data &, const PgkmProblem &, Seeder<double> &, SharedRows<double> *);
 template std::vector<Int128> candidate_masses<float>(Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
 template std::vector<Int128> candidate_masses<double>(Data &, const PgkmProblem &, const std::vector<std::int64_t> &);
 

@@ -9,14 +9,17 @@
 namespace pgkm::cuda {
 
 // What the rounds leave behind.
+template <typename T>
 struct Candidates {
     std::vector<std::int64_t> rows; // in the order of their draws
     std::vector<Int128> masses;     // of the rows nearest to each; none for k candidates or fewer, or without room
+    std::vector<T> values;          // of rows that peers share
 };
 
-// The rounds, after the seeder's first row; distances to all candidates are the seeder's afterwards.
+// The rounds, after the seeder's first row; distances to all candidates are the seeder's afterwards. shared: where
+// peers have the rows; then they need room for masses, or throw PGKM_LIMIT.
 template <typename T>
-Candidates oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder);
+Candidates<T> oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seeder, SharedRows<T> *shared = nullptr);
 
 // The masses with little device memory: all distances, with labels of few rows at a time.
 template <typename T>

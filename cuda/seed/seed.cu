@@ -3,6 +3,7 @@
 // k-means++ looks at its state every few steps, some 10 ms of work. k-means|| comes back to the host once a round.
 // random and first draw on the host.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -34,7 +35,7 @@ std::optional<std::vector<std::int64_t>> positions_of(Data &data, const PgkmProb
 // Weighted greedy k-means++ among the candidates of k-means||.
 template <typename T>
 std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params,
-                                           const Candidates &candidates)
+                                           const Candidates<T> &candidates)
 {
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
@@ -44,7 +45,9 @@ std::vector<std::int64_t> among_candidates(Data &data, const PgkmProblem &proble
     const auto count = static_cast<std::int32_t>(rows.size());
     NearArray<T> values(context.budget, context.host_budget, rows.size() * static_cast<std::size_t>(data.host.d),
                         context.budget.limit / 4);
-    if (data.resident)
+    if (!candidates.values.empty())
+        values.upload(candidates.values.data(), candidates.values.size(), stream);
+    else if (data.resident)
         gather_rows(data, problem, rows, values.get());
     else
         values.upload(rows_of<T>(data, problem, rows).data(), rows.size() * static_cast<std::size_t>(data.host.d),
@@ -94,7 +97,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     if (params.init != PGKM_INIT_KMEANS_PARALLEL && data.resident && !on_host) {
         std::optional<std::vector<std::int64_t>> chosen = positions_of(data, problem, rows, key);
         if (chosen) {
-            look_up_rows(context, order, *chosen);
+            look_up_rows(context, order.get(), *chosen);
             return *chosen;
         }
     }
@@ -109,7 +112,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
         seeder.extend(problem.k, 1);
         return seeder.chosen();
     }
-    Candidates candidates = oversample(data, problem, seeder);
+    Candidates<T> candidates = oversample(data, problem, seeder);
     if (static_cast<std::int64_t>(candidates.rows.size()) > problem.k) {
         owner.reset(); // their memory may be what the candidates' masses need
         order = {};
@@ -122,24 +125,80 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     return seeder.chosen();
 }
 
+// The numbers of k-means|| rows of which every peer has some.
+template <typename T>
+std::vector<std::int64_t> oversampled_rows(SharedRows<T> &shared, const std::uint32_t *order, const double *weights,
+                                           const PgkmProblem &problem, const PgkmSeedParams &params, const SeedKey &key)
+{
+    Candidates<T> candidates;
+    {
+        const SeedRows<T> rows = {nullptr, weights, nullptr, shared.n(), shared.table().d, problem.weight_exponent,
+                                  nullptr, order};
+        Seeder<T> seeder(shared.context(), rows, key, problem.k);
+        seeder.share(shared);
+        seeder.add_first();
+        candidates = oversample(shared.data(), problem, seeder, &shared);
+    }
+    if (static_cast<std::int64_t>(candidates.rows.size()) <= problem.k)
+        throw Error(PGKM_UNSUPPORTED, "few rows that lie apart are seeded by one device");
+    return among_candidates(shared.data(), problem, params, candidates);
+}
+
+// The values of the chosen rows, for each peer.
+template <typename T>
+std::vector<T> seed_shared(Data &data, const PgkmProblem &problem, const PgkmSeedParams &params)
+{
+    SharedRows<T> shared(data, problem, greedy_lent_bytes(problem.n_rows));
+    const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, shared.n()));
+    std::vector<std::int64_t> rows;
+    if (params.init == PGKM_INIT_FIRST) {
+        rows.resize(static_cast<std::size_t>(at_most_n));
+        std::iota(rows.begin(), rows.end(), 0);
+        return shared.values_of(rows);
+    }
+    const DeviceArray<std::uint32_t> order = canonical_order(shared);
+    if (params.init == PGKM_INIT_RANDOM) {
+        rows = random_places(shared.n(), at_most_n, params, [&] { data.context.poll(); });
+        look_up_rows(data.context, order.get(), rows);
+    } else {
+        const DeviceArray<double> weights = shared.weights();
+        const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
+        if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
+            rows = oversampled_rows(shared, order.get(), weights.get(), problem, params, key);
+        } else {
+            rows = greedy_positions(shared, order.get(), weights.get(), problem, key);
+            look_up_rows(data.context, order.get(), rows);
+        }
+    }
+    const std::vector<T> values = shared.values_of(rows);
+    shared.link().take_back(); // all have ended their work
+    return values;
+}
+
 } // namespace
 
 template <typename T>
 void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params)
 {
-    const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
+    const auto at_most_n = static_cast<std::int32_t>(std::min(std::int64_t{problem.k}, all_rows(problem)));
     const Claim claim = claim_rows(data, at_most_n);
+    if (params.init < PGKM_INIT_KMEANS_PLUS_PLUS || params.init > PGKM_INIT_FIRST)
+        throw Error(PGKM_INVALID, "seed() does not take given centroids");
+    if (problem.peers != nullptr) {
+        const std::vector<T> values = seed_shared<T>(data, problem, params);
+        std::copy(values.begin(), values.end(), static_cast<T *>(problem.centroids));
+        problem.k = static_cast<std::int32_t>(values.size() / static_cast<std::size_t>(data.host.d));
+        return;
+    }
     std::vector<std::int64_t> rows;
     if (params.init == PGKM_INIT_RANDOM) {
         rows = random_places(problem.n_rows, at_most_n, params, [&] { data.context.poll(); });
-        look_up_rows(data.context, canonical_order<T>(data, problem.first_row, problem.n_rows), rows);
+        look_up_rows(data.context, canonical_order<T>(data, problem.first_row, problem.n_rows).get(), rows);
     } else if (params.init == PGKM_INIT_FIRST) {
         for (std::int64_t i = 0; i < at_most_n; ++i)
             rows.push_back(i);
-    } else if (params.init == PGKM_INIT_KMEANS_PLUS_PLUS || params.init == PGKM_INIT_KMEANS_PARALLEL) {
-        rows = draw_rows<T>(data, problem, params);
     } else {
-        throw Error(PGKM_INVALID, "seed() does not take given centroids");
+        rows = draw_rows<T>(data, problem, params);
     }
     const std::vector<T> values = rows_of<T>(data, problem, rows);
     std::copy(values.begin(), values.end(), static_cast<T *>(problem.centroids));

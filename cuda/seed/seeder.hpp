@@ -8,6 +8,7 @@
 
 #include "seed/host_draw.hpp"
 #include "seed/kernels.hpp"
+#include "seed/shared_rows.hpp"
 
 namespace pgkm::cuda {
 
@@ -34,6 +35,10 @@ class Seeder {
         data_ = &data;
         first_row_ = first_row;
     }
+
+    // Rows lie on the devices of several peers: `rows` has the weights and the order of all, and own values come from
+    // here. Only for add_first() and rounds.
+    void share(SharedRows<T> &shared) { shared_ = &shared; }
 
     // Draws are to be made on the host; for resident rows of a problem.
     void draw_on_host() { on_host_ = true; }
@@ -123,13 +128,27 @@ class Seeder {
         }
     }
 
-    // For rows that are added by others: v_i of each row, and the bits of the largest, which each walk over the rows
-    // finds anew.
-    double *nearest() const { return rows_.nearest; }
+    // For rows that are added by others: v_i of each own row, and the bits of the largest, which each walk over the
+    // rows finds anew.
+    double *nearest() const { return rows_.nearest + (shared_ == nullptr ? 0 : shared_->first()); }
     unsigned long long *largest() const { return &state_.get()->largest; }
     void forget_largest()
     {
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(largest(), 0, sizeof *largest(), stream()); });
+    }
+
+    // After that: what peers have found of their rows.
+    void meet_peers()
+    {
+        if (shared_ == nullptr)
+            return;
+        shared_->complete(rows_.nearest);
+        unsigned long long own = fetch().largest;
+        for (const unsigned long long one : shared_->link().tell(own))
+            own = std::max(own, one);
+        checked("cudaMemcpyAsync",
+                [&] { return cudaMemcpyAsync(largest(), &own, sizeof own, cudaMemcpyHostToDevice, stream()); });
+        context_.wait(stream());
     }
 
     // Makes `rows` the chosen ones, all of them already added.
@@ -169,6 +188,15 @@ class Seeder {
     template <typename Body>
     void each(Body &&body)
     {
+        if (shared_ != nullptr) {
+            SeedRows<T> own = rows_;
+            own.values = shared_->own_values();
+            own.nearest = nearest();
+            if (own.weights != nullptr)
+                own.weights += shared_->first();
+            own.n = shared_->own();
+            return body(own);
+        }
         if (data_ == nullptr)
             return body(rows_);
         data_->each_chunk<T>(first_row_, rows_.n,
@@ -192,7 +220,7 @@ class Seeder {
         }
         if (data_ != nullptr)
             rows_.weights = nullptr; // from here on each chunk brings its own
-        if (data_ == nullptr)
+        if (data_ == nullptr && shared_ == nullptr)
             kernels_.gather(rows_, trials, candidates_.get());
         else
             gather_from_host(trials);
@@ -207,6 +235,7 @@ class Seeder {
                 kernels_.update_nearest(part, candidates_.get(), 1, true, first);
             });
         });
+        meet_peers();
     }
 
     void gather_from_host(int trials)
@@ -214,6 +243,10 @@ class Seeder {
         const SeedState state = fetch();
         if (state.done != 0)
             return;
+        if (shared_ != nullptr) {
+            const std::vector<T> values = shared_->values_of({state.picks, state.picks + trials});
+            return candidates_.upload(values.data(), values.size(), stream());
+        }
         const auto d = static_cast<std::size_t>(rows_.d);
         std::vector<T> values(static_cast<std::size_t>(trials) * d);
         const T *from = static_cast<const T *>(data_->host.values);
@@ -230,6 +263,7 @@ class Seeder {
     DeviceArray<std::int64_t> chosen_;
     DeviceArray<T> candidates_;
     SeedKernels<T> kernels_{};
+    SharedRows<T> *shared_ = nullptr;
     Data *data_ = nullptr;
     std::int64_t first_row_ = 0;
     bool on_host_ = false;

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 8
+#define PGKM_BACKEND_ABI 9
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -143,7 +143,7 @@ typedef struct PgkmPiece {
     uint64_t bytes;
 } PgkmPiece;
 
-/* A problem whose rows several contexts share: each is a peer and fits its own rows in a thread of its own. */
+/* A problem whose rows several contexts share: each is a peer and takes its own rows in a thread of its own. */
 typedef struct PgkmPeers {
     int32_t share; /* this one's: 0 .. shares - 1 */
     int32_t shares;
@@ -166,7 +166,7 @@ typedef struct PgkmProblem {
     int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
     int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
     double tol;                             /* absolute: fit() stops when the summed squared shift is at most this */
-    const PgkmPeers *peers;                 /* of fit(): who has the problem's other rows; NULL: nobody */
+    const PgkmPeers *peers;                 /* of summarise(), seed(), fit(): who has its other rows; NULL: nobody */
     /* written by fit() */
     int32_t n_iter;    /* iterations run */
     int32_t converged; /* 1: stopped by tol or by unchanged labels */
@@ -265,12 +265,13 @@ typedef struct PgkmBackend {
     PgkmStatus (*load)(PgkmContext *context, const PgkmPoints *points, PgkmData **data, PgkmError *error);
     void (*unload)(PgkmData *data); /* NULL is allowed */
 
-    /* summaries[i] receives the statistics of problems[i]; of a problem only first_row and n_rows are read. */
+    /* summaries[i] receives the statistics of problems[i]; of a problem only first_row, n_rows and peers are read. */
     PgkmStatus (*summarise)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, int32_t want_moments,
                             PgkmSummary *summaries, PgkmError *error);
 
     /* Chooses initial centroids: sets centroids, with +0 for -0, and may lower k. Rows are drawn in canonical order
-     * (numeric/row_key.hpp), so that their own order does not matter. */
+     * (numeric/row_key.hpp), so that their own order does not matter. With peers: PGKM_UNSUPPORTED where it wants all
+     * rows in one context. */
     PgkmStatus (*seed)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmSeedParams *params,
                        PgkmError *error);
 

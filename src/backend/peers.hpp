@@ -2,6 +2,7 @@
 // for empty clusters. Without peers all of it is the caller's own.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -39,6 +40,31 @@ inline void add_over(const PgkmPeers *peers, Sums &sums)
 {
     add_over(peers, sums.totals.data(), sums.totals.size());
     add_over(peers, sums.masses.data(), sums.masses.size());
+}
+
+// The rows of a problem, those of all peers.
+inline std::int64_t all_rows(const PgkmProblem &problem)
+{
+    return problem.peers == nullptr ? problem.n_rows : problem.peers->n_rows;
+}
+
+// Widens the ranges of d features to those of all peers' rows, and the largest weight.
+inline void widen_over(const PgkmPeers *peers, std::size_t d, double *min, double *max, double *max_weight)
+{
+    if (peers == nullptr)
+        return;
+    std::vector<double> own(min, min + d);
+    own.insert(own.end(), max, max + d);
+    own.push_back(*max_weight);
+    const PgkmPiece *const pieces = exchange(*peers, own.data(), own.size() * sizeof(double));
+    for (std::int32_t share = 0; share < peers->shares; ++share) {
+        const auto *from = static_cast<const double *>(pieces[share].data);
+        for (std::size_t f = 0; f < d; ++f) {
+            min[f] = std::min(min[f], from[f]);
+            max[f] = std::max(max[f], from[d + f]);
+        }
+        *max_weight = std::max(*max_weight, from[2 * d]);
+    }
 }
 
 // Whether it is so for any peer.

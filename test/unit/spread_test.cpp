@@ -137,6 +137,30 @@ const PgkmBackend *failing()
     return pgkm::test::spread_over<1>(&table, {0, 0, 0});
 }
 
+// A fit that several contexts share takes more memory than that of one.
+TEST(Spread, PeersWithTooLittleMemoryLeaveTheFitToOne)
+{
+    static PgkmBackend table = *pgkm::cpu_backend();
+    static std::atomic<int> refused;
+    refused = 0;
+    table.fit = [](PgkmData *data, PgkmProblem *problems, std::int64_t n, const PgkmFitParams *params,
+                   PgkmError *error) {
+        if (problems[0].peers == nullptr)
+            return pgkm::cpu_backend()->fit(data, problems, n, params, error);
+        ++refused;
+        return pgkm::set_error(error, PGKM_LIMIT, "there is no room");
+    };
+    const std::vector<double> rows = make_rows(1000);
+    for (const bool far : {false, true}) {
+        const Fitted one = fit(pgkm::cpu_backend(), rows, far),
+                     all = fit(pgkm::test::spread_over<6>(&table, {0, 0}), rows, far);
+        EXPECT_EQ(one.centroids, all.centroids);
+        EXPECT_EQ(one.labels, all.labels);
+        EXPECT_EQ(one.problems[0].n_iter, all.problems[0].n_iter);
+    }
+    EXPECT_GT(refused, 0);
+}
+
 // The others would wait for its sums for ever.
 TEST(Spread, APeerThatFailsEndsTheOthers)
 {
@@ -296,6 +320,9 @@ TEST(DevicesWorth, ShapesThatGainTakeAll)
     EXPECT_EQ(pgkm::devices_worth({1e7, 128, 4096, 20, 4}, 4), 4);
     EXPECT_EQ(pgkm::devices_worth({1e7, 128, 4096, 20, 4}, 2), 2);
     EXPECT_EQ(pgkm::devices_worth({1e6, 768, 1024, 300, 4}, 4), 4);
+    // The steps of k-means++ are worth it, not so few iterations alone.
+    EXPECT_EQ(pgkm::devices_worth({1e7, 128, 64, 5, 4}, 2), 1);
+    EXPECT_EQ(pgkm::devices_worth({1e7, 128, 64, 5, 4, 1, 1000}, 2), 2);
 }
 
 TEST(DevicesWorth, ShapesThatDoNotStayOnOne)
@@ -304,8 +331,8 @@ TEST(DevicesWorth, ShapesThatDoNotStayOnOne)
     EXPECT_EQ(pgkm::devices_worth({1.0, 1, 1, 1, 4}, 16), 1);
     EXPECT_EQ(pgkm::devices_worth({65536, 32, 16, 20, 4}, 4), 1);
     EXPECT_EQ(pgkm::devices_worth({4e6, 2, 400, 20, 4}, 4), 1);
-    // Rows that are read once or twice: to bring them to a second device costs more.
-    EXPECT_EQ(pgkm::devices_worth({134217728, 4, 4, 20, 4}, 4), 1);
+    // Rows that are read once or twice: to seed them together costs more.
+    EXPECT_EQ(pgkm::devices_worth({134217728, 4, 4, 20, 4, 1, 4}, 4), 1);
 }
 
 TEST(DevicesWorth, MoreIterationsNeverTakeFewer)

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backend/spread/exchange.hpp"
 #include "backend/spread/rows.hpp"
 #include "backend/update.hpp"
 #include "numeric/platform.hpp"
@@ -52,6 +53,8 @@ class Shares {
     Shares(const Rows &rows, const PgkmProblem *problems, std::int64_t n_problems, Together &&together)
     {
         on_.resize(rows.contexts().count());
+        for (std::size_t context = 0; context < on_.size(); ++context)
+            on_[context].context = context;
         for (std::int64_t i = 0; i < n_problems; ++i) {
             std::vector<Share> shares = rows.shares_of(problems[i]);
             if ((shares.size() > 1 && together(i)) || are_of_same_rows(problems, n_problems)) {
@@ -75,6 +78,7 @@ class Shares {
         bool whole;        // all rows of it
     };
     struct OnContext {
+        std::size_t context;
         std::vector<PgkmProblem> problems;
         std::vector<Origin> of;
     };
@@ -92,6 +96,41 @@ class Shares {
     std::vector<Rest> rest_;
 };
 
+// Calls call(inner, data, on, error) for the shares of each context, all contexts at once.
+template <typename Call>
+void call_contexts(Rows &rows, Shares &shares, Call &&call)
+{
+    rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *error) {
+        PgkmData *const data = rows.data(context, error);
+        return data == nullptr ? error->status : call(rows.contexts().inner(), data, shares.on(context), error);
+    });
+}
+
+// Calls call(inner, data, problem, share, error) for each share of a problem, all at once: as peers.
+template <typename Call>
+void call_peers(Rows &rows, const std::vector<Share> &shares, std::int64_t n_rows, Call &&call)
+{
+    Contexts &contexts = rows.contexts();
+    Exchange exchange(static_cast<std::int32_t>(shares.size()), n_rows, contexts.host(), contexts.failed());
+    std::vector<std::size_t> which, share_on(contexts.count());
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        which.push_back(shares[i].context);
+        share_on[shares[i].context] = i;
+    }
+    contexts.run(which, [&](std::size_t context, PgkmError *error) {
+        PgkmData *const data = rows.data(context, error);
+        if (data == nullptr)
+            return error->status;
+        const std::size_t share = share_on[context];
+        PgkmProblem own = shares[share].problem;
+        own.peers = exchange.peers_of(static_cast<std::int32_t>(share));
+        const PgkmStatus status = call(contexts.inner(), data, own, share, error);
+        return status == PGKM_CANCELLED && exchange.out_of_memory()
+                   ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
+                   : status;
+    });
+}
+
 // Calls call(inner, data, problems, count, results, error) for the shares of all problems, all contexts at once; then,
 // for those that Shares leaves out, on one context to which their rows are brought. Of problems of the same rows each
 // context takes some, where it has room for all rows. make(origin, problem) makes a share's results, in the caller's
@@ -107,12 +146,8 @@ void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problem
     for (const std::size_t context : shares.contexts())
         for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
             results[context].push_back(make(shares.on(context).of[i], shares.on(context).problems[i]));
-    rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *error) {
-        Shares::OnContext &on = shares.on(context);
-        PgkmData *const data = rows.data(context, error);
-        return data == nullptr ? error->status
-                               : call(inner, data, on.problems.data(), static_cast<std::int64_t>(on.problems.size()),
-                                      results[context].data(), error);
+    call_contexts(rows, shares, [&](const PgkmBackend &, PgkmData *data, Shares::OnContext &on, PgkmError *error) {
+        return call(inner, data, on.problems.data(), std::ssize(on.problems), results[on.context].data(), error);
     });
     for (const std::size_t context : shares.contexts())
         for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)

@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "backend/spread/calls.hpp"
-#include "backend/spread/exchange.hpp"
 #include "backend/spread/model_sums.hpp"
 #include "numeric/error.hpp"
 
@@ -57,42 +56,48 @@ void spread_unload(PgkmData *data)
 
 // --- statistics and labels ---
 
-struct Ranges {
-    PgkmSummary view;
-    std::vector<double> min, max;
-};
+// By peers: each has arrays of its own, and all come to the same.
+void summarise_by_peers(Rows &rows, const Shares::Rest &rest, std::int64_t n_rows, std::int32_t want_moments,
+                        PgkmSummary &summary)
+{
+    const std::size_t d = size_of(rows.points().d);
+    std::vector<std::vector<double>> arrays(rest.shares.size());
+    std::vector<PgkmSummary> found;
+    for (std::vector<double> &own : arrays) {
+        own.resize(4 * d);
+        found.push_back({own.data(), own.data() + d, own.data() + 2 * d, own.data() + 3 * d, 0.0});
+    }
+    call_peers(rows, rest.shares, n_rows,
+               [&](const PgkmBackend &inner, PgkmData *data, const PgkmProblem &own, std::size_t share,
+                   PgkmError *error) { return inner.summarise(data, &own, 1, want_moments, &found[share], error); });
+    std::copy_n(found[0].min, d, summary.min);
+    std::copy_n(found[0].max, d, summary.max);
+    if (want_moments != 0) {
+        std::copy_n(found[0].mean, d, summary.mean);
+        std::copy_n(found[0].variance, d, summary.variance);
+    }
+    summary.max_weight = found[0].max_weight;
+}
 
-// Means and variances cannot be merged to the bits of one device.
 PgkmStatus spread_summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                             std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
 {
     return guarded(error, [&] {
-        call_shares<Ranges>(
-            self(data), problems, n_problems, [&](std::int64_t) { return want_moments != 0; },
-            [&](const Shares::Origin &of, const PgkmProblem &) {
-                Ranges made = {summaries[of.problem], {}, {}};
-                if (of.whole)
-                    return made;
-                made.view.min = room(made.min, made.view.min, self(data).points().d);
-                made.view.max = room(made.max, made.view.max, self(data).points().d);
-                return made;
-            },
-            [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Ranges *found,
-                PgkmError *why) {
-                std::vector<PgkmSummary> views = views_of(found, count);
-                const PgkmStatus status = inner.summarise(there, own, count, want_moments, views.data(), why);
-                for (std::int64_t i = 0; i < count; ++i)
-                    found[i].view.max_weight = views[size_of(i)].max_weight;
+        Rows &rows = self(data);
+        Shares shares(rows, problems, n_problems, always);
+        call_contexts(
+            rows, shares, [&](const PgkmBackend &inner, PgkmData *there, Shares::OnContext &on, PgkmError *why) {
+                std::vector<PgkmSummary> found;
+                for (const Shares::Origin &of : on.of)
+                    found.push_back(summaries[of.problem]);
+                const PgkmStatus status =
+                    inner.summarise(there, on.problems.data(), std::ssize(found), want_moments, found.data(), why);
+                for (std::size_t i = 0; i < found.size(); ++i)
+                    summaries[on.of[i].problem].max_weight = found[i].max_weight;
                 return status;
-            },
-            [&](std::int64_t problem, bool first, const Ranges &found) {
-                PgkmSummary &to = summaries[problem];
-                for (std::size_t f = 0; f < found.min.size(); ++f) {
-                    to.min[f] = first ? found.min[f] : std::min(to.min[f], found.min[f]);
-                    to.max[f] = first ? found.max[f] : std::max(to.max[f], found.max[f]);
-                }
-                to.max_weight = first ? found.view.max_weight : std::max(to.max_weight, found.view.max_weight);
             });
+        for (const Shares::Rest &rest : shares.rest())
+            summarise_by_peers(rows, rest, problems[rest.problem].n_rows, want_moments, summaries[rest.problem]);
     });
 }
 
@@ -145,16 +150,88 @@ PgkmStatus spread_assign(PgkmData *data, const PgkmProblem *problems, std::int64
 
 // --- first centroids and iterations ---
 
+void take_result(const PgkmProblem &from, PgkmProblem &to)
+{
+    to.k = from.k;
+    to.n_iter = from.n_iter;
+    to.converged = from.converged;
+    to.shift = from.shift;
+}
+
+// Calls call(inner, data, problem, 1, error), which reads or writes centroids, for each share of a problem. All peers
+// begin with the same ones and come to the same.
+template <typename Call>
+void call_peers_of(Rows &rows, const std::vector<Share> &shares, PgkmProblem &problem, Call &&call)
+{
+    char *const given = static_cast<char *>(problem.centroids);
+    const std::size_t bytes = size_of(problem.k) * size_of(rows.points().d) * rows.element_bytes();
+    std::vector<std::vector<char>> centroids(shares.size(), std::vector<char>(given, given + bytes));
+    PgkmProblem first = {};
+    call_peers(rows, shares, problem.n_rows,
+               [&](const PgkmBackend &inner, PgkmData *data, PgkmProblem &own, std::size_t share, PgkmError *error) {
+                   own.centroids = centroids[share].data();
+                   const PgkmStatus status = call(inner, data, &own, 1, error);
+                   if (share == 0)
+                       first = own;
+                   return status;
+               });
+    std::copy(centroids[0].begin(), centroids[0].end(), given);
+    take_result(first, problem);
+}
+
+// The same by one context that has all rows, where the peers want that or have too little memory.
+template <typename Call>
+void call_together(Rows &rows, const Shares::Rest &rest, PgkmProblem &problem, Call &&call)
+{
+    try {
+        return call_peers_of(rows, rest.shares, problem, call);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_UNSUPPORTED && error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
+            throw;
+    }
+    call_whole(rows, &problem, 1,
+               [&](const PgkmBackend &inner, PgkmData *data, PgkmProblem *own, std::int64_t, const Shares::Origin *,
+                   PgkmError *error) {
+                   const PgkmStatus status = call(inner, data, own, 1, error);
+                   take_result(*own, problem);
+                   return status;
+               });
+}
+
+// Calls call(inner, data, problems, count, error) for the problems of each context, all contexts at once; then for each
+// problem whose rows lie on several.
+template <typename Call>
+void call_in_shares(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, Call &&call)
+{
+    Shares shares(rows, problems, n_problems, always);
+    call_contexts(rows, shares, [&](const PgkmBackend &inner, PgkmData *data, Shares::OnContext &on, PgkmError *error) {
+        const PgkmStatus status = call(inner, data, on.problems.data(), std::ssize(on.problems), error);
+        for (std::size_t i = 0; i < on.of.size(); ++i)
+            take_result(on.problems[i], problems[on.of[i].problem]);
+        return status;
+    });
+    for (const Shares::Rest &rest : shares.rest())
+        call_together(rows, rest, problems[rest.problem], call);
+}
+
+// Restarts and each k of a sweep by one context each, where these have room for all rows.
 PgkmStatus spread_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
                        PgkmError *error)
 {
+    const auto seed = [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count,
+                          PgkmError *why) {
+        PgkmSeedParams all = *params;
+        all.restart += own[0].restart; // of groups 0
+        return inner.seed(there, own, count, &all, why);
+    };
     return guarded(error, [&] {
-        call_whole(self(data), problems, n_problems,
+        Rows &rows = self(data);
+        if (!are_of_same_rows(problems, n_problems) || !rows.have_room(problems[0]))
+            return call_in_shares(rows, problems, n_problems, seed);
+        call_whole(rows, problems, n_problems,
                    [&](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count,
                        const Shares::Origin *of, PgkmError *why) {
-                       PgkmSeedParams all = *params;
-                       all.restart += own[0].restart; // of groups 0
-                       const PgkmStatus status = inner.seed(there, own, count, &all, why);
+                       const PgkmStatus status = seed(inner, there, own, count, why);
                        for (std::int64_t i = 0; status == PGKM_OK && i < count; ++i)
                            problems[of[i].problem].k = own[i].k;
                        return status;
@@ -162,61 +239,11 @@ PgkmStatus spread_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_pro
     });
 }
 
-void take_result(const PgkmProblem &from, PgkmProblem &to)
-{
-    to.n_iter = from.n_iter;
-    to.converged = from.converged;
-    to.shift = from.shift;
-}
-
-// All peers begin with the same centroids and come to the same ones; the caller's are the first one's.
-void fit_by_peers(Rows &rows, const std::vector<Share> &shares, PgkmProblem &problem, const PgkmFitParams &params)
-{
-    Contexts &contexts = rows.contexts();
-    Exchange exchange(static_cast<std::int32_t>(shares.size()), problem.n_rows, contexts.host(), contexts.failed());
-    const std::size_t bytes = size_of(problem.k) * size_of(rows.points().d) * rows.element_bytes();
-    std::vector<PgkmProblem> own;
-    std::vector<std::vector<char>> centroids(shares.size());
-    std::vector<std::size_t> which;
-    std::vector<std::size_t> share_on(contexts.count());
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-        PgkmProblem &one = own.emplace_back(shares[i].problem);
-        one.peers = exchange.peers_of(static_cast<std::int32_t>(i));
-        if (i > 0) {
-            const char *const given = static_cast<const char *>(problem.centroids);
-            centroids[i].assign(given, given + bytes);
-            one.centroids = centroids[i].data();
-        }
-        share_on[shares[i].context] = i;
-        which.push_back(shares[i].context);
-    }
-    contexts.run(which, [&](std::size_t context, PgkmError *error) {
-        PgkmData *const data = rows.data(context, error);
-        if (data == nullptr)
-            return error->status;
-        const PgkmStatus status = contexts.inner().fit(data, &own[share_on[context]], 1, &params, error);
-        return status == PGKM_CANCELLED && exchange.out_of_memory()
-                   ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
-                   : status;
-    });
-    take_result(own[0], problem);
-}
-
 void fit_in_shares(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams &params)
 {
-    Shares shares(rows, problems, n_problems, always);
-    rows.contexts().run(shares.contexts(), [&](std::size_t context, PgkmError *why) {
-        Shares::OnContext &on = shares.on(context);
-        PgkmData *const there = rows.data(context, why);
-        return there == nullptr
-                   ? why->status
-                   : rows.contexts().inner().fit(there, on.problems.data(), std::ssize(on.problems), &params, why);
-    });
-    for (const std::size_t context : shares.contexts())
-        for (std::size_t i = 0; i < shares.on(context).of.size(); ++i)
-            take_result(shares.on(context).problems[i], problems[shares.on(context).of[i].problem]);
-    for (const Shares::Rest &rest : shares.rest())
-        fit_by_peers(rows, rest.shares, problems[rest.problem], params);
+    call_in_shares(rows, problems, n_problems,
+                   [&](const PgkmBackend &inner, PgkmData *data, PgkmProblem *own, std::int64_t count,
+                       PgkmError *error) { return inner.fit(data, own, count, &params, error); });
 }
 
 // Problems of the same rows, each by one context that has all of them. Says which it has fitted: not those for which

@@ -1,9 +1,9 @@
 // spread.hpp - several devices of a backend as one: PgkmBackend whose rows lie on all of them.
 //
-// Integers of the contexts add up to the bits of one device. A problem whose rows lie on several contexts is fitted by
-// all at once (PgkmPeers). Problems that lie on one context each are shared out and need no word between them. Seeding,
-// means and variances, and reductions of a user's want all rows of a problem together: these are brought to one context
-// for it. Sums in float64, of PCA and mixtures, are added in the order of the contexts.
+// Integers of the contexts add up to the bits of one device. A problem whose rows lie on several contexts is seeded and
+// fitted by all at once (PgkmPeers). Problems that lie on one context each are shared out and need no word between
+// them. Reductions of a user's, and what peers cannot do, want all rows of a problem together: these are brought to one
+// context for it. Sums in float64, of PCA and mixtures, are added in the order of the contexts.
 #pragma once
 
 #include <cstring>

@@ -149,6 +149,8 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
 
 void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params)
 {
+    if (std::any_of(problems, problems + n_problems, [](const PgkmProblem &one) { return one.peers != nullptr; }))
+        throw Error(PGKM_UNSUPPORTED, "a CPU seeds rows that are all in one context");
     const BlockRunner whole(data.context, false), blocked(data.context, true);
     const auto seed_one = [&](const BlockRunner &runner, ThreadPool &pool, PgkmProblem &problem,
                               Buffer<RowNumber> &order) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backend/peers.hpp"
 #include "cpu/sums/summarise_kernels.hpp"
 #include "numeric/contract.hpp"
 
@@ -64,6 +65,8 @@ class Summariser {
                 block.weights == nullptr ? 1.0 : *std::max_element(block.weights, block.weights + block.n);
             merge(ranges, max_weight, summaries_[task.problem]);
         });
+        for (std::int64_t p = 0; p < n_problems_; ++p)
+            widen_over(problems_[p].peers, d_, summaries_[p].min, summaries_[p].max, &summaries_[p].max_weight);
     }
 
     void find_moments()
@@ -89,14 +92,17 @@ class Summariser {
             kernels_.moments(rows_of(task), {scale, scale + d_, scale + 2 * d_}, partial);
             merge(partial, task.problem);
         });
-        for (std::int64_t p = 0; p < n_problems_; ++p)
+        for (std::int64_t p = 0; p < n_problems_; ++p) {
+            add_over(problems_[p].peers, sums_.data() + 2 * at(p, 0), 2 * d_);
             for (std::size_t f = 0; f < d_; ++f) {
                 poll_at(f);
-                const Moments moments = moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]),
-                                                   sums_[2 * at(p, f)], sums_[2 * at(p, f) + 1], problems_[p].n_rows);
+                const Moments moments =
+                    moments_of(moment_scale(summaries_[p].min[f], summaries_[p].max[f]), sums_[2 * at(p, f)],
+                               sums_[2 * at(p, f) + 1], all_rows(problems_[p]));
                 summaries_[p].mean[f] = moments.mean;
                 summaries_[p].variance[f] = moments.variance;
             }
+        }
     }
 
   private:

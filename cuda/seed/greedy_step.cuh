@@ -1,0 +1,79 @@
+// greedy_step.cuh (seed) - what ends the parts of a step of greedy.hpp, with peers and without.
+#pragma once
+
+#include "seed/draws.cuh"
+#include "seed/greedy.hpp"
+
+namespace pgkm::cuda {
+
+// True in all threads of the block that is the last one here.
+__device__ inline bool last_block(GreedyState *state)
+{
+    __threadfence();
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        last = atomicAdd(&state->arrived, 1u) == gridDim.x * gridDim.y - 1;
+        if (last)
+            state->arrived = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+// What a trial gains by the rows of one device; past the caches, since it may be another one.
+__device__ inline UInt128 gain_of(const GreedyState &state, int trial)
+{
+    const volatile unsigned long long *parts = state.seed.potential[trial];
+    return (UInt128{parts[1]} << 32) + parts[0];
+}
+
+// Takes the trial of the largest gain(t), the first of them.
+template <typename Gain>
+__device__ void choose(GreedyState *state, int trials, std::int64_t *chosen, Gain &&gain)
+{
+    SeedState &seed = state->seed;
+    UInt128 most = 0;
+    seed.best = 0;
+    for (int t = 0; t < trials; ++t)
+        if (const UInt128 own = gain(t); own > most) {
+            most = own;
+            seed.best = t;
+        }
+    chosen[seed.count] = seed.picks[seed.best];
+    seed.count += 1;
+}
+
+// The mass of a row follows its v_i down. True when this no longer has the exponent of the largest.
+template <typename T>
+__device__ inline bool lower_mass(const GreedyRows<T> &rows, std::int64_t position, double before, double after,
+                                  int exponent)
+{
+    const double scale = power_of_two(exponent);
+    const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(after, scale);
+    if (loss != 0)
+        atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
+    return is_top(before, exponent) && !is_top(after, exponent);
+}
+
+// So many rows no longer have it, of each thread; by all threads of a block.
+template <int Threads>
+__device__ inline void lower_tops(GreedyState *state, unsigned long long fallen)
+{
+    const unsigned long long sum = sum_in_block<Threads>(fallen);
+    if (threadIdx.x == 0 && sum != 0)
+        atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
+}
+
+// When all masses have followed: whether they keep their scale.
+__device__ inline void end_step(GreedyState *state)
+{
+    for (std::uint32_t &open : state->open)
+        open = 0;
+    if (*const_cast<volatile unsigned long long *>(&state->tops) == 0) {
+        state->rescan = 1;
+        state->seed.largest = 0;
+    }
+}
+
+} // namespace pgkm::cuda
