@@ -125,7 +125,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     return seeder.chosen();
 }
 
-// The numbers of k-means|| rows of which every peer has some.
+// The rows that k-means|| chooses, by number.
 template <typename T>
 std::vector<std::int64_t> oversampled_rows(SharedRows<T> &shared, const std::uint32_t *order, const double *weights,
                                            const PgkmProblem &problem, const PgkmSeedParams &params, const SeedKey &key)
@@ -151,13 +151,13 @@ std::vector<T> seed_shared(Data &data, const PgkmProblem &problem, const PgkmSee
     SharedRows<T> shared(data, problem, greedy_lent_bytes(problem.n_rows));
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, shared.n()));
     std::vector<std::int64_t> rows;
+    DeviceArray<std::uint32_t> order;
+    if (params.init != PGKM_INIT_FIRST)
+        order = canonical_order(shared);
     if (params.init == PGKM_INIT_FIRST) {
         rows.resize(static_cast<std::size_t>(at_most_n));
         std::iota(rows.begin(), rows.end(), 0);
-        return shared.values_of(rows);
-    }
-    const DeviceArray<std::uint32_t> order = canonical_order(shared);
-    if (params.init == PGKM_INIT_RANDOM) {
+    } else if (params.init == PGKM_INIT_RANDOM) {
         rows = random_places(shared.n(), at_most_n, params, [&] { data.context.poll(); });
         look_up_rows(data.context, order.get(), rows);
     } else {
