@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "support/sanitized.hpp"
 
 namespace conformance {
 
@@ -22,12 +23,7 @@ struct Subject {
     bool has_lesser_set = false;
 };
 
-// Whether this program looks for what sanitizers find: not for other answers (README.md).
-#ifdef PGKM_SANITIZED
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
+using pgkm::test::sanitized;
 
 // Every strategy of the CPU table, that table behind the service, and every strategy of the
 // plugin that PGKM_PLUGIN names when it has a usable device.

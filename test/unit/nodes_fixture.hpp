@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/api.h"
+#include "support/sanitized.hpp"
 
 namespace in_process {
 
@@ -193,11 +194,7 @@ RowSet make_rows(std::int64_t n, std::int32_t d, bool weighted, const std::funct
 
 // Under the sanitizers a few iterations and cuts of the rows do. The plain run has compared the answers of all; what is
 // left to find are accesses and arithmetic, which later iterations and other cuts have in common with these.
-#ifdef PGKM_SANITIZED
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
+using pgkm::test::sanitized;
 
 inline std::int32_t iterations(std::int32_t many)
 {
