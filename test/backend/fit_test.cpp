@@ -46,7 +46,7 @@ TEST_P(Fit, ThreeIterations)
 TEST_P(Fit, SameRowsAgain)
 {
     Session session(subject(), data().points());
-    for (const std::int32_t max_iter : {3, 1, 3})
+    for (const std::int32_t max_iter : sanitized ? std::vector{1, 3} : std::vector{3, 1, 3})
         expect_same(session, max_iter);
 }
 
