@@ -133,7 +133,7 @@ void expect_same_sums(bool weighted, std::int64_t n)
     const auto expect_same = [&](const PgkmRequest &request) {
         const std::vector<double> one = figures_of(request, nullptr);
         for (const std::vector<std::int64_t> &sizes :
-             std::vector<std::vector<std::int64_t>>{{1 << 20}, {1234, 2000}, {7, 1, 384, n / 2, 333}}) {
+             cuts<std::vector<std::int64_t>>({{1 << 20}, {1234, 2000}, {7, 1, 384, n / 2, 333}})) {
             Source source(rows, sizes);
             EXPECT_EQ(figures_of(request, &source), one) << sizes[0] << " rows in the first chunk";
         }
