@@ -5,6 +5,25 @@
 segments() { find /dev/shm -maxdepth 1 -type f -user "$(stat -c %U "$PGHOST")" -printf '%f\n' | sort; }
 segments_before=$(segments)
 
+# A statement that prints a word of the caller's, the session's process, and the segments that it has mapped.
+mapped() {
+    echo "SELECT concat_ws(' ', '$1', pg_backend_pid(), string_agg(DISTINCT substring(line FROM '/dev/shm/[^ ]+'), ' '))
+          FROM regexp_split_to_table(pg_read_file('/proc/self/maps'), '\\n') AS line"
+}
+
+# holds_no_more OUT: whether a session, which has ended, had no more segments of its own where it printed `after` than
+# where it printed `before`. Its own ones go with it. The server's statistics, which grow at any time, have some that
+# stay.
+holds_no_more() {
+    local after=() name
+    read -r -a after <<<"$(grep '^after ' "$1")"
+    grep -q '^before ' "$1" && [ ${#after[@]} -ge 2 ] || return 1
+    while [ -d "/proc/${after[1]}" ]; do sleep 0.01; done
+    for name in "${after[@]:2}"; do
+        grep '^before ' "$1" | grep -qwF "$name" || [ -e "$name" ] || return 1
+    done
+}
+
 # Prints the new names that no process has mapped and that are not another server's. From version 17 on what
 # the GPU service's few words are in stays with the server: a session maps it meanwhile.
 orphans() {

@@ -104,14 +104,12 @@ grep -q 'canceling statement' "$folder/out"
 result $? 'a cancel during the fit'
 
 # The session goes on: its own answer, in order, and no more segments mapped than before.
-query -c "CREATE FUNCTION mapped() RETURNS bigint LANGUAGE sql AS
-\$\$SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/self/maps'), '\n') AS line WHERE line LIKE '%/dev/shm/%'\$\$"
 expected=$(query -c "$serial" -c "$whole")
 sound() {
-    [ "$(awk '/^before/ { print $2 }' "$1")" = "$(awk '/^after/ { print $2 }' "$1")" ] && grep -qxF "$expected" "$1"
+    holds_no_more "$1" && grep -qxF "$expected" "$1"
 }
-prologue="$parallel; SELECT ($whole) IS NULL; SELECT 'before ' || mapped();"
-epilogue="$whole; SELECT 'after ' || mapped();"
+prologue="$parallel; SELECT ($whole) IS NULL; $(mapped before);"
+epilogue="$whole; $(mapped after);"
 
 {
     echo '\set VERBOSITY sqlstate' && echo "$prologue"

@@ -3,7 +3,9 @@
 # terminated, too little memory. Each time the session goes on, and nothing is left: no
 # mapped segment, no worker, no memory on the account.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+lib=$(dirname "$0")/../../scripts/lib
+source "$lib/tap.sh"
+source "$lib/segments.sh"
 limit_ms=100
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -16,9 +18,6 @@ FROM generate_series(1, 1000000) AS i;
 CREATE TABLE scan_bad WITH (parallel_workers = 3) AS SELECT a, b FROM scan_rows LIMIT 300000;
 INSERT INTO scan_bad SELECT 'NaN', i FROM generate_series(1, 1000) AS i;
 ANALYZE scan_rows, scan_bad;
--- Segments that this session maps; every one in use for a statement is gone after it.
-CREATE FUNCTION mapped() RETURNS bigint LANGUAGE sql AS
-$$SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/self/maps'), '\n') AS line WHERE line LIKE '%/dev/shm/%'$$;
 SQL
 settings="SET pg_kmeans.scan = direct; SET max_parallel_workers_per_gather = 3;"
 labels="SELECT count(*) FROM kmeans_labels('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)"
@@ -27,14 +26,11 @@ expected=$(query -c "SET pg_kmeans.scan = executor" -c "$fit")
 
 # Whether a session's output says that it still works and holds nothing more than before.
 sound() {
-    local before after
-    before=$(awk '/^before/ { print $2 }' "$1")
-    after=$(awk '/^after/ { print $2 }' "$1")
-    [ -n "$before" ] && [ "$before" = "$after" ] && grep -qxF "$expected" "$1"
+    holds_no_more "$1" && grep -qxF "$expected" "$1"
 }
-epilogue="$fit; SELECT 'after ' || mapped();"
+epilogue="$fit; $(mapped after);"
 # The first parallel statement of a session maps what it shares with all its later workers.
-prologue="$settings $labels; SELECT 'before ' || mapped();"
+prologue="$settings $labels; $(mapped before);"
 
 # Timeouts every 4 ms, until the statement is done before. How late each one is is told by
 # the server's clock; the median counts, for a busy machine delays some.
