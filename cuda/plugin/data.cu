@@ -37,6 +37,7 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     const std::size_t rows = static_cast<std::size_t>(points.n);
     const std::size_t weight_bytes = points.weights == nullptr ? 0 : rows * sizeof(double);
     const std::size_t bytes = rows * row_bytes() + weight_bytes;
+    context.for_peers = {}; // of calls that have ended
     // With a limit, an eighth of it is left to labels, sums and seeding.
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });

@@ -69,7 +69,7 @@ void PeerLink::meet()
 std::int64_t *PeerLink::lend(std::size_t count)
 {
     DeviceArray<std::int64_t> &lent = context_.for_peers;
-    if (lent.count() < count) {
+    if (lent.count() < count || lent.count() / 2 > count) {
         lent = {};
         lent = DeviceArray<std::int64_t>(context_.budget, count);
     }

@@ -19,11 +19,11 @@ class PeerLink {
     PeerLink(const PeerLink &) = delete;
     PeerLink &operator=(const PeerLink &) = delete;
 
-    // Whether each device reads the memory of every other one. Else nothing below meet() is to be used.
+    // Whether each device reads the memory of every other one. Else there is no meet().
     bool direct() const { return direct_; }
     const PgkmPeers &peers() const { return peers_; }
 
-    // What each peer gives, in the order of the shares. All peers call it at the same time, as they do the next ones.
+    // What each peer gives, in the order of the shares. All peers call it at the same time, as they do meet().
     template <typename V>
     std::vector<V> tell(const V &own) const
     {
@@ -39,7 +39,7 @@ class PeerLink {
     void meet();
 
     // At least so many 64-bit integers of device memory that the others may read, until the next call. They stay when
-    // this peer fails, since others may still read them.
+    // this peer fails, since others may still read them: until rows are loaded anew.
     std::int64_t *lend(std::size_t count);
     // Gives that memory back to the budget. Nobody may read it any more.
     void take_back();

@@ -6,7 +6,7 @@
 // largest, since that alone is in the scale; where none does, all are weighed again.
 // Data: each trial has a list of slots. A slot has a row's position; by that go its v_i and, through the order, values.
 // Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y; atomics add
-// integers. The block that finishes last decides for all.
+// integers. The block that finishes last decides for all; with peers that is greedy_peers.cu's.
 // Reference: test/reference/seed.cpp, the same rows.
 #include <cooperative_groups.h>
 

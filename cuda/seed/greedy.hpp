@@ -128,6 +128,10 @@ void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t f
 // v_i and masses with the chosen row among the centroids.
 template <typename T>
 void update_nearest(const Context &context, const GreedyRows<T> &rows);
+// The largest v_i and all masses anew, where the step says so.
+template <typename T>
+void weigh_again(const Context &context, const GreedyRows<T> &rows);
+
 // ---- the same where peers have some of the rows: greedy_peers.cu ----
 
 // Rows of the peers, and what they tell: their states, and changes.
@@ -153,9 +157,5 @@ void choose_with_peers(const Context &context, const GreedyRows<T> &rows, const 
 // v_i and masses of the others' rows, as they have told; fresh: v_i alone, and all masses are to be weighed again.
 template <typename T>
 void take_changes(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, bool fresh);
-
-// The largest v_i and all masses anew, where the step says so.
-template <typename T>
-void weigh_again(const Context &context, const GreedyRows<T> &rows);
 
 } // namespace pgkm::cuda

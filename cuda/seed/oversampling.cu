@@ -269,9 +269,11 @@ Candidates<T> oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seed
         if (shared != nullptr)
             result.values.insert(result.values.end(), values.begin(), values.end());
     };
+    const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
+    // The values of all candidates, and those of a round on their way.
+    const Claim claim_shared = shared == nullptr ? Claim() : claim_rows(data, (oversampling_rounds + 2) * draws);
     const std::vector<T> first = values_of(result.rows);
     keep(first);
-    const std::int64_t draws = std::int64_t{oversampling_factor} * problem.k;
     std::optional<Assigned<T>> assigned;
     if (draws * oversampling_rounds < std::numeric_limits<std::int32_t>::max()) {
         const std::uint64_t bytes = Assigned<T>::bytes(data, draws);

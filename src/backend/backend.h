@@ -270,8 +270,8 @@ typedef struct PgkmBackend {
                             PgkmSummary *summaries, PgkmError *error);
 
     /* Chooses initial centroids: sets centroids, with +0 for -0, and may lower k. Rows are drawn in canonical order
-     * (numeric/row_key.hpp), so that their own order does not matter. With peers: PGKM_UNSUPPORTED where it wants all
-     * rows in one context. */
+     * (numeric/row_key.hpp), so that their own order does not matter. With peers: PGKM_UNSUPPORTED or PGKM_LIMIT
+     * where it wants all rows in one context. */
     PgkmStatus (*seed)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmSeedParams *params,
                        PgkmError *error);
 

@@ -180,7 +180,7 @@ void call_shares(Rows &rows, const PgkmProblem *problems, std::int64_t n_problem
         merge(rest[i].problem, true, whole_results[i]);
 }
 
-// What has all rows of a problem brought to one context.
+// Every problem whose rows lie on several contexts is seen to apart from the others.
 inline bool always(std::int64_t)
 {
     return true;

@@ -158,14 +158,19 @@ void take_result(const PgkmProblem &from, PgkmProblem &to)
     to.shift = from.shift;
 }
 
+std::size_t bytes_of_centroids(const Rows &rows, const PgkmProblem &problem)
+{
+    return size_of(problem.k) * size_of(rows.points().d) * rows.element_bytes();
+}
+
 // Calls call(inner, data, problem, 1, error), which reads or writes centroids, for each share of a problem. All peers
 // begin with the same ones and come to the same.
 template <typename Call>
 void call_peers_of(Rows &rows, const std::vector<Share> &shares, PgkmProblem &problem, Call &&call)
 {
     char *const given = static_cast<char *>(problem.centroids);
-    const std::size_t bytes = size_of(problem.k) * size_of(rows.points().d) * rows.element_bytes();
-    std::vector<std::vector<char>> centroids(shares.size(), std::vector<char>(given, given + bytes));
+    std::vector<std::vector<char>> centroids(shares.size(),
+                                             std::vector<char>(given, given + bytes_of_centroids(rows, problem)));
     PgkmProblem first = {};
     call_peers(rows, shares, problem.n_rows,
                [&](const PgkmBackend &inner, PgkmData *data, PgkmProblem &own, std::size_t share, PgkmError *error) {
@@ -189,11 +194,15 @@ void call_together(Rows &rows, const Shares::Rest &rest, PgkmProblem &problem, C
         if (error.status() != PGKM_UNSUPPORTED && error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
             throw;
     }
+    char *const centroids = static_cast<char *>(problem.centroids);
+    const std::vector<char> given(centroids, centroids + bytes_of_centroids(rows, problem));
     call_whole(rows, &problem, 1,
                [&](const PgkmBackend &inner, PgkmData *data, PgkmProblem *own, std::int64_t, const Shares::Origin *,
                    PgkmError *error) {
+                   std::copy(given.begin(), given.end(), centroids); // an attempt may have ended with others
                    const PgkmStatus status = call(inner, data, own, 1, error);
-                   take_result(*own, problem);
+                   if (status == PGKM_OK)
+                       take_result(*own, problem);
                    return status;
                });
 }
@@ -206,7 +215,7 @@ void call_in_shares(Rows &rows, PgkmProblem *problems, std::int64_t n_problems, 
     Shares shares(rows, problems, n_problems, always);
     call_contexts(rows, shares, [&](const PgkmBackend &inner, PgkmData *data, Shares::OnContext &on, PgkmError *error) {
         const PgkmStatus status = call(inner, data, on.problems.data(), std::ssize(on.problems), error);
-        for (std::size_t i = 0; i < on.of.size(); ++i)
+        for (std::size_t i = 0; status == PGKM_OK && i < on.of.size(); ++i)
             take_result(on.problems[i], problems[on.of[i].problem]);
         return status;
     });
@@ -255,9 +264,8 @@ std::vector<char> fit_apart(Rows &rows, PgkmProblem *problems, std::int64_t n_pr
         return fitted;
     deal(rows.contexts(), fitted.size(), [&](std::size_t context, std::size_t i, PgkmError *error) {
         PgkmProblem whole = problems[i];
-        const std::size_t bytes = size_of(whole.k) * size_of(rows.points().d) * rows.element_bytes();
         char *const given = static_cast<char *>(whole.centroids);
-        std::vector<char> centroids(given, given + bytes);
+        std::vector<char> centroids(given, given + bytes_of_centroids(rows, whole));
         PgkmData *const data = rows.gather(context, whole, error);
         whole.first_row = 0;
         whole.centroids = centroids.data();

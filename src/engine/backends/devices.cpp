@@ -73,10 +73,10 @@ double seconds_apart(const Extent &fit, double devices)
 
 double seconds_with(const Extent &fit, double devices)
 {
-    const double load = bytes_of(fit) / upload_bytes; // however many there are: the host reads its rows once
+    const double load = bytes_of(fit) / upload_bytes; // also where each has a share: the host's memory is the limit
     if (devices == 1.0)
         return load + seconds_apart(fit, 1.0);
-    const double apart = load / devices + seconds_apart(fit, devices); // each loads all rows after its share
+    const double apart = load / devices + seconds_apart(fit, devices); // all rows once more, beside the shares
     return load + devices * context_seconds + std::min(seconds_together(fit, devices), apart);
 }
 
