@@ -134,7 +134,7 @@ void weigh_again(const Context &context, const GreedyRows<T> &rows);
 
 // ---- the same where peers have some of the rows: greedy_peers.cu ----
 
-// Rows of the peers, and what they tell: their states, and changes.
+// Where the peers' rows lie, and the states and changes that they lend.
 template <typename T>
 struct GreedyPeers {
     RowTable<T> rows;
@@ -154,7 +154,7 @@ void bring_picked(const Context &context, const GreedyRows<T> &rows, const Greed
 template <typename T>
 void choose_with_peers(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers,
                        std::int64_t *chosen);
-// v_i and masses of the others' rows, as they have told; fresh: v_i alone, and all masses are to be weighed again.
+// Brings v_i and masses up to the others' changes. fresh: v_i alone, since all masses are weighed again.
 template <typename T>
 void take_changes(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, bool fresh);
 

@@ -56,7 +56,7 @@ __device__ inline bool lower_mass(const GreedyRows<T> &rows, std::int64_t positi
     return is_top(before, exponent) && !is_top(after, exponent);
 }
 
-// So many rows no longer have it, of each thread; by all threads of a block.
+// `fallen` rows of each thread no longer have it; by all threads of a block.
 template <int Threads>
 __device__ inline void lower_tops(GreedyState *state, unsigned long long fallen)
 {
@@ -65,7 +65,7 @@ __device__ inline void lower_tops(GreedyState *state, unsigned long long fallen)
         atomicAdd(&state->tops, static_cast<unsigned long long>(-static_cast<long long>(sum)));
 }
 
-// When all masses have followed: whether they keep their scale.
+// After all masses have followed: ends the lists, and asks for new masses where no row has that exponent any more.
 __device__ inline void end_step(GreedyState *state)
 {
     for (std::uint32_t &open : state->open)

@@ -34,7 +34,7 @@ class SharedRows {
     std::int64_t *lent() const { return lent_[static_cast<std::size_t>(share())]; }
     const std::vector<std::int64_t *> &all_lent() const { return lent_; }
 
-    // Brings to an array for all rows what the others have in theirs of their own rows; enqueued.
+    // An array of all rows, of which each peer has its own part: brings the others' parts. Only enqueued.
     template <typename V>
     void complete(V *of_all);
     // The values of rows by number, with +0 for -0.
