@@ -10,6 +10,9 @@
 
 namespace pgkm::cuda {
 
+template <typename T>
+class SharedRows;
+
 // Rows on the device in the order of their keys, numbered from the first of them.
 struct KeyedRows {
     DeviceArray<std::uint64_t> keys;
@@ -29,8 +32,6 @@ template <typename T>
 NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
 
 // The row at each position, by the number of SharedRows; PGKM_UNSUPPORTED where rows of equal keys differ.
-template <typename T>
-class SharedRows;
 template <typename T>
 DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 
