@@ -32,9 +32,9 @@ constexpr double exchange_bytes = 1e11;
 constexpr double sum_bytes = 16.0; // of a feature of a cluster: two 64-bit limbs
 
 // A step of k-means++ beside its read of the rows in fp16, on one device and with peers; and what peers bring to one
-// another before, a row. Measured on two H100: 50 us (1,000,000 x 128), 0.12 ms (1,000,000 x 128 and x 768), and 50 ms
-// for 134,217,728 rows.
-constexpr double step_seconds = 5e-5, peer_step_seconds = 1.2e-4, peer_row_seconds = 4e-10;
+// another before, a row. Measured on two H100: 6e-5 and 9e-5 (1,000,000 x 128), 1.2e-4 and 1.5e-4 (1,000,000 x 768); 50
+// ms for 134,217,728 rows.
+constexpr double step_seconds = 9e-5, peer_step_seconds = 1.2e-4, peer_row_seconds = 4e-10;
 
 constexpr double context_seconds = 5e-3; // to open one more context and its memory: a guess
 constexpr double gain = 0.9;             // a rule: more devices have to save a tenth at least

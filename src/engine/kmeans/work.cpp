@@ -96,15 +96,16 @@ Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)
     const auto [fits, fit] = fits_of(request, group);
     const double restarts = fits * restarts_of(options);
     const bool apart = is_plain(options) && options.max_radius == 0.0 && request.n_groups == 0 && !is_spread(request);
+    const PgkmInit init = centroids_are_given(options) ? PGKM_INIT_FIRST : options.init; // which take no time
     // A round of k-means|| is an assignment to 2 k rows.
-    const double rounds = options.init == PGKM_INIT_KMEANS_PARALLEL ? 2.0 * oversampling_rounds : 0.0;
+    const double rounds = init == PGKM_INIT_KMEANS_PARALLEL ? 2.0 * oversampling_rounds : 0.0;
     return {fit.n,
             fit.d,
             fit.k,
             restarts * (std::min<double>(options.max_iter, usual_iterations) + rounds),
             request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0,
             apart ? restarts : 1.0,
-            options.init == PGKM_INIT_KMEANS_PLUS_PLUS ? restarts * fit.k : 0.0};
+            init == PGKM_INIT_KMEANS_PLUS_PLUS ? restarts * fit.k : 0.0};
 }
 
 std::int32_t at_once(const Extent &fit, std::int32_t devices)
