@@ -8,10 +8,11 @@ PG_CONFIG=${PG_CONFIG:-pg_config}
 build=$here/build/test
 jobs=$(nproc 2>/dev/null || echo 2)
 
-# A throw-away server needs machine code for the GPU at hand only. Where there is none, the tests see that the plugin
-# compiles and loads, and "test" (cmake/CudaPlugin.cmake) does not optimise what nobody runs.
+# A throw-away server has the plugin for the GPU at hand. Where there is none, nobody could run it, and to compile it takes
+# longer than all else: it is built only where PGKM_CUDA=ON is said, to see that it compiles ("test", cmake/CudaPlugin.cmake).
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .) || gpu=
 [ "$gpu" != 90 ] || gpu=90a # with what only Hopper has
+export PGKM_CUDA=${PGKM_CUDA:-$([ -n "$gpu" ] && echo AUTO || echo OFF)}
 gpu=${gpu:+$gpu-real}
 export PGKM_CUDA_ARCHS=${PGKM_CUDA_ARCHS-${gpu:-test}}
 
