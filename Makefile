@@ -37,7 +37,7 @@ include $(PGXS)
 $(shlib): $(LIBRARY) build/linked exports.map
 $(OBJS): build/server
 all: cuda-plugin
-install: install-cuda-plugin
+install: strip-installed
 -include $(OBJS:.o=.d)
 else
 all install installcheck clean:
@@ -67,13 +67,20 @@ install-cuda-plugin: all
 	@if [ -f $(BUILD)/pg_kmeans_cuda.so ]; then \
 	    $(INSTALL_SHLIB) $(BUILD)/pg_kmeans_cuda.so '$(DESTDIR)$(pkglibdir)/pg_kmeans_cuda.so'; fi
 
+# Debug sections are most of a library: they stay in the build. STRIP_DEBUG=: installs them, too, as packagers want who keep
+# them in packages of their own.
+STRIP_DEBUG = strip --strip-debug
+strip-installed: install-lib install-cuda-plugin
+	@for library in pg_kmeans pg_kmeans_cuda; do \
+	    installed='$(DESTDIR)$(pkglibdir)'/$$library.so; [ ! -f "$$installed" ] || $(STRIP_DEBUG) "$$installed" || exit 1; done
+
 # What PGXN and packagers take: the files of HEAD, as build/pg_kmeans-VERSION.zip.
 RELEASE = pg_kmeans-$(shell sed -nE '1,/"version"/s/.*"version": "([^"]+)".*/\1/p' META.json)
 dist:
 	@mkdir -p build
 	git archive --prefix=$(RELEASE)/ -o build/$(RELEASE).zip HEAD
 
-test demo bench valgrind sanitize setup deb server-matrix:
+test test-deep demo bench valgrind sanitize setup deb server-matrix:
 	@scripts/$@
 
 help:
@@ -84,10 +91,11 @@ help:
 	@echo 'make deb         Debian packages for every server whose headers are installed, in build/deb'
 	@echo 'make dist        the archive of a release, in build/'
 	@echo 'make server-matrix  the regression tests on every server version that is installed'
-	@echo 'make test        everything on a throw-away server; installs what is missing first'
+	@echo 'make test        what catches most faults of a change; installs what is missing first'
+	@echo 'make test-deep   all tests: these, and those that take their time'
 	@echo 'make demo        k-means on real data on a throw-away server; draws pictures into build/demo'
 	@echo 'make sanitize    unit and conformance tests under the address and undefined-behaviour sanitizers'
 	@echo 'make valgrind    the regression tests with the server under valgrind'
 	@echo 'make bench       the benchmarks, CSV under build/bench'
 
-.PHONY: configure cuda-plugin install-cuda-plugin test demo bench valgrind sanitize setup deb server-matrix dist help
+.PHONY: configure cuda-plugin install-cuda-plugin strip-installed test test-deep demo bench valgrind sanitize setup deb server-matrix dist help

@@ -33,9 +33,6 @@ SELECT m = kmeans_fit('radius_rows', '{x,y}', 3, max_radius => 1) AS fit,
     (SELECT count(DISTINCT l) = (m).k FROM (SELECT kmeans_label(ARRAY[x, y], 3, kmeans_options(max_radius => 1)) OVER () AS l FROM radius_rows) AS s) AS label,
     (m).origin.options->'max_radius' AS option
 FROM radius_model;
-SET pg_kmeans.cpu_threads = 1;
-SELECT m = kmeans_fit('radius_rows', '{x,y}', 3, max_radius => 1) AS one_thread FROM radius_model;
-RESET pg_kmeans.cpu_threads;
 SELECT kmeans_load('radius_rows', '{x,y}');
 SELECT m = kmeans_fit('radius_rows', '{x,y}', 3, max_radius => 1, loaded => true) AS loaded FROM radius_model;
 SELECT (kmeans_fit('radius_rows', '{x,y}', 3, loaded => true)).k AS next;

@@ -36,10 +36,6 @@ RESET enable_sort;
 SET enable_hashagg = off;
 SELECT part, (a.m).size, a.m = b.m AS same FROM size_groups AS a JOIN size_hashed AS b USING (part) ORDER BY part;
 RESET enable_hashagg;
--- threads
-SET pg_kmeans.cpu_threads = 1;
-SELECT k, m = kmeans_fit('size_rows', '{x,y}', k, seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10) AS one_thread FROM size_models ORDER BY k;
-RESET pg_kmeans.cpu_threads;
 
 -- directions, standardized features, runs, refinement, real features, centroids of one's own
 SELECT (r).k, (SELECT min(s) >= 450 AND max(s) <= 550 FROM unnest((r).size) AS s) AS within

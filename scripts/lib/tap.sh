@@ -26,6 +26,21 @@ await() { # WANTED COMMAND...
     done
 }
 
-# How often to measure a delay of which the best counts: where more is to run than there are processors, a
-# process is delayed by more than the code does.
-attempts() { awk -v processors="$(nproc)" '{ print ($1 > processors ? 10 : 3) }' /proc/loadavg; }
+# processor_ms PID: what a process has used, in milliseconds, by steps of ten. The machine's load does not show in it.
+processor_ms() {
+    local line fields
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+    read -r -a fields <<<"${line##*) }"
+    echo $(((fields[11] + fields[12]) * 10))
+}
+
+# A statement that prints what its session has used so far, beside a word of the caller's, and an expression of awk that reads it.
+used() { echo "SELECT '$1 used ' || pg_read_file('/proc/self/stat')"; }
+used_ms='($16 + $17) * 10'
+
+# timeouts_late FILE: of a session that printed used "start MS" and used end around statements with these timeouts, each one that
+# timed out: how much more of the processor it used than the timeout allows. The session has one thread.
+timeouts_late() {
+    awk "/^start/ { allowed = \$2; sub(/^start [0-9]+/, \"start\"); from = $used_ms } /^state 57014 true/ { hit = 1 }
+         /^end/ { if (hit) print $used_ms - from - allowed; hit = 0 }" "$1"
+}

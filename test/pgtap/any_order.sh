@@ -1,6 +1,7 @@
 #!/bin/bash
 # The same model, to the last bit, whatever the order in which rows arrive: serial and parallel plans, hashed and sorted
 # groups, a shuffled copy, after an UPDATE that moves rows; by the aggregate, the window function and the table functions.
+# PGKM_DEEP=1: with options of each kind; else the default ones.
 set -uo pipefail
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 
@@ -28,7 +29,9 @@ model() { query -c "$1" -c "$2" | md5sum || echo "no answer, $((++failures)) $2"
 # same NAME WANTED SETTINGS STATEMENT
 same() { is "$(model "$3" "$4")" "$2" "$1"; }
 
-for options in "" "init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true" "batch_size => 40, seed => 3" "batch_size => 7, standardize => true, n_init => 2"; do
+more=()
+[ -z "${PGKM_DEEP:-}" ] || more=("init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true" "batch_size => 40, seed => 3" "batch_size => 7, standardize => true, n_init => 2")
+for options in "" "${more[@]}"; do
     named="kmeans_options($options)" added=${options:+, $options} say=${options:-defaults}
     wanted=$(model "$serial" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM ordered")
     for table in ordered shuffled moved halves; do

@@ -1,5 +1,5 @@
 /*
- * mutate_state.c - for test/pgtap/forged_states.sh: a serialization function of the aggregate kmeans that
+ * mutate_state.c - for test/pgtap/deep/forged_states.sh: a serialization function of the aggregate kmeans that
  * changes a byte of what the extension's own has written, between the processes of a parallel query.
  */
 #include "postgres.h"

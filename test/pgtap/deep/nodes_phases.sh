@@ -6,7 +6,7 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"

@@ -2,7 +2,7 @@
 # A fit over rows of several servers has the bits of one server that holds them all: partitions of postgres_fdw beside
 # local ones, unequal parts, an empty one, NULLs and weights.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"

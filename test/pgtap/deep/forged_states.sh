@@ -3,7 +3,7 @@
 # such a road: bytes that no state was written as are 22P03, and what names shared memory is believed only
 # as one of the query's own processes wrote it.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 folder=$(mktemp -d)

@@ -2,7 +2,7 @@
 # Tables whose rows are streamed: one snapshot for all passes, whatever others do meanwhile; parts that several
 # processes read; progress; memory that stays within the limit, and none that is left behind.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

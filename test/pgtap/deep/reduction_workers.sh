@@ -2,7 +2,7 @@
 # Reductions by several processes, which reduce rows where they read them: the same bits, and the same errors, with any number
 # of workers; and nothing left after timeouts.
 set -uo pipefail
-lib=$(dirname "$0")/../../scripts/lib
+lib=$(dirname "$0")/../../../scripts/lib
 source "$lib/tap.sh"
 source "$lib/segments.sh"
 folder=$(mktemp -d)

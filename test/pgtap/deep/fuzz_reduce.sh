@@ -6,4 +6,4 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 echo 1..1
-if answer=$("$(dirname "$0")/../fuzz/fuzz_reduce.py" --cases 1000); then echo "ok 1 - $answer"; else printf 'not ok 1 - random reductions\n%s\n' "${answer//$'\n'/$'\n'# }"; fi
+if answer=$("$(dirname "$0")/../../fuzz/fuzz_reduce.py" --cases 1000); then echo "ok 1 - $answer"; else printf 'not ok 1 - random reductions\n%s\n' "${answer//$'\n'/$'\n'# }"; fi

@@ -2,7 +2,7 @@
 # Servers of a fit that die, hang or are left alone, in each phase: the error names the server and comes in time, and
 # nothing stays behind.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"

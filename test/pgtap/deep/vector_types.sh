@@ -3,7 +3,7 @@
 # only values as long as they say. The extension here is one of the test's own; pgvector itself comes last, where
 # it is installed.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 
 extensions=$(query -c "SELECT setting FROM pg_config() WHERE name = 'SHAREDIR'")/extension
 mine=("$extensions/vector--hostile.sql" "$extensions/vector--hostile.control" "$extensions/vector--damaged.sql")

@@ -2,7 +2,7 @@
 # What the system refuses: memory, threads, files, locked memory, room on a disk. A statement then fails with an error
 # of its own or does with less; its session goes on, and so does the next statement when the limit is gone.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 chmod 755 "$folder"
 disk=

@@ -2,7 +2,7 @@
 # A wide PCA that is cancelled or terminated while a library computes its eigenvectors: the library cannot be
 # stopped, so its thread goes on for some seconds. It counts, it has no company, and no exit waits for it or fails.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

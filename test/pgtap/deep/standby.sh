@@ -2,8 +2,8 @@
 # A hot standby: everything that writes nothing works there, with the primary's results, and a
 # conflict with recovery ends a statement and not the server.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
-source "$(dirname "$0")/../../scripts/lib/copy.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/copy.sh"
 
 trap remove_copy EXIT
 

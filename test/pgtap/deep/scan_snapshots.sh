@@ -3,8 +3,8 @@
 # meanwhile: writes that are committed, rolled back and rolled back in part, row locks, VACUUM, freezing,
 # CLUSTER. By cursors, too, and on a standby.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
-source "$(dirname "$0")/../../scripts/lib/copy.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/copy.sh"
 trap 'kill "${writers[@]}" 2>/dev/null; remove_copy' EXIT
 writers=()
 export PGOPTIONS="${PGOPTIONS:-} -c synchronize_seqscans=off -c min_parallel_table_scan_size=0 -c statement_timeout=10min"

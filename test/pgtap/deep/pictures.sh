@@ -2,7 +2,7 @@
 # Pictures as a browser draws them: well-formed, all of it on the card, no two texts over one another. And docs/img holds
 # what this build draws for the demo.
 set -uo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$here/scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

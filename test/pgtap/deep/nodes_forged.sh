@@ -6,7 +6,7 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 query -c "CREATE TABLE forged AS SELECT sin(i) AS x, cos(i * 3) AS y, 1 + i % 3 AS w FROM generate_series(1, 500) AS i"
 state=$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT pgkm_node_call('\x01')" 2>&1 | grep -oE '[0-9A-Z]{5}$')
 is "$state" 55000 'there is no answer before a load'
