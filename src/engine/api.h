@@ -135,7 +135,8 @@ typedef struct PgkmGroup {
 } PgkmGroup;
 
 /* What a backend keeps of rows from job to job: its context, the rows as loaded there (for a GPU: in
- * its memory), and the statistics of k-means. */
+ * its memory), and the statistics of k-means. They serve requests of the same points: the same arrays of values and
+ * weights, whose contents have not changed. Others load theirs instead. */
 typedef struct PgkmResident PgkmResident;
 
 /* Another server that holds rows of the fit. Its functions are called by one thread of the job at a time. They never
@@ -163,7 +164,7 @@ typedef struct PgkmRequest {
     const PgkmGroup *groups;
     int64_t n_groups;       /* 0: points and k are the one fit */
     PgkmSegment segment;    /* of the server, when the points lie in one */
-    PgkmResident *resident; /* of these very points, used by one job at a time; or NULL. Not with groups */
+    PgkmResident *resident; /* used by one job at a time; or NULL. Not with groups */
     PgkmSettings settings;
     int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */
     int32_t want_distances; /* k-means: fill PgkmResult.distances */
