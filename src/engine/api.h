@@ -199,11 +199,12 @@ typedef struct PgkmRequest {
 /* --- What comes of it --- */
 
 /* How well separated clusters are, in the space of the distance; a row of weight w counts as w
- * rows. NaN where it is not defined (fewer than 2 clusters, or as many as rows). */
+ * rows. NaN where it is not defined: fewer than 2 clusters, or as many as rows, which is the sum of the weights. Those
+ * that count no rows are defined with as many clusters as that, but fewer than rows. */
 typedef struct PgkmQuality {
-    double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
+    double davies_bouldin;        /* Davies, Bouldin 1979: lower is better; counts no rows */
     double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
-    double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+    double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b; counts no rows */
     double silhouette;            /* Rousseeuw 1987, unless PgkmRequest.silhouette_rows is 0; NaN with nodes */
     double silhouette_error;      /* its standard error, of a sample; else 0 */
     double bic;                   /* lower is better; defined for one cluster, too */
