@@ -46,7 +46,7 @@ SELECT r."Width", r.y, o.cluster_id, o.distance = kmeans_distance(m, ARRAY[r."Wi
 FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, nulls => 'skip') AS o JOIN origin_rows AS r ON r.ctid = o.row_ctid ORDER BY o.score DESC;
 SELECT count(*), every(o.score > 0.5) AS far, (SELECT count(*) FROM origin_rows WHERE chosen AND "Width" IS NOT NULL) AS rows FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, 0.5, filter => 'chosen', nulls => 'skip') AS o;
 SELECT count(*) = (SELECT count(*) FROM origin_rows, origin_models WHERE f IS NOT NULL AND kmeans_distance(m, f) / sqrt((m).within_ss[kmeans_predict(m, f) + 1] / (m).size[kmeans_predict(m, f) + 1]) > 1.2) AS as_plain
-FROM origin_models, kmeans_outliers('origin_rows', '{f}', m, 1.2);
+FROM origin_models, kmeans_outliers('origin_rows', '{f}', jsonb_populate_record(m, '{"origin": {"features": ["f"]}}'), 1.2);
 -- cosine, standardized
 SELECT count(*) = (SELECT count(*) FROM origin_rows, (SELECT kmeans_fit('origin_rows', '{f}', 3, standardize => true, metric => 'cosine') AS m) AS s
     WHERE f IS NOT NULL AND sqrt(2 * kmeans_distance(m, f) / ((m).within_ss[kmeans_predict(m, f) + 1] / (m).size[kmeans_predict(m, f) + 1])) > 1.5) AS as_plain
@@ -56,7 +56,7 @@ SELECT score FROM kmeans_outliers('origin_rows', '{w}', ROW(1, 1, '{{1}}', '{3}'
 CREATE VIEW origin_view AS SELECT * FROM origin_rows;
 SELECT kmeans_outliers('origin_view', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;
-SELECT kmeans_outliers('origin_rows', '{y}', m) FROM origin_models;
+SELECT kmeans_outliers('origin_rows', '{y}', jsonb_populate_record(m, '{"origin": {"features": ["y"]}}')) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', NULL);
 SELECT kmeans_outliers('origin_rows', '{y}', m, -1) FROM origin_models;
 -- origins do not count in hashes

@@ -140,6 +140,16 @@ bool pgkm_model_is_null(Datum composite)
     return isnull;
 }
 
+/* The fields of a model's origin; false where it has none. */
+static bool read_origin(const PgkmModelFields *from, NullableDatum *values)
+{
+    const NullableDatum *const origin = pgkm_model_field(from, "origin");
+
+    if (!origin->isnull)
+        pgkm_read_fields(origin->value, &origin_type, values);
+    return !origin->isnull;
+}
+
 bool pgkm_model_was_standardized(Datum composite)
 {
     PgkmModelFields from;
@@ -147,13 +157,7 @@ bool pgkm_model_was_standardized(Datum composite)
     JsonbValue found;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-
-    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
-
-    if (origin->isnull)
-        return false;
-    pgkm_read_fields(origin->value, &origin_type, values);
-    if (values[ORIGIN_OPTIONS].isnull)
+    if (!read_origin(&from, values) || values[ORIGIN_OPTIONS].isnull)
         return false;
 
     JsonbContainer *const options = &DatumGetJsonbP(values[ORIGIN_OPTIONS].value)->root;
@@ -166,6 +170,18 @@ bool pgkm_model_was_standardized(Datum composite)
 [[noreturn]] static void raise_origin(const PgkmModelFields *from)
 {
     pgkm_raise_field(from, "origin", "hold the names of the features, and d finite means and deviations, or nulls");
+}
+
+/* The names of the features: text[], or 0. */
+static Datum names_of(const PgkmModelFields *from, const NullableDatum *origin)
+{
+    ArrayType *const names = origin[ORIGIN_FEATURES].isnull ? NULL : DatumGetArrayTypeP(origin[ORIGIN_FEATURES].value);
+
+    if (names == NULL || ARR_NDIM(names) == 0)
+        return (Datum)0;
+    if (ARR_NDIM(names) != 1 || array_contains_nulls(names))
+        raise_origin(from);
+    return PointerGetDatum(names);
 }
 
 /* d finite numbers; NULL for SQL's NULL. */
@@ -182,25 +198,28 @@ void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows
 {
     PgkmModelFields from;
     NullableDatum values[PGKM_MOST_FIELDS];
-    bool *nulls;
 
     memset(rows, 0, sizeof *rows);
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-
-    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
-
-    if (origin->isnull)
+    if (!read_origin(&from, values))
         return;
-    pgkm_read_fields(origin->value, &origin_type, values);
     rows->means = origin_numbers(&from, &values[ORIGIN_MEANS], model->d);
     rows->deviations = origin_numbers(&from, &values[ORIGIN_DEVIATIONS], model->d);
-    if (values[ORIGIN_FEATURES].isnull)
-        return;
-    deconstruct_array(DatumGetArrayTypeP(values[ORIGIN_FEATURES].value), TEXTOID, -1, false, TYPALIGN_INT, &rows->names,
-                      &nulls, &rows->count);
-    for (int i = 0; i < rows->count; ++i)
-        if (nulls[i])
-            raise_origin(&from);
+
+    const Datum names = names_of(&from, values);
+
+    if (names != (Datum)0)
+        deconstruct_array(DatumGetArrayTypeP(names), TEXTOID, -1, false, TYPALIGN_INT, &rows->names, NULL,
+                          &rows->count);
+}
+
+Datum pgkm_model_features(Datum composite)
+{
+    PgkmModelFields from;
+    NullableDatum values[PGKM_MOST_FIELDS];
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    return read_origin(&from, values) ? names_of(&from, values) : (Datum)0;
 }
 
 /* --- changed --- */

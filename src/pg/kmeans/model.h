@@ -52,6 +52,10 @@ struct PgkmModelRows {
 /* Reads it. 22023 where it does not fit the model. */
 void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows);
 
+/* The names of the columns that it is a model of, as text[]; 0 where its origin has none, as of an aggregate. 22023
+ * where the origin has no list of names. */
+Datum pgkm_model_features(Datum composite);
+
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
 

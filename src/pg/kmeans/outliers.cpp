@@ -145,6 +145,7 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(OUTLIER_MODEL))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("model must not be null")));
     pgkm_model_read(PG_GETARG_DATUM(OUTLIER_MODEL), call->context, &model);
+    call->model_features = pgkm_model_features(PG_GETARG_DATUM(OUTLIER_MODEL));
 
     const TableRows *const rows = read_rows(call, fcinfo, &model);
 

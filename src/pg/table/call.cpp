@@ -92,6 +92,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
     const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
+    table_call_check_model(call);
     find_weight(call, fcinfo, weight);
     find_row_options(call, fcinfo, nulls);
 }
