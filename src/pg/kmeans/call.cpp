@@ -100,7 +100,7 @@ Datum kmeans_call_return(TableCall *call, FunctionCallInfo fcinfo, const PgkmRes
     if (result != NULL) {
         const PgkmOrigin origin = origin_of(call);
 
-        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
+        model = pgkm_model_build(result, &call->request.kmeans, &origin, call->fills, tupdesc);
     }
     return table_call_return(call, fcinfo, model);
 }

@@ -20,6 +20,7 @@ struct PgkmModel {
     const double *within_ss; /* k */
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */
+    const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
 
 /* Where a model comes from, as far as it is known; what else its field origin holds is the result's. */
@@ -37,9 +38,10 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
  * the maximum size of a value. Call it before the fit, not after. */
 void pgkm_model_check_size(int64 k, int64 n, int32 d);
 
-/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. */
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. `fills` are d
+ * values that stood in the place of NULLs, or NULL. */
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
-                       TupleDesc tupdesc);
+                       const double *fills, TupleDesc tupdesc);
 
 /* What kmeans_profile needs of a model's origin; a user may have made it by hand. */
 struct PgkmModelRows {

@@ -38,6 +38,8 @@ struct TableCall {
     TableColumn *weight;  /* NULL: unweighted */
     TableColumn *filter;  /* NULL: all rows */
     TableNulls nulls;
+    bool keeps_missing;  /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
+    const double *fills; /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
     bool need_direction; /* as in TableQuery */
     bool takes_nulls;    /* as in TableQuery */
